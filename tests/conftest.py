@@ -1,0 +1,42 @@
+"""Fixtures shared by all tests: the real datasets, where they are at hand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SHARED = Path(os.environ.get("WORDNET_SPLITS_SHARED", REPOSITORY.parent / "shared"))
+
+
+@pytest.fixture(scope="session")
+def facts() -> Path:
+    """The folder of published lists and counts, or skip."""
+    folder = SHARED / "facts"
+    if not folder.is_dir():
+        pytest.skip(f"published facts are not at {folder} (set WORDNET_SPLITS_SHARED)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def real_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The real datasets, laid out as their publishers do, or skip."""
+    given = os.environ.get("WORDNET_SPLITS_TEST_DATA")
+    if given:
+        return Path(given)
+    unpack = SHARED / "data" / "unpack"
+    if not unpack.is_file():
+        pytest.skip(f"real datasets are not at {unpack.parent} (set WORDNET_SPLITS_SHARED)")
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    target, done = base / "real-data", base / "real-data.done"
+    with FileLock(str(base / "real-data.lock")):  # one unpacking, whatever the number of xdist workers
+        if not done.exists():
+            subprocess.run([sys.executable, str(unpack), str(target)], check=True, stdout=subprocess.DEVNULL)
+            done.touch()
+    return target

@@ -1,0 +1,1 @@
+"""Benchmarks for what a vision model does not know."""

@@ -1,0 +1,120 @@
+"""One family of errors: every message says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SplitsError(Exception):
+    """Base of every error a user can cause or meet.
+
+    Parameters
+    ----------
+    what : one clause saying what is wrong.
+    where : the file, line, key, source or image concerned.
+    hint : what to do about it.
+    near : names close to one that was not found.
+    """
+
+    kind = "error"
+    exit_code = 2
+
+    def __init__(
+        self, what: str, *, where: str | None = None, hint: str | None = None, near: Iterable[str] = ()
+    ) -> None:
+        self.what = what
+        self.where = where
+        self.hint = hint
+        self.near = tuple(near)
+        super().__init__(self.message())
+
+    def message(self) -> str:
+        """Return the error as one line."""
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        if self.near:
+            text += f"; did you mean {' or '.join(repr(n) for n in self.near)}?"
+        if self.hint:
+            text += f" ({self.hint})"
+        return text
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the error as the object that ``--json`` prints under ``error``."""
+        return {
+            "kind": self.kind,
+            "what": self.what,
+            "where": self.where,
+            "hint": self.hint,
+            "near": list(self.near),
+        }
+
+    def __reduce__(self) -> tuple[object, ...]:  # keyword-only arguments survive worker processes
+        return _rebuild, (type(self), self.what, self.where, self.hint, self.near)
+
+
+def _rebuild(
+    cls: type[SplitsError], what: str, where: str | None, hint: str | None, near: tuple[str, ...]
+) -> SplitsError:
+    return cls(what, where=where, hint=hint, near=near)
+
+
+class UnknownNameError(SplitsError):
+    """A benchmark, class, source, list, key or word that does not exist."""
+
+    kind = "unknown-name"
+
+
+class TaxonomyError(SplitsError):
+    """A WordNet database that cannot be read, or a synset it does not hold."""
+
+    kind = "taxonomy"
+
+
+class DataError(SplitsError):
+    """A shipped or user-given table that is malformed or inconsistent."""
+
+    kind = "data"
+
+
+class RecipeError(SplitsError):
+    """A recipe that is malformed, contradictory or asks for more than exists."""
+
+    kind = "recipe"
+
+
+class SourceError(SplitsError):
+    """A dataset root that is absent, empty, unreadable or of another dataset."""
+
+    kind = "source"
+
+
+class MissingImageError(SourceError):
+    """An image whose id is known but whose pixels are absent or unreadable under a root."""
+
+    kind = "missing-image"
+
+
+class UnsafeDataError(SourceError):
+    """Dataset content that tries to run code or to leave its folder."""
+
+    kind = "unsafe-data"
+
+
+class ManifestError(SplitsError):
+    """A manifest that is absent, incomplete or does not match its fingerprints."""
+
+    kind = "manifest"
+
+
+class OutputError(SplitsError):
+    """An output folder that cannot be written or is in use."""
+
+    kind = "output"
+
+
+def unknown(what: str, name: str, known: Iterable[str], *, where: str | None = None) -> UnknownNameError:
+    """Build the error for an unknown ``name`` of kind ``what``, offering the nearest known names."""
+    known = sorted(set(known))
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+    hint = None if near else (f"known: {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}")
+    return UnknownNameError(f"unknown {what} {name!r}", where=where, near=near, hint=hint)
