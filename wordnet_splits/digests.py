@@ -1,0 +1,39 @@
+"""The 32-byte digest that names an image by its content."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+DIGEST_BYTES = 32
+
+
+def digest_pixels(image: NDArray[np.uint8]) -> bytes:
+    """Return SHA-256 of height and width (uint32 little-endian) and the C-order uint8 RGB pixels.
+
+    For sources stored without loss: every lossless copy of an image (pickle, PNG, Parquet) has this digest.
+
+    Parameters
+    ----------
+    image : (h, w, 3) RGB or (h, w) grey, uint8 in [0, 255]; grey is repeated to RGB first.
+
+    Returns
+    -------
+    32 bytes.
+    """
+    if image.dtype != np.uint8:
+        raise TypeError(f"pixels must be uint8, not {image.dtype}")
+    if image.ndim == 2:
+        image = np.repeat(image[:, :, None], 3, axis=2)
+    if image.ndim != 3 or image.shape[2] != 3:
+        raise ValueError(f"pixels must be (h, w) or (h, w, 3), not {image.shape}")
+    state = hashlib.sha256(np.asarray(image.shape[:2], dtype="<u4").tobytes())
+    state.update(np.ascontiguousarray(image).data)
+    return state.digest()
+
+
+def digest_file(data: bytes) -> bytes:
+    """Return SHA-256 of a file's bytes, for sources stored as JPEG. 32 bytes."""
+    return hashlib.sha256(data).digest()

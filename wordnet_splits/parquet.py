@@ -1,0 +1,101 @@
+"""One way to write and read every Parquet file: the same rows give the same bytes with the same library."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from wordnet_splits.errors import DataError, OutputError, SplitsError
+
+ROW_GROUP_ROWS = 131_072
+COMPRESSION_LEVEL = 19
+# Sorted names share long prefixes: front coding, then zstd, beats a dictionary of unique values.
+FRONT_CODED = frozenset({"image_id"})
+# SHA-256 is incompressible and (nearly) unique: neither dictionary nor compression pays.
+RAW = frozenset({"digest"})
+
+
+def write_table(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | None = None) -> None:
+    """Write ``table`` to ``path`` in one step: readers see the old file or the whole new one.
+
+    The settings are fixed (zstd, row groups of 131,072 rows, front-coded ``image_id``, uncompressed
+    ``digest``, neither pandas metadata nor times); ``metadata`` becomes the schema's metadata and replaces
+    what the table carries.
+
+    Raises
+    ------
+    OutputError : ``path`` cannot be written (folder absent, no permission, disk full).
+    """
+    path = Path(path)
+    table = table.replace_schema_metadata(dict(metadata) if metadata else None)
+    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    try:
+        _write(table, part)
+        part.replace(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(
+            f"cannot be written: {reason}",
+            where=str(path),
+            hint="check that the folder exists, may be written to and has space left",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def read_table(
+    path: Path, columns: Sequence[str] | None = None, *, error: type[SplitsError] = DataError
+) -> pa.Table:
+    """Read ``path`` whole, or the named top-level ``columns`` in the order given.
+
+    Raises
+    ------
+    error : (default DataError) the file is absent, unreadable, not Parquet, damaged, or lacks a column.
+    """
+    path = Path(path)
+    try:
+        with pq.ParquetFile(path) as file:
+            missing = [name for name in columns or () if name not in file.schema_arrow.names]
+            if missing:
+                held = ", ".join(file.schema_arrow.names)
+                raise error(f"has no column {missing[0]!r}", where=str(path), hint=f"it holds {held}")
+            return file.read(columns=None if columns is None else list(columns))
+    except FileNotFoundError as cause:
+        raise error("no such file", where=str(path)) from cause
+    except (pa.ArrowException, OSError) as cause:  # ArrowInvalid is a ValueError, ArrowException covers it
+        raise error(
+            "is not a Parquet file that can be read", where=str(path), hint=str(cause).split("\n")[0][:200]
+        ) from cause
+
+
+def _write(table: pa.Table, path: Path) -> None:
+    leaves = _leaf_paths(table.schema)
+    front = [leaf for leaf in leaves if leaf in FRONT_CODED]
+    with path.open("wb") as sink:
+        pq.write_table(
+            table,
+            sink,
+            version="2.6",
+            data_page_version="1.0",
+            row_group_size=ROW_GROUP_ROWS,
+            compression={leaf: "NONE" if leaf in RAW else "ZSTD" for leaf in leaves},
+            compression_level={leaf: COMPRESSION_LEVEL for leaf in leaves if leaf not in RAW},
+            use_dictionary=[leaf for leaf in leaves if leaf not in FRONT_CODED | RAW] or False,
+            column_encoding=dict.fromkeys(front, "DELTA_BYTE_ARRAY") or None,
+            write_statistics=[leaf for leaf in leaves if leaf not in RAW] or False,
+        )
+
+
+def _leaf_paths(schema: pa.Schema) -> list[str]:
+    """Return the dotted names of the leaf columns, as the writer's per-column settings want them."""
+    sink = io.BytesIO()
+    pq.write_table(schema.empty_table(), sink)
+    leaves = pq.read_metadata(io.BytesIO(sink.getvalue())).schema
+    return [leaves.column(i).path for i in range(len(leaves))]
