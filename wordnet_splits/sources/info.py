@@ -1,0 +1,60 @@
+"""What is known of a dataset beside its pixels: where it is published, how to get it, how to cite it."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from wordnet_splits import errors
+
+
+@dataclass(frozen=True)
+class Download:
+    """One file the publisher offers: its name, and a checksum where one is known for certain."""
+
+    file: str
+    md5: str | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """A dataset's publication, licence and expected tree, from ``data/sources.toml``."""
+
+    name: str
+    title: str
+    url: str
+    licence: str
+    size: str
+    how: str
+    tree: str
+    bibtex: str
+    files: tuple[Download, ...] = field(default=())
+
+    @property
+    def bibtex_key(self) -> str:
+        """The key of the citation: what stands between ``{`` and the first comma."""
+        return self.bibtex.split("{", 1)[1].split(",", 1)[0].strip()
+
+
+def source_info(name: str) -> SourceInfo:
+    """Return what is known of a source; an unknown name is refused with the nearest ones."""
+    table = _table()
+    if name not in table:
+        raise errors.unknown("source", name, table)
+    return table[name]
+
+
+@cache
+def _table() -> dict[str, SourceInfo]:
+    text = resources.files("wordnet_splits").joinpath("data/sources.toml").read_text("utf-8")
+    return {name: _info(name, entry) for name, entry in tomllib.loads(text).items()}
+
+
+def _info(name: str, entry: dict[str, Any]) -> SourceInfo:
+    files = tuple(Download(**item) for item in entry.pop("files", ()))
+    texts = {key: value.strip() for key, value in entry.items()}
+    return SourceInfo(name=name, files=files, **texts)

@@ -1,0 +1,59 @@
+"""Decode image files, and find the truncated and corrupt ones, with one clear line for each."""
+
+from __future__ import annotations
+
+import io
+import struct
+import warnings
+import zlib
+
+from PIL import Image, UnidentifiedImageError
+
+from wordnet_splits.errors import SourceError
+
+# What Pillow's readers raise on damaged input, beside its own errors.
+_DAMAGED = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, IndexError, KeyError)
+_TOO_LARGE = (Image.DecompressionBombError, Image.DecompressionBombWarning)
+
+
+def decode_bytes(data: bytes, *, where: str) -> Image.Image:
+    """Return the RGB image in a file's bytes, decoded as torchvision's loader does.
+
+    Raises
+    ------
+    SourceError : the file is empty, no image, truncated, corrupt, or a decompression bomb.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(data)) as image:
+                return image.convert("RGB")
+    except (*_DAMAGED, *_TOO_LARGE) as error:
+        raise SourceError(_reason(data, error), where=where, hint="fetch this image again") from error
+
+
+def check_bytes(data: bytes) -> str | None:
+    """Return why a file's bytes do not decode, or None.
+
+    A JPEG is decoded at 1/8 scale: every coded byte is read, most of the arithmetic is not done.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(data)) as image:
+                image.draft("RGB", (max(1, image.width // 8), max(1, image.height // 8)))
+                image.load()
+    except (*_DAMAGED, *_TOO_LARGE) as error:
+        return _reason(data, error)
+    return None
+
+
+def _reason(data: bytes, error: BaseException) -> str:
+    if not data:
+        return "the image file is empty"
+    if isinstance(error, UnidentifiedImageError):
+        return "not an image file, or its header is corrupt"
+    if isinstance(error, _TOO_LARGE):
+        return "the image would decode to far more pixels than this dataset has (decompression bomb)"
+    text = str(error)
+    return f"the image is {'truncated' if 'truncated' in text else 'corrupt'} ({text})"

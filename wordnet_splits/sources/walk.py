@@ -1,0 +1,82 @@
+"""List folders of a dataset: never out of the root, never in circles, with clear refusals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from wordnet_splits.errors import SourceError, UnsafeDataError
+
+
+def check_root(root: Path, name: str, *, hint: str | None = None) -> Path:
+    """Return ``root`` resolved, if it is a folder that can be listed and is not empty."""
+    what = f"the root of source {name}"
+    try:
+        folder = root.expanduser().resolve(strict=True)
+        if not folder.is_dir():
+            raise SourceError(f"{what} is a file, not a folder", where=str(root), hint=hint)
+        with os.scandir(folder) as entries:
+            if not any(not entry.name.startswith(".") for entry in entries):
+                raise SourceError(f"{what} is empty", where=str(root), hint=hint)
+    except FileNotFoundError as error:
+        raise SourceError(f"{what} does not exist", where=str(root), hint=hint) from error
+    except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
+        raise _unreadable(what, str(root), error) from error
+    return folder
+
+
+def entries(folder: Path | str, root: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield the visible entries of ``folder``; a link out of ``root`` or in a circle is refused.
+
+    Raises
+    ------
+    SourceError : the folder cannot be listed, or a link leads back above itself or nowhere.
+    UnsafeDataError : a link leads out of ``root``.
+    """
+    try:
+        with os.scandir(folder) as found:
+            for entry in found:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_symlink():
+                    check_link(entry.path, root)
+                yield entry
+    except OSError as error:
+        raise _unreadable("the folder", str(folder), error) from error
+
+
+def check_link(path: str, root: Path) -> None:
+    """Refuse a symbolic link that leaves ``root``, is broken, or makes a circle."""
+    try:
+        target = Path(path).resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise _unreadable("the symbolic link", path, error) from error
+    if not target.is_relative_to(root):
+        raise UnsafeDataError(
+            f"a symbolic link leads out of the root, to {target}",
+            where=path,
+            hint="links are followed only inside the root: give the folder it leads to as the root",
+        )
+    if Path(path).parent.resolve().is_relative_to(target):
+        raise SourceError(
+            "a symbolic link makes a loop",
+            where=path,
+            hint="remove the link; it leads back to a folder above it",
+        )
+
+
+def folders(folder: Path | str, root: Path) -> list[str]:
+    """Return the names of the visible folders directly in ``folder``, sorted."""
+    return sorted(entry.name for entry in entries(folder, root) if entry.is_dir())
+
+
+def _unreadable(what: str, where: str, error: BaseException) -> SourceError:
+    why = getattr(error, "strerror", None) or str(error)
+    if isinstance(error, PermissionError):
+        return SourceError(
+            f"{what} cannot be read: permission denied", where=where, hint="check its permissions"
+        )
+    if "loop" in str(error).lower() or "Too many levels" in str(error):
+        return SourceError(f"{what} makes a loop", where=where, hint="remove the link")
+    return SourceError(f"{what} cannot be read: {why}", where=where)
