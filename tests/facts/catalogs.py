@@ -1,0 +1,263 @@
+"""Regenerate the mechanical columns of the shipped catalogs from the published facts.
+
+``python -m tests.facts.catalogs FACTS`` rewrites ``wordnet_splits/data/catalogs/*.tsv``: class ids, order,
+names, superclasses, counts and origin come from the facts (or, where no list is needed, from the publisher's
+figures written here); ``wnids``, ``mapped`` and ``why`` are hand work and are kept from the shipped tables,
+except in the ImageNet family, where the class id is the synset.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wordnet_splits.catalog import CATALOGS, FIXED_COLUMNS
+
+PLACES_CAP = 5000  # Places365-Standard holds at most 5,000 training images of a class (Zhou et al. 2018)
+DIGITS = "zero one two three four five six seven eight nine".split()
+
+
+@dataclass
+class Row:
+    """The mechanical cells of one class; ``counts`` and ``groups`` are by split."""
+
+    class_id: str
+    name: str
+    superclass: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    count_group: str = ""
+
+
+@dataclass
+class Table:
+    """The mechanical part of one catalog."""
+
+    splits: tuple[str, ...]
+    rows: list[Row]
+    origin: list[str]
+    own_wnids: bool = False  # the class id is the publisher's synset
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a facts file, unpacked."""
+    raw = path.read_bytes()
+    text = gzip.decompress(raw) if path.suffix == ".gz" else raw
+    return text.decode("utf-8").splitlines()
+
+
+def body(path: Path) -> list[str]:
+    return [line for line in read_lines(path) if line and not line.startswith("#")]
+
+
+def records(path: Path) -> Iterator[dict[str, str]]:
+    head, *lines = body(path)
+    columns = head.split("\t")
+    return (dict(zip(columns, line.split("\t"), strict=True)) for line in lines)
+
+
+def sources(*paths: Path) -> list[str]:
+    """Return the ``source:`` lines of facts files."""
+    found = (line.lstrip("# ") for path in paths for line in read_lines(path) if line.startswith("# source"))
+    return list(dict.fromkeys(found))
+
+
+def first_word(words: str) -> str:
+    return words.split(",")[0].strip()
+
+
+def imagenet1k(facts: Path) -> Table:
+    path = facts / "imagenet/imagenet1k_classes.tsv"
+    rows = [
+        Row(
+            r["wnid"],
+            first_word(r["synset_words"]),
+            counts={"train": int(r["train_count"]), "val": int(r["val_count"])},
+        )
+        for r in records(path)
+    ]
+    return Table(("train", "val"), sorted(rows, key=lambda r: r.class_id), sources(path), own_wnids=True)
+
+
+def tiny_imagenet(facts: Path) -> Table:
+    classes, val = facts / "tiny_imagenet/classes.tsv", facts / "tiny_imagenet/val_annotations.txt"
+    held = Counter(line.split("\t")[1] for line in body(val))
+    rows = [
+        Row(r["wnid"], first_word(r["words"]), counts={"train": 500, "val": held[r["wnid"]]})
+        for r in records(classes)
+    ]
+    origin = [*sources(classes, val), "publisher: Stanford CS231n, 500 training images a class"]
+    return Table(("train", "val"), sorted(rows, key=lambda r: r.class_id), origin, own_wnids=True)
+
+
+def cifar100(facts: Path) -> Table:
+    classes, files = facts / "cifar/cifar100_classes.tsv", facts / "cifar/cifar100_files.tsv.gz"
+    held = Counter((r["split"], r["fine_class"]) for r in records(files))
+    rows = [
+        Row(r["fine"], r["fine"], r["coarse"], {s: held[s, r["fine"]] for s in ("train", "test")})
+        for r in sorted(records(classes), key=lambda r: int(r["fine_idx"]))
+    ]
+    return Table(("train", "test"), rows, sources(classes, files))
+
+
+def cifar10(facts: Path) -> Table:
+    path = facts / "cifar/cifar10_classes.tsv"
+    rows = [
+        Row(r["class"], r["class"], counts={"train": 5000, "test": 1000})
+        for r in sorted(records(path), key=lambda r: int(r["idx"]))
+    ]
+    origin = [*sources(path), "publisher: Krizhevsky 2009, 5,000 training and 1,000 test images a class"]
+    return Table(("train", "test"), rows, origin)
+
+
+def food101(facts: Path) -> Table:
+    classes = facts / "food101/classes.txt"
+    lists = {split: facts / f"food101/{split}.txt.gz" for split in ("train", "test")}
+    held = {split: Counter(line.split("/")[0] for line in body(path)) for split, path in lists.items()}
+    rows = [Row(name, name, counts={s: held[s][name] for s in held}) for name in body(classes)]
+    return Table(("train", "test"), rows, sources(classes, *lists.values()))
+
+
+def caltech256(facts: Path) -> Table:
+    path = facts / "caltech256/classes_counts.tsv"
+    rows = [
+        Row(r["category"], r["category"].split(".", 1)[1], counts={"all": int(r["count"])})
+        for r in records(path)
+    ]
+    note = (
+        "257.clutter, the publisher's category of images of nothing in particular, is no class and left out"
+    )
+    return Table(("all",), rows, [*sources(path), note])
+
+
+def places365(facts: Path) -> Table:
+    folder = facts / "places365"
+    categories, io = folder / "categories_places365.txt", folder / "IO_places365.txt"
+    train, val = folder / "train_counts_by_toplevel_dir.tsv", folder / "places365_val.txt.gz"
+    indoor = dict(line.split(" ") for line in body(io))
+    held = Counter(line.split("\t")[1] for line in body(val))
+    sums = {
+        parts[2]: int(count)
+        for path, count in (line.split("\t") for line in body(train))
+        if len(parts := path.split("/")) == 4
+    }
+    ordered = sorted((line.split(" ") for line in body(categories)), key=lambda pair: int(pair[1]))
+    members = Counter(path.split("/")[2] for path, _ in ordered)
+    rows = []
+    for path, index in ordered:
+        name = path.split("/", 2)[2]
+        group = name.split("/")[0]
+        row = Row(name, name, {"1": "indoor", "2": "outdoor"}[indoor[path]], {"val": held[index]})
+        if members[group] == 1 or sums[group] == PLACES_CAP * members[group]:
+            row.counts["train"] = sums[group] // members[group]
+        else:
+            row.count_group = f"train:{group}={sums[group]}"
+        rows.append(row)
+    origin = [
+        "source: CSAILVision/places365:categories_places365.txt, IO_places365.txt"
+        "@06218620d593de09ac4f9f39b72ea0d175990a24",
+        *sources(train, val),
+        "train counts are published by top-level folder; a folder of n classes that holds n x 5,000 images"
+        " holds 5,000 of each, the publisher's maximum; the others stand in count_group",
+    ]
+    return Table(("train", "val"), rows, list(dict.fromkeys(origin)))
+
+
+def lsun(facts: Path) -> Table:
+    path = facts / "lsun/scene_categories.txt"
+    rows = [Row(name, name, counts={"val": 300}) for name in body(path)]
+    origin = [
+        *sources(path),
+        "publisher: Yu et al. 2015, 300 validation images a category; training databases differ between"
+        " copies, so no train count is given",
+    ]
+    return Table(("train", "val"), rows, origin)
+
+
+def svhn(facts: Path) -> Table:
+    path = facts / "openood/benchmark_imglist/cifar10/test_svhn.txt.gz"
+    test = Counter(line.split(".")[0].rsplit("_", 1)[1] for line in body(path))
+    train = (4948, 13861, 10585, 8497, 7458, 6882, 5727, 5595, 5045, 4659)
+    extra = (45550, 90560, 74740, 60765, 50633, 53490, 41582, 43997, 35358, 34456)
+    rows = [
+        Row(str(d), DIGITS[d], counts={"train": train[d], "test": test[str(d)], "extra": extra[d]})
+        for d in range(10)
+    ]
+    origin = [
+        *sources(path),
+        "publisher: Netzer et al. 2011, cropped digits; 73,257 train, 26,032 test, 531,131 extra; the files"
+        " label zero as 10",
+    ]
+    return Table(("train", "test", "extra"), rows, origin)
+
+
+def dtd(facts: Path) -> Table:
+    classes, files = facts / "dtd/classes.txt", facts / "dtd/files.txt"
+    held = Counter(line.split("/")[0] for line in body(files))
+    rows = [Row(name, name, counts={"all": held[name]}) for name in body(classes)]
+    return Table(("all",), rows, sources(classes, files))
+
+
+def digits(facts: Path) -> Table:
+    counts = (178, 182, 177, 183, 181, 182, 181, 179, 174, 180)
+    rows = [Row(str(d), DIGITS[d], counts={"all": counts[d]}) for d in range(10)]
+    origin = ["publisher: scikit-learn load_digits, the test set of UCI's optical recognition of digits"]
+    return Table(("all",), rows, origin)
+
+
+def noise(kind: str) -> Callable[[Path], Table]:
+    origin = ["generated by wordnet_splits.noise: as many images as a recipe asks for, so no counts"]
+    return lambda facts: Table(("all",), [Row("all", f"{kind} noise")], origin)
+
+
+CONVERTERS: dict[str, Callable[[Path], Table]] = {
+    "caltech256": caltech256,
+    "cifar10": cifar10,
+    "cifar100": cifar100,
+    "digits": digits,
+    "dtd": dtd,
+    "food101": food101,
+    "gaussian": noise("gaussian"),
+    "imagenet1k": imagenet1k,
+    "lsun": lsun,
+    "places365": places365,
+    "svhn": svhn,
+    "tiny-imagenet": tiny_imagenet,
+    "uniform": noise("uniform"),
+}
+
+HandMap = dict[str, tuple[str, str, str]]  # class_id -> wnids, mapped, why
+
+
+def shipped_map(path: Path) -> HandMap:
+    """Return the hand columns of a shipped catalog."""
+    if not path.exists():
+        return {}
+    wanted = ("wnids", "mapped", "why")
+    return {r["class_id"]: tuple(r[c] for c in wanted) for r in records(path)}  # type: ignore[misc]
+
+
+def render(table: Table, hand: HandMap) -> str:
+    """Return the text of a catalog TSV."""
+    lines = [f"# {line}" for line in table.origin]
+    lines.append("\t".join((*FIXED_COLUMNS, *(f"count_{s}" for s in table.splits), "count_group")))
+    for index, row in enumerate(table.rows):
+        synset = (row.class_id, "exact", "") if table.own_wnids else hand[row.class_id]
+        counts = (str(row.counts.get(s, "")) for s in table.splits)
+        cells = (row.class_id, str(index), row.name, row.superclass, *synset, *counts, row.count_group)
+        lines.append("\t".join(cells))
+    return "\n".join(lines) + "\n"
+
+
+def main(facts: Path) -> None:
+    """Rewrite every catalog."""
+    for source, convert in CONVERTERS.items():
+        path = CATALOGS / f"{source}.tsv"
+        path.write_text(render(convert(facts), shipped_map(path)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
