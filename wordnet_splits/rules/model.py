@@ -1,0 +1,202 @@
+"""The syntax of ``classes = { ... }`` in a recipe: operands, operators, draws.
+
+One inline table holds one operator (``all``, ``any`` and ``not`` hold further tables); ``draw`` and
+``within`` stand beside the outermost one and apply last.  What an operator means is in `rules.operators`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
+
+OPERANDS = ("group", "source", "list")
+Hierarchy = Literal["wordnet", "imagenet-tree"]
+Measure = Literal[  # those of wordnet_splits.similarity.MEASURES, which a test compares
+    "distance", "path", "lch", "lch_perl", "wup", "wup_wn", "wup_perl", "mean", "mean_nltk", "mean2"
+]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The classes that an operator refers to: an earlier group, a source, a published list, or given ids."""
+
+    kind: Literal["group", "source", "list", "ids"]
+    name: str = ""
+    ids: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return json.dumps(list(self.ids)) if self.kind == "ids" else f'"{self.kind}:{self.name}"'
+
+
+def parse_operand(value: Any) -> Operand:
+    """Return the operand that ``group:NAME``, ``source:NAME``, ``list:NAME`` or an array stands for."""
+    if isinstance(value, Operand):
+        return value
+    if isinstance(value, str):
+        kind, colon, name = value.partition(":")
+        if colon and name and kind in OPERANDS:
+            return Operand(kind, name)  # type: ignore[arg-type]  # one of OPERANDS, checked above
+        near = difflib.get_close_matches(kind, OPERANDS, n=1)
+        meant = f"; did you mean '{near[0]}:{name or 'NAME'}'?" if near else ""
+        raise ValueError(f"{value!r} is no operand: group:NAME, source:NAME, list:NAME or an array{meant}")
+    if isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value):
+        if len(set(value)) < len(value):
+            twice = next(v for v in value if list(value).count(v) > 1)
+            raise ValueError(f"{twice!r} stands twice in the array")
+        return Operand("ids", ids=tuple(value))
+    raise ValueError("an operand is group:NAME, source:NAME, list:NAME or a non-empty array of class ids")
+
+
+OperandField = Annotated[Operand, PlainValidator(parse_operand)]
+Wnids = Annotated[tuple[Annotated[str, Field(pattern=r"^n\d{8}$")], ...], Field(min_length=1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class KeywordOverlap(_Model):
+    """True where a keyword of the class's name reaches a class of ``with``, or a relative of one."""
+
+    with_: OperandField = Field(alias="with")
+    nodes: Literal["all", "subtree"] = "all"
+    match: Literal["token", "lemma"] = "token"
+    qualifiers: Literal["drop", "keep"] = "drop"
+    compounds: Literal["whole", "split"] = "whole"
+
+
+class SimilarityBound(_Model):
+    """True where the nearest class of ``to`` is at least ``above``, or less than ``below``, alike."""
+
+    to: OperandField
+    measure: Measure
+    above: float | None = None
+    below: float | None = None
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> SimilarityBound:
+        if (self.above is None) == (self.below is None):
+            raise ValueError("give exactly one of above, below")
+        return self
+
+
+class Slice(_Model):
+    """Part of the sorted classes strictly below each root: one half, or some of every n."""
+
+    of: Wnids
+    half: Literal["first", "second"] | None = None
+    every: Annotated[int, Field(ge=1)] | None = None
+    at: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Slice:
+        if (self.half is None) == (self.every is None) or (self.every is None) != (self.at is None):
+            raise ValueError("give either half, or every and at")
+        if self.every is not None and self.at is not None and max(self.at) >= self.every:
+            raise ValueError(f"at counts from 0 to {self.every - 1} when every is {self.every}")
+        return self
+
+
+class Expression(_Model):
+    """One operator over classes, true or false of each."""
+
+    listed: OperandField | None = None
+    subtree: OperandField | None = None
+    shares_parent_with: OperandField | None = None
+    below_parent_of: OperandField | None = None
+    overlaps: OperandField | None = None
+    senses: Literal["any", "catalog"] | None = None
+    relation: Literal["equal", "self-or-below", "self-or-above", "ancestry"] | None = None
+    keyword_overlap: KeywordOverlap | None = None
+    similarity: SimilarityBound | None = None
+    slice: Slice | None = None
+    rest: Literal[True] | None = None
+    all: tuple[Expression, ...] | None = None
+    any: tuple[Expression, ...] | None = None
+    not_: Expression | None = Field(default=None, alias="not")
+
+    @model_validator(mode="after")
+    def _one_operator(self) -> Expression:
+        given = self._operators()
+        if len(given) > 1:
+            raise ValueError(
+                f"one operator to a table, here are {', '.join(given)}: combine them with all, any, not"
+            )
+        if not given and self._needs_operator():
+            raise ValueError(f"no operator: give one of {', '.join(OPERATORS)}")
+        if self.all == () or self.any == ():
+            raise ValueError(f"{given[0]} = [] decides nothing: put at least one table into it")
+        if self.overlaps is None and (self.senses or self.relation):
+            raise ValueError("senses and relation go with overlaps")
+        return self
+
+    def _operators(self) -> list[str]:
+        values = {name: getattr(self, _field(name)) for name in OPERATORS}
+        return [name for name, value in values.items() if value is not None]
+
+    def _needs_operator(self) -> bool:
+        return True
+
+    @property
+    def operator(self) -> str:
+        """Return the operator's key; empty in a rule that only draws."""
+        return next(iter(self._operators()), "")
+
+    @property
+    def value(self) -> Any:
+        """Return what stands at the operator's key."""
+        return getattr(self, _field(self.operator)) if self.operator else None
+
+
+class ClassRule(Expression):
+    """The whole of ``classes = { ... }``: an operator, a draw among the classes it accepts, or both."""
+
+    draw: Annotated[int, Field(ge=1)] | None = None
+    within: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _within_a_draw(self) -> ClassRule:
+        if self.within is not None and self.draw is None:
+            raise ValueError("within goes with draw: draw = n classes within each value of the column")
+        return self
+
+    def _needs_operator(self) -> bool:
+        return self.draw is None
+
+
+OPERATORS = tuple(
+    field.alias or name
+    for name, field in Expression.model_fields.items()
+    if name not in ("senses", "relation")
+)
+
+
+def _field(operator: str) -> str:
+    return "not_" if operator == "not" else operator
+
+
+def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
+    """Return the keys that a table of this model may hold, in the order of the syntax."""
+    return tuple(field.alias or name for name, field in model.model_fields.items())
+
+
+def rule_text(rule: BaseModel) -> str:
+    """Return a rule as one line in the recipe's syntax, keys in the order given there, defaults left out."""
+    pairs = []
+    for name, field in type(rule).model_fields.items():
+        value = getattr(rule, name)
+        if name in rule.model_fields_set and value is not None:
+            pairs.append(f"{field.alias or name} = {_value_text(value)}")
+    return "{ " + ", ".join(pairs) + " }"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, BaseModel):
+        return rule_text(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_value_text, value)) + "]"
+    return str(value) if isinstance(value, Operand) else json.dumps(value, ensure_ascii=False)
