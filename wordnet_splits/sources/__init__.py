@@ -7,16 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits import errors
+from wordnet_splits.digests import digest_file, digest_pixels
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.base import (
-    SCAN_SCHEMA,
-    Raw,
-    Source,
-    digest_file,
-    digest_pixels,
-    register,
-    registered,
-)
+from wordnet_splits.sources.base import SCAN_SCHEMA, Raw, Source, register, registered
 from wordnet_splits.sources.info import SourceInfo, source_info
 from wordnet_splits.sources.walk import check_root
 

@@ -5,7 +5,6 @@ A source knows one dataset as its publisher lays it out on disk; nothing else kn
 
 from __future__ import annotations
 
-import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -17,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from wordnet_splits import errors
+from wordnet_splits import digests, errors
 from wordnet_splits.errors import MissingImageError, SourceError
 from wordnet_splits.sources.pixels import check_bytes, decode_bytes
 
@@ -33,6 +32,8 @@ Row = tuple[str, str, str]
 Order = Literal["published", "unknown"]
 
 BATCH_ROWS = 65_536
+UNEXPECTED_NAMES = 10_000  # distinct names kept apart: a wrong root may hold millions
+OTHER_NAMES = "(other names)"
 
 T = TypeVar("T")
 S = TypeVar("S", bound="type[Source]")
@@ -154,8 +155,10 @@ class Source(ABC):
     def digest(self, raw: Raw) -> bytes:
         """Return the 32 bytes that identify the picture: of its pixels if lossless, else of its file."""
         if isinstance(raw, np.ndarray):
-            return digest_pixels(raw)
-        return digest_pixels(np.asarray(self.decode(raw))) if self.lossless else digest_file(raw)
+            return digests.digest_pixels(as_rgb(raw))
+        if self.lossless:
+            return digests.digest_pixels(np.asarray(self.decode(raw)))
+        return digests.digest_file(raw)
 
     def check_image(self, raw: Raw) -> str | None:
         """Return why an image cannot be decoded, or None where it can; every byte is decoded."""
@@ -170,6 +173,14 @@ class Source(ABC):
             held[split] += 1
         return held
 
+    @classmethod
+    def expected(cls) -> dict[str, int | None]:
+        """Return how many images the publisher has of each split, None where that is not known."""
+        from wordnet_splits.catalog import load_catalog  # only doctor asks; opening a source stays light
+
+        catalog = load_catalog(cls.name)
+        return {split: catalog.total(split) if split in catalog.splits else None for split in cls.splits}
+
     def describe(self, image_id: str | None) -> str:
         """Return ``source:image_id under root`` for messages."""
         place = self.name if image_id is None else f"{self.name}:{image_id}"
@@ -178,7 +189,9 @@ class Source(ABC):
     # -- for the sources --------------------------------------------------------------------------
 
     def note_unexpected(self, name: str, times: int = 1) -> None:
-        """Count a name that is no id of this source."""
+        """Count a name that is no id of this source; past ``UNEXPECTED_NAMES`` they share one entry."""
+        if name not in self.unexpected and len(self.unexpected) >= UNEXPECTED_NAMES:
+            name = OTHER_NAMES
         self.unexpected[name] = self.unexpected.get(name, 0) + times
 
     def cached(self, key: str, make: Callable[[], T]) -> T:
@@ -234,19 +247,6 @@ def as_rgb(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
     if pixels.shape[2] != 3:
         raise SourceError(f"pixels must have 1 or 3 channels, not {pixels.shape[2]}")
     return np.ascontiguousarray(pixels)
-
-
-def digest_pixels(pixels: np.ndarray[Any, Any]) -> bytes:
-    """Return SHA-256 of height, width (uint32 little-endian) and the C-order uint8 RGB pixels (32 bytes)."""
-    rgb = as_rgb(pixels)
-    sha = hashlib.sha256(np.array(rgb.shape[:2], dtype="<u4").tobytes())
-    sha.update(rgb.data)
-    return sha.digest()
-
-
-def digest_file(data: bytes) -> bytes:
-    """Return SHA-256 of a file's bytes (32 bytes)."""
-    return hashlib.sha256(data).digest()
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from wordnet_splits.errors import SourceError, UnsafeDataError
 
+_LONE_LEVELS = 3  # root/dtd/dtd/images: archives unpacked into folders of their own name
+
 
 def check_root(root: Path, name: str, *, hint: str | None = None) -> Path:
     """Return ``root`` resolved, if it is a folder that can be listed and is not empty."""
@@ -66,9 +68,38 @@ def check_link(path: str, root: Path) -> None:
         )
 
 
-def folders(folder: Path | str, root: Path) -> list[str]:
-    """Return the names of the visible folders directly in ``folder``, sorted."""
-    return sorted(entry.name for entry in entries(folder, root) if entry.is_dir())
+def subfolder(base: Path, name: str, root: Path) -> Path | None:
+    """Return ``base/name`` if it is a folder, None if not; a link in ``name`` is checked as in entries."""
+    path = base
+    for step in Path(name).parts:
+        path = path / step
+        if path.is_symlink():
+            check_link(str(path), root)
+    try:
+        return path if path.is_dir() else None
+    except OSError as error:
+        raise _unreadable("the folder", str(path), error) from error
+
+
+def bases(root: Path, *named: str) -> list[Path]:
+    """Return where below ``root`` a dataset may begin: there, in a named folder, or down a lone folder."""
+    found: list[Path] = []
+    level: Path | None = root
+    for _ in range(_LONE_LEVELS):
+        if level is None:
+            break
+        found += [level, *(folder for name in named if (folder := subfolder(level, name, root)))]
+        level = _lone(level, root)
+    return list(dict.fromkeys(found))
+
+
+def _lone(folder: Path, root: Path) -> Path | None:
+    try:
+        with os.scandir(folder) as found:
+            inside = [e for e in found if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)]
+    except OSError as error:
+        raise _unreadable("the folder", str(folder), error) from error
+    return folder / inside[0].name if len(inside) == 1 else None
 
 
 def _unreadable(what: str, where: str, error: BaseException) -> SourceError:

@@ -1,0 +1,87 @@
+"""Places365: train-standard in (nested) class folders, validation flat or in class folders; 256 or large.
+
+Train ids are ``<class_id>/00000001``, validation ids ``Places365_val_00000001``. The challenge set numbers its
+files apart from the standard set and is not read.
+
+Reference: Zhou, Lapedriza, Khosla, Oliva, Torralba, Places: A 10 Million Image Database for Scene
+Recognition, TPAMI 2018.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from wordnet_splits.sources.base import register
+from wordnet_splits.sources.folders import class_folders, flat_folder
+from wordnet_splits.sources.names import Naming
+from wordnet_splits.sources.parts import Part, PartedSource
+from wordnet_splits.sources.walk import bases
+
+TRAIN = Naming("places365", ("train",), r"\d{8}", qualified=True)
+VAL = Naming("places365", ("val",), r"Places365_val_\d{8}")
+
+# The publisher's archives, torchvision's names, and the plain ones; the first present is read.
+TRAIN_FOLDERS = (
+    "data_256_standard",
+    "data_256",
+    "data_large_standard",
+    "data_large",
+    "train-standard",
+    "train_256",
+    "train_large",
+    "train",
+)
+VAL_FOLDERS = ("val_256", "val_large", "val")
+
+
+def spellings(class_id: str) -> tuple[str, ...]:
+    """Return the folders a class has in copies: ``a/arena/hockey``, ``arena/hockey``, ``arena-hockey``."""
+    return tuple(
+        dict.fromkeys(
+            (
+                f"{class_id[0]}/{class_id}",
+                class_id,
+                class_id.replace("/", "-"),
+                class_id.replace("/", "_"),
+            )
+        )
+    )
+
+
+@register
+class Places365(PartedSource):
+    """365 scene classes, 1,803,460 train and 36,500 validation images."""
+
+    name: ClassVar[str] = "places365"
+    splits: ClassVar[tuple[str, ...]] = ("train", "val")
+    looks_for: ClassVar[str] = (
+        "val_256, val_large or val (Places365_val_*.jpg, flat or in class folders), "
+        "or data_256_standard, data_256 or train with class folders such as a/airfield"
+    )
+
+    @classmethod
+    def find(cls, root: Path) -> tuple[Part, ...]:
+        """Return the train folder, the validation folder or both."""
+        for base in bases(root, "places365", "places365_standard"):
+            parts = tuple(part for part in (_train(base, root), _val(base, root)) if part is not None)
+            if parts:
+                return parts
+        return ()
+
+
+def _train(base: Path, root: Path) -> Part | None:
+    for name in TRAIN_FOLDERS:
+        if part := class_folders(base, name, root, TRAIN, spellings=spellings):
+            return part
+    return None
+
+
+def _val(base: Path, root: Path) -> Part | None:
+    for name in (*VAL_FOLDERS, ""):
+        part = flat_folder(base, name, root, VAL) or (
+            class_folders(base, name, root, VAL, spellings=spellings) if name else None
+        )
+        if part is not None:
+            return part
+    return None
