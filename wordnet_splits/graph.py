@@ -1,0 +1,212 @@
+"""The noun graph as arrays: parents and children in CSR form, depths, an order with parents first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from wordnet_splits.errors import TaxonomyError
+
+Ints = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
+
+UNREACHED = 255
+"""The depth of a node that no chain of parents joins to a root (only below an unresolved node of a tree)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A directed acyclic graph of n nodes 0..n-1, edges pointing from a node to its parents.
+
+    Parameters
+    ----------
+    parent_indptr : (n + 1,) int32; the parents of node i are ``parent_indices[indptr[i]:indptr[i + 1]]``.
+    parent_indices : (edges,) int32, ascending within a node.
+    instance : (edges,) bool, whether the edge is an instance hypernym (Einstein -> physicist).
+    unresolved : (n,) bool, nodes whose parent is not decided (tree projections only).
+    """
+
+    parent_indptr: Ints
+    parent_indices: Ints
+    instance: Flags
+    unresolved: Flags | None = None
+
+    def __post_init__(self) -> None:
+        _freeze(self.parent_indptr, self.parent_indices, self.instance)
+
+    def __len__(self) -> int:
+        return len(self.parent_indptr) - 1
+
+    @cached_property
+    def _children(self) -> tuple[Ints, Ints]:
+        n = len(self)
+        owner = np.repeat(np.arange(n, dtype=np.int32), np.diff(self.parent_indptr))
+        by_parent = np.argsort(self.parent_indices, kind="stable")  # stable: children stay ascending
+        indptr = np.zeros(n + 1, np.int32)
+        np.cumsum(np.bincount(self.parent_indices, minlength=n), out=indptr[1:])
+        children = owner[by_parent]
+        _freeze(indptr, children)
+        return indptr, children
+
+    @property
+    def child_indptr(self) -> Ints:
+        """(n + 1,) int32; the children of node i are ``child_indices[indptr[i]:indptr[i + 1]]``."""
+        return self._children[0]
+
+    @property
+    def child_indices(self) -> Ints:
+        """(edges,) int32, ascending within a node."""
+        return self._children[1]
+
+    @cached_property
+    def roots(self) -> Ints:
+        """Nodes without parents, ascending; an unresolved node is not one."""
+        bare = np.diff(self.parent_indptr) == 0
+        if self.unresolved is not None:
+            bare &= ~self.unresolved
+        return np.flatnonzero(bare).astype(np.int32)
+
+    @cached_property
+    def max_depths(self) -> Bytes:
+        """(n,) uint8: edges of the longest chain up to a root; UNREACHED below an unresolved node."""
+        waiting = np.diff(self.parent_indptr).astype(np.int32)
+        depths = np.full(len(self), UNREACHED, np.uint8)
+        wave, depth = self.roots, 0
+        while len(wave):  # a node joins the wave after its last parent: its wave is its longest chain
+            depths[wave] = depth
+            below = gather(self.child_indptr, self.child_indices, wave)
+            np.subtract.at(waiting, below, 1)
+            wave = np.unique(below[waiting[below] == 0]).astype(np.int32)
+            depth += 1
+            if depth >= UNREACHED:
+                raise TaxonomyError(f"a chain of hypernyms is longer than {UNREACHED - 1} edges")
+        if self.unresolved is None and (depths == UNREACHED).any():
+            raise Cycle(int(np.flatnonzero(depths == UNREACHED)[0]))
+        _freeze(depths)
+        return depths
+
+    @cached_property
+    def min_depths(self) -> Bytes:
+        """(n,) uint8: edges of the shortest chain up to a root; UNREACHED below an unresolved node."""
+        depths = np.full(len(self), UNREACHED, np.uint8)
+        settled = self.max_depths != UNREACHED
+        wave, depth = self.roots, 0
+        while len(wave):
+            depths[wave] = depth
+            below = np.unique(gather(self.child_indptr, self.child_indices, wave))
+            wave = below[(depths[below] == UNREACHED) & settled[below]].astype(np.int32)
+            depth += 1
+        _freeze(depths)
+        return depths
+
+    @cached_property
+    def order(self) -> Ints:
+        """(n,) int32: every node once, its parents before it."""
+        order = np.argsort(self.max_depths, kind="stable").astype(np.int32)
+        _freeze(order)
+        return order
+
+    @cached_property
+    def _parent_lists(self) -> tuple[list[int], list[int]]:
+        return self.parent_indptr.tolist(), self.parent_indices.tolist()
+
+    @cached_property
+    def _child_lists(self) -> tuple[list[int], list[int]]:
+        return self.child_indptr.tolist(), self.child_indices.tolist()
+
+    def parents(self, node: int) -> list[int]:
+        """Return the parents of ``node``, ascending."""
+        indptr, indices = self._parent_lists
+        return indices[indptr[node] : indptr[node + 1]]
+
+    def children(self, node: int) -> list[int]:
+        """Return the children of ``node``, ascending."""
+        indptr, indices = self._child_lists
+        return indices[indptr[node] : indptr[node + 1]]
+
+    def ancestors(self, node: int) -> dict[int, int]:
+        """Return every ancestor of ``node``, itself included, with the fewest edges up to it."""
+        found = {node: 0}
+        wave, edges = [node], 0
+        while wave:
+            edges += 1
+            above = []
+            for below in wave:
+                for parent in self.parents(below):
+                    if parent not in found:
+                        found[parent] = edges
+                        above.append(parent)
+            wave = above
+        return found
+
+    def descendants(self, nodes: Iterable[int]) -> set[int]:
+        """Return every node at or below any of ``nodes``."""
+        stack = list(nodes)
+        found = set(stack)
+        while stack:
+            for child in self.children(stack.pop()):
+                if child not in found:
+                    found.add(child)
+                    stack.append(child)
+        return found
+
+    def chain_up(self, node: int, top: int, above: Iterable[int]) -> list[int]:
+        """Return a shortest chain from ``node`` up to ``top``, both included.
+
+        Of several shortest chains the one whose next node is smallest, at every step from ``node``;
+        ``above`` are the ancestors of ``node``, ``top`` among them.
+        """
+        left = {top: 0}  # edges up to the top, of the ancestors of the node that lie below the top
+        for ancestor in sorted(above, key=lambda a: int(self.max_depths[a])):
+            steps = [left[parent] + 1 for parent in self.parents(ancestor) if parent in left]
+            if steps and ancestor != top:
+                left[ancestor] = min(steps)
+        chain = [node]
+        while chain[-1] != top:
+            onward = left[chain[-1]] - 1
+            chain.append(next(p for p in self.parents(chain[-1]) if left.get(p) == onward))
+        return chain
+
+    def __getstate__(self) -> dict[str, object]:  # what is derived is derived again
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+class Cycle(TaxonomyError):
+    """Some hypernyms form a cycle; the taxonomy turns the node into a name."""
+
+    def __init__(self, node: int) -> None:
+        super().__init__("hypernyms form a cycle")
+        self.node = node
+
+
+def _freeze(*arrays: npt.NDArray[np.generic]) -> None:
+    for array in arrays:
+        array.setflags(write=False)
+
+
+def gather(indptr: Ints, indices: Ints, nodes: npt.NDArray[np.int32]) -> Ints:
+    """Return the CSR rows of ``nodes``, one after the other."""
+    starts = indptr[nodes]
+    counts = indptr[nodes + 1] - starts
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    within = np.arange(total, dtype=np.int32) - np.repeat((ends - counts).astype(np.int32), counts)
+    rows: Ints = indices[np.repeat(starts, counts) + within]
+    return rows
+
+
+def from_parent_lists(parents: list[list[int]], instance: list[list[bool]]) -> Graph:
+    """Return the graph of ``parents[i]``, the parents of node i, with whether each is an instance edge."""
+    counts = np.fromiter((len(row) for row in parents), np.int32, len(parents))
+    indptr = np.zeros(len(parents) + 1, np.int32)
+    np.cumsum(counts, out=indptr[1:])
+    return Graph(
+        parent_indptr=indptr,
+        parent_indices=np.array([p for row in parents for p in row], np.int32),
+        instance=np.array([flag for row in instance for flag in row], np.bool_),
+    )

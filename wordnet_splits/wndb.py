@@ -1,0 +1,257 @@
+"""WordNet's own text files (WNDB): reading the nouns, and writing a directory that NLTK accepts.
+
+Format: wndb(5WN), senseidx(5WN), lexnames(5WN).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from wordnet_splits import graph, lexicon
+from wordnet_splits.errors import OutputError, TaxonomyError
+
+if TYPE_CHECKING:
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
+FILES = ("data.noun", "index.noun", "noun.exc")
+"""What a directory must hold to be read: synsets, lemmas in sense order, irregular plurals."""
+
+HYPERNYM, INSTANCE_HYPERNYM = "@", "@i"
+
+
+@dataclass(frozen=True, eq=False)
+class Nouns:
+    """The nouns of one WordNet: node i is the synset at byte ``offsets[i]`` of ``data.noun``."""
+
+    version: str
+    offsets: npt.NDArray[np.uint32]
+    graph: graph.Graph
+    lexicon: lexicon.Lexicon
+
+
+def directory_texts(folder: Path) -> dict[str, bytes]:
+    """Return the content of the noun files of a WNDB directory.
+
+    Raises
+    ------
+    TaxonomyError : one of ``FILES`` cannot be read.
+    """
+    texts = {}
+    for name in FILES:
+        try:
+            texts[name] = (folder / name).read_bytes()
+        except OSError as error:
+            raise TaxonomyError(
+                f"no {name} can be read there ({error.strerror})",
+                where=str(folder),
+                hint=f"a WNDB directory holds {', '.join(FILES)}",
+            ) from error
+    return texts
+
+
+def nltk_texts(reader: WordNetCorpusReader | None) -> dict[str, bytes]:
+    """Return the content of the noun files of an NLTK reader, by default that of the installed corpus.
+
+    Raises
+    ------
+    TaxonomyError : the corpus is not installed.
+    """
+    from nltk.corpus import wordnet  # here: the rest of the package never needs NLTK
+
+    corpus = wordnet if reader is None else reader
+    texts = {}
+    for name in FILES:
+        try:
+            with corpus.open(name) as file:
+                texts[name] = file.read().encode("utf-8")
+        except LookupError as error:
+            raise TaxonomyError(
+                "NLTK has no WordNet corpus",
+                where="nltk",
+                hint="python -m nltk.downloader wordnet, or use the embedded one",
+            ) from error
+    return texts
+
+
+def read(texts: Mapping[str, bytes], where: str) -> Nouns:
+    """Return the nouns of ``texts``: file name -> content, for the names in ``FILES``.
+
+    Raises
+    ------
+    TaxonomyError : a line does not follow the format, or points at a synset that is not there;
+        it names the file, the line and ``where`` the text came from.
+    """
+    version = re.search(rb"WordNet (\S+) Copyright", texts["data.noun"][:4096])
+    offsets: list[int] = []
+    lemmas: list[list[str]] = []
+    pointers: list[list[tuple[int, bool]]] = []
+    for line, number in _records(texts["data.noun"]):
+        try:
+            offset, words, above = _synset(line)
+        except (ValueError, IndexError) as error:
+            raise _malformed(where, "data.noun", number) from error
+        offsets.append(offset)
+        lemmas.append(words)
+        pointers.append(above)
+    if not offsets:
+        raise TaxonomyError("holds no synsets", where=f"{where}/data.noun")
+    if sorted(offsets) != offsets:
+        raise TaxonomyError("synsets are not in the order of their offsets", where=f"{where}/data.noun")
+    node_of = {offset: node for node, offset in enumerate(offsets)}
+    senses = _senses(texts["index.noun"], node_of, where)
+    for words in lemmas:
+        if words[0].lower() not in senses:
+            raise TaxonomyError(f"lemma {words[0]!r} of data.noun is missing", where=f"{where}/index.noun")
+    exceptions = texts["noun.exc"].decode("utf-8", "replace")
+    return Nouns(
+        version=version.group(1).decode("ascii", "replace") if version else "unknown",
+        offsets=np.array(offsets, np.uint32),
+        graph=_graph(offsets, pointers, node_of, where),
+        lexicon=lexicon.from_index(lemmas, senses, exceptions),
+    )
+
+
+def _records(text: bytes) -> Iterator[tuple[str, int]]:
+    """Yield the lines of a WNDB file with their numbers, without the licence on top."""
+    for number, line in enumerate(text.decode("utf-8", "replace").split("\n"), start=1):
+        if line and not line.startswith(" "):
+            yield line, number
+
+
+def _synset(line: str) -> tuple[int, list[str], list[tuple[int, bool]]]:
+    """Return offset, lemmas and hypernym pointers (offset, is instance) of a line of ``data.noun``."""
+    fields = line.partition("|")[0].split()
+    if len(fields[0]) != 8 or fields[2] != "n":
+        raise ValueError("not a noun synset")
+    after_words = 4 + 2 * int(fields[3], 16)
+    words = fields[4:after_words:2]
+    stop = after_words + 1 + 4 * int(fields[after_words])
+    if not words or len(fields) < stop:
+        raise ValueError("fields are missing")
+    above = [
+        (int(fields[at + 1]), fields[at] == INSTANCE_HYPERNYM)
+        for at in range(after_words + 1, stop, 4)
+        if fields[at] == HYPERNYM or fields[at] == INSTANCE_HYPERNYM
+    ]
+    return int(fields[0]), words, above
+
+
+def _senses(text: bytes, node_of: Mapping[int, int], where: str) -> dict[str, list[int]]:
+    """Return lemma -> nodes in sense order, from ``index.noun``."""
+    senses = {}
+    for line, number in _records(text):
+        fields = line.split()
+        try:
+            count = int(fields[2])
+            nodes = [node_of[int(offset)] for offset in fields[len(fields) - count :]]
+        except (ValueError, IndexError, KeyError) as error:
+            raise _malformed(where, "index.noun", number) from error
+        if not 0 < count < 256:
+            raise _malformed(where, "index.noun", number)
+        senses[fields[0]] = nodes
+    return senses
+
+
+def _graph(
+    offsets: list[int], pointers: list[list[tuple[int, bool]]], node_of: Mapping[int, int], where: str
+) -> graph.Graph:
+    parents: list[list[int]] = []
+    instance: list[list[bool]] = []
+    for offset, above in zip(offsets, pointers, strict=True):
+        try:
+            # a synset named twice is one edge; where both kinds are given the plain hypernym counts
+            edges = sorted(
+                {node_of[target]: flag for target, flag in sorted(above, key=lambda e: not e[1])}.items()
+            )
+        except KeyError as error:
+            raise TaxonomyError(
+                f"synset {offset:08d} names a hypernym {error.args[0]:08d} that does not exist",
+                where=f"{where}/data.noun",
+            ) from error
+        parents.append([node for node, _ in edges])
+        instance.append([flag for _, flag in edges])
+    return graph.from_parent_lists(parents, instance)
+
+
+def _malformed(where: str, name: str, number: int) -> TaxonomyError:
+    return TaxonomyError(
+        "does not follow the WNDB format",
+        where=f"{where}/{name} line {number}",
+        hint="see wndb(5WN); is the file of another part of speech, or cut short?",
+    )
+
+
+LEXNAMES: tuple[tuple[str, str], ...] = (
+    ("adj", "all pert"),
+    ("adv", "all"),
+    (
+        "noun",
+        "Tops act animal artifact attribute body cognition communication event feeling food group "
+        "location motive object person phenomenon plant possession process quantity relation shape state substance time",
+    ),
+    (
+        "verb",
+        "body change cognition communication competition consumption contact creation emotion motion "
+        "perception possession social stative weather",
+    ),
+    ("adj", "ppl"),
+)
+"""Lexicographer files in the order of their numbers, lexnames(5WN)."""
+
+_PART_OF_SPEECH = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
+
+_EMPTY = (
+    "cntlist.rev",
+    *(f"{kind}.{pos}" for kind in ("data", "index") for pos in ("verb", "adj", "adv")),
+    *(f"{pos}.exc" for pos in ("verb", "adj", "adv")),
+)
+
+
+def write(texts: Mapping[str, bytes], directory: Path) -> None:
+    """Write ``texts`` and what NLTK wants beside them into ``directory``.
+
+    The three noun files are written as they are. ``lexnames`` is the published table, ``index.sense``
+    holds the noun senses (with tag count 0: the counts are not part of the noun files), and the files
+    of the other parts of speech are empty.
+    """
+    extra = {"lexnames": _lexnames(), "index.sense": _index_sense(texts), **dict.fromkeys(_EMPTY, b"")}
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, content in {**extra, **{name: texts[name] for name in FILES}}.items():
+            (directory / name).write_bytes(content)
+    except OSError as error:
+        raise OutputError(
+            f"cannot be written: {error.strerror}", where=str(error.filename or directory)
+        ) from error
+
+
+def _lexnames() -> bytes:
+    named = [(pos, name) for pos, names in LEXNAMES for name in names.split()]
+    rows = (
+        f"{number:02d}\t{pos}.{name}\t{_PART_OF_SPEECH[pos]}\n" for number, (pos, name) in enumerate(named)
+    )
+    return "".join(rows).encode("ascii")
+
+
+def _index_sense(texts: Mapping[str, bytes]) -> bytes:
+    """Return ``index.sense`` of the nouns: sense key, offset, sense number, tag count; sorted."""
+    number_of: dict[tuple[str, str], int] = {}
+    for line, _ in _records(texts["index.noun"]):
+        fields = line.split()
+        for number, offset in enumerate(fields[len(fields) - int(fields[2]) :], start=1):
+            number_of[fields[0], offset] = number
+    rows = set()
+    for line, _ in _records(texts["data.noun"]):
+        fields = line.partition("|")[0].split()
+        for at in range(4, 4 + 2 * int(fields[3], 16), 2):
+            lemma = fields[at].lower()
+            key = f"{lemma}%1:{fields[1]}:{int(fields[at + 1], 16):02d}::"
+            rows.add(f"{key} {fields[0]} {number_of[lemma, fields[0]]} 0\n")
+    return "".join(sorted(rows)).encode("utf-8")
