@@ -1,0 +1,101 @@
+"""Published lists of images, converted to our columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+
+from tests.facts.published import Published
+from wordnet_splits.inventory import LIST_SCHEMA
+from wordnet_splits.parquet import read_table, write_table
+
+OPENSET = ("p1_val", "p1_test", "p2_train", "p2_val", "p2_test", "p3_val", "p3_test")
+
+# OpenOOD's path -> our image id, for the sets that keep the publisher's names. Its CIFAR, MNIST and TIN-597
+# files are numbered in an order of its own that nothing published maps to the publisher's names: left out.
+OPENOOD_PATHS: Mapping[str, tuple[str, str]] = {
+    "imagenet1k": (r"imagenet_1k/val/(?P<id>ILSVRC2012_val_\d{8})\.JPEG", "val"),
+    "tiny-imagenet": (r"tin/val/images/(?P<id>val_\d+)\.JPEG", "val"),
+    "dtd": (r"texture/(?P<id>(?P<folder>\w[\w-]*)/[\w-]+)\.jpg", "all"),
+    "places365": (r"places365/(?P<folder>[\w-]+)/(?P<id>Places365_val_\d{8})\.jpg", "val"),
+    "svhn": (r"svhn/test/(?P<number>\d{6})_(?P<folder>\d)\.jpg", "test"),
+}
+OPENOOD = {
+    "cifar10": ("val_tin", "test_tin", "test_svhn", "test_texture", "test_places365"),
+    "cifar100": ("val_tin", "test_tin", "test_svhn", "test_texture", "test_places365"),
+    "imagenet": ("val_imagenet", "test_imagenet", "test_textures"),
+    "imagenet200": ("val_imagenet200", "test_imagenet200", "test_textures"),
+}
+
+Row = tuple[str, str, str, int]  # source, image_id, class_id, label
+
+
+def openset_rows(published: Published, val_classes: Mapping[str, str]) -> Iterator[Row]:
+    """Read ``split/wnid/name.JPEG,label``; ImageNet's own labels must agree with the folder."""
+    for line in published.lines():
+        path, label = line.split(",")
+        split, wnid, file = path.split("/")
+        image_id = file.removesuffix(".JPEG")
+        if wnid != (val_classes[image_id] if split == "val" else image_id.split("_")[0]):
+            raise ValueError(f"{published.path.name}: {path} is not of {wnid}")
+        yield "imagenet1k", image_id, wnid, int(label)
+
+
+def openood_rows(published: Published, classes: Mapping[str, Mapping[str, str]]) -> Iterator[Row]:
+    """Read ``path label``; class_id is the inventory's, and a folder that names the class must agree."""
+    for line in published.lines():
+        path, label = line.split(" ")
+        source, match = openood_source(path)
+        named = match.groupdict()
+        image_id = named["id"] if "id" in named else f"test/{int(named['number']) - 1}"
+        class_id = classes[source][image_id]
+        if "folder" in named and named["folder"] != class_id.replace("/", "-"):
+            raise ValueError(f"{published.path.name}: {path} is not of {class_id}")
+        yield source, image_id, class_id, int(label)
+
+
+def openood_source(path: str) -> tuple[str, re.Match[str]]:
+    for source, (pattern, _) in OPENOOD_PATHS.items():
+        if match := re.fullmatch(pattern, path):
+            return source, match
+    raise ValueError(f"{path} is of no set whose names are known")
+
+
+def list_table(rows: Iterable[Row]) -> pa.Table:
+    """Return the rows sorted by source and image_id, refusing an image listed twice."""
+    rows = sorted(rows)
+    keys = {row[:2] for row in rows}
+    if len(keys) != len(rows):
+        raise ValueError(f"{len(rows) - len(keys)} images are listed twice")
+    return pa.table([list(column) for column in zip(*rows, strict=True)], schema=LIST_SCHEMA)
+
+
+def write_lists(facts: Path, out: Path) -> None:
+    """Write ``lists/<family>/<name>.parquet`` under ``out``, which holds the inventories already."""
+
+    @cache
+    def classes(source: str) -> dict[str, str]:
+        split = OPENOOD_PATHS[source][1]
+        table = read_table(out / "inventories" / source / f"{split}.parquet", ["image_id", "class_id"])
+        return dict(zip(table["image_id"].to_pylist(), table["class_id"].to_pylist(), strict=True))
+
+    for name in OPENSET:
+        published = Published(facts / f"openset_imagenet/{name}.csv.gz")
+        rows = openset_rows(published, classes("imagenet1k"))
+        _write(published, rows, out / "lists/openset-imagenet" / f"{name}.parquet")
+    by_source = {source: classes(source) for source in OPENOOD_PATHS}
+    for benchmark, names in OPENOOD.items():
+        for name in names:
+            published = Published(facts / f"openood/benchmark_imglist/{benchmark}/{name}.txt.gz")
+            rows = openood_rows(published, by_source)
+            _write(published, rows, out / "lists/openood" / f"{benchmark}_{name}.parquet")
+
+
+def _write(published: Published, rows: Iterable[Row], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"origin": published.origin, "sha256": published.sha256}
+    write_table(list_table(rows), path, metadata=metadata)
