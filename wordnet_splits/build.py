@@ -1,0 +1,330 @@
+"""From a recipe to a manifest: classes, images, digests, leaks, fingerprints.
+
+`build` reads inventories, lists and roots, never ``manifests/``.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from wordnet_splits import fingerprint
+from wordnet_splits.errors import MissingImageError
+from wordnet_splits.images import Selection, select_images
+from wordnet_splits.leaks import Leak, check_once, class_leaks, digest_leaks, judge, leaking_classes
+from wordnet_splits.manifest import SCHEMA, Manifest, Part, locked, write_manifest
+from wordnet_splits.membership import Membership, build_class_table, decide_membership, labels_of
+from wordnet_splits.pixels import Problem, read_digests
+from wordnet_splits.population import Populations
+from wordnet_splits.progress import Progress
+from wordnet_splits.recipe import Group, Recipe, load_recipe
+from wordnet_splits.sources import Source, open_source, source_class
+from wordnet_splits.tables import image_table
+from wordnet_splits.taxonomy import Taxonomy, load
+
+SHOWN_PROBLEMS = 20
+
+
+@dataclass
+class Build:
+    """What a build made, and what was not as it must be."""
+
+    manifest: Manifest
+    problems: list[Problem] = field(default_factory=list)
+    unexpected: dict[str, dict[str, int]] = field(default_factory=dict)
+    folder: Path | None = None
+
+
+@dataclass
+class Options:
+    """How to build: see `build`."""
+
+    roots: Mapping[str, Path] = field(default_factory=dict)
+    seed: int | None = None
+    allow_missing: bool = False
+    local: bool = False
+    workers: int = 1
+    progress: Progress | None = None
+    journal: Path | None = None
+    known_digests: Mapping[tuple[str, str], bytes] = field(default_factory=dict)
+
+
+def build(
+    name: str | Path | Recipe,
+    *,
+    roots: Mapping[str, Path] | None = None,
+    out: Path | None = None,
+    seed: int | None = None,
+    allow_missing: bool = False,
+    local: bool = False,
+    workers: int = 1,
+    taxonomy: Taxonomy | None = None,
+    progress: Progress | None = None,
+) -> Build:
+    """Build a benchmark's manifest.
+
+    Parameters
+    ----------
+    name : a shipped recipe's name, the path of a TOML file, or a recipe.
+    roots : folder of each source at hand; the others' pixels are not looked at.
+    out : folder to write ``<name>/`` into; nothing is written when None.
+    seed : another seed than the recipe's; the result is named ``NAME@seed=N`` and is never frozen.
+    allow_missing : leave out what a root lacks instead of raising; the result is not ``complete``.
+    local : draw from what a root holds where its counts are unknown or differ; the result is named
+        ``NAME@local`` and is never frozen.
+    workers : processes that read images; the result does not depend on it.
+
+    Raises
+    ------
+    RecipeError, SourceError, OutputError : see the message.
+    MissingImageError : images are absent, damaged or altered under a root, without ``allow_missing``.
+    """
+    recipe = name if isinstance(name, Recipe) else load_recipe(name)
+    options = Options(roots or {}, seed, allow_missing, local, workers, progress)
+    if out is None:
+        return build_recipe(recipe, options, taxonomy)
+    label = recipe.name if seed is None else f"{recipe.name}@seed={seed}"
+    with locked(out, label):
+        options.journal = out / f".{label}.journal"
+        result = build_recipe(recipe, options, taxonomy)
+        result.folder = write_manifest(result.manifest, out)
+        if options.journal.is_dir():
+            options.journal.rmdir()
+    return result
+
+
+def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = None) -> Build:
+    """Build a recipe's manifest in memory."""
+    taxonomy = taxonomy or load()
+    seed = recipe.seed if options.seed is None else options.seed
+    sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}
+    membership = decide_membership(recipe, seed, taxonomy)
+    leaks = class_leaks(membership, taxonomy)
+    if recipe.drop_leaks:
+        _drop_classes(membership, leaking_classes(recipe, leaks))
+        leaks = class_leaks(membership, taxonomy)
+    classes = build_class_table(membership, taxonomy)
+    populations = Populations(sources, local=options.local)
+    selections = select_images(recipe, seed, membership.groups, populations)
+    problems = read_pixels(selections, sources, options)
+    if problems and not options.allow_missing:
+        raise missing_error(problems, recipe.name)
+    if recipe.drop_leaks:
+        _drop_identical(selections)
+    parts = _parts(selections, membership)
+    leaks += digest_leaks(recipe, (parts[p]() for p in parts))
+    judge(recipe, leaks, unknown_digests=_undigested(recipe, selections))
+    check_once((parts[p]() for p in parts), recipe.name)
+    local = any(s.local for s in selections)
+    data = describe(recipe, seed, taxonomy, membership, selections, leaks, classes, parts)
+    data["name"] = (
+        recipe.name + (f"@seed={seed}" if options.seed is not None else "") + ("@local" if local else "")
+    )
+    data["complete"] = not problems
+    data["missing"] = [p.as_dict() for p in problems]
+    unexpected = {n: dict(sorted(s.unexpected.items())) for n, s in sources.items() if s.unexpected}
+    return Build(Manifest(data, classes, parts), problems, unexpected)
+
+
+def read_pixels(
+    selections: list[Selection], sources: Mapping[str, Source], options: Options
+) -> list[Problem]:
+    """Read the selected images that a root or a generator gives, fill their digests and drop bad ones.
+
+    Returns one problem for each image that is missing, unreadable or altered.
+    """
+    problems: list[Problem] = []
+    batches: dict[str, tuple[Source, list[Selection]]] = {}
+    for selection in selections:
+        source = sources.get(selection.group.source) or generated_source(selection.group)
+        if source is not None and selection.awaiting is None:
+            at = (
+                selection.group.source
+                if source.rooted
+                else f"{selection.group.source}-{selection.group.name}"
+            )
+            batches.setdefault(at, (source, []))[1].append(selection)
+    for at, (source, chosen) in sorted(batches.items()):
+        classes = {i: c for s in chosen for c, ids in s.images.items() for i in ids}
+        known = {i: d for s in chosen for i, d in s.digests.items()}
+        frozen = options.known_digests
+        known |= {i: frozen[source.name, i] for i in classes if (source.name, i) in frozen}
+        if not source.rooted and known.keys() == classes.keys():
+            continue  # embedded images, proved by their inventory
+        digests, found = read_digests(
+            source,
+            classes,
+            known,
+            workers=options.workers,
+            journal=options.journal / f"{at}.tsv" if options.journal else None,
+            progress=options.progress,
+        )
+        bad = {p.image_id for p in found}
+        for selection in chosen:
+            for class_id, ids in selection.images.items():
+                selection.images[class_id] = [i for i in ids if i not in bad]
+            selection.digests = {i: digests[i] for ids in selection.images.values() for i in ids}
+        problems += found
+    return problems
+
+
+def generated_source(group: Group) -> Source | None:
+    """Return the opened source of a group that needs no root, else None."""
+    if source_class(group.source).rooted:
+        return None
+    if group.noise is None:
+        return open_source(group.source)
+    return open_source(group.source, shape=group.noise.shape, seed=group.noise.seed)
+
+
+def missing_error(problems: list[Problem], where: str) -> MissingImageError:
+    """Return the error that names what a build without ``allow_missing`` did not find."""
+    kinds = sorted({p.kind for p in problems})
+    by_source = sorted({p.source for p in problems})
+    first = "; ".join(f"{p.source}:{p.image_id} {p.kind}" for p in problems[:3])
+    more = f" and {len(problems) - 3:,} more" if len(problems) > 3 else ""
+    return MissingImageError(
+        f"{len(problems):,} images of {', '.join(by_source)} are {' or '.join(kinds)}: {first}{more}",
+        where=where,
+        hint="complete the root, or leave them out with --allow-missing",
+    )
+
+
+def _drop_classes(membership: Membership, dropped: Mapping[str, Mapping[str, str]]) -> None:
+    for group in membership.recipe.group:
+        gone = dropped.get(group.name, {})
+        membership.groups[group.name] = [c for c in membership.groups[group.name] if c not in gone]
+        for class_id in gone:
+            key = (group.source, class_id)
+            membership.refusals[key] = (group, membership.verdicts.pop((group.name, key)).refused())
+
+
+def _drop_identical(selections: list[Selection]) -> None:
+    """Drop every OOD image that equals an ID or external one."""
+    guarded = {"id", "external"}
+    training = {d for s in selections if s.group.role in guarded for d in s.digests.values()}
+    for selection in selections:
+        if selection.group.role not in guarded:
+            gone = {i for i, d in selection.digests.items() if d in training}
+            for class_id, ids in selection.images.items():
+                selection.images[class_id] = [i for i in ids if i not in gone]
+            selection.expected = selection.count
+
+
+def _parts(selections: list[Selection], membership: Membership) -> dict[Part, Callable[[], pa.Table]]:
+    """Return the image tables by (split, group), in table order."""
+    labels = labels_of(membership)
+    known = [s for s in selections if s.awaiting is None]
+    known.sort(key=lambda s: (s.split, s.group.role, s.group.name))
+    return {(s.split, s.group.name): partial(_table, s, labels) for s in known}
+
+
+def _table(selection: Selection, labels: Mapping[tuple[str, str], int]) -> pa.Table:
+    group = selection.group
+    labelled = group.role in ("id", "csid")
+    return image_table(
+        source=group.source,
+        role=group.role,
+        group=group.name,
+        split=selection.split,
+        view=group.view,
+        labels={c: labels.get((group.source, c), -1) if labelled else -1 for c in selection.images},
+        images=selection.images,
+        digests=selection.digests,
+    )
+
+
+def _undigested(recipe: Recipe, selections: list[Selection]) -> frozenset[str]:
+    unknown = {s.group.name for s in selections if s.awaiting is not None or len(s.digests) < s.count}
+    return frozenset(unknown)
+
+
+def describe(
+    recipe: Recipe,
+    seed: int,
+    taxonomy: Taxonomy,
+    membership: Membership,
+    selections: list[Selection],
+    leaks: list[Leak],
+    classes: pa.Table,
+    parts: Mapping[Part, Callable[[], pa.Table]],
+) -> dict[str, Any]:
+    """Return the content of ``manifest.json``, but for name, complete and missing."""
+    tables = [parts[p]() for p in parts]
+    whole = all(s.awaiting is None for s in selections)
+    images = [
+        {
+            "split": split,
+            "group": group,
+            "rows": table.num_rows,
+            "images": fingerprint.of_images([table]),
+            "pixels": fingerprint.of_images([table], pixels=True),
+        }
+        for (split, group), table in zip(parts, tables, strict=True)
+    ]
+    in_all = fingerprint.of_images(tables) if whole else None
+    return {
+        "schema": SCHEMA,
+        "version": recipe.version,
+        "recipe": recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=False),
+        "seed": seed,
+        "taxonomy": {"name": "WordNet", "version": taxonomy.version, "hierarchy": recipe.hierarchy},
+        "groups": group_rows(recipe, membership, selections),
+        "fingerprint": in_all,
+        "fingerprints": {
+            "classes": fingerprint.of_classes(classes),
+            "explanation": fingerprint.of_explanation(classes),
+            "images": images,
+            "images_in_all": in_all,
+            "pixels_in_all": fingerprint.of_images(tables, pixels=True) if whole else None,
+        },
+        "leaks": [leak.as_dict() for leak in leaks],
+        "provenance": {
+            "wordnet-splits": version("wordnet-splits"),
+            "python": platform.python_version(),
+            "pyarrow": pa.__version__,
+        },
+    }
+
+
+def group_rows(recipe: Recipe, membership: Membership, selections: list[Selection]) -> list[dict[str, Any]]:
+    """Return one row for the classes and for each split of every group: published, expected, actual, status."""
+    at = {(s.group.name, s.split): s for s in selections}
+    rows = []
+    for group in recipe.group:
+        common = {"group": group.name, "role": group.role, "source": group.source, "view": group.view}
+        count = len(membership.groups[group.name])
+        published = group.published.get("classes")
+        rows.append(
+            {**common, "split": "classes", "published": published, "expected": count, "actual": count}
+            | {"status": "complete", "note": group.note}
+        )
+        for split in ("train", "val", "test"):
+            if (group.name, split) not in at:
+                continue
+            selection = at[group.name, split]
+            awaiting = selection.awaiting
+            actual = None if awaiting else selection.count
+            short = actual is not None and actual != selection.expected
+            status = (
+                f"awaiting {awaiting.source}"
+                if awaiting
+                else f"missing {(selection.expected or 0) - (actual or 0)}"
+                if short
+                else "complete"
+            )
+            row = {**common, "split": split, "published": group.published.get(split)}
+            row |= {"expected": selection.expected, "actual": actual, "status": status, "note": group.note}
+            if awaiting:
+                row["reason"] = awaiting.reason
+            if selection.local:
+                row["population"] = selection.population
+            rows.append(row)
+    return rows

@@ -1,0 +1,259 @@
+"""Commands on whole benchmarks: list, build, freeze, verify, diff."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wordnet_splits.cli.output import (
+    DONE,
+    LEFT_OUT,
+    NEGATIVE,
+    parse_roots,
+    print_json,
+    print_table,
+    say,
+)
+from wordnet_splits.errors import SplitsError
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Roots = Annotated[
+    list[str] | None,
+    typer.Option("--root", metavar="NAME=DIR", help="Where a source's files are; repeatable."),
+]
+Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Benchmarks, or recipe files.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes that read images.")]
+Manifests = Annotated[Path | None, typer.Option(help="Folder of frozen manifests.")]
+
+COLUMNS = ("benchmark", "group", "role", "source", "split", "published", "ours", "status")
+COUNTS = ("published", "ours")
+SHOWN_PROBLEMS = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command("list")(list_benchmarks)
+    app.command("build")(build_benchmarks)
+    app.command("freeze")(freeze_benchmarks)
+    app.command("verify")(verify_benchmarks)
+    app.command("diff")(diff_benchmarks)
+
+
+def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
+    """List the benchmarks, their groups, published and frozen counts."""
+    from wordnet_splits.listing import list_all
+
+    found = list_all(manifests)
+    if json:
+        print_json({"benchmarks": found})
+        return DONE
+    print_table(
+        COLUMNS,
+        [
+            (b["name"], g["group"], g["role"], g["source"], g["split"], g["published"], _ours(g), g["status"])
+            for b in found
+            for g in b["groups"]
+        ],
+        right=COUNTS,
+    )
+    return DONE
+
+
+def build_benchmarks(
+    names: Names = None,
+    all_: Annotated[bool, typer.Option("--all", help="Build every shipped benchmark.")] = False,
+    root: Roots = None,
+    out: Annotated[Path, typer.Option(help="Folder to write <name>/ into.")] = Path("build"),
+    seed: Annotated[int | None, typer.Option(help="Another draw, named NAME@seed=N, never frozen.")] = None,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Leave out images a root lacks, and exit with 3.")
+    ] = False,
+    local: Annotated[
+        bool, typer.Option("--local", help="Draw from what a root holds; named NAME@local, never frozen.")
+    ] = False,
+    workers: Workers = 1,
+    json: Json = False,
+) -> int:
+    """Build manifests from rules, inventories and the roots at hand."""
+    from wordnet_splits.build import build
+    from wordnet_splits.listing import buildable
+    from wordnet_splits.progress import OnStderr
+    from wordnet_splits.recipe import load_recipe
+
+    chosen = _names_or_all(names, all_, buildable())
+    roots = parse_roots(root or [])
+    results = []
+    for name in chosen:
+        recipe = load_recipe(name)
+        result = build(
+            recipe,
+            roots=roots,
+            out=out,
+            seed=seed,
+            allow_missing=allow_missing,
+            local=local,
+            workers=workers,
+            progress=OnStderr(),
+        )
+        results.append(result)
+        if not json:
+            say(f"built {result.manifest.name} in {result.folder}")
+            _say_findings(result.problems, result.unexpected)
+    if json:
+        print_json(
+            {
+                "built": [
+                    {
+                        "name": r.manifest.name,
+                        "out": str(r.folder),
+                        "complete": r.manifest.complete,
+                        "groups": r.manifest.data["groups"],
+                        "fingerprint": r.manifest.fingerprint,
+                        "missing": [p.as_dict() for p in r.problems],
+                        "unexpected": r.unexpected,
+                    }
+                    for r in results
+                ]
+            }
+        )
+    else:
+        print_groups([(r.manifest.name, r.manifest.data["groups"], None) for r in results])
+    return DONE if all(r.manifest.complete for r in results) else LEFT_OUT
+
+
+def freeze_benchmarks(
+    names: Names = None,
+    all_: Annotated[bool, typer.Option("--all", help="Freeze every build found.")] = False,
+    built: Annotated[Path, typer.Option(help="Folder that `build` wrote.")] = Path("build"),
+    manifests: Annotated[Path, typer.Option(help="Folder of frozen manifests.")] = Path("manifests"),
+    json: Json = False,
+) -> int:
+    """Copy verified builds with nothing missing into the frozen manifests."""
+    from wordnet_splits.verify import freeze
+
+    found = sorted(f.parent.name for f in built.glob("*/manifest.json") if "@" not in f.parent.name)
+    folders = [freeze(n, built=built, manifests=manifests) for n in _names_or_all(names, all_, found)]
+    if json:
+        print_json({"frozen": [{"name": f.name, "out": str(f)} for f in folders]})
+    else:
+        for folder in folders:
+            say(f"frozen {folder.name} in {folder}")
+    return DONE
+
+
+def verify_benchmarks(
+    names: Names = None,
+    all_: Annotated[bool, typer.Option("--all", help="Verify every frozen benchmark (the default).")] = False,
+    root: Roots = None,
+    manifests: Manifests = None,
+    workers: Workers = 1,
+    json: Json = False,
+) -> int:
+    """Check frozen manifests against the rules, and against raw data where roots are given."""
+    from wordnet_splits.manifest import manifest_names
+    from wordnet_splits.progress import OnStderr
+    from wordnet_splits.verify import verify
+
+    chosen = _names_or_all(names, all_ or not names, manifest_names(manifests))
+    roots = parse_roots(root or [])
+    found = []
+    for name in chosen:
+        result = verify(name, roots=roots, manifests=manifests, workers=workers, progress=OnStderr())
+        found.append(result)
+        if not json:
+            _say_findings(result.problems, result.unexpected)
+    ok = all(r.ok for r in found)
+    if json:
+        benchmarks = [
+            {
+                "name": r.name,
+                "ok": r.ok,
+                "problems": [p.as_dict() for p in r.problems],
+                "unexpected": r.unexpected,
+            }
+            for r in found
+        ]
+        print_json({"ok": ok, "benchmarks": benchmarks})
+    else:
+        print_groups([(r.name, r.groups, r.ok) for r in found])
+        count = sum(r.ok for r in found)
+        print(f"\n{count} of {len(found)} benchmarks verified" + ("" if ok else "; see the problems above"))
+    return DONE if ok else NEGATIVE
+
+
+def diff_benchmarks(
+    a: Annotated[str, typer.Argument(help="A benchmark or a manifest's folder.")],
+    b: Annotated[str, typer.Argument(help="Another.")],
+    json: Json = False,
+) -> int:
+    """Show what differs between two manifests, class by class and image by image."""
+    from wordnet_splits.diff import diff_manifests
+    from wordnet_splits.manifest import load_manifest
+
+    found = diff_manifests(load_manifest(a), load_manifest(b))
+    if json:
+        print_json(found)
+        return DONE if found["same"] else NEGATIVE
+    for what in ("classes", "images"):
+        for kind, title in (("only_a", f"only in {a}"), ("only_b", f"only in {b}"), ("changed", "changed")):
+            rows = found[what][kind]
+            print(f"{what} {title}: {len(rows):,}")
+            for row in rows[:SHOWN_PROBLEMS]:
+                print(f"  {row}")
+            if len(rows) > SHOWN_PROBLEMS:
+                print(f"  and {len(rows) - SHOWN_PROBLEMS:,} more (--json has all)")
+    print("the same" if found["same"] else "different")
+    return DONE if found["same"] else NEGATIVE
+
+
+def print_groups(benchmarks: Sequence[tuple[str, Sequence[dict[str, Any]], bool | None]]) -> None:
+    """Print the groups of benchmarks as one table, then why published and ours differ."""
+    rows = []
+    notes: dict[str, str] = {}
+    for name, groups, ok in benchmarks:
+        for g in groups:
+            status = g["status"]
+            if ok is not None:
+                status = {True: "verified" if status == "complete" else status, False: "PROBLEMS"}[ok]
+            rows.append(
+                (name, g["group"], g["role"], g["source"], g["split"], g["published"], _ours(g), status)
+            )
+            differs = g["published"] is not None and g["published"] != g["expected"]
+            if g.get("note") and (differs or g["expected"] is None):
+                notes.setdefault(f"{g['group']}: {g['note']}", name)
+            if g.get("reason"):
+                notes.setdefault(f"{g['group']} {g['split']}: awaiting {g['source']}: {g['reason']}", name)
+    print_table(COLUMNS, rows, right=COUNTS)
+    if notes:
+        print("\nWhere published and ours differ, or a source is awaited:")
+        for note, name in notes.items():
+            print(f"  {name}: {note}")
+
+
+def _ours(group: dict[str, Any]) -> object:
+    """Return the count to show: what is there, or what will be there, marked so."""
+    if group["actual"] is not None:
+        return group["actual"]
+    return None if group["expected"] is None else f"({group['expected']:,})"
+
+
+def _names_or_all(names: Sequence[str] | None, all_: bool, known: Sequence[str]) -> list[str]:
+    if names and all_:
+        raise SplitsError("give names or --all, not both")
+    if not names and not all_:
+        raise SplitsError("no benchmark given", hint=f"give --all, or some of {', '.join(known)}")
+    return list(names or known)
+
+
+def _say_findings(problems: Sequence[Any], unexpected: dict[str, dict[str, int]]) -> None:
+    for problem in problems[:SHOWN_PROBLEMS]:
+        image = f":{problem.image_id}" if problem.image_id else ""
+        say(f"  {problem.kind}: {problem.source}{image}: {problem.detail}")
+    if len(problems) > SHOWN_PROBLEMS:
+        say(f"  and {len(problems) - SHOWN_PROBLEMS:,} more (--json has all)")
+    for source, names in unexpected.items():
+        examples = ", ".join(list(names)[:3])
+        say(f"  {source}: {sum(names.values()):,} files under no known name, such as {examples}")

@@ -1,0 +1,167 @@
+"""Reading what a manifest names: digests of images under a root, and what is absent, damaged or other.
+
+Work is cut into chunks, done here or by worker processes, and journalled, so that Ctrl-C loses at most
+the chunks in flight.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import IO
+
+from wordnet_splits.errors import MissingImageError, SourceError
+from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.sources import Source
+
+CHUNK = 128
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong: ``kind`` is missing, unreadable, altered, or a verify finding."""
+
+    kind: str
+    source: str
+    class_id: str | None
+    image_id: str | None
+    detail: str
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Return the problem as ``--json`` prints it."""
+        return dict(vars(self))
+
+
+Outcome = tuple[str, bytes | None, str]
+"""Of one image: problem kind or "", digest, detail."""
+
+
+def read_digests(
+    source: Source,
+    classes: Mapping[str, str],
+    known: Mapping[str, bytes],
+    *,
+    workers: int = 1,
+    journal: Path | None = None,
+    progress: Progress | None = None,
+) -> tuple[dict[str, bytes], list[Problem]]:
+    """Read every image and return the digests, and a problem for each image that is not as it must be.
+
+    Parameters
+    ----------
+    classes : class id by image id: what to read.
+    known : 32-byte digests known beforehand; other pixels under that id are ``altered``.
+    workers : processes; the result does not depend on it.
+    journal : file that remembers digests between interrupted runs; removed when done.
+    """
+    ids = sorted(classes)
+    digests = _replay(journal, source)
+    digests = {i: d for i, d in digests.items() if i in classes}
+    todo = [i for i in ids if i not in digests]
+    problems: list[Problem] = []
+    chunks = [todo[n : n + CHUNK] for n in range(0, len(todo), CHUNK)]
+    what = f"reading {source.name}"
+    with (
+        (progress or Silent()).task(what, len(todo)) as task,
+        _journal(journal, source, digests) as write,
+        _mapper(workers, len(chunks)) as mapped,
+    ):
+        for chunk, outcomes in zip(chunks, mapped(source, chunks), strict=True):
+            for image_id, (kind, digest, detail) in zip(chunk, outcomes, strict=True):
+                if digest is not None:
+                    digests[image_id] = digest
+                if kind:
+                    problems.append(Problem(kind, source.name, classes[image_id], image_id, detail))
+            write(chunk, digests)
+            task.advance(len(chunk))
+    for image_id, digest in known.items():
+        if image_id in digests and digests[image_id] != digest:
+            problems.append(_altered(source, classes[image_id], image_id))
+            del digests[image_id]
+    if journal is not None:
+        journal.unlink(missing_ok=True)
+    return digests, sorted(problems, key=lambda p: (p.source, p.image_id or "", p.kind))
+
+
+def _altered(source: Source, class_id: str, image_id: str) -> Problem:
+    what = "pixels" if source.lossless else "bytes"
+    return Problem(
+        "altered", source.name, class_id, image_id, f"its {what} are not the published ones ({source.root})"
+    )
+
+
+def digest_chunk(source: Source, ids: Sequence[str]) -> list[Outcome]:
+    """Read, check and digest some images; runs in a worker."""
+    return [_outcome(source, image_id) for image_id in ids]
+
+
+def _outcome(source: Source, image_id: str) -> Outcome:
+    try:
+        raw = source.read([image_id])[0]
+        reason = source.check_image(raw)
+        if reason is not None:
+            return "unreadable", None, reason
+        return "", source.digest(raw), ""
+    except MissingImageError as error:
+        return "missing", None, str(error)
+    except (SourceError, OSError) as error:
+        return "unreadable", None, str(error)
+
+
+def _chunk(job: tuple[Source, list[str]]) -> list[Outcome]:
+    return digest_chunk(*job)
+
+
+@contextmanager
+def _mapper(workers: int, jobs: int):  # type: ignore[no-untyped-def]
+    """Yield a function mapping chunks to outcomes in order, here or over processes."""
+    if workers <= 1 or jobs < 2:
+        yield lambda source, chunks: (digest_chunk(source, c) for c in chunks)
+        return
+    with ProcessPoolExecutor(min(workers, jobs), mp_context=get_context("spawn")) as pool:
+        try:
+            yield lambda source, chunks: pool.map(_chunk, [(source, c) for c in chunks])
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _header(source: Source) -> str:
+    return json.dumps({"source": source.name, "root": str(source.root), "layout": source.layout})
+
+
+def _replay(journal: Path | None, source: Source) -> dict[str, bytes]:
+    """Return the digests of an interrupted run over the same root, ignoring a torn last line."""
+    if journal is None or not journal.is_file():
+        return {}
+    lines = journal.read_text(encoding="utf-8").split("\n")
+    if lines[0] != _header(source):
+        return {}
+    pairs = (line.split("\t") for line in lines[1:-1])
+    return {p[0]: bytes.fromhex(p[1]) for p in pairs if len(p) == 2 and len(p[1]) == 64}
+
+
+@contextmanager
+def _journal(path: Path | None, source: Source, done: Mapping[str, bytes]) -> Iterator[_Write]:
+    if path is None:
+        yield lambda ids, digests: None
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        file.write(_header(source) + "\n")
+        _write_lines(file, list(done), done)
+        yield lambda ids, digests: _write_lines(file, ids, digests)
+
+
+class _Write:
+    def __call__(self, ids: Sequence[str], digests: Mapping[str, bytes]) -> None: ...
+
+
+def _write_lines(file: IO[str], ids: Sequence[str], digests: Mapping[str, bytes]) -> None:
+    file.writelines(f"{i}\t{digests[i].hex()}\n" for i in ids if i in digests)
+    file.flush()

@@ -1,0 +1,109 @@
+"""Progress on anything longer than two seconds: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+QUIET_SECONDS = 2.0
+LINE_SECONDS = 10.0
+
+
+class Task(Protocol):
+    """One piece of work of known length."""
+
+    def advance(self, steps: int = 1) -> None:
+        """Count ``steps`` as done."""
+
+
+class Progress(Protocol):
+    """Where long work reports; the library's default is silent."""
+
+    def task(self, what: str, total: int) -> _Managed:
+        """Begin ``total`` steps of work called ``what``."""
+
+
+class _Managed(Protocol):
+    def __enter__(self) -> Task: ...
+    def __exit__(self, *exc: object) -> object: ...
+
+
+class Silent:
+    """No report at all."""
+
+    @contextmanager
+    def task(self, what: str, total: int) -> Iterator[Task]:
+        """Begin work that nobody watches."""
+        yield self
+
+    def advance(self, steps: int = 1) -> None:
+        """Count nothing."""
+
+
+class OnStderr:
+    """A rich bar on a terminal's stderr, else one line every ten seconds; nothing before two seconds."""
+
+    @contextmanager
+    def task(self, what: str, total: int) -> Iterator[Task]:
+        """Begin work that is shown once it has taken two seconds."""
+        shown = _Bar(what, total) if sys.stderr.isatty() else _Lines(what, total)
+        try:
+            yield shown
+        finally:
+            shown.close()
+
+
+class _Lines:
+    def __init__(self, what: str, total: int) -> None:
+        self._what, self._total, self._done = what, total, 0
+        self._started = self._said = time.monotonic()
+
+    def advance(self, steps: int = 1) -> None:
+        self._done += steps
+        now = time.monotonic()
+        if now - self._said >= LINE_SECONDS:
+            self._said = now
+            rate = self._done / (now - self._started)
+            left = (self._total - self._done) / rate if rate else 0.0
+            print(
+                f"{self._what}: {self._done:,} of {self._total:,}, {rate:,.0f}/s, {left:,.0f} s left",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def close(self) -> None:
+        pass
+
+
+class _Bar:
+    def __init__(self, what: str, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._started, self._waiting, self._shown = time.monotonic(), 0, False
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task(what, total=total)
+
+    def advance(self, steps: int = 1) -> None:
+        self._waiting += steps
+        if not self._shown and time.monotonic() - self._started < QUIET_SECONDS:
+            return
+        if not self._shown:
+            self._shown = True
+            self._bar.start()
+        self._bar.advance(self._task, self._waiting)
+        self._waiting = 0
+
+    def close(self) -> None:
+        if self._shown:
+            self._bar.stop()
