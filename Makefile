@@ -1,0 +1,49 @@
+# Two commands on a fresh machine with Python >= 3.11: `make run` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+OUT ?= build
+WORKERS ?= 2
+
+.DEFAULT_GOAL := run
+.PHONY: run test lint bench fidelity clean
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+# the stamps say what is installed: core for `run`, the rest for `test` and `bench`
+$(VENV)/core: $(BIN)/python pyproject.toml
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/dev: $(BIN)/python pyproject.toml
+	$(PIP) -e '.[dev,torch]'
+	@touch $@ $(VENV)/core
+
+$(VENV)/bench: $(VENV)/dev
+	$(PIP) timm
+	@touch $@
+
+run: $(VENV)/core
+	$(BIN)/wordnet-splits build --all --out $(OUT) --json > /dev/null
+	$(BIN)/wordnet-splits verify --all
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: lint
+	$(BIN)/pytest -n $(WORKERS)
+
+bench: $(VENV)/bench
+	$(BIN)/python -m tests.benchmarks
+
+fidelity: $(VENV)/core
+	$(BIN)/wordnet-splits fidelity
+
+clean:
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,230 @@
+"""Commands on meanings: explain, similarity, tree, catalog, fidelity."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say
+from wordnet_splits.errors import UnknownNameError
+from wordnet_splits.taxonomy import Taxonomy, load
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+WordNet = Annotated[
+    str | None, typer.Option(help="Another WordNet: 'nltk', or a folder of WNDB files; default the embedded 3.0.")
+]
+Hierarchy = Annotated[str, typer.Option(help="wordnet (the full graph) or imagenet-tree.")]
+
+SIMILARITY_KEYS = "distance path wup wup_wn wup_perl lch lch_perl mean mean2".split()
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command("explain")(explain_class)
+    app.command("similarity")(compare_synsets)
+    app.command("tree")(show_tree)
+    app.command("fidelity")(show_fidelity)
+    catalog = typer.Typer(help="The classes of every source and their synsets.", no_args_is_help=True)
+    catalog.command("check")(check_catalog)
+    catalog.command("show")(show_catalog)
+    app.add_typer(catalog, name="catalog")
+
+
+def explain_class(
+    benchmark: Annotated[str, typer.Argument(help="A benchmark, a manifest's folder, or a recipe file.")],
+    class_name: Annotated[str, typer.Argument(metavar="CLASS", help="class_id or name, or source:class_id.")],
+    manifests: Annotated[Path | None, typer.Option(help="Folder of frozen manifests.")] = None,
+    json: Json = False,
+) -> int:
+    """Say why a class is in-distribution, near, far, external or excluded, and how near it is."""
+    from wordnet_splits.explain import draw_tree, explain
+
+    rows = explain(benchmark, class_name, manifests=manifests)
+    if json:
+        print_json({**rows[0], "also": rows[1:]})
+        return DONE
+    for row in rows:
+        print(f"{row['source']}:{row['class_id']}  {row['name']}")
+        print(f"  role       {row['role']}" + (f" (group {row['group']})" if row["group"] else ""))
+        print(f"  evidence   {row['evidence']}")
+        print(f"  rule       {row['rule']}")
+        print(f"  synsets    {', '.join(row['wnids']) or 'none'}")
+        if row["nearest_id"] is not None:
+            print(
+                f"  nearest    {row['nearest_id']}: mean {row['mean']:.4f}, path {row['path']:.4f}, "
+                f"wup {row['wup']:.4f}, lch {row['lch']:.4f}, {row['distance']} edges"
+            )
+        for line in draw_tree(row):
+            print(f"    {line}")
+    return DONE
+
+
+def compare_synsets(
+    x: Annotated[str, typer.Argument(help="A wnid (n02084071), a synset (dog.n.01) or a noun.")],
+    y: Annotated[str, typer.Argument(help="Another.")],
+    wordnet: WordNet = None,
+    hierarchy: Hierarchy = "wordnet",
+    json: Json = False,
+) -> int:
+    """Measure how alike two synsets are: distance, LCS, path, Wu-Palmer, Leacock-Chodorow, mean."""
+    from wordnet_splits import similarity
+
+    taxonomy = _taxonomy(wordnet, hierarchy)
+    a, b = (find_synset(text, taxonomy) for text in (x, y))
+    found = asdict(similarity.compare(a, b, taxonomy))
+    up, _, down = similarity.path_between(a, b, taxonomy)
+    result = {"a": a, "b": b, "wordnet": taxonomy.version, "hierarchy": hierarchy, "lcs": found["lcs"]}
+    result |= {k: found[k] for k in SIMILARITY_KEYS}
+    if json:
+        print_json(result)
+        return DONE
+    print(f"{taxonomy.name(a)} ({a}) and {taxonomy.name(b)} ({b}), WordNet {taxonomy.version}, {hierarchy}")
+    print(f"  least common subsumer  {taxonomy.name(found['lcs'])} ({found['lcs']})")
+    print(f"  {' > '.join(taxonomy.name(w) for w in up)} | {' > '.join(taxonomy.name(w) for w in down)}")
+    for key in SIMILARITY_KEYS:
+        print(f"  {key:9} {result[key]:.6g}")
+    return DONE
+
+
+def show_tree(
+    root: Annotated[str, typer.Argument(help="A wnid, a synset name or a noun.")] = "entity.n.01",
+    depth: Annotated[int, typer.Option(min=1, help="Levels to show.")] = 2,
+    source: Annotated[str | None, typer.Option(help="Only branches that hold classes of this source.")] = None,
+    wordnet: WordNet = None,
+    hierarchy: Hierarchy = "wordnet",
+    json: Json = False,
+) -> int:
+    """Draw WordNet below a synset, with how many classes of a source each branch holds."""
+    from wordnet_splits.catalog import load_catalog
+
+    taxonomy = _taxonomy(wordnet, hierarchy)
+    classes = {w for c in load_catalog(source) for w in c.wnids} if source else None
+    tree = _subtree(find_synset(root, taxonomy), taxonomy, classes, depth)
+    if json:
+        print_json(tree)
+        return DONE
+    for line in _tree_lines(tree, "", ""):
+        print(line)
+    return DONE
+
+
+def check_catalog(
+    source: Annotated[str | None, typer.Argument(help="One source; all by default.")] = None,
+    wordnet: WordNet = None,
+    json: Json = False,
+) -> int:
+    """Prove that every synset exists, and list the names that naive first sense would get wrong."""
+    from wordnet_splits.catalog_check import check_catalogs
+
+    taxonomy = load(wordnet)
+    reports = check_catalogs([source] if source else None, taxonomy)
+    ok = all(r.ok for r in reports)
+    if json:
+        print_json({"ok": ok, "sources": [asdict(r) for r in reports]})
+        return DONE if ok else NEGATIVE
+    for report in reports:
+        print_report(report)
+    print("every synset exists" if ok else "some synsets do not exist")
+    return DONE if ok else NEGATIVE
+
+
+def print_report(report: Any) -> None:
+    """Print one source's report."""
+    kinds = ", ".join(f"{n} {kind or 'without synset'}" for kind, n in sorted(report.mapped.items()) if n)
+    print(f"{report.source}: {report.classes} classes; {kinds}")
+    for wrong in report.naive_wrong:
+        print(f"  {wrong.name}: first sense would be {wrong.naive} ({wrong.naive_gloss}), ours is {wrong.ours}")
+    for class_id, wnid in report.absent:
+        print(f"  {class_id}: {wnid} does not exist")
+
+
+def show_catalog(
+    source: Annotated[str, typer.Argument(help="A source.")], json: Json = False
+) -> int:
+    """Print a source's classes with their synsets and why they were mapped so."""
+    from wordnet_splits.catalog import load_catalog
+
+    catalog = load_catalog(source)
+    if json:
+        print_json({"source": source, "classes": [asdict(c) for c in catalog]})
+        return DONE
+    print_table(
+        ("class_id", "name", "superclass", "wnids", "mapped", "why"),
+        [(c.class_id, c.name, c.superclass, " ".join(c.wnids), c.mapped, c.why) for c in catalog],
+    )
+    return DONE
+
+
+def show_fidelity(json: Json = False) -> int:
+    """Print what the papers publish beside what our rules give, with each keyword switch in turn."""
+    from wordnet_splits.fidelity import fidelity
+
+    rows = fidelity()
+    if json:
+        print_json({"rows": [asdict(r) for r in rows]})
+        return DONE
+    print_table(
+        ("paper", "what", "published", "ours", "why they differ"),
+        [(r.paper, r.what, r.published, r.ours, r.why) for r in rows],
+        right=("published", "ours"),
+    )
+    return DONE
+
+
+def find_synset(text: str, taxonomy: Taxonomy) -> str:
+    """Return the wnid that a wnid, an NLTK synset name or a noun (its first sense) stands for.
+
+    Raises
+    ------
+    TaxonomyError, UnknownNameError : there is none.
+    """
+    if re.fullmatch(r"n\d{8}", text):
+        return taxonomy.wnid(taxonomy.index(text))
+    if re.fullmatch(r".+\.n\.\d+", text):
+        return taxonomy.from_name(text)
+    senses = taxonomy.senses(text.replace(" ", "_"))
+    if not senses:
+        raise UnknownNameError(
+            f"{text!r} is no noun of WordNet {taxonomy.version}", hint="give a wnid, a synset such as dog.n.01, or a noun"
+        )
+    if len(senses) > 1:
+        others = ", ".join(taxonomy.name(w) for w in senses[1:6])
+        say(f"{text}: first sense {taxonomy.name(senses[0])} taken; others: {others}")
+    return senses[0]
+
+
+def _taxonomy(wordnet: str | None, hierarchy: str) -> Taxonomy:
+    from wordnet_splits.errors import unknown
+
+    if hierarchy not in ("wordnet", "imagenet-tree"):
+        raise unknown("hierarchy", hierarchy, ("wordnet", "imagenet-tree"), where="--hierarchy")
+    taxonomy = load(wordnet)
+    return taxonomy if hierarchy == "wordnet" else taxonomy.tree()
+
+
+def _subtree(wnid: str, taxonomy: Taxonomy, classes: set[str] | None, depth: int) -> dict[str, Any]:
+    below = taxonomy.descendants(wnid)
+    node: dict[str, Any] = {"wnid": wnid, "name": taxonomy.name(wnid), "synsets": len(below)}
+    if classes is not None:
+        node["classes"] = len(below & classes)
+    children = taxonomy.children(wnid) if depth else ()
+    node["children"] = [
+        _subtree(c, taxonomy, classes, depth - 1)
+        for c in children
+        if classes is None or taxonomy.descendants(c) & classes
+    ]
+    return node
+
+
+def _tree_lines(node: dict[str, Any], first: str, rest: str) -> list[str]:
+    count = f"{node['classes']} classes" if "classes" in node else f"{node['synsets']} synsets"
+    lines = [f"{first}{node['name']}  {node['wnid']}  {count}"]
+    children = node["children"]
+    for n, child in enumerate(children):
+        last = n == len(children) - 1
+        lines += _tree_lines(child, rest + ("`- " if last else "|- "), rest + ("   " if last else "|  "))
+    return lines
