@@ -101,7 +101,7 @@ class ClassFolders:
 
     def _walk(self, folder: str, above: str) -> Iterator[tuple[str | None, str]]:
         classes, prefixes = _class_paths(self.naming.source, self.spellings)
-        for entry in entries(folder, self.root):
+        for entry in entries(folder, self.root, lambda name: above + name in classes):
             if not entry.is_dir():
                 if split_extension(entry.name) is not None:
                     yield None, entry.path
@@ -150,7 +150,7 @@ class FileReader:
             return file.read()
 
     def _list(self, folder: str) -> dict[str, str]:
-        names = (entry.name for entry in entries(folder, self._root))
+        names = (entry.name for entry in entries(folder, self._root, lambda _: False))
         return {stem: name for name in names if (stem := split_extension(name)) is not None}
 
 
@@ -189,7 +189,7 @@ def class_folders(
 
 
 def _files(folder: str, class_id: str | None, root: Path) -> Iterator[Found]:
-    for entry in entries(folder, root):
+    for entry in entries(folder, root, lambda name: split_extension(name) is not None):
         stem = split_extension(entry.name) if entry.is_file() else None
         yield class_id, stem, entry.name if class_id is None else f"{class_id}/{entry.name}"
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.base import Raw, Row, Source
+from wordnet_splits.sources.base import Raw, Row
 from wordnet_splits.sources.names import Naming
+from wordnet_splits.sources.worker_copy import OneCopyPerProcess
 
 Found = tuple[str | None, str | None, str]
 """What a part meets: class_id of the folder or None, file name without extension or None where it is no
@@ -47,7 +48,7 @@ class Part(Protocol):
         """Open the part."""
 
 
-class PartedSource(Source):
+class PartedSource(OneCopyPerProcess):
     """A source whose images lie in files or file-like members, in one or several parts of a root."""
 
     looks_for: ClassVar[str]

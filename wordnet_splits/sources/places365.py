@@ -1,7 +1,7 @@
 """Places365: train-standard in (nested) class folders, validation flat or in class folders; 256 or large.
 
-Train ids are ``<class_id>/00000001``, validation ids ``Places365_val_00000001``. The challenge set numbers its
-files apart from the standard set and is not read.
+Train ids are ``<class_id>/00000001``, validation ids ``Places365_val_00000001``. The challenge set numbers
+its files apart from the standard set and is not read.
 
 Reference: Zhou, Lapedriza, Khosla, Oliva, Torralba, Places: A 10 Million Image Database for Scene
 Recognition, TPAMI 2018.

@@ -1,0 +1,99 @@
+"""Where each source lies on this machine: a flag, an environment variable, or ``roots.toml``.
+
+``roots.toml`` is in the user's config folder (platformdirs) and holds one line a source::
+
+    imagenet1k = "/data/imagenet"
+    dtd = "~/datasets/dtd"
+
+Relative paths in it are relative to the file.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+from wordnet_splits import errors
+from wordnet_splits.errors import SourceError
+from wordnet_splits.sources import source_names
+
+PREFIX = "WORDNET_SPLITS_ROOT_"
+
+
+def roots_file() -> Path:
+    """Return where ``roots.toml`` is looked for; it need not exist."""
+    return platformdirs.user_config_path("wordnet-splits") / "roots.toml"
+
+
+def variable(name: str) -> str:
+    """Return the environment variable that holds a source's root: ``WORDNET_SPLITS_ROOT_TINY_IMAGENET``."""
+    return PREFIX + name.upper().replace("-", "_")
+
+
+def resolve_root(name: str, given: Mapping[str, Path] | None = None) -> Path | None:
+    """Return the root of a source, or None where none is configured.
+
+    Parameters
+    ----------
+    name : the source.
+    given : roots given on the command line; they win over the environment, and that over ``roots.toml``.
+
+    Raises
+    ------
+    UnknownNameError : no such source, or ``roots.toml`` names one.
+    SourceError : ``roots.toml`` cannot be read or is malformed.
+
+    Nothing is opened: whether the folder exists and is the dataset, ``open_source`` finds out.
+    """
+    if name not in source_names():
+        raise errors.unknown("source", name, source_names())
+    if given and name in given:
+        return Path(given[name]).expanduser()
+    if value := os.environ.get(variable(name)):
+        return Path(value).expanduser()
+    return read_roots_file().get(name)
+
+
+def all_roots(given: Mapping[str, Path] | None = None) -> dict[str, Path]:
+    """Return the root of every source that has one, in the order of ``source_names``.
+
+    Raises
+    ------
+    UnknownNameError : a flag, a variable or a line of ``roots.toml`` names no source.
+    SourceError : ``roots.toml`` cannot be read or is malformed.
+    """
+    known = {variable(name) for name in source_names()}
+    for key in sorted(key for key in os.environ if key.startswith(PREFIX) and key not in known):
+        raise errors.unknown("source", key[len(PREFIX) :].lower(), source_names(), where=f"variable {key}")
+    for name in given or {}:
+        if name not in source_names():
+            raise errors.unknown("source", name, source_names(), where="--root")
+    roots = ((name, resolve_root(name, given)) for name in source_names())
+    return {name: root for name, root in roots if root is not None}
+
+
+def read_roots_file(path: Path | None = None) -> dict[str, Path]:
+    """Return the roots of ``roots.toml``, none where there is no such file."""
+    path = path or roots_file()
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except tomllib.TOMLDecodeError as error:
+        hint = 'lines look like: dtd = "/data/dtd"'
+        raise SourceError(f"not valid TOML: {error}", where=str(path), hint=hint) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"the list of roots cannot be read: {error}", where=str(path)) from error
+    return {name: _root(name, value, path) for name, value in table.items()}
+
+
+def _root(name: str, value: object, path: Path) -> Path:
+    if name not in source_names():
+        raise errors.unknown("source", name, source_names(), where=str(path))
+    if not isinstance(value, str) or not value:
+        raise SourceError(f"the root of {name} must be a path in quotes, not {value!r}", where=str(path))
+    return path.parent / Path(value).expanduser()
