@@ -1,0 +1,141 @@
+"""Recipes: the syntax, variants, and errors with the line and the nearest right key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wordnet_splits.errors import RecipeError, UnknownNameError
+from wordnet_splits.recipe import load_recipe, recipe_names
+
+RECIPE = """\
+schema = 1
+name = "mine"
+
+[[group]]
+name = "known"
+role = "id"
+source = "digits"
+classes = { listed = ["0", "1"] }
+images = { test = { from = "all", all = true } }
+
+[[group]]
+name = "unknown"
+role = "near"
+source = "digits"
+classes = { rest = true }
+images = { test = { from = "all", all = true } }
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_shipped_recipes_are_valid_and_named_as_their_files(name):
+    assert load_recipe(name).name == name
+
+
+def test_the_draw_is_the_name_unless_given(tmp_path):
+    assert load_recipe(write(tmp_path, RECIPE)).draw == "mine"
+
+
+def test_variants_share_the_draw_and_replace_groups_in_place():
+    base, variant = load_recipe("unknown-cifar"), load_recipe("unknown-cifar-tinyval")
+    assert variant.draw == base.draw == "unknown-cifar"
+    assert [g.name for g in variant.group] == [g.name for g in base.group]
+    assert variant.group[1].source == "tiny-imagenet"
+
+
+def test_drop_and_append(tmp_path):
+    text = """\
+extends = "digits"
+name = "mine"
+drop = ["uniform"]
+[[group]]
+name = "more"
+role = "far"
+source = "uniform"
+noise = { shape = [8, 8, 3] }
+classes = { rest = true }
+images = { test = { generate = 5 } }
+"""
+    assert [g.name for g in load_recipe(write(tmp_path, text)).group] == [
+        "digits-0-5",
+        "digits-6-9",
+        "gaussian",
+        "more",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ('role = "near"', 'rolle = "near"', 13, "'role'"),
+        ("classes = { rest = true }", "classes = { rst = true }", 15, "'rest'"),
+        (
+            '{ test = { from = "all", all = true } }\n\n',
+            '{ test = { form = "all", all = true } }\n\n',
+            9,
+            "'from'",
+        ),
+        ("schema = 1", "schema = 2", 1, "schema"),
+        ('source = "digits"\nclasses = { rest', "classes = { rest", 11, "'source' is missing"),
+        ('role = "near"', 'role = "nearby"', 13, "near"),
+        ('name = "unknown"', 'name = "Unknown"', 12, "group.1.name"),
+        ("all = true } }\n\n", "all = true, rest = true } }\n\n", 9, "exactly one of"),
+        ('name = "unknown"', 'name = "known"', None, "two groups are called 'known'"),
+    ],
+)
+def test_a_mistake_is_refused_with_its_line(tmp_path, old, new, line, says):
+    assert old in RECIPE
+    with pytest.raises(RecipeError) as error:
+        load_recipe(write(tmp_path, RECIPE.replace(old, new, 1)))
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+    if line is not None:
+        assert f"line {line}" in str(error.value)
+
+
+def test_broken_toml_names_the_line(tmp_path):
+    with pytest.raises(RecipeError, match="line 2"):
+        load_recipe(write(tmp_path, 'schema = 1\nname = "x\n'))
+
+
+def test_an_unknown_benchmark_offers_the_nearest():
+    with pytest.raises(UnknownNameError, match="unknown-cifar"):
+        load_recipe("unknown-cifr")
+
+
+def test_an_unknown_source_offers_the_nearest(tmp_path):
+    with pytest.raises(UnknownNameError, match="'digits'"):
+        load_recipe(write(tmp_path, RECIPE.replace('source = "digits"', 'source = "digit"', 1)))
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(RecipeError, match="cannot be read"):
+        load_recipe(tmp_path / "none.toml")
+
+
+def test_a_variant_of_a_variant_is_refused(tmp_path):
+    text = 'extends = "unknown-cifar-near4000"\nname = "mine"\n'
+    with pytest.raises(RecipeError, match="one level"):
+        load_recipe(write(tmp_path, text))
+
+
+def test_generated_needs_noise(tmp_path):
+    text = RECIPE.replace('{ from = "all", all = true } }\n\n', "{ generate = 5 } }\n\n", 1)
+    with pytest.raises(RecipeError, match="needs noise"):
+        load_recipe(write(tmp_path, text))
+
+
+def test_known_leak_of_no_group(tmp_path):
+    leak = (
+        '\n[[known_leak]]\nkind = "class"\na = "group:known"\nb = "group:unknwn"\ncount = 1\nreason = "r"\n'
+    )
+    with pytest.raises(UnknownNameError, match="group:unknown"):
+        load_recipe(write(tmp_path, RECIPE + leak))
