@@ -45,7 +45,7 @@ class Taxonomy:
         self.version = version
         self.graph = graph
         self._ids = ids  # offsets in data.noun, or the wnids themselves
-        self._lexicon = lexicon
+        self._words = lexicon
         self._texts = texts
         self._reference = reference  # pickled instead of the content
 
@@ -148,7 +148,7 @@ class Taxonomy:
             projection.tree(
                 self.graph, {self.index(c): self.index(p) for c, p in choices.items()}, self.wnid
             ),
-            self._lexicon,
+            self._words,
             self._texts,
         )
 
@@ -186,7 +186,7 @@ class Taxonomy:
     def __reduce__(self) -> tuple[object, ...]:
         if self._reference is not None:
             return _REFERENCES[self._reference], ()
-        return Taxonomy, (self.version, self._ids, self.graph, self._lexicon, self._texts)
+        return Taxonomy, (self.version, self._ids, self.graph, self._words, self._texts)
 
     def index(self, wnid: str) -> int:
         """Return the node of ``wnid``."""
@@ -208,7 +208,7 @@ class Taxonomy:
 
     def _no_synset(self, wnid: str) -> TaxonomyError:
         near: Sequence[str] = ()
-        if self._lexicon.is_lemma(wnid.lower()):  # a word where a wnid was wanted
+        if self._words.is_lemma(wnid.lower()):  # a word where a wnid was wanted
             near = self.senses(wnid)[:3]
         return TaxonomyError(
             f"{wnid!r} is not a noun synset of WordNet {self.version}",
@@ -231,9 +231,10 @@ class Taxonomy:
 
     def ancestors(self, wnid: str) -> dict[str, int]:
         """Return every ancestor with d(wnid, ancestor), the fewest edges up to it; itself at 0."""
-        return {self.wnids[node]: edges for node, edges in self._ancestors(wnid).items()}
+        return {self.wnids[node]: edges for node, edges in self.ancestor_nodes(wnid).items()}
 
-    def _ancestors(self, wnid: str) -> dict[int, int]:
+    def ancestor_nodes(self, wnid: str) -> dict[int, int]:
+        """Return ``ancestors(wnid)`` as nodes."""
         found = self.graph.ancestors(self.index(wnid))
         if self.graph.unresolved is not None:
             for node in found:
@@ -247,7 +248,7 @@ class Taxonomy:
 
     def is_ancestor(self, a: str, b: str) -> bool:
         """Return whether ``a`` is ``b`` or lies above it."""
-        return self.index(a) in self._ancestors(b)
+        return self.index(a) in self.ancestor_nodes(b)
 
     def min_depth(self, wnid: str) -> int:
         """Return the edges of the shortest chain from ``wnid`` to the root."""
@@ -260,12 +261,12 @@ class Taxonomy:
     def _settled(self, wnid: str) -> int:
         node = self.index(wnid)
         if self.graph.max_depths[node] == graph.UNREACHED:
-            self._ancestors(wnid)  # raises, naming the undecided ancestor
+            self.ancestor_nodes(wnid)  # raises, naming the undecided ancestor
         return node
 
     def _undecided(self, node: int) -> TaxonomyError:
         return TaxonomyError(
-            f"the tree records no choice among the hypernyms of {self.wnid(node)} ({self._lexicon.name(node)})",
+            f"the tree records no choice among the hypernyms of {self.wnid(node)} ({self._words.name(node)})",
             hint="record which one it keeps, or use the full hierarchy",
         )
 
@@ -278,7 +279,7 @@ class Taxonomy:
         ------
         TaxonomyError : ``a`` is not an ancestor of ``x``.
         """
-        top, above = self.index(a), self._ancestors(x)
+        top, above = self.index(a), self.ancestor_nodes(x)
         if top not in above:
             raise TaxonomyError(f"{a} is not above {x}")
         return tuple(self.wnids[node] for node in self.graph.chain_up(self.index(x), top, above))
@@ -287,7 +288,7 @@ class Taxonomy:
 
     def lemmas(self, wnid: str) -> tuple[str, ...]:
         """Return the words of ``wnid`` as the database spells them, underscores for spaces."""
-        return self._lexicon.lemmas(self.index(wnid))
+        return self._words.lemmas(self.index(wnid))
 
     def gloss(self, wnid: str) -> str:
         """Return definition and examples of ``wnid``; the first call unpacks the database's text (0.2 s)."""
@@ -299,15 +300,15 @@ class Taxonomy:
 
     def name(self, wnid: str) -> str:
         """Return NLTK's name of ``wnid``: ``dog.n.01``, the first lemma and which sense of it this is."""
-        return self._lexicon.name(self.index(wnid))
+        return self._words.name(self.index(wnid))
 
     def from_name(self, name: str) -> str:
         """Return the wnid of an NLTK name, of the first lemma or of any other (``domestic_dog.n.01``)."""
         lemma, _, rest = name.lower().rpartition(".n.")
-        nodes = self._lexicon.nodes(lemma)
+        nodes = self._words.nodes(lemma)
         if rest.isascii() and rest.isdigit() and 0 < int(rest) <= len(nodes):
             return self.wnids[nodes[int(rest) - 1]]
-        known = [key for key in self._lexicon.keys if key[:1] == lemma[:1]] if not nodes else []
+        known = [key for key in self._words.keys if key[:1] == lemma[:1]] if not nodes else []
         raise TaxonomyError(
             f"{name!r} names no noun synset of WordNet {self.version}",
             near=difflib.get_close_matches(lemma, known, n=3, cutoff=0.8),
@@ -319,16 +320,16 @@ class Taxonomy:
 
         As NLTK's ``wordnet.synsets(word, "n")``: case is folded, spaces must be underscores.
         """
-        forms = self._lexicon.base_forms(word.lower())
-        return tuple(self.wnids[node] for form in forms for node in self._lexicon.nodes(form))
+        forms = self._words.base_forms(word.lower())
+        return tuple(self.wnids[node] for form in forms for node in self._words.nodes(form))
 
     def morphy(self, word: str) -> str | None:
         """Return the first base form of ``word`` that is a lemma, as NLTK's ``morphy(word, "n")``."""
-        return next(iter(self._lexicon.base_forms(word)), None)
+        return next(iter(self._words.base_forms(word)), None)
 
     def lemma_index(self) -> Mapping[str, tuple[str, ...]]:
         """Return lower-case lemma (underscores for spaces) -> its synsets, the most frequent first."""
-        return LemmaIndex(self._lexicon, self.wnids)
+        return LemmaIndex(self._words, self.wnids)
 
     def export_wndb(self, directory: str | Path) -> None:
         """Write the database as a directory that NLTK's ``WordNetCorpusReader`` reads.

@@ -194,7 +194,8 @@ LEXNAMES: tuple[tuple[str, str], ...] = (
     (
         "noun",
         "Tops act animal artifact attribute body cognition communication event feeling food group "
-        "location motive object person phenomenon plant possession process quantity relation shape state substance time",
+        "location motive object person phenomenon plant possession process quantity relation shape state "
+        "substance time",
     ),
     (
         "verb",

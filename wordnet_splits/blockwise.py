@@ -1,0 +1,148 @@
+"""The measures over lists of synsets, tile by tile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wordnet_splits import allpairs, measures
+from wordnet_splits.allpairs import Above, Block, Tile
+from wordnet_splits.errors import TaxonomyError
+from wordnet_splits.graph import Ints
+from wordnet_splits.measures import READINGS
+from wordnet_splits.taxonomy import Taxonomy
+
+Array = npt.NDArray[Any]
+
+
+class Tables:
+    """The formulas as tables over the integers that occur in a taxonomy."""
+
+    def __init__(self, taxonomy: Taxonomy) -> None:
+        top = height(taxonomy)
+        self.over_distance = {
+            name: np.array([formula(distance, top) for distance in range(2 * top + 1)])
+            for name, formula in measures.OF_DISTANCE.items()
+        }
+        self.detours = 4 * top + 1
+        self.wup = np.array(
+            [[measures.wup(detour, max(k, 1)) for detour in range(self.detours)] for k in range(top + 3)]
+        )
+
+
+class Rows:
+    """A block of rows with what all its tiles share."""
+
+    def __init__(self, taxonomy: Taxonomy, rows: Ints, tables: Tables) -> None:
+        self.taxonomy = taxonomy
+        self.tables = tables
+        self.block = Block(taxonomy.graph, rows)
+        self._orders: dict[str, Ints] = {}
+
+    def best_last(self, reading: str) -> Ints:
+        """Return the rows of U from the worst subsumer of that reading to the best."""
+        if reading not in self._orders:
+            how, nodes = READINGS[reading], self.block.nodes
+            tie = _name_ranks(self.taxonomy, nodes) if how.by_name else nodes
+            depths = getattr(self.taxonomy, how.chosen_by)[nodes]
+            self._orders[reading] = np.lexsort((-tie, depths)).astype(np.int32)
+        return self._orders[reading]
+
+
+def _name_ranks(taxonomy: Taxonomy, nodes: Ints) -> Ints:
+    """Return the place of each of ``nodes`` among them, sorted by NLTK's name."""
+    names = [taxonomy.name(taxonomy.wnid(node)) for node in nodes.tolist()]
+    ranks = np.empty(len(names), np.int32)
+    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names), dtype=np.int32)
+    return ranks
+
+
+class TileTerms:
+    """The terms of a tile of pairs."""
+
+    def __init__(self, rows: Rows, tile: Tile) -> None:
+        self.rows = rows
+        self.tile = tile
+        self.tables = rows.tables
+
+    @cached_property
+    def distance(self) -> Array:
+        """(rows, columns): D."""
+        return self.tile.distance
+
+    def over_distance(self, name: str) -> Array:
+        """Return the formula of that name over the distances."""
+        return np.take(self.tables.over_distance[name], self.distance)
+
+    def subsumers(self, reading: str) -> Ints:
+        """Return (rows, columns) rows of U: the subsumer of that reading for each pair."""
+        how, block, taxonomy = READINGS[reading], self.rows.block, self.rows.taxonomy
+        found = self.tile.subsumers(self.rows.best_last(reading))
+        if how.prefers_x:
+            self.tile.prefer_rows(found, getattr(taxonomy, how.chosen_by)[block.nodes])
+        return found
+
+    def wup(self, reading: str) -> Array:
+        """Return Wu-Palmer in that reading."""
+        how, block = READINGS[reading], self.rows.block
+        found = self.subsumers(reading)
+        depths = getattr(self.rows.taxonomy, how.depth)[block.nodes].astype(np.int64) + how.offset
+        return np.take(
+            self.tables.wup, np.take(depths * self.tables.detours, found) + self.tile.detour(found)
+        )
+
+
+def row_blocks(
+    a: Sequence[str], b: Sequence[str] | None, taxonomy: Taxonomy, size: int
+) -> Iterator[tuple[slice, Iterator[TileTerms]]]:
+    """Yield all pairs in blocks of ``size`` rows, each with its tiles from left to right."""
+    rows = _settled(taxonomy, a)
+    columns = rows if b is None else _settled(taxonomy, b)
+    above = allpairs.ancestors_of(taxonomy.graph, columns)
+    tables = Tables(taxonomy)
+    for start in range(0, len(rows), size):
+        part = slice(start, min(start + size, len(rows)))
+        yield part, _tiles(Rows(taxonomy, rows[part], tables), above, rows[part], columns)
+
+
+def _tiles(block: Rows, above: Above, rows: Ints, columns: Ints) -> Iterator[TileTerms]:
+    for tile in block.block.tiles(above):
+        terms = TileTerms(block, tile)
+        if len(block.taxonomy.graph.roots) > 1:
+            _check_connected(terms, block.taxonomy, rows, columns[tile.columns])
+        yield terms
+
+
+def _check_connected(terms: TileTerms, taxonomy: Taxonomy, rows: Ints, columns: Ints) -> None:
+    row, column = np.nonzero(terms.distance >= terms.tile.block.far)
+    if len(row):
+        raise apart(taxonomy, taxonomy.wnid(int(rows[row[0]])), taxonomy.wnid(int(columns[column[0]])))
+
+
+def _settled(taxonomy: Taxonomy, wnids: Sequence[str]) -> Ints:
+    """Return the nodes of ``wnids``, all of which have a decided place in the taxonomy."""
+    nodes = taxonomy.indices(wnids)
+    if taxonomy.graph.unresolved is not None:
+        for wnid in wnids:
+            taxonomy.max_depth(wnid)  # raises for a synset whose parent is not decided
+    return nodes
+
+
+def height(taxonomy: Taxonomy) -> int:
+    """Return H of a taxonomy that has edges."""
+    height = allpairs.height_of(taxonomy.graph)
+    if height == 0:
+        raise TaxonomyError("a taxonomy without edges has no similarities", where=repr(taxonomy))
+    return height
+
+
+def apart(taxonomy: Taxonomy, a: str, b: str) -> TaxonomyError:
+    """Return the error for two synsets under different roots."""
+    return TaxonomyError(
+        f"{a} ({taxonomy.name(a)}) and {b} ({taxonomy.name(b)}) have no common ancestor",
+        hint="instance hypernyms are not in the tree; use the full hierarchy",
+    )
