@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -141,6 +142,10 @@ class Expression(_Model):
     def _needs_operator(self) -> bool:
         return True
 
+    def text(self) -> str:
+        """Return the rule as one line in the recipe's syntax."""
+        return rule_text(self)
+
     @property
     def operator(self) -> str:
         """Return the operator's key; empty in a rule that only draws."""
@@ -177,6 +182,22 @@ OPERATORS = tuple(
 
 def _field(operator: str) -> str:
     return "not_" if operator == "not" else operator
+
+
+def operands(rule: BaseModel) -> Iterator[Operand]:
+    """Yield every operand that a rule names, at any depth."""
+    for name in type(rule).model_fields:
+        value = getattr(rule, name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Operand):
+                yield part
+            elif isinstance(part, BaseModel):
+                yield from operands(part)
+
+
+def lists_used(rule: BaseModel) -> tuple[str, ...]:
+    """Return the names of the published lists that a rule needs, sorted."""
+    return tuple(sorted({operand.name for operand in operands(rule) if operand.kind == "list"}))
 
 
 def known_keys(model: type[BaseModel]) -> tuple[str, ...]:

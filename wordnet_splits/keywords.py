@@ -1,0 +1,328 @@
+"""Keywords of a class name, and the synsets they reach (Kim et al. 2023, section 3.2 and table 4).
+
+A name such as ``childs_room`` or ``251.airplanes-101`` is taken apart into words, varied in grammar and
+spelling, and looked up among the lemmas of WordNet. A keyword reaches a synset when it equals one of its
+lemmas or, with ``match="token"``, one of the parts of a lemma between ``_`` and ``-``, case folded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal
+
+from wordnet_splits.errors import unknown
+
+if TYPE_CHECKING:
+    from wordnet_splits.taxonomy import Taxonomy
+
+Words = tuple[str, ...]
+MatchBy = Literal["token", "lemma"]
+Qualifiers = Literal["drop", "keep"]
+Compounds = Literal["whole", "split"]
+
+KINDS = ("tokens", "plural", "spacing", "apostrophe", "abbreviation")
+"""The kinds of variants that can be switched off; the name itself always is a keyword.
+
+``tokens``: each word of a name of several. ``plural``: singular (WordNet's morphy; inflect) and plural
+(inflect). ``spacing``: neighbouring words joined or underscored (head-phones -> headphones), and a word
+cut in two where WordNet has the two-word lemma (barndoor -> barn_door). ``apostrophe``: the possessive
+that a modifier's s can stand for (childs room -> child's room). ``abbreviation``: the long form of a
+clipping or of initials (chimp -> chimpanzee)."""
+
+SHORTEST_PART = 3
+"""Fewest letters of each part of a compound: ``in``, ``at`` and ``as`` are nouns of WordNet too."""
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """One keyword: case-folded, underscores between words.
+
+    ``kind`` says how it first came about: ``name``, one of `KINDS`, ``qualifiers`` or ``compounds``.
+    """
+
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Match:
+    """A synset that a keyword reaches, and the lemma (lower case, underscored) by which it does."""
+
+    keyword: str
+    kind: str
+    wnid: str
+    lemma: str
+
+
+def variants(
+    name: str,
+    *,
+    qualifiers: Qualifiers = "drop",
+    compounds: Compounds = "whole",
+    kinds: Collection[str] = KINDS,
+    taxonomy: Taxonomy | None = None,
+) -> tuple[Keyword, ...]:
+    """Return the keywords of a class name, the name itself first, each once.
+
+    Parameters
+    ----------
+    name : a class name as its publisher writes it; a leading ``001.``, a trailing ``-101`` and other bare
+        numbers are dropped, alternatives may be separated by commas.
+    qualifiers : whether what stands after ``/`` makes keywords too (``church/outdoor``).
+    compounds : ``split`` also takes both parts of each cut of a word into two lemmas (fishpond: fish, pond).
+    kinds : which of `KINDS` to make.
+    taxonomy : what is a word; the embedded WordNet by default.
+
+    Raises
+    ------
+    UnknownNameError : a kind that does not exist.
+    """
+    for kind in kinds:
+        if kind not in KINDS:
+            raise unknown("kind of keyword", kind, KINDS)
+    index = lemma_index(taxonomy)
+    found: dict[str, str] = {}
+    names, qualifying = _split_name(name)
+    for words in names:
+        for keyword in _keywords_of(words, kinds, compounds, index):
+            found.setdefault(keyword.text, keyword.kind)
+    if qualifiers == "keep":
+        for words in qualifying:
+            for keyword in _keywords_of(words, kinds, compounds, index):
+                found.setdefault(keyword.text, "qualifiers")
+    return tuple(Keyword(text, kind) for text, kind in found.items() if _can_match(text))
+
+
+def matches(
+    name: str,
+    *,
+    match: MatchBy = "token",
+    qualifiers: Qualifiers = "drop",
+    compounds: Compounds = "whole",
+    kinds: Collection[str] = KINDS,
+    taxonomy: Taxonomy | None = None,
+) -> tuple[Match, ...]:
+    """Return every (keyword, synset) pair of a class name: keywords in their order, lemmas sorted.
+
+    Parameters are those of `variants`; ``match`` says whether a keyword must equal a lemma (``lemma``) or
+    may also be one of its parts (``token``).
+    """
+    index = lemma_index(taxonomy)
+    options: dict[str, Any] = {"qualifiers": qualifiers, "compounds": compounds, "kinds": kinds}
+    return tuple(
+        Match(keyword.text, keyword.kind, wnid, lemma)
+        for keyword in variants(name, taxonomy=index.taxonomy, **options)
+        for lemma in index.lemmas_reached(keyword.text, match)
+        for wnid in index.senses[lemma]
+    )
+
+
+class LemmaIndex:
+    """The lemmas of a taxonomy and their parts, for looking keywords up.
+
+    ``senses`` maps each lemma (case-folded, ``-`` as ``_``) to its wnids; ``parts`` maps each part of a
+    lemma of several to the sorted lemmas that hold it. Building takes about half a second for WordNet.
+    """
+
+    def __init__(self, taxonomy: Taxonomy) -> None:
+        self.taxonomy = taxonomy
+        self.senses: dict[str, tuple[str, ...]] = {}
+        for lemma, wnids in taxonomy.lemma_index().items():
+            key = lemma.casefold().replace("-", "_")
+            known = self.senses.get(key)  # t-shirt and t_shirt are one
+            self.senses[key] = wnids if known is None else tuple(dict.fromkeys(known + wnids))
+        self.parts: dict[str, list[str]] = {}
+        for lemma in sorted(self.senses):
+            if "_" in lemma:
+                for part in dict.fromkeys(lemma.split("_")):
+                    self.parts.setdefault(part, []).append(lemma)
+
+    def lemmas_reached(self, keyword: str, match: MatchBy) -> tuple[str, ...]:
+        """Return the lemmas that a keyword reaches: the equal one, then those that hold it, sorted."""
+        equal = (keyword,) if keyword in self.senses else ()
+        return equal + tuple(self.parts.get(keyword, ())) if match == "token" else equal
+
+    def singulars(self, word: str) -> Words:
+        """Return the singulars of a word, as morphy and inflect see it; none when it is no plural."""
+        if not word.isalpha():
+            return ()
+        found = [self.taxonomy.morphy(word) or "", _inflected_singular(word)]
+        return tuple(dict.fromkeys(form for form in found if form and form != word))
+
+    def plurals(self, word: str) -> Words:
+        """Return the plurals of a word, or of its singulars when it is a plural already."""
+        if not word.isalpha():
+            return ()
+        bases = self.singulars(word) or (word,)
+        return tuple(p for p in dict.fromkeys(map(_inflected_plural, bases)) if p and p != word)
+
+
+def lemma_index(taxonomy: Taxonomy | None = None) -> LemmaIndex:
+    """Return the lemma index of a taxonomy (the embedded one by default), built once per taxonomy."""
+    if taxonomy is None:
+        from wordnet_splits.taxonomy import Taxonomy
+
+        taxonomy = Taxonomy.embedded()
+    return _index_of(taxonomy)
+
+
+@lru_cache(maxsize=4)  # of this many taxonomies at a time
+def _index_of(taxonomy: Taxonomy) -> LemmaIndex:
+    return LemmaIndex(taxonomy)
+
+
+def _split_name(name: str) -> tuple[list[Words], list[Words]]:
+    """Return the words of each alternative of a name, and those of its qualifiers."""
+    folded = re.sub(r"^\s*\d+\.", "", name.casefold().replace("’", "'"))
+    first, *rest = folded.strip("/").split("/")
+    names = [_words(part) for part in first.split(",")]
+    return [w for w in names if w], [w for w in map(_words, rest) if w]
+
+
+def _words(text: str) -> Words:
+    words = (re.sub(r"[^\w']|_", "", part).strip("'") for part in re.split(r"[\s_-]+", text))
+    return tuple(w for w in words if w and not w.isdigit())
+
+
+@dataclass(frozen=True)
+class _Word:
+    """A word of a name, and its other forms; those of a kind that is switched off are empty."""
+
+    text: str
+    singulars: Words = ()
+    plurals: Words = ()
+    possessives: Words = ()
+    long_forms: Words = ()
+
+
+def _vary(word: str, modifies: bool, kinds: Collection[str], index: LemmaIndex) -> _Word:
+    """Return the forms of a word; ``modifies`` says that another word of the name follows it."""
+    if not _can_match(word):
+        return _Word(word)
+    singulars = index.singulars(word) if "plural" in kinds else ()
+    long_forms = (abbreviations().get(short) for short in (word, *singulars))
+    return _Word(
+        word,
+        singulars,
+        index.plurals(word) if "plural" in kinds else (),
+        _possessives(word) if "apostrophe" in kinds and modifies else (),
+        tuple(long for long in long_forms if long) if "abbreviation" in kinds else (),
+    )
+
+
+def _keywords_of(
+    words: Words, kinds: Collection[str], compounds: Compounds, index: LemmaIndex
+) -> Iterator[Keyword]:
+    varied = [_vary(word, n < len(words) - 1, kinds, index) for n, word in enumerate(words)]
+    phrases: dict[Words, str] = {}
+    for phrase, kind in _phrases(varied):
+        phrases.setdefault(phrase, kind)
+    for phrase, kind in phrases.items():
+        yield Keyword("_".join(phrase), kind)
+    if "tokens" in kinds:
+        for phrase, kind in phrases.items():
+            for word in phrase:
+                yield Keyword(word, "tokens" if kind == "name" else kind)
+        for form in (form for word in varied for form in word.plurals):
+            yield Keyword(form, "plural")
+    if "spacing" in kinds:
+        for phrase in phrases:
+            for text in _respaced(phrase, index):
+                yield Keyword(text, "spacing")
+    if compounds == "split":
+        for phrase in phrases:
+            for part in (part for word in phrase for part in _parts(word, index)):
+                yield Keyword(part, "compounds")
+
+
+def _phrases(words: list[_Word]) -> Iterator[tuple[Words, str]]:
+    """Yield the name, then the name with one word varied, then with all its words in the singular.
+
+    Only the last word of a compound takes the plural (cup_cakes, but no cups_cakes). A long form of
+    several words stays whole: they are no words of the name.
+    """
+    texts = tuple(word.text for word in words)
+    yield texts, "name"
+    for n, word in enumerate(words):
+        plurals = word.plurals if n == len(words) - 1 else ()
+        for kind, forms in (
+            ("plural", word.singulars + plurals),
+            ("apostrophe", word.possessives),
+            ("abbreviation", word.long_forms),
+        ):
+            for form in forms:
+                yield (*texts[:n], form, *texts[n + 1 :]), kind
+    yield tuple(next(iter(word.singulars), word.text) for word in words), "plural"
+
+
+def _possessives(word: str) -> Words:
+    if word.endswith("'s"):
+        return (word[:-2],)
+    if word.endswith("s") and len(word) > SHORTEST_PART:
+        return (f"{word[:-1]}'s", f"{word}'")
+    return ()
+
+
+def _respaced(phrase: Words, index: LemmaIndex) -> Iterator[str]:
+    """Yield runs of neighbouring words joined and underscored, and words cut into a lemma of two."""
+    for start in range(len(phrase)):
+        for stop in range(start + 2, len(phrase) + 1):
+            run = phrase[start:stop]
+            if run[0] not in stopwords() and run[-1] not in stopwords():
+                yield "".join(run)
+                yield "_".join(run)
+    for word in phrase:
+        for cut in range(1, len(word)):
+            if (spaced := f"{word[:cut]}_{word[cut:]}") in index.senses:
+                yield spaced
+
+
+def _parts(word: str, index: LemmaIndex) -> Iterator[str]:
+    """Yield both parts of every cut of a word into two lemmas."""
+    for cut in range(SHORTEST_PART, len(word) - SHORTEST_PART + 1):
+        parts = word[:cut], word[cut:]
+        if all(part in index.senses and part not in stopwords() for part in parts):
+            yield from parts
+
+
+def _can_match(keyword: str) -> bool:
+    return len(keyword) > 1 and not keyword.isdigit() and keyword not in stopwords()
+
+
+@cache
+def stopwords() -> frozenset[str]:
+    """Return the words that never match by themselves."""
+    text = (files("wordnet_splits") / "data" / "stopwords.txt").read_text(encoding="utf-8")
+    return frozenset(line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+@cache
+def abbreviations() -> dict[str, str]:
+    """Return short form -> long form (underscored)."""
+    text = (files("wordnet_splits") / "data" / "abbreviations.tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")][1:]
+    return {short: long for short, long, _ in rows}
+
+
+@cache
+def _inflect() -> Any:
+    import inflect  # slow to import, needed only here
+
+    return inflect.engine()
+
+
+@lru_cache(maxsize=1 << 16)
+def _inflected_singular(word: str) -> str:
+    # inflect takes any -s for a plural: gas -> ga, iris -> iri, cactus -> cactu, tennis -> tenni
+    if len(word) <= SHORTEST_PART or word.endswith(("ss", "us", "is")):
+        return ""
+    return _inflect().singular_noun(word) or ""
+
+
+@lru_cache(maxsize=1 << 16)
+def _inflected_plural(word: str) -> str:
+    return str(_inflect().plural_noun(word))

@@ -1,0 +1,132 @@
+"""What rules are asked about and may look at: catalogs, lists, the hierarchy, the groups so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from wordnet_splits.catalog import Catalog, CatalogClass, load_catalog
+from wordnet_splits.errors import unknown
+from wordnet_splits.rules.model import Hierarchy, Operand
+from wordnet_splits.rules.verdict import Key
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from wordnet_splits.taxonomy import Taxonomy
+
+Synsets = dict[str, tuple[Key, ...]]
+"""wnid -> the classes that it stands for, sorted; none for a bare wnid."""
+
+
+def _load_list(name: str) -> pa.Table:
+    from wordnet_splits.inventory import load_list
+
+    return load_list(name)
+
+
+@dataclass
+class Context:
+    """The benchmark that rules decide for.
+
+    Parameters
+    ----------
+    taxonomy : the full noun graph.
+    hierarchy : which edges subtree, slice and parent rules follow.
+    groups : the classes of each group decided so far; the caller adds to it.
+    roles : role of each group, for sentences only.
+    draw, seed : key of the draws.
+    catalog, published : where catalogs and published lists come from.
+    """
+
+    taxonomy: Taxonomy
+    hierarchy: Hierarchy = "wordnet"
+    groups: dict[str, list[Key]] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    draw: str = ""
+    seed: int = 0
+    catalog: Callable[[str], Catalog] = load_catalog
+    published: Callable[[str], pa.Table] = _load_list
+
+    @cached_property
+    def graph(self) -> Taxonomy:
+        """The hierarchy that subtree, slice and parent rules follow."""
+        return self.taxonomy if self.hierarchy == "wordnet" else self.taxonomy.tree()
+
+
+@dataclass(frozen=True)
+class Question:
+    """The candidates of one source, to be judged by one operator after the other."""
+
+    source: str
+    candidates: tuple[str, ...]
+    context: Context
+    _known: dict[Operand, tuple[Key, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog of the candidates' source."""
+        return self.context.catalog(self.source)
+
+    def among(self, candidates: Iterable[str]) -> Question:
+        """Return the same question about some of the candidates."""
+        return replace(self, candidates=tuple(candidates))
+
+    def key(self, class_id: str) -> Key:
+        """Return a candidate as (source, class_id)."""
+        return self.source, class_id
+
+    def wnids(self, class_id: str) -> tuple[str, ...]:
+        """Return the synsets of a candidate, as its catalog has them."""
+        return self.catalog[class_id].wnids
+
+    def classes(self, operand: Operand) -> tuple[Key, ...]:
+        """Return the classes that an operand names, sorted.
+
+        Raises
+        ------
+        UnknownNameError : the group, source, list or class does not exist, or the group comes later.
+        """
+        if operand not in self._known:
+            self._known[operand] = tuple(sorted(self._classes(operand)))
+        return self._known[operand]
+
+    def _classes(self, operand: Operand) -> Iterable[Key]:
+        if operand.kind == "group":
+            if operand.name not in self.context.groups:
+                raise unknown("earlier group", operand.name, self.context.groups)
+            return self.context.groups[operand.name]
+        if operand.kind == "source":
+            return [(operand.name, item.class_id) for item in self.context.catalog(operand.name)]
+        if operand.kind == "list":
+            table = self.context.published(operand.name)
+            pairs = table.select(["source", "class_id"]).group_by(["source", "class_id"]).aggregate([])
+            return zip(pairs["source"].to_pylist(), pairs["class_id"].to_pylist(), strict=True)
+        return [(self.source, self.catalog[class_id].class_id) for class_id in operand.ids]
+
+    def items(self, operand: Operand) -> Iterable[tuple[Key, CatalogClass]]:
+        """Yield the classes that an operand names with their catalog rows, sorted."""
+        for key in self.classes(operand):
+            yield key, self.context.catalog(key[0])[key[1]]
+
+    def synsets(self, operand: Operand) -> Synsets:
+        """Return the synsets of an operand's classes, as their catalogs have them, in the order of classes.
+
+        In an array a wnid may stand for itself, beside the class ids of the group's own source.
+        """
+        if operand.kind != "ids":
+            return self.by_synset((wnid, key) for key, item in self.items(operand) for wnid in item.wnids)
+        bare = [n for n in operand.ids if n not in self.catalog and n in self.context.taxonomy]
+        named = [n for n in operand.ids if n not in bare]
+        pairs = ((wnid, self.key(class_id)) for class_id in named for wnid in self.wnids(class_id))
+        return dict.fromkeys(bare, ()) | self.by_synset(pairs)
+
+    @staticmethod
+    def by_synset(pairs: Iterable[tuple[str, Key]]) -> Synsets:
+        """Collect (wnid, class) pairs by wnid."""
+        found: dict[str, set[Key]] = {}
+        for wnid, key in pairs:
+            found.setdefault(wnid, set()).add(key)
+        return {wnid: tuple(sorted(keys)) for wnid, keys in found.items()}

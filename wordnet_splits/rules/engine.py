@@ -1,0 +1,115 @@
+"""Deciding: operators combined by all, any and not, then the draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from wordnet_splits import sampling
+from wordnet_splits.errors import RecipeError
+from wordnet_splits.rules import naming, nearness, selection, structure
+from wordnet_splits.rules.context import Context, Question
+from wordnet_splits.rules.model import ClassRule, Expression
+from wordnet_splits.rules.registry import find_operator
+from wordnet_splits.rules.verdict import Finding, Verdict, Via
+
+OPERATOR_MODULES = (naming, nearness, selection, structure)
+"""Imported for the operators they register."""
+
+Verdicts = dict[str, Verdict]
+
+
+def decide(rule: ClassRule, source: str, candidates: Sequence[str], context: Context) -> Verdicts:
+    """Judge every candidate class.
+
+    Parameters
+    ----------
+    rule : the ``classes = { ... }`` of a group.
+    source : the group's source.
+    candidates : class_ids of it still on offer.
+    context : the benchmark so far.
+
+    Returns
+    -------
+    class_id -> verdict, in the order of ``candidates``; which classes are taken depends on no order.
+
+    Raises
+    ------
+    UnknownNameError : an operand names a group, source, list, class or column that does not exist.
+    RecipeError : a draw asks for more classes than the rule accepts.
+    """
+    ask = Question(source, tuple(candidates), context)
+    for class_id in ask.candidates:
+        _ = ask.catalog[class_id]  # a class of another source is an error, whatever the operator looks at
+    verdicts = _evaluate(rule, ask) if rule.operator else {c: Verdict(True, ()) for c in ask.candidates}
+    return verdicts if rule.draw is None else _draw(rule, verdicts, ask)
+
+
+def _evaluate(test: Expression, ask: Question) -> Verdicts:
+    combine = _COMBINATIONS.get(test.operator)
+    if combine is not None:
+        return combine(test, ask)
+    findings = find_operator(test.operator)(test, ask)
+    return {c: Verdict(finding.holds, (finding,)) for c, finding in findings.items()}
+
+
+def _all(test: Expression, ask: Question) -> Verdicts:
+    """Accepted by every part, on the findings of all; refused on the findings of the first that refuses."""
+    verdicts = {c: Verdict(True, ()) for c in ask.candidates}
+    for part in test.value:
+        still = [c for c, verdict in verdicts.items() if verdict.accepted]
+        for c, verdict in _evaluate(part, ask.among(still)).items():
+            findings = verdicts[c].findings if verdict.accepted else ()
+            verdicts[c] = Verdict(verdict.accepted, findings + verdict.findings)
+    return verdicts
+
+
+def _any(test: Expression, ask: Question) -> Verdicts:
+    """Accepted on the findings of the first part that accepts; refused on the findings of all."""
+    verdicts = {c: Verdict(False, ()) for c in ask.candidates}
+    for part in test.value:
+        still = [c for c, verdict in verdicts.items() if not verdict.accepted]
+        for c, verdict in _evaluate(part, ask.among(still)).items():
+            findings = () if verdict.accepted else verdicts[c].findings
+            verdicts[c] = Verdict(verdict.accepted, findings + verdict.findings)
+    return verdicts
+
+
+def _not(test: Expression, ask: Question) -> Verdicts:
+    return {c: Verdict(not v.accepted, v.findings) for c, v in _evaluate(test.value, ask).items()}
+
+
+_COMBINATIONS: dict[str, Callable[[Expression, Question], Verdicts]] = {"all": _all, "any": _any, "not": _not}
+
+
+def _draw(rule: ClassRule, verdicts: Verdicts, ask: Question) -> Verdicts:
+    """Keep ``draw`` of the accepted classes, of each value of the column ``within``, by sampling key."""
+    accepted = [c for c, verdict in verdicts.items() if verdict.accepted]
+    decided = dict(verdicts)
+    for stratum, members in sorted(_strata(rule, accepted, ask).items()):
+        context = ask.context
+        try:
+            drawn = sampling.draw_classes(context.draw, context.seed, ask.source, members, rule.draw or 0)
+        except RecipeError as error:
+            within = f", {rule.within} {stratum!r}" if rule.within else ""
+            raise RecipeError(error.what, where=f"source {ask.source!r}{within}", hint=error.hint) from None
+        for place, c in enumerate(sampling.order_classes(context.draw, context.seed, ask.source, members)):
+            via = Via("draw", value=float(place + 1))
+            finding = Finding(rule, place < len(drawn), (via,), (str(len(members)), stratum))
+            decided[c] = Verdict(finding.holds, (*verdicts[c].findings, finding))
+    return decided
+
+
+def _strata(rule: ClassRule, accepted: Sequence[str], ask: Question) -> dict[str, list[str]]:
+    if rule.within is None:
+        return {"": list(accepted)}
+    values = dict(zip(ask.catalog.column("class_id"), ask.catalog.column(rule.within), strict=True))
+    strata: dict[str, list[str]] = {}
+    for c in accepted:
+        if not values[c]:
+            raise RecipeError(
+                f"the column {rule.within!r} is empty for class {c!r}",
+                where=f"source {ask.source!r}",
+                hint="draw within a column that every candidate has",
+            )
+        strata.setdefault(values[c], []).append(c)
+    return strata

@@ -1,0 +1,252 @@
+"""Evidence in words: one sentence a reviewer accepts, rendered from a verdict's findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from wordnet_splits.rules.context import Context
+from wordnet_splits.rules.model import ClassRule, Expression, KeywordOverlap, Operand, SimilarityBound, Slice
+from wordnet_splits.rules.verdict import Finding, Key, Verdict, Via
+
+LISTED_AT_MOST = 3
+"""How many synsets of an array a sentence names."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """How sentences call the classes and synsets of one benchmark.
+
+    ``subject`` is the class judged, ``named`` whether the sentence has named it already.
+    """
+
+    subject: Key
+    context: Context
+    named: bool = False
+
+    @property
+    def it(self) -> str:
+        """The class judged."""
+        return "it" if self.named else self.of_class(self.subject)
+
+    def of_class(self, key: Key) -> str:
+        """Return the name of a class."""
+        return self.context.catalog(key[0])[key[1]].name.replace("_", " ")
+
+    def synset(self, wnid: str | None) -> str:
+        """Return a synset as its first lemma and wnid: ``toy dog (n02085374)``."""
+        if wnid is None:
+            return "no synset"
+        return f"{self.context.taxonomy.lemmas(wnid)[0].replace('_', ' ')} ({wnid})"
+
+    def kind(self, operand: Operand) -> str:
+        """Return what a class of the operand is called: ``ID class``, ``cifar100 class``."""
+        if operand.kind == "group":
+            role = self.context.roles.get(operand.name, operand.name)
+            return f"{'ID' if role == 'id' else role} class"
+        return "class" if operand.kind == "ids" else f"{operand.name} class"
+
+    def a_kind(self, operand: Operand) -> str:
+        """Return the same with its article."""
+        kind = self.kind(operand)
+        return f"{'an' if kind[0].lower() in 'aeio' else 'a'} {kind}"
+
+    def other(self, operand: Operand, via: Via) -> str:
+        """Return the class on the other side: ``the ID class pug``."""
+        if via.other_source is None or via.other_class is None:
+            return self.synset(via.wnid)
+        return f"the {self.kind(operand)} {self.of_class((via.other_source, via.other_class))}"
+
+    def any_of(self, operand: Operand) -> str:
+        """Return what all classes of the operand together are called."""
+        if operand.kind != "ids":
+            return self.a_kind(operand)
+        named = [self.one_id(name) for name in operand.ids[:LISTED_AT_MOST]]
+        if more := len(operand.ids) - len(named):
+            named.append(f"{more} more")
+        return " or ".join(filter(None, (", ".join(named[:-1]), named[-1])))
+
+    def one_id(self, name: str) -> str:
+        """Return what stands in an array, a class id or a wnid."""
+        catalog = self.context.catalog(self.subject[0])
+        if name in catalog:
+            return self.of_class((self.subject[0], name))
+        return self.synset(name)
+
+
+Renderer = Callable[[Finding, Names], str]
+_RENDERERS: dict[str, Renderer] = {}
+
+
+def renders(operator: str) -> Callable[[Renderer], Renderer]:
+    """Register the function that puts an operator's findings into words."""
+
+    def register(function: Renderer) -> Renderer:
+        _RENDERERS[operator] = function
+        return function
+
+    return register
+
+
+def renderer_names() -> tuple[str, ...]:
+    """Return the operators whose findings have words, sorted."""
+    return tuple(sorted(_RENDERERS))
+
+
+def sentence(verdict: Verdict, *, source: str, class_id: str, group: str, context: Context) -> str:
+    """Return a verdict as one sentence without a full stop.
+
+    Parameters
+    ----------
+    verdict : what a rule decided about the class.
+    source, class_id : the class.
+    group : the group that takes or refuses it.
+    context : the benchmark; its ``roles`` let the sentence say "ID class".
+    """
+    parts = [
+        _RENDERERS[_operator(finding)](finding, Names((source, class_id), context, named=n > 0))
+        for n, finding in enumerate(verdict.findings)
+    ]
+    reason = _joined(parts, verdict) or f"every class of {source} on offer is taken"
+    return f"{group}: {reason}" if verdict.accepted else f"not {group}: {reason}"
+
+
+def _operator(finding: Finding) -> str:
+    drawn = any(via.relation == "draw" for via in finding.via)
+    return "draw" if drawn else finding.test.operator
+
+
+def _joined(parts: list[str], verdict: Verdict) -> str:
+    last = verdict.findings[-1] if verdict.findings else None
+    if last is not None and _operator(last) == "draw" and not last.holds:
+        reason = "; ".join(parts[:-1])
+        return f"{parts[-1]} ({reason})" if reason else parts[-1]
+    return "; ".join(parts)
+
+
+@renders("listed")
+def _listed(finding: Finding, names: Names) -> str:
+    operand: Operand = finding.test.value
+    place = {
+        "ids": "the rule",
+        "source": f"the source {operand.name}",
+        "list": f"the published list {operand.name}",
+        "group": f"the group {operand.name}",
+    }[operand.kind]
+    return f"{names.it} is{'' if finding.holds else ' not'} named in {place}"
+
+
+@renders("rest")
+def _rest(finding: Finding, names: Names) -> str:
+    return f"{names.it} is in no earlier group"
+
+
+@renders("slice")
+def _slice(finding: Finding, names: Names) -> str:
+    rule: Slice = finding.test.value
+    if not finding.via:
+        return f"{names.it} is not below {names.any_of(Operand('ids', ids=rule.of))}"
+    via = finding.via[0]
+    place = f"{names.it} is number {via.value:.0f}, from 0, of the {finding.words[0]} classes below"
+    if rule.half is not None:
+        part = f"the {rule.half} half"
+    else:
+        at = ", ".join(map(str, rule.at or ()))
+        part = f"number {at} of every {rule.every}"
+    return f"{place} {names.synset(via.wnid)}, {'in' if finding.holds else 'not in'} {part}"
+
+
+@renders("subtree")
+def _subtree(finding: Finding, names: Names) -> str:
+    if not finding.holds:
+        return f"{names.it} is not at or below {names.any_of(finding.test.value)}"
+    via = finding.via[0]
+    verb = "is" if via.relation == "equal" else "lies below"
+    return f"{names.it} {verb} {names.synset(via.wnid)}"
+
+
+@renders("shares_parent_with")
+def _shares_parent_with(finding: Finding, names: Names) -> str:
+    operand: Operand = finding.test.value
+    if not finding.holds:
+        return f"{names.it} shares no parent with {names.any_of(operand)}"
+    via = finding.via[0]
+    return f"{names.it} and {names.other(operand, via)} share the parent {names.synset(via.wnid)}"
+
+
+@renders("below_parent_of")
+def _below_parent_of(finding: Finding, names: Names) -> str:
+    operand: Operand = finding.test.value
+    if not finding.holds:
+        return f"{names.it} is not at or below a parent of {names.any_of(operand)}"
+    via = finding.via[0]
+    if via.relation == "sibling":
+        return f"{names.it} and {names.other(operand, via)} share the parent {names.synset(via.wnid)}"
+    verb = "is" if via.relation == "equal" else "lies below"
+    return f"{names.it} {verb} {names.synset(via.wnid)}, a parent of {names.other(operand, via)}"
+
+
+@renders("overlaps")
+def _overlaps(finding: Finding, names: Names) -> str:
+    operand: Operand = finding.test.value
+    stands_for = "a sense of the name of" if finding.test.senses == "any" else "the synset of"
+    if not finding.holds:
+        where = {
+            "equal": "is not",
+            "self-or-above": "neither is nor lies above",
+            "ancestry": "neither is nor lies above or below",
+        }.get(finding.test.relation or "", "neither is nor lies below")
+        return f"{names.it} {where} {stands_for} {names.any_of(operand)}"
+    via = finding.via[0]
+    verb = {"equal": "is", "ancestor": "lies below", "descendant": "lies above"}[via.relation]
+    return f"{names.it} {verb} {names.synset(via.wnid)}, {stands_for} {names.other(operand, via)}"
+
+
+@renders("keyword_overlap")
+def _keyword_overlap(finding: Finding, names: Names) -> str:
+    rule: KeywordOverlap = finding.test.value
+    if not finding.holds:
+        return (
+            f"no keyword of {names.it} reaches {names.a_kind(rule.with_)}, a sibling, an ancestor or a "
+            f"descendant of one"
+        )
+    reached, relative = finding.via
+    keyword, kind, lemma = finding.words
+    variant = "" if kind in ("name", "tokens") else f", by {kind},"
+    other = names.other(rule.with_, relative)
+    what = {
+        "equal": f"which is {other}",
+        "sibling": f"whose sibling under {names.synset(relative.wnid)} is {other}",
+        "ancestor": f"which lies below {other}",
+        "descendant": f"below which lies {other}",
+    }[relative.relation]
+    spelled = "" if lemma == keyword else f" as {lemma.replace('_', ' ')!r}"
+    return (
+        f"the keyword {keyword.replace('_', ' ')!r}{variant} of {names.it} reaches "
+        f"{names.synset(reached.wnid)}{spelled}, {what}"
+    )
+
+
+@renders("similarity")
+def _similarity(finding: Finding, names: Names) -> str:
+    rule: SimilarityBound = finding.test.value
+    if not finding.via:
+        return f"{names.it} or {names.any_of(rule.to)} has no synset, so that nothing can be measured"
+    via = finding.via[0]
+    bound = rule.above if rule.above is not None else rule.below
+    side = "at least" if finding.holds == (rule.above is not None) else "less than"
+    return (
+        f"the {rule.measure} score of {names.it} and the nearest, {names.other(rule.to, via)}, "
+        f"is {via.value:.4g}, {side} {bound:g}"
+    )
+
+
+@renders("draw")
+def _draw(finding: Finding, names: Names) -> str:
+    rule: Expression = finding.test
+    assert isinstance(rule, ClassRule)
+    candidates, stratum = finding.words
+    of = f" of {stratum.replace('_', ' ')}" if stratum else ""
+    if not finding.holds:
+        return f"a candidate{of}, not among the {rule.draw} drawn"
+    return f"drawn as number {finding.via[0].value:.0f} of {candidates} candidates{of}"

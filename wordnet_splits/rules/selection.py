@@ -1,0 +1,63 @@
+"""Operators that pick classes by name or place: listed, slice, rest."""
+
+from __future__ import annotations
+
+from wordnet_splits.rules.context import Question
+from wordnet_splits.rules.model import Expression, Slice
+from wordnet_splits.rules.registry import operator
+from wordnet_splits.rules.verdict import Finding, Via
+
+
+@operator("listed")
+def listed(test: Expression, ask: Question) -> dict[str, Finding]:
+    """True of the classes that the operand names.
+
+    A class of another source counts by its class_id: within the ImageNet family that is the wnid.
+    """
+    named: dict[str, str] = {}
+    for source, class_id in ask.classes(test.value):
+        if source == ask.source or class_id not in named:
+            named[class_id] = source
+    return {
+        c: Finding(test, True, (Via("list", None, named[c], c),)) if c in named else Finding(test, False)
+        for c in ask.candidates
+    }
+
+
+@operator("slice")
+def slice_(test: Expression, ask: Question) -> dict[str, Finding]:
+    """True of some of the classes strictly below each root, by their place in the sorted whole catalog.
+
+    Places count from 0 over the whole catalog, whatever groups have taken, so that slices of one set of
+    roots fit together. The first half of n classes is floor(n/2) (Palechor et al. 2023, section 3).
+    """
+    rule: Slice = test.value
+    found: dict[str, Finding] = {}
+    for root in rule.of:
+        members = _strictly_below(root, ask)
+        for place, class_id in enumerate(members):
+            if class_id not in found or not found[class_id].holds:
+                via = Via("ancestor", root, value=float(place))
+                found[class_id] = Finding(
+                    test, _in_slice(rule, place, len(members)), (via,), (str(len(members)),)
+                )
+    return {c: found.get(c, Finding(test, False)) for c in ask.candidates}
+
+
+def _in_slice(rule: Slice, place: int, members: int) -> bool:
+    if rule.half is not None:
+        return (place < members // 2) == (rule.half == "first")
+    assert rule.every is not None
+    assert rule.at is not None
+    return place % rule.every in rule.at
+
+
+def _strictly_below(root: str, ask: Question) -> list[str]:
+    below = ask.context.graph.descendants(root) - {root}
+    return sorted(item.class_id for item in ask.catalog if any(wnid in below for wnid in item.wnids))
+
+
+@operator("rest")
+def rest(test: Expression, ask: Question) -> dict[str, Finding]:
+    """True of every class still on offer."""
+    return {c: Finding(test, True) for c in ask.candidates}

@@ -1,0 +1,62 @@
+"""What a rule found out about a class: structured evidence, acceptance or refusal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wordnet_splits.rules.model import Expression
+
+Key = tuple[str, str]
+"""A class: (source, class_id)."""
+
+RELATIONS = ("equal", "ancestor", "descendant", "sibling", "keyword", "list", "threshold", "draw")
+
+
+@dataclass(frozen=True)
+class Via:
+    """One piece of evidence, as a row of the class table's ``via`` column.
+
+    Parameters
+    ----------
+    relation : what ``wnid`` is to this class: ``equal`` (its own synset), its ``ancestor`` or
+        ``descendant``, the parent it shares with a ``sibling``, the synset that a ``keyword`` of its name
+        reaches; or ``list``, ``threshold``, ``draw``. The piece after a ``keyword`` says in the same
+        words what a synset of the other class is to the synset reached.
+    wnid : the synset concerned.
+    other_source, other_class : the class on the other side of the relation.
+    value : edges to ``wnid``; the similarity for ``threshold``; place in the draw, from 1, for ``draw``;
+        place in the slice, from 0.
+    """
+
+    relation: str
+    wnid: str | None = None
+    other_source: str | None = None
+    other_class: str | None = None
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one operator, or of the draw, for one class.
+
+    ``test`` is the table that held the operator, ``holds`` whether it is true of the class, ``words``
+    what a sentence needs and ``via`` has no column for (the keyword and its lemma, a number of candidates).
+    """
+
+    test: Expression
+    holds: bool
+    via: tuple[Via, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a rule takes a class, and the findings that decided it."""
+
+    accepted: bool
+    findings: tuple[Finding, ...]
+
+    @property
+    def via(self) -> tuple[Via, ...]:
+        """Return the evidence of all findings, in order."""
+        return tuple(via for finding in self.findings for via in finding.via)
