@@ -1,1 +1,123 @@
-"""Benchmarks for what a vision model does not know."""
+"""Benchmarks for what a vision model does not know: ID, near-OOD, far-OOD and external splits from WordNet.
+
+Everything public is reachable from here and imported when first used, so that ``import wordnet_splits``
+stays far below a third of a second:
+
+>>> import wordnet_splits as ws
+>>> ws.compare("n02084071", "n02121620").lcs  # dog and cat meet at carnivore
+'n02075296'
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wordnet_splits.build import Build as Build
+    from wordnet_splits.build import build as build_benchmark
+    from wordnet_splits.catalog import Catalog as Catalog
+    from wordnet_splits.catalog import catalog_names as catalog_names
+    from wordnet_splits.catalog import load_catalog as load_catalog
+    from wordnet_splits.catalog_check import check_catalogs as check_catalogs
+    from wordnet_splits.cite import cite as cite_benchmark
+    from wordnet_splits.diff import diff_manifests as diff_manifests
+    from wordnet_splits.doctor import doctor as diagnose
+    from wordnet_splits.errors import SplitsError as SplitsError
+    from wordnet_splits.explain import explain as explain_class
+    from wordnet_splits.fidelity import fidelity as fidelity_rows
+    from wordnet_splits.inventory import load_inventory as load_inventory
+    from wordnet_splits.inventory import load_list as load_list
+    from wordnet_splits.listing import list_all as list_benchmarks
+    from wordnet_splits.manifest import Manifest as Manifest
+    from wordnet_splits.manifest import load_manifest as load_manifest
+    from wordnet_splits.manifest import manifest_names as manifest_names
+    from wordnet_splits.recipe import Recipe as Recipe
+    from wordnet_splits.recipe import load_recipe as load_recipe
+    from wordnet_splits.recipe import recipe_names as recipe_names
+    from wordnet_splits.similarity import compare as compare
+    from wordnet_splits.similarity import matrix as similarity_matrix
+    from wordnet_splits.sources import open_source as open_source
+    from wordnet_splits.sources import source_info as source_info
+    from wordnet_splits.sources import source_names as source_names
+    from wordnet_splits.taxonomy import Taxonomy as Taxonomy
+    from wordnet_splits.verify import freeze as freeze
+    from wordnet_splits.verify import verify as verify_benchmark
+
+# public name -> module, and the name there where it differs. No public name is a module's: importing
+# wordnet_splits.build anywhere would put the module in its place
+_PUBLIC = {
+    "Build": "build",
+    "Catalog": "catalog",
+    "Manifest": "manifest",
+    "Recipe": "recipe",
+    "SplitsError": "errors",
+    "Taxonomy": "taxonomy",
+    "build_benchmark": "build:build",
+    "catalog_names": "catalog",
+    "check_catalogs": "catalog_check",
+    "cite_benchmark": "cite:cite",
+    "compare": "similarity",
+    "diff_manifests": "diff",
+    "diagnose": "doctor:doctor",
+    "explain_class": "explain:explain",
+    "fidelity_rows": "fidelity:fidelity",
+    "freeze": "verify",
+    "list_benchmarks": "listing:list_all",
+    "load_catalog": "catalog",
+    "load_inventory": "inventory",
+    "load_list": "inventory",
+    "load_manifest": "manifest",
+    "load_recipe": "recipe",
+    "manifest_names": "manifest",
+    "open_source": "sources",
+    "recipe_names": "recipe",
+    "similarity_matrix": "similarity:matrix",
+    "source_info": "sources",
+    "source_names": "sources",
+    "verify_benchmark": "verify:verify",
+}
+__all__ = [
+    "Build",
+    "Catalog",
+    "Manifest",
+    "Recipe",
+    "SplitsError",
+    "Taxonomy",
+    "build_benchmark",
+    "catalog_names",
+    "check_catalogs",
+    "cite_benchmark",
+    "compare",
+    "diagnose",
+    "diff_manifests",
+    "explain_class",
+    "fidelity_rows",
+    "freeze",
+    "list_benchmarks",
+    "load_catalog",
+    "load_inventory",
+    "load_list",
+    "load_manifest",
+    "load_recipe",
+    "manifest_names",
+    "open_source",
+    "recipe_names",
+    "similarity_matrix",
+    "source_info",
+    "source_names",
+    "verify_benchmark",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = _PUBLIC[name].partition(":")
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), attribute or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

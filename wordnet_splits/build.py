@@ -201,9 +201,9 @@ def _drop_classes(membership: Membership, dropped: Mapping[str, Mapping[str, str
     for group in membership.recipe.group:
         gone = dropped.get(group.name, {})
         membership.groups[group.name] = [c for c in membership.groups[group.name] if c not in gone]
-        for class_id in gone:
-            key = (group.source, class_id)
-            membership.refusals[key] = (group, membership.verdicts.pop((group.name, key)).refused())
+        for class_id, other in gone.items():
+            reason = f"excluded: it leaks into class {other}, and the recipe says drop_leaks"
+            membership.removed[group.source, class_id] = (group, reason)
 
 
 def _drop_identical(selections: list[Selection]) -> None:
@@ -273,7 +273,7 @@ def describe(
     return {
         "schema": SCHEMA,
         "version": recipe.version,
-        "recipe": recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=False),
+        "recipe": recipe.as_data(),
         "seed": seed,
         "taxonomy": {"name": "WordNet", "version": taxonomy.version, "hierarchy": recipe.hierarchy},
         "groups": group_rows(recipe, membership, selections),
@@ -295,7 +295,7 @@ def describe(
 
 
 def group_rows(recipe: Recipe, membership: Membership, selections: list[Selection]) -> list[dict[str, Any]]:
-    """Return one row for the classes and for each split of every group: published, expected, actual, status."""
+    """Return a row for the classes and each split of every group: published, expected, actual, status."""
     at = {(s.group.name, s.split): s for s in selections}
     rows = []
     for group in recipe.group:

@@ -59,7 +59,9 @@ def find_class(manifest: Manifest, class_name: str) -> list[Row]:
             return found
     names = {n for r in rows if r["source"] in within for n in (r["class_id"], r["name"])}
     error = unknown("class", wanted, names, where=manifest.name)
-    raise UnknownNameError(error.what, where=error.where, near=error.near, hint=f"of {', '.join(sorted(within))}")
+    raise UnknownNameError(
+        error.what, where=error.where, near=error.near, hint=f"of {', '.join(sorted(within))}"
+    )
 
 
 def _is_called(row: Row, wanted: str, *, exact: bool) -> bool:
@@ -88,7 +90,7 @@ def draw_tree(row: Row) -> list[str]:
     if not row["up"]:
         return ["no path: the class has no synset, or there is no other ID class"]
     top = row["up"][-1]
-    mine = [n for n in reversed(row["up"][:-1])]
+    mine = row["up"][-2::-1]
     other = row["down"][1:]
     lines = [f"{top['name']}  (least common subsumer)"]
     own_end = f"  <- {row['name']}"

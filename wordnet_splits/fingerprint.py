@@ -17,10 +17,24 @@ import pyarrow as pa
 CLASS_IDENTITY = ("source", "class_id", "role", "group", "label")
 IMAGE_IDENTITY = ("source", "image_id", "class_id", "role", "label", "view")
 PIXEL_IDENTITY = (*IMAGE_IDENTITY, "digest")
-EXPLANATION = (
-    "source class_id name wnids rule via evidence own_wnid nearest_wnid nearest_id "
-    "lcs distance path wup lch mean"
-).split()
+EXPLANATION = [
+    "source",
+    "class_id",
+    "name",
+    "wnids",
+    "rule",
+    "via",
+    "evidence",
+    "own_wnid",
+    "nearest_wnid",
+    "nearest_id",
+    "lcs",
+    "distance",
+    "path",
+    "wup",
+    "lch",
+    "mean",
+]
 FLOAT_DIGITS = 9
 BATCH_ROWS = 65536
 

@@ -54,7 +54,7 @@ def _unfrozen(recipe: Recipe) -> dict[str, Any]:
             "source": group.source,
             "view": group.view,
             "split": split,
-            "published": group.published.get(split),  # type: ignore[call-overload]
+            "published": group.published.get(split),
             "expected": None,
             "actual": None,
             "status": status,

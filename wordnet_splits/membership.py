@@ -39,12 +39,21 @@ DISTANCE_COLUMNS = (
 
 @dataclass
 class Membership:
-    """The classes of every group, and why."""
+    """The classes of every group, and why.
+
+    Attributes
+    ----------
+    groups : class ids of each group.
+    verdicts : of each class taken, by (group, class).
+    refusals : of each class not taken, the last group that refused it.
+    removed : classes that ``drop_leaks`` took out again, with the group and the reason.
+    """
 
     recipe: Recipe
     groups: dict[str, list[str]] = field(default_factory=dict)
     verdicts: dict[tuple[str, Key], Verdict] = field(default_factory=dict)
     refusals: dict[Key, tuple[Group, Verdict]] = field(default_factory=dict)
+    removed: dict[Key, tuple[Group, str]] = field(default_factory=dict)
     context: Context | None = None
 
     def keys(self, group: str) -> list[Key]:

@@ -7,7 +7,7 @@ the chunks in flight.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -117,8 +117,11 @@ def _chunk(job: tuple[Source, list[str]]) -> list[Outcome]:
     return digest_chunk(*job)
 
 
+Mapper = Callable[[Source, list[list[str]]], Iterable[list[Outcome]]]
+
+
 @contextmanager
-def _mapper(workers: int, jobs: int):  # type: ignore[no-untyped-def]
+def _mapper(workers: int, jobs: int) -> Iterator[Mapper]:
     """Yield a function mapping chunks to outcomes in order, here or over processes."""
     if workers <= 1 or jobs < 2:
         yield lambda source, chunks: (digest_chunk(source, c) for c in chunks)
@@ -146,8 +149,11 @@ def _replay(journal: Path | None, source: Source) -> dict[str, bytes]:
     return {p[0]: bytes.fromhex(p[1]) for p in pairs if len(p) == 2 and len(p[1]) == 64}
 
 
+Write = Callable[[Sequence[str], Mapping[str, bytes]], None]
+
+
 @contextmanager
-def _journal(path: Path | None, source: Source, done: Mapping[str, bytes]) -> Iterator[_Write]:
+def _journal(path: Path | None, source: Source, done: Mapping[str, bytes]) -> Iterator[Write]:
     if path is None:
         yield lambda ids, digests: None
         return
@@ -156,10 +162,6 @@ def _journal(path: Path | None, source: Source, done: Mapping[str, bytes]) -> It
         file.write(_header(source) + "\n")
         _write_lines(file, list(done), done)
         yield lambda ids, digests: _write_lines(file, ids, digests)
-
-
-class _Write:
-    def __call__(self, ids: Sequence[str], digests: Mapping[str, bytes]) -> None: ...
 
 
 def _write_lines(file: IO[str], ids: Sequence[str], digests: Mapping[str, bytes]) -> None:

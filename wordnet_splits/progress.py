@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 QUIET_SECONDS = 2.0
@@ -22,13 +22,8 @@ class Task(Protocol):
 class Progress(Protocol):
     """Where long work reports; the library's default is silent."""
 
-    def task(self, what: str, total: int) -> _Managed:
+    def task(self, what: str, total: int) -> AbstractContextManager[Task]:
         """Begin ``total`` steps of work called ``what``."""
-
-
-class _Managed(Protocol):
-    def __enter__(self) -> Task: ...
-    def __exit__(self, *exc: object) -> object: ...
 
 
 class Silent:

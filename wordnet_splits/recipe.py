@@ -11,17 +11,30 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from wordnet_splits.errors import RecipeError, unknown
 from wordnet_splits.recipe_text import explain_validation, parse_toml
 from wordnet_splits.rules.model import ClassRule
+from wordnet_splits.tables import SPLITS
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,63}$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Count = Annotated[int, Field(ge=0)]
 Role = Literal["id", "near", "far", "external", "csid"]
-Split = Literal["train", "val", "test"]
+
+
+def _one_of(*names: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if value not in names:
+            raise ValueError(f"{value!r} is none of {', '.join(names)}")
+        return value
+
+    return AfterValidator(check)
+
+
+Split = Annotated[str, _one_of(*SPLITS)]
+Counted = Annotated[str, _one_of("classes", *SPLITS)]
 
 
 class Model(BaseModel):
@@ -75,7 +88,7 @@ class Group(Model):
     view: str = "raw"
     classes: ClassRule
     images: dict[Split, ImageRule] = Field(default_factory=dict)
-    published: dict[Literal["classes", "train", "val", "test"], Count] = Field(default_factory=dict)
+    published: dict[Counted, Count] = Field(default_factory=dict)
     noise: Noise | None = None
     reuse: bool = False
     note: str = ""
@@ -140,6 +153,10 @@ class Recipe(Model):
                 raise ValueError(f"two groups are called {group.name!r}")
             seen.add(group.name)
         return self
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the recipe as its TOML says, variants resolved; `Recipe.model_validate` reads it back."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def recipe_of(manifest: Manifest) -> Recipe:
 
 def known_digests(manifest: Manifest) -> dict[tuple[str, str], bytes]:
     """Return the frozen digest of every image that has one, by (source, image_id)."""
-    known = {}
+    known: dict[tuple[str, str], bytes] = {}
     for table in (read() for read in manifest.parts.values()):
         columns = (table.column(c).to_pylist() for c in ("source", "image_id", "digest"))
         known |= {(s, i): d for s, i, d in zip(*columns, strict=True) if d is not None}
@@ -83,7 +83,7 @@ def check_files(manifest: Manifest) -> list[Problem]:
     """Recompute a manifest's fingerprints from its tables; return a problem for each that differs."""
     stored = manifest.data["fingerprints"]
     tables = {part: read() for part, read in manifest.parts.items()}
-    found = [
+    found: list[tuple[str, str | None, str | None]] = [
         ("classes", stored["classes"], fingerprint.of_classes(manifest.classes)),
         ("explanation", stored["explanation"], fingerprint.of_explanation(manifest.classes)),
     ]
@@ -209,5 +209,5 @@ def check_succession(before: Manifest, after: Manifest) -> None:
 def _loses_digests(before: Manifest, after: Manifest, part: tuple[str, str]) -> bool:
     if part not in after.parts:
         return False
-    nulls = (m.parts[part]().column("digest").null_count for m in (before, after))
-    return next(nulls) < next(nulls)
+    held_before, held_after = (m.parts[part]().column("digest") for m in (before, after))
+    return bool(held_before.null_count < held_after.null_count)

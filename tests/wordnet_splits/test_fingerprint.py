@@ -27,7 +27,7 @@ def by_the_contract(table: pa.Table, columns: tuple[str, ...]) -> str:
 
 IMAGE_ROWS = st.lists(
     st.fixed_dictionaries(
-        {name: TEXT for name in ("source", "image_id", "class_id", "role", "group", "split", "view")}
+        dict.fromkeys(("source", "image_id", "class_id", "role", "group", "split", "view"), TEXT)
         | {"label": st.integers(-1, 2**31 - 1), "digest": st.binary(min_size=32, max_size=32)}
     ),
     max_size=6,

@@ -15,11 +15,12 @@ from wordnet_splits.taxonomy import Taxonomy, load
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 WordNet = Annotated[
-    str | None, typer.Option(help="Another WordNet: 'nltk', or a folder of WNDB files; default the embedded 3.0.")
+    str | None,
+    typer.Option(help="Another WordNet: 'nltk', or a folder of WNDB files; default the embedded 3.0."),
 ]
 Hierarchy = Annotated[str, typer.Option(help="wordnet (the full graph) or imagenet-tree.")]
 
-SIMILARITY_KEYS = "distance path wup wup_wn wup_perl lch lch_perl mean mean2".split()
+SIMILARITY_KEYS = ["distance", "path", "wup", "wup_wn", "wup_perl", "lch", "lch_perl", "mean", "mean2"]
 
 
 def register(app: typer.Typer) -> None:
@@ -93,7 +94,9 @@ def compare_synsets(
 def show_tree(
     root: Annotated[str, typer.Argument(help="A wnid, a synset name or a noun.")] = "entity.n.01",
     depth: Annotated[int, typer.Option(min=1, help="Levels to show.")] = 2,
-    source: Annotated[str | None, typer.Option(help="Only branches that hold classes of this source.")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Only branches that hold classes of this source.")
+    ] = None,
     wordnet: WordNet = None,
     hierarchy: Hierarchy = "wordnet",
     json: Json = False,
@@ -137,14 +140,14 @@ def print_report(report: Any) -> None:
     kinds = ", ".join(f"{n} {kind or 'without synset'}" for kind, n in sorted(report.mapped.items()) if n)
     print(f"{report.source}: {report.classes} classes; {kinds}")
     for wrong in report.naive_wrong:
-        print(f"  {wrong.name}: first sense would be {wrong.naive} ({wrong.naive_gloss}), ours is {wrong.ours}")
+        print(
+            f"  {wrong.name}: first sense would be {wrong.naive} ({wrong.naive_gloss}), ours is {wrong.ours}"
+        )
     for class_id, wnid in report.absent:
         print(f"  {class_id}: {wnid} does not exist")
 
 
-def show_catalog(
-    source: Annotated[str, typer.Argument(help="A source.")], json: Json = False
-) -> int:
+def show_catalog(source: Annotated[str, typer.Argument(help="A source.")], json: Json = False) -> int:
     """Print a source's classes with their synsets and why they were mapped so."""
     from wordnet_splits.catalog import load_catalog
 
@@ -189,7 +192,8 @@ def find_synset(text: str, taxonomy: Taxonomy) -> str:
     senses = taxonomy.senses(text.replace(" ", "_"))
     if not senses:
         raise UnknownNameError(
-            f"{text!r} is no noun of WordNet {taxonomy.version}", hint="give a wnid, a synset such as dog.n.01, or a noun"
+            f"{text!r} is no noun of WordNet {taxonomy.version}",
+            hint="give a wnid, a synset such as dog.n.01, or a noun",
         )
     if len(senses) > 1:
         others = ", ".join(taxonomy.name(w) for w in senses[1:6])

@@ -24,7 +24,7 @@ for module in (benchmarks, explaining, datasets):
 
 
 def run(application: typer.Typer, arguments: list[str], program: str) -> int:
-    """Run a typer application and return its exit code; errors are one line, or one object with ``--json``."""
+    """Run a typer application and return its exit code; an error is one line, or one object with --json."""
     try:
         code = application(args=arguments, prog_name=program, standalone_mode=False)
         return code if isinstance(code, int) else DONE

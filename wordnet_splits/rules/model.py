@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
 OPERANDS = ("group", "source", "list")
 Hierarchy = Literal["wordnet", "imagenet-tree"]
@@ -52,7 +52,12 @@ def parse_operand(value: Any) -> Operand:
     raise ValueError("an operand is group:NAME, source:NAME, list:NAME or a non-empty array of class ids")
 
 
-OperandField = Annotated[Operand, PlainValidator(parse_operand)]
+def operand_value(operand: Operand) -> str | list[str]:
+    """Return an operand as it stands in a recipe."""
+    return list(operand.ids) if operand.kind == "ids" else f"{operand.kind}:{operand.name}"
+
+
+OperandField = Annotated[Operand, PlainValidator(parse_operand), PlainSerializer(operand_value)]
 Wnids = Annotated[tuple[Annotated[str, Field(pattern=r"^n\d{8}$")], ...], Field(min_length=1)]
 
 
