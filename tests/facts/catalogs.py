@@ -18,7 +18,7 @@ from pathlib import Path
 from wordnet_splits.catalog import CATALOGS, FIXED_COLUMNS
 
 PLACES_CAP = 5000  # Places365-Standard holds at most 5,000 training images of a class (Zhou et al. 2018)
-DIGITS = "zero one two three four five six seven eight nine".split()
+DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 @dataclass
