@@ -14,27 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from wordnet_splits.tables import CLASS_SCHEMA
+
 CLASS_IDENTITY = ("source", "class_id", "role", "group", "label")
 IMAGE_IDENTITY = ("source", "image_id", "class_id", "role", "label", "view")
 PIXEL_IDENTITY = (*IMAGE_IDENTITY, "digest")
-EXPLANATION = [
-    "source",
-    "class_id",
-    "name",
-    "wnids",
-    "rule",
-    "via",
-    "evidence",
-    "own_wnid",
-    "nearest_wnid",
-    "nearest_id",
-    "lcs",
-    "distance",
-    "path",
-    "wup",
-    "lch",
-    "mean",
-]
+EXPLANATION = [name for name in CLASS_SCHEMA.names if name not in ("role", "group", "label")]
 FLOAT_DIGITS = 9
 BATCH_ROWS = 65536
 

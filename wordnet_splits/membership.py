@@ -46,7 +46,7 @@ class Membership:
     groups : class ids of each group.
     verdicts : of each class taken, by (group, class).
     refusals : of each class not taken, the last group that refused it.
-    removed : classes that ``drop_leaks`` took out again, with the group and the reason.
+    removed : classes that ``drop_leaks`` took out again, with that group and the reason.
     """
 
     recipe: Recipe
@@ -70,7 +70,13 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
     RecipeError : a rule refers to a later group, a group takes no class, or a draw asks for too many.
     """
     membership = Membership(recipe)
-    context = Context(taxonomy=taxonomy, hierarchy=recipe.hierarchy, groups={}, draw=recipe.draw, seed=seed)
+    context = Context(
+        taxonomy=taxonomy,
+        hierarchy=recipe.hierarchy,
+        roles={g.name: g.role for g in recipe.group},
+        draw=recipe.draw,
+        seed=seed,
+    )
     membership.context = context
     taken: set[Key] = set()
     for group in recipe.group:
@@ -133,7 +139,13 @@ def build_class_table(membership: Membership, taxonomy: Taxonomy) -> pa.Table:
     for source in membership.recipe.sources:
         for item in load_catalog(source):
             key = (source, item.class_id)
-            if key not in placed:
+            if key in placed:
+                continue
+            if key in membership.removed:
+                group, reason = membership.removed[key]
+                verdict = Verdict(False, ())
+                rows.append(_row(key, "excluded", group, -1, verdict, membership) | {"evidence": reason})
+            else:
                 group, verdict = membership.refusals[key]
                 rows.append(_row(key, "excluded", group, -1, verdict, membership))
     _add_distances(rows, id_keys, taxonomy)
