@@ -4,7 +4,8 @@ A catalog is a TSV under ``data/catalogs``: ``#`` lines on top hold the origin, 
 row per class in the publisher's label order. ``mapped`` says how the synsets were found: ``exact`` (the name
 is a lemma and its first sense is meant), ``variant`` (the same after plural, spelling or joining),
 ``head`` (the head noun of a compound that WordNet lacks) or ``hand`` (a sense or word chosen by a person,
-with the reason in ``why``). A class without synsets has an empty ``mapped`` and a reason.
+with the reason in ``why``). A class without synsets has an empty ``mapped`` and a reason. In the ImageNet
+family the class id is the publisher's synset, and every class is ``exact``.
 
 Counts known only as the sum over several classes stand in ``count_group`` as ``split:group=sum``, the same
 text on every class of the group, whose own count is then empty.
@@ -47,7 +48,7 @@ class CatalogClass:
     wnids: tuple[str, ...]
     mapped: str
     why: str
-    counts: dict[str, int | None]
+    counts: dict[str, int | None] = field(hash=False)
     count_group: str
 
 
@@ -62,7 +63,7 @@ class Catalog:
     classes: tuple[CatalogClass, ...]
     splits: tuple[str, ...]
     origin: tuple[str, ...]
-    _sums: dict[str, dict[str, int]] = field(repr=False)  # split -> count_group -> sum
+    _sums: dict[str, dict[str, int]] = field(repr=False, hash=False)  # split -> count_group -> sum
     _by_id: dict[str, CatalogClass] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

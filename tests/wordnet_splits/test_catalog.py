@@ -1,0 +1,208 @@
+"""Catalogs: what they hold, what their counts sum to, and how malformed tables are refused."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from wordnet_splits.catalog import catalog_names, load_catalog, read_catalog
+from wordnet_splits.errors import DataError, UnknownNameError
+
+CLASSES = {
+    "caltech256": 256,
+    "cifar10": 10,
+    "cifar100": 100,
+    "digits": 10,
+    "dtd": 47,
+    "food101": 101,
+    "gaussian": 1,
+    "imagenet1k": 1000,
+    "lsun": 10,
+    "places365": 365,
+    "svhn": 10,
+    "tiny-imagenet": 200,
+    "uniform": 1,
+}
+
+PUBLISHED_TOTALS = {
+    ("caltech256", "all"): 29_780,  # 30,607 with the 827 of clutter
+    ("cifar10", "train"): 50_000,
+    ("cifar10", "test"): 10_000,
+    ("cifar100", "train"): 50_000,
+    ("cifar100", "test"): 10_000,
+    ("digits", "all"): 1_797,
+    ("dtd", "all"): 5_640,
+    ("food101", "train"): 75_750,
+    ("food101", "test"): 25_250,
+    ("gaussian", "all"): None,
+    ("imagenet1k", "train"): 1_281_167,
+    ("imagenet1k", "val"): 50_000,
+    ("lsun", "train"): None,
+    ("lsun", "val"): 3_000,
+    ("places365", "train"): 1_803_460,
+    ("places365", "val"): 36_500,
+    ("svhn", "train"): 73_257,
+    ("svhn", "test"): 26_032,
+    ("svhn", "extra"): 531_131,
+    ("tiny-imagenet", "train"): 100_000,
+    ("tiny-imagenet", "val"): 10_000,
+    ("uniform", "all"): None,
+}
+
+
+def test_every_catalog_is_known_by_its_number_of_classes() -> None:
+    assert {name: len(load_catalog(name)) for name in catalog_names()} == CLASSES
+
+
+@pytest.mark.parametrize("source", CLASSES)
+def test_ids_are_unique_and_indices_follow_label_order(source: str) -> None:
+    catalog = load_catalog(source)
+    assert [c.index for c in catalog] == list(range(len(catalog)))
+    assert len({c.class_id for c in catalog}) == len(catalog)
+    assert {c.source for c in catalog} == {source}
+    assert catalog.origin, "a table without origin"
+
+
+def test_counts_sum_to_the_published_totals() -> None:
+    totals = {(n, s): load_catalog(n).total(s) for n in catalog_names() for s in load_catalog(n).splits}
+    assert totals == PUBLISHED_TOTALS
+
+
+def test_label_orders() -> None:
+    for source in ("imagenet1k", "tiny-imagenet"):
+        ids = load_catalog(source).column("class_id")
+        assert ids == sorted(ids)
+    assert load_catalog("cifar100").column("class_id") == sorted(load_catalog("cifar100").column("name"))
+    assert load_catalog("cifar10").column("class_id")[:3] == ["airplane", "automobile", "bird"]
+    assert load_catalog("places365")["zen_garden"].index == 364
+    assert load_catalog("caltech256")["256.toad"].index == 255
+    for source in ("svhn", "digits"):
+        assert load_catalog(source).column("class_id") == list("0123456789")
+
+
+def test_cifar100_has_twenty_superclasses_of_five() -> None:
+    superclasses = load_catalog("cifar100").column("superclass")
+    assert {superclasses.count(s) for s in superclasses} == {5}
+    assert len(set(superclasses)) == 20
+    assert set(load_catalog("places365").column("superclass")) == {"indoor", "outdoor"}
+
+
+def test_places_counts_known_only_as_a_sum() -> None:
+    places = load_catalog("places365")
+    assert places.count("arena/hockey", "train") == 5000
+    assert places.count("bazaar/indoor", "train") is None
+    assert places["bazaar/indoor"].count_group == places["bazaar/outdoor"].count_group == "bazaar"
+    assert places.group_counts("train")["bazaar"] == 9421
+    assert places.group_counts("val") == {}
+
+
+def test_unknown_names_offer_near_ones() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown source 'cifar1000'.*'cifar100'"):
+        load_catalog("cifar1000")
+    catalog = load_catalog("cifar100")
+    with pytest.raises(UnknownNameError, match=r"source 'cifar100': unknown class 'aple'.*'apple'"):
+        catalog["aple"]
+    with pytest.raises(UnknownNameError, match=r"unknown split 'validation'"):
+        catalog.count("apple", "validation")
+    with pytest.raises(UnknownNameError, match=r"unknown catalog column 'superclas'.*'superclass'"):
+        catalog.column("superclas")
+    assert "apple" in catalog
+    assert "aple" not in catalog
+
+
+def test_a_catalog_survives_a_process_border() -> None:
+    catalog = load_catalog("digits")
+    again = pickle.loads(pickle.dumps(catalog))
+    assert again == catalog
+    assert hash(again) == hash(catalog)
+    assert load_catalog("digits") is catalog
+
+
+HEADER = "class_id\tindex\tname\tsuperclass\twnids\tmapped\twhy\tcount_train\tcount_val\tcount_group"
+GOOD = [
+    "# source: a test",
+    HEADER,
+    "cat\t0\tcat\tpets\tn02121620\texact\t\t10\t5\t",
+    "dog\t1\tdog\tpets\tn02084071\thand\tThe animal.\t\t5\ttrain:canine=30",
+    "wolf\t2\twolf\t\tn02114100 n02114367\thand\tBoth.\t\t5\ttrain:canine=30",
+    "snow\t3\tsnow\t\t\t\tNothing fits.\t3\t\t",
+]
+
+
+def write(tmp_path: Path, lines: list[str]) -> Path:
+    path = tmp_path / "pets.tsv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_good_table(tmp_path: Path) -> None:
+    catalog = read_catalog(write(tmp_path, GOOD))
+    assert (catalog.source, catalog.splits) == ("pets", ("train", "val"))
+    assert catalog.origin == ("source: a test",)
+    assert catalog["wolf"].wnids == ("n02114100", "n02114367")
+    assert catalog["dog"].counts == {"train": None, "val": 5}
+    assert catalog.group_counts("train") == {"canine": 30}
+    assert catalog.total("train") == 10 + 30 + 3
+    assert catalog.total("val") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "new", "message"),
+    [
+        (2, "class_id", "class", "wrong header row"),
+        (2, "\tcount_train\tcount_val", "", "wrong header row"),
+        (2, "count_val", "count_train", "wrong header row"),
+        (2, "\tcount_group", "", "wrong header row"),
+        (3, "\t10\t", "\t", "9 cells where the header has 10"),
+        (3, "cat\t0", "\t0", "empty class_id"),
+        (3, "\tpets", "\tpets ", "blank around 'pets '"),
+        (4, "dog\t1", "dog\t2", "index '2' where row order gives 1"),
+        (4, "dog\t1", "cat\t1", "class 'cat' occurs twice"),
+        (3, "n02121620", "n2121620", "'n2121620' is no wnid"),
+        (3, "n02121620", "n02121620 n02121620", "occurs twice"),
+        (3, "exact", "guess", "mapped is 'guess'"),
+        (3, "n02121620", "", "mapped is 'exact'"),
+        (6, "\t\t\tNothing", "\t\texact\tNothing", "mapped is 'exact'"),
+        (4, "The animal.", "", "needs a reason"),
+        (6, "Nothing fits.", "", "needs a reason"),
+        (3, "\t10\t", "\t-10\t", "count_train is '-10'"),
+        (3, "\t10\t", "\t1e1\t", "count_train is '1e1'"),
+        (3, "\t10\t", "\t0\t", "count_train is '0'"),
+        (4, "train:canine=30", "canine", "count_group is 'canine'"),
+        (4, "train:canine=30", "test:canine=30", "count_group is 'test:canine=30'"),
+        (5, "train:canine=30", "train:canine=31", "two sums"),
+        (5, "\t\t5\ttrain", "\t7\t5\ttrain", "count_train of its own"),
+    ],
+)
+def test_malformed_tables_are_refused_with_their_line(
+    tmp_path: Path, line: int, old: str, new: str, message: str
+) -> None:
+    lines = list(GOOD)
+    assert old in lines[line - 1], "the case changes nothing"
+    lines[line - 1] = lines[line - 1].replace(old, new, 1)
+    with pytest.raises(DataError) as caught:
+        read_catalog(write(tmp_path, lines))
+    assert message in caught.value.message()
+    assert f"pets.tsv:{line}" in caught.value.message()
+
+
+def test_a_count_group_of_one_class_is_refused(tmp_path: Path) -> None:
+    lone = [*GOOD[:4], GOOD[4].replace("train:canine=30", "").replace("\t\t5", "\t7\t5")]
+    with pytest.raises(DataError, match="has one class"):
+        read_catalog(write(tmp_path, lone))
+
+
+@pytest.mark.parametrize("lines", [[], GOOD[:1], GOOD[:2]])
+def test_a_table_without_rows_is_refused(tmp_path: Path, lines: list[str]) -> None:
+    with pytest.raises(DataError, match=r"pets\.tsv:\d"):
+        read_catalog(write(tmp_path, lines))
+
+
+def test_an_unreadable_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        read_catalog(tmp_path / "absent.tsv")
+    (tmp_path / "latin.tsv").write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_catalog(tmp_path / "latin.tsv")
