@@ -20,14 +20,18 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.graph import Graph, Ints, gather
+from wordnet_splits.graph import UNREACHED, Graph, Ints, gather
 
 Small = npt.NDArray[np.signedinteger]
 """int8 where the taxonomy is shallow enough, else int16."""
 
+Places = npt.NDArray[np.int64]
+"""Rows of U; of the type that numpy indexes with, so that it need not convert."""
+Floats = npt.NDArray[np.float64]
+
 ROWS = 2048
 """Rows worked on together."""
-TILE_BYTES = 1 << 21
+TILE_BYTES = 1 << 19
 """Size of U for one tile, of the order of a core's second-level cache."""
 
 
@@ -46,6 +50,12 @@ class Above:
     def columns(self) -> int:
         """How many nodes the list has."""
         return len(self.indptr) - 1
+
+    def part(self, columns: slice) -> Above:
+        """Return the ancestors of some neighbouring columns."""
+        indptr = self.indptr[columns.start : columns.stop + 1]
+        inside = slice(indptr[0], indptr[-1])
+        return Above(indptr - indptr[0], self.nodes[inside], self.edges[inside])
 
 
 def ancestors_of(graph: Graph, nodes: Ints) -> Above:
@@ -76,7 +86,9 @@ def distance_type(graph: Graph) -> tuple[type[np.signedinteger], int]:
 
 def height_of(graph: Graph) -> int:
     """Return H, the edges of the longest chain from a node to a root (19 in WordNet 3.0)."""
-    settled = graph.max_depths if graph.unresolved is None else graph.max_depths[graph.max_depths < 255]
+    settled = (
+        graph.max_depths if graph.unresolved is None else graph.max_depths[graph.max_depths != UNREACHED]
+    )
     return int(settled.max(initial=0))
 
 
@@ -87,10 +99,12 @@ class Block:
     ----------
     graph : the taxonomy.
     rows : (r,) nodes.
+    own : the ancestors of the rows.
     """
 
-    def __init__(self, graph: Graph, rows: Ints) -> None:
+    def __init__(self, graph: Graph, rows: Ints, own: Above) -> None:
         self.graph = graph
+        self.own = own
         self.dtype, self.far = distance_type(graph)
         self.nodes = _closure(graph, rows)
         self.place = np.full(len(graph), -1, np.int32)  # node -> its row in U
@@ -134,8 +148,7 @@ class Block:
     @cached_property
     def distances_up(self) -> Small:
         """(nodes, rows): D between every node of the walk and every row."""
-        own = ancestors_of(self.graph, self.nodes[self.rows])
-        return Tile(self, own, slice(0, own.columns)).all_distances
+        return Tile(self, self.own, slice(0, self.own.columns)).all_distances
 
     @cached_property
     def rows_at(self) -> tuple[Ints, Ints]:
@@ -151,13 +164,13 @@ class Tile:
     def __init__(self, block: Block, above: Above, columns: slice) -> None:
         self.block = block
         self.columns = columns
-        lo, hi = above.indptr[columns.start], above.indptr[columns.stop]
-        counts = np.diff(above.indptr[columns.start : columns.stop + 1])
-        place = block.place[above.nodes[lo:hi]]
+        above = above.part(columns)
+        counts = np.diff(above.indptr)
+        place = block.place[above.nodes]
         shared = place >= 0  # only what is also above a row can be a common ancestor
         self._places = place[shared]
         self._columns = np.repeat(np.arange(len(counts), dtype=np.int32), counts)[shared]
-        self._edges = above.edges[lo:hi][shared]
+        self._edges = above.edges[shared]
         self.shape = (len(block.nodes), len(counts))
 
     @cached_property
@@ -173,7 +186,7 @@ class Tile:
         """(rows, columns): D; ``block.far`` and more where there is no common ancestor."""
         return np.take(self.all_distances, self.block.rows, axis=0)
 
-    def subsumers(self, best_last: Ints) -> Ints:
+    def subsumers(self, best_last: Places) -> Places:
         """Return (rows, columns) rows of U: the common ancestor that comes last in ``best_last``.
 
         ``best_last`` holds every row of U once, from the worst subsumer to the best. Where there is no
@@ -187,7 +200,7 @@ class Tile:
         self.block.walk(ranks, 0, np.maximum)
         return np.take(best_last, np.take(ranks, self.block.rows, axis=0), mode="clip")
 
-    def prefer_rows(self, subsumers: Ints, score: npt.NDArray[np.uint8]) -> None:
+    def prefer_rows(self, subsumers: Places, score: npt.NDArray[np.uint8]) -> None:
         """Put the row itself in place of an equally scored subsumer, where it is above the column."""
         indptr, rows = self.block.rows_at
         counts = indptr[self._places + 1] - indptr[self._places]
@@ -196,14 +209,26 @@ class Tile:
         equal = score[itself] == score[subsumers[row, column]]
         subsumers[row[equal], column[equal]] = itself[equal]
 
-    def detour(self, subsumers: Ints) -> npt.NDArray[np.int64]:
-        """Return D(x, s) + D(y, s) for the given s of each pair (rows of U)."""
-        up = self.block.distances_up
-        wide = subsumers.astype(np.int64)
-        left = np.take(up, wide * up.shape[1] + np.arange(up.shape[1])[:, None])
-        right = np.take(self.all_distances, wide * self.shape[1] + np.arange(self.shape[1]))
-        total: npt.NDArray[np.int64] = left.astype(np.int64) + right
-        return total
+    def look_up(self, subsumers: Places, depths: npt.NDArray[np.int64], table: Floats) -> Floats:
+        """Return ``table[depths[s], D(x, s) + D(y, s)]`` for the given s of each pair.
+
+        Parameters
+        ----------
+        subsumers : (rows, columns) rows of U.
+        depths : (nodes,) by row of U.
+        table : (depths, detours) float64.
+        """
+        dtype = np.int16 if table.size <= np.iinfo(np.int16).max else np.int32
+        start = (depths * table.shape[1]).astype(dtype)[:, None]  # where a row of the table starts
+        to_columns, to_rows = self.all_distances, self.block.distances_up
+        at = subsumers * to_columns.shape[1]
+        at += np.arange(to_columns.shape[1])
+        entries = np.take(start + to_columns, at, mode="clip")
+        np.multiply(subsumers, to_rows.shape[1], out=at)
+        at += np.arange(to_rows.shape[1])[:, None]
+        entries += np.take(to_rows, at, mode="clip")
+        values: Floats = np.take(table, entries, mode="clip")
+        return values
 
 
 def _closure(graph: Graph, nodes: Ints) -> Ints:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits import allpairs, measures
-from wordnet_splits.allpairs import Above, Block, Tile
+from wordnet_splits.allpairs import Above, Block, Places, Tile
 from wordnet_splits.errors import TaxonomyError
 from wordnet_splits.graph import Ints
 from wordnet_splits.measures import READINGS
@@ -20,42 +20,43 @@ Array = npt.NDArray[Any]
 
 
 class Tables:
-    """The formulas as tables over the integers that occur in a taxonomy."""
+    """The formulas as tables over the integers that occur in a taxonomy of height ``top``."""
 
-    def __init__(self, taxonomy: Taxonomy) -> None:
-        top = height(taxonomy)
+    def __init__(self, top: int) -> None:
         self.over_distance = {
             name: np.array([formula(distance, top) for distance in range(2 * top + 1)])
             for name, formula in measures.OF_DISTANCE.items()
         }
-        self.detours = 4 * top + 1
         self.wup = np.array(
-            [[measures.wup(detour, max(k, 1)) for detour in range(self.detours)] for k in range(top + 3)]
+            [[measures.wup(detour, max(k, 1)) for detour in range(4 * top + 1)] for k in range(top + 3)]
         )
+
+
+tables = lru_cache(maxsize=8)(Tables)
 
 
 class Rows:
     """A block of rows with what all its tiles share."""
 
-    def __init__(self, taxonomy: Taxonomy, rows: Ints, tables: Tables) -> None:
+    def __init__(self, taxonomy: Taxonomy, block: Block) -> None:
         self.taxonomy = taxonomy
-        self.tables = tables
-        self.block = Block(taxonomy.graph, rows)
-        self._orders: dict[str, Ints] = {}
+        self.tables = tables(height(taxonomy))
+        self.block = block
+        self._orders: dict[str, Places] = {}
 
-    def best_last(self, reading: str) -> Ints:
+    def best_last(self, reading: str) -> Places:
         """Return the rows of U from the worst subsumer of that reading to the best."""
         if reading not in self._orders:
             how, nodes = READINGS[reading], self.block.nodes
             tie = _name_ranks(self.taxonomy, nodes) if how.by_name else nodes
             depths = getattr(self.taxonomy, how.chosen_by)[nodes]
-            self._orders[reading] = np.lexsort((-tie, depths)).astype(np.int32)
+            self._orders[reading] = np.lexsort((-tie, depths))
         return self._orders[reading]
 
 
 def _name_ranks(taxonomy: Taxonomy, nodes: Ints) -> Ints:
     """Return the place of each of ``nodes`` among them, sorted by NLTK's name."""
-    names = [taxonomy.name(taxonomy.wnid(node)) for node in nodes.tolist()]
+    names = taxonomy.names(nodes)
     ranks = np.empty(len(names), np.int32)
     ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names), dtype=np.int32)
     return ranks
@@ -78,7 +79,7 @@ class TileTerms:
         """Return the formula of that name over the distances."""
         return np.take(self.tables.over_distance[name], self.distance)
 
-    def subsumers(self, reading: str) -> Ints:
+    def subsumers(self, reading: str) -> Places:
         """Return (rows, columns) rows of U: the subsumer of that reading for each pair."""
         how, block, taxonomy = READINGS[reading], self.rows.block, self.rows.taxonomy
         found = self.tile.subsumers(self.rows.best_last(reading))
@@ -89,11 +90,8 @@ class TileTerms:
     def wup(self, reading: str) -> Array:
         """Return Wu-Palmer in that reading."""
         how, block = READINGS[reading], self.rows.block
-        found = self.subsumers(reading)
         depths = getattr(self.rows.taxonomy, how.depth)[block.nodes].astype(np.int64) + how.offset
-        return np.take(
-            self.tables.wup, np.take(depths * self.tables.detours, found) + self.tile.detour(found)
-        )
+        return self.tile.look_up(self.subsumers(reading), depths, self.tables.wup)
 
 
 def row_blocks(
@@ -102,11 +100,12 @@ def row_blocks(
     """Yield all pairs in blocks of ``size`` rows, each with its tiles from left to right."""
     rows = _settled(taxonomy, a)
     columns = rows if b is None else _settled(taxonomy, b)
-    above = allpairs.ancestors_of(taxonomy.graph, columns)
-    tables = Tables(taxonomy)
+    above_rows = allpairs.ancestors_of(taxonomy.graph, rows)
+    above_columns = above_rows if b is None else allpairs.ancestors_of(taxonomy.graph, columns)
     for start in range(0, len(rows), size):
         part = slice(start, min(start + size, len(rows)))
-        yield part, _tiles(Rows(taxonomy, rows[part], tables), above, rows[part], columns)
+        block = Block(taxonomy.graph, rows[part], above_rows.part(part))
+        yield part, _tiles(Rows(taxonomy, block), above_columns, rows[part], columns)
 
 
 def _tiles(block: Rows, above: Above, rows: Ints, columns: Ints) -> Iterator[TileTerms]:

@@ -78,13 +78,13 @@ class Graph:
         depths = np.full(len(self), UNREACHED, np.uint8)
         wave, depth = self.roots, 0
         while len(wave):  # a node joins the wave after its last parent: its wave is its longest chain
+            if depth == UNREACHED:
+                raise TaxonomyError(f"a chain of hypernyms has {UNREACHED} edges or more")
             depths[wave] = depth
             below = gather(self.child_indptr, self.child_indices, wave)
             np.subtract.at(waiting, below, 1)
             wave = np.unique(below[waiting[below] == 0]).astype(np.int32)
             depth += 1
-            if depth >= UNREACHED:
-                raise TaxonomyError(f"a chain of hypernyms is longer than {UNREACHED - 1} edges")
         if self.unresolved is None and (depths == UNREACHED).any():
             raise Cycle(int(np.flatnonzero(depths == UNREACHED)[0]))
         _freeze(depths)
@@ -200,13 +200,13 @@ def gather(indptr: Ints, indices: Ints, nodes: npt.NDArray[np.int32]) -> Ints:
     return rows
 
 
-def from_parent_lists(parents: list[list[int]], instance: list[list[bool]]) -> Graph:
-    """Return the graph of ``parents[i]``, the parents of node i, with whether each is an instance edge."""
-    counts = np.fromiter((len(row) for row in parents), np.int32, len(parents))
+def from_edges(parents: list[dict[int, bool]]) -> Graph:
+    """Return the graph of ``parents[i]``: each parent of node i -> whether that is an instance edge."""
     indptr = np.zeros(len(parents) + 1, np.int32)
-    np.cumsum(counts, out=indptr[1:])
+    np.cumsum([len(row) for row in parents], out=indptr[1:])
+    edges = [edge for row in parents for edge in sorted(row.items())]
     return Graph(
         parent_indptr=indptr,
-        parent_indices=np.array([p for row in parents for p in row], np.int32),
-        instance=np.array([flag for row in instance for flag in row], np.bool_),
+        parent_indices=np.array([parent for parent, _ in edges], np.int32),
+        instance=np.array([instance for _, instance in edges], np.bool_),
     )

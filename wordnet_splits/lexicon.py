@@ -71,10 +71,17 @@ class Lexicon:
         """Every lower-case lemma, ascending."""
         return list(self._index[0])
 
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        return {}
+
     def name(self, node: int) -> str:
         """Return NLTK's name of ``node``: its first lemma and which sense of it the node is."""
-        lemma = self.lemmas(node)[0].lower()
-        return f"{lemma}.n.{self.nodes(lemma).index(node) + 1:02d}"
+        name = self._names.get(node)
+        if name is None:
+            lemma = self.lemmas(node)[0].lower()
+            name = self._names[node] = f"{lemma}.n.{self.nodes(lemma).index(node) + 1:02d}"
+        return name
 
     def base_forms(self, form: str) -> tuple[str, ...]:
         """Return the lemmas that ``form`` can be a form of, itself first."""

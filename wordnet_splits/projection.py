@@ -48,4 +48,7 @@ def tree(graph: Graph, choices: Mapping[int, int], wnid: Callable[[int], str]) -
     keep &= ~several[owner] | (chosen[owner] == graph.parent_indices)
     indptr = np.zeros(n + 1, np.int32)
     np.cumsum(np.bincount(owner[keep], minlength=n), out=indptr[1:])
-    return Graph(indptr, graph.parent_indices[keep], graph.instance[keep], unresolved=several & (chosen < 0))
+    unresolved = several & (chosen < 0)
+    if graph.unresolved is not None:
+        unresolved |= graph.unresolved
+    return Graph(indptr, graph.parent_indices[keep], graph.instance[keep], unresolved)

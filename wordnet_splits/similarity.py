@@ -26,7 +26,7 @@ Michelizzi (2004).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -38,10 +38,10 @@ from wordnet_splits import allpairs, blockwise, measures
 from wordnet_splits.blockwise import apart, height
 from wordnet_splits.errors import unknown
 from wordnet_splits.graph import Ints
-from wordnet_splits.measures import FORMULAS, MEASURES, READINGS, Terms
+from wordnet_splits.measures import FORMULAS, MEASURES, READINGS
 from wordnet_splits.taxonomy import Taxonomy
 
-__all__ = ["MEASURES", "Similarity", "blocks", "compare", "lcs_matrix", "matrix", "path_between"]
+__all__ = ["MEASURES", "Similarity", "blocks", "compare", "lcs_matrix", "matrices", "matrix", "path_between"]
 
 Array = npt.NDArray[Any]
 
@@ -156,10 +156,24 @@ def matrix(
     UnknownNameError : there is no such measure.
     TaxonomyError : a wnid does not exist, or two synsets have no common ancestor.
     """
+    return matrices((measure,), a, b, taxonomy, dtype)[measure]
+
+
+def matrices(
+    measures: Sequence[str],
+    a: Sequence[str],
+    b: Sequence[str] | None = None,
+    taxonomy: Taxonomy | None = None,
+    dtype: npt.DTypeLike | None = None,
+) -> dict[str, Array]:
+    """Return ``matrix`` for each of ``measures``, sharing what they have in common."""
     taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
-    result = np.empty((len(a), len(a if b is None else b)), _dtype(dtype, measure, taxonomy))
-    for _ in _blocks(measure, a, b, taxonomy, allpairs.ROWS, lambda rows: result[rows]):
-        pass  # each block is written where it belongs
+    shape = len(a), len(a if b is None else b)
+    result = {measure: np.empty(shape, _dtype(dtype, measure, taxonomy)) for measure in measures}
+    for rows, tiles in blockwise.row_blocks(a, b, taxonomy, allpairs.ROWS):
+        for terms in tiles:
+            for measure, values in result.items():
+                values[rows, terms.tile.columns] = FORMULAS[measure](terms)
     return result
 
 
@@ -168,7 +182,7 @@ def blocks(
     a: Sequence[str],
     b: Sequence[str] | None = None,
     taxonomy: Taxonomy | None = None,
-    block: int = allpairs.ROWS,
+    block: int = 1024,
     dtype: npt.DTypeLike | None = None,
 ) -> Iterator[tuple[slice, Array]]:
     """Yield ``matrix(measure, a, b)`` in blocks of rows: which rows, and (rows, len(b)) values of their own.
@@ -176,11 +190,12 @@ def blocks(
     Memory is that of one block, whatever the length of ``a``.
     """
     taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
-    values = _dtype(dtype, measure, taxonomy)
-    columns = len(a if b is None else b)
-    return _blocks(
-        measure, a, b, taxonomy, block, lambda rows: np.empty((rows.stop - rows.start, columns), values)
-    )
+    columns, kind = len(a if b is None else b), _dtype(dtype, measure, taxonomy)
+    for rows, tiles in blockwise.row_blocks(a, b, taxonomy, block):
+        values = np.empty((rows.stop - rows.start, columns), kind)
+        for terms in tiles:
+            values[:, terms.tile.columns] = FORMULAS[measure](terms)
+        yield rows, values
 
 
 def lcs_matrix(a: Sequence[str], b: Sequence[str] | None = None, taxonomy: Taxonomy | None = None) -> Ints:
@@ -193,31 +208,9 @@ def lcs_matrix(a: Sequence[str], b: Sequence[str] | None = None, taxonomy: Taxon
     return result
 
 
-def _blocks(
-    measure: str,
-    a: Sequence[str],
-    b: Sequence[str] | None,
-    taxonomy: Taxonomy,
-    size: int,
-    room: Callable[[slice], Array],
-) -> Iterator[tuple[slice, Array]]:
-    """Yield each block of rows with its values, written into ``room(rows)``."""
-    formula = _formula(measure)
-    for rows, tiles in blockwise.row_blocks(a, b, taxonomy, size):
-        values = room(rows)
-        for terms in tiles:
-            values[:, terms.tile.columns] = formula(terms)
-        yield rows, values
-
-
-def _formula(measure: str) -> Callable[[Terms], Any]:
+def _dtype(given: npt.DTypeLike | None, measure: str, taxonomy: Taxonomy) -> npt.DTypeLike:
     if measure not in FORMULAS:
         raise unknown("measure", measure, MEASURES)
-    return FORMULAS[measure]
-
-
-def _dtype(given: npt.DTypeLike | None, measure: str, taxonomy: Taxonomy) -> npt.DTypeLike:
-    _formula(measure)  # an unknown name is reported before any work
     if given is not None:
         return given
     return allpairs.distance_type(taxonomy.graph)[0] if measure == "distance" else np.float64

@@ -49,8 +49,6 @@ class Taxonomy:
         self._texts = texts
         self._reference = reference  # pickled instead of the content
 
-    # ------------------------------------------------------------------ constructors
-
     @classmethod
     def embedded(cls) -> Taxonomy:
         """Return WordNet 3.0 as shipped in the package; every call returns the same object."""
@@ -99,20 +97,12 @@ class Taxonomy:
         wnids = tuple(sorted(named | set(parents) | set(instances)))
         node_of = {wnid: node for node, wnid in enumerate(wnids)}
         edges = [
-            {
-                **{node_of[p]: True for p in instances.get(w, ())},
-                **{node_of[p]: False for p in parents.get(w, ())},
-            }
-            for w in wnids
+            {node_of[p]: True for p in instances.get(wnid, ())}
+            | {node_of[p]: False for p in parents.get(wnid, ())}
+            for wnid in wnids
         ]
-        return cls(
-            version,
-            wnids,
-            graph.from_parent_lists(
-                [sorted(row) for row in edges], [[row[p] for p in sorted(row)] for row in edges]
-            ),
-            lexicon.from_lemma_lists([list(lemmas.get(w, (w,))) for w in wnids]),
-        )._checked()
+        words = lexicon.from_lemma_lists([list(lemmas.get(wnid, (wnid,))) for wnid in wnids])
+        return cls(version, wnids, graph.from_edges(edges), words)._checked()
 
     @classmethod
     def _from_texts(cls, texts: Mapping[str, bytes], where: str) -> Taxonomy:
@@ -120,6 +110,8 @@ class Taxonomy:
         return cls(nouns.version, nouns.offsets, nouns.graph, nouns.lexicon, texts)._checked()
 
     def _checked(self) -> Taxonomy:
+        if len(self) == 0:
+            raise TaxonomyError("a taxonomy needs at least one synset", where=self.version)
         try:
             _ = self.graph.max_depths
         except graph.Cycle as error:
@@ -130,8 +122,9 @@ class Taxonomy:
         """Return the projection in which a synset has at most one parent ("imagenet-tree").
 
         Instance edges are dropped. A synset with several hypernyms keeps the one in ``choices``;
-        where none is recorded, asking for its parents, ancestors or depth (or those of a synset below
-        it) raises TaxonomyError naming it, and ``descendants`` and ``children`` do not reach it.
+        where none is recorded, asking for its parents, ancestors or depth, or for those of a synset below
+        it, raises TaxonomyError naming it; ``children`` and ``descendants`` of others do not reach it.
+        So to know whether a synset is below another in the tree, ask ``is_ancestor``.
 
         Parameters
         ----------
@@ -151,8 +144,6 @@ class Taxonomy:
             self._words,
             self._texts,
         )
-
-    # ------------------------------------------------------------------ nodes and wnids
 
     @cached_property
     def wnids(self) -> tuple[str, ...]:
@@ -215,8 +206,6 @@ class Taxonomy:
             near=near,
             hint="a wnid is n and the 8-digit offset in WordNet 3.0; other versions have other offsets",
         )
-
-    # ------------------------------------------------------------------ graph
 
     def parents(self, wnid: str) -> tuple[str, ...]:
         """Return the hypernyms and instance hypernyms of ``wnid``, ascending."""
@@ -281,10 +270,8 @@ class Taxonomy:
         """
         top, above = self.index(a), self.ancestor_nodes(x)
         if top not in above:
-            raise TaxonomyError(f"{a} is not above {x}")
+            raise TaxonomyError(f"{a} is not an ancestor of {x}")
         return tuple(self.wnids[node] for node in self.graph.chain_up(self.index(x), top, above))
-
-    # ------------------------------------------------------------------ words
 
     def lemmas(self, wnid: str) -> tuple[str, ...]:
         """Return the words of ``wnid`` as the database spells them, underscores for spaces."""
@@ -301,6 +288,10 @@ class Taxonomy:
     def name(self, wnid: str) -> str:
         """Return NLTK's name of ``wnid``: ``dog.n.01``, the first lemma and which sense of it this is."""
         return self._words.name(self.index(wnid))
+
+    def names(self, nodes: Ints) -> list[str]:
+        """Return NLTK's names of ``nodes``."""
+        return list(map(self._words.name, nodes.tolist()))
 
     def from_name(self, name: str) -> str:
         """Return the wnid of an NLTK name, of the first lemma or of any other (``domestic_dog.n.01``)."""
@@ -340,8 +331,6 @@ class Taxonomy:
         if self._texts is None:
             raise TaxonomyError("this taxonomy has no WNDB text to export", where=repr(self))
         wndb.write(self._texts, Path(directory))
-
-    # ------------------------------------------------------------------ arrays
 
     @property
     def parent_indptr(self) -> Ints:

@@ -63,13 +63,14 @@ def nltk_texts(reader: WordNetCorpusReader | None) -> dict[str, bytes]:
     ------
     TaxonomyError : the corpus is not installed.
     """
-    from nltk.corpus import wordnet  # here: the rest of the package never needs NLTK
+    if reader is None:
+        from nltk.corpus import wordnet as installed  # here: nothing else in the package needs NLTK
 
-    corpus = wordnet if reader is None else reader
+        reader = installed
     texts = {}
     for name in FILES:
         try:
-            with corpus.open(name) as file:
+            with reader.open(name) as file:
                 texts[name] = file.read().encode("utf-8")
         except LookupError as error:
             raise TaxonomyError(
@@ -162,22 +163,18 @@ def _senses(text: bytes, node_of: Mapping[int, int], where: str) -> dict[str, li
 def _graph(
     offsets: list[int], pointers: list[list[tuple[int, bool]]], node_of: Mapping[int, int], where: str
 ) -> graph.Graph:
-    parents: list[list[int]] = []
-    instance: list[list[bool]] = []
+    parents = []
     for offset, above in zip(offsets, pointers, strict=True):
-        try:
-            # a synset named twice is one edge; where both kinds are given the plain hypernym counts
-            edges = sorted(
-                {node_of[target]: flag for target, flag in sorted(above, key=lambda e: not e[1])}.items()
+        try:  # plain hypernyms last: where a synset is named as both, the plain one counts
+            parents.append(
+                {node_of[to]: instance for to, instance in sorted(above, key=lambda edge: not edge[1])}
             )
         except KeyError as error:
             raise TaxonomyError(
                 f"synset {offset:08d} names a hypernym {error.args[0]:08d} that does not exist",
                 where=f"{where}/data.noun",
             ) from error
-        parents.append([node for node, _ in edges])
-        instance.append([flag for _, flag in edges])
-    return graph.from_parent_lists(parents, instance)
+    return graph.from_edges(parents)
 
 
 def _malformed(where: str, name: str, number: int) -> TaxonomyError:
