@@ -8,13 +8,13 @@ except in the ImageNet family, where the class id is the synset.
 
 from __future__ import annotations
 
-import gzip
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.facts.published import Published
 from wordnet_splits.catalog import CATALOGS, FIXED_COLUMNS
 
 PLACES_CAP = 5000  # Places365-Standard holds at most 5,000 training images of a class (Zhou et al. 2018)
@@ -42,27 +42,18 @@ class Table:
     own_wnids: bool = False  # the class id is the publisher's synset
 
 
-def read_lines(path: Path) -> list[str]:
-    """Return the lines of a facts file, unpacked."""
-    raw = path.read_bytes()
-    text = gzip.decompress(raw) if path.suffix == ".gz" else raw
-    return text.decode("utf-8").splitlines()
-
-
 def body(path: Path) -> list[str]:
-    return [line for line in read_lines(path) if line and not line.startswith("#")]
+    return Published(path).lines()
 
 
 def records(path: Path) -> Iterator[dict[str, str]]:
-    head, *lines = body(path)
-    columns = head.split("\t")
-    return (dict(zip(columns, line.split("\t"), strict=True)) for line in lines)
+    return Published(path).records()
 
 
 def sources(*paths: Path) -> list[str]:
     """Return the ``source:`` lines of facts files."""
-    found = (line.lstrip("# ") for path in paths for line in read_lines(path) if line.startswith("# source"))
-    return list(dict.fromkeys(found))
+    found = (origin for path in paths for origin in Published(path).origin.split("; "))
+    return [f"source: {origin}" for origin in dict.fromkeys(found)]
 
 
 def first_word(words: str) -> str:
