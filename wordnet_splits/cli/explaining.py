@@ -165,16 +165,22 @@ def show_catalog(source: Annotated[str, typer.Argument(help="A source.")], json:
 def show_fidelity(json: Json = False) -> int:
     """Print what the papers publish beside what our rules give, with each keyword switch in turn."""
     from wordnet_splits.fidelity import fidelity
+    from wordnet_splits.rules import keyword_switches, switch_table
 
-    rows = fidelity()
+    rows, switches = fidelity(), keyword_switches()
     if json:
-        print_json({"rows": [asdict(r) for r in rows]})
+        print_json({"rows": [asdict(r) for r in rows], "switches": [asdict(s) for s in switches]})
         return DONE
     print_table(
-        ("paper", "what", "published", "ours", "why they differ"),
-        [(r.paper, r.what, r.published, r.ours, r.why) for r in rows],
+        ("paper", "what", "published", "ours"),
+        [(r.paper, r.what, r.published, r.ours) for r in rows],
         right=("published", "ours"),
     )
+    print("\nWhere they differ:")
+    for why in dict.fromkeys(r.why for r in rows if r.why):
+        print(f"  {'; '.join(r.what for r in rows if r.why == why)}: {why}")
+    print("\nFar-OOD classes (and images) kept with each switch of the keyword rule in turn:")
+    print(switch_table(switches))
     return DONE
 
 
