@@ -19,19 +19,12 @@ import platformdirs
 
 from wordnet_splits import errors
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources import source_names
-
-PREFIX = "WORDNET_SPLITS_ROOT_"
+from wordnet_splits.sources import VARIABLE_PREFIX, root_variable, source_names
 
 
 def roots_file() -> Path:
     """Return where ``roots.toml`` is looked for; it need not exist."""
     return platformdirs.user_config_path("wordnet-splits") / "roots.toml"
-
-
-def variable(name: str) -> str:
-    """Return the environment variable that holds a source's root: ``WORDNET_SPLITS_ROOT_TINY_IMAGENET``."""
-    return PREFIX + name.upper().replace("-", "_")
 
 
 def resolve_root(name: str, given: Mapping[str, Path] | None = None) -> Path | None:
@@ -53,7 +46,7 @@ def resolve_root(name: str, given: Mapping[str, Path] | None = None) -> Path | N
         raise errors.unknown("source", name, source_names())
     if given and name in given:
         return Path(given[name]).expanduser()
-    if value := os.environ.get(variable(name)):
+    if value := os.environ.get(root_variable(name)):
         return Path(value).expanduser()
     return read_roots_file().get(name)
 
@@ -66,9 +59,11 @@ def all_roots(given: Mapping[str, Path] | None = None) -> dict[str, Path]:
     UnknownNameError : a flag, a variable or a line of ``roots.toml`` names no source.
     SourceError : ``roots.toml`` cannot be read or is malformed.
     """
-    known = {variable(name) for name in source_names()}
-    for key in sorted(key for key in os.environ if key.startswith(PREFIX) and key not in known):
-        raise errors.unknown("source", key[len(PREFIX) :].lower(), source_names(), where=f"variable {key}")
+    known = {root_variable(name) for name in source_names()}
+    for key in sorted(key for key in os.environ if key.startswith(VARIABLE_PREFIX) and key not in known):
+        raise errors.unknown(
+            "source", key[len(VARIABLE_PREFIX) :].lower(), source_names(), where=f"variable {key}"
+        )
     for name in given or {}:
         if name not in source_names():
             raise errors.unknown("source", name, source_names(), where="--root")

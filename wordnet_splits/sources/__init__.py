@@ -22,10 +22,13 @@ __all__ = [
     "digest_pixels",
     "open_source",
     "register",
+    "root_variable",
     "source_class",
     "source_info",
     "source_names",
 ]
+
+VARIABLE_PREFIX = "WORDNET_SPLITS_ROOT_"
 
 # Source -> the module below this package that registers it; modules are imported when first asked for.
 _MODULES = {
@@ -62,6 +65,11 @@ def source_class(name: str) -> type[Source]:
     return cls
 
 
+def root_variable(name: str) -> str:
+    """Return the environment variable that holds a source's root: ``WORDNET_SPLITS_ROOT_TINY_IMAGENET``."""
+    return VARIABLE_PREFIX + name.upper().replace("-", "_")
+
+
 def open_source(name: str, root: Path | str | None = None, **params: Any) -> Source:
     """Open a dataset under a root, whatever of its known layouts it has.
 
@@ -85,7 +93,7 @@ def open_source(name: str, root: Path | str | None = None, **params: Any) -> Sou
     if root is None:
         raise SourceError(
             f"no root given for source {name}",
-            hint=f"--root {name}=DIR, or {_variable(name)}; {source_info(name).how}",
+            hint=f"--root {name}=DIR, or {root_variable(name)}; {source_info(name).how}",
         )
     folder = check_root(Path(root), name, hint=source_info(name).how)
     layout = cls.detect(folder)
@@ -94,10 +102,6 @@ def open_source(name: str, root: Path | str | None = None, **params: Any) -> Sou
         if other or layout is None:
             raise _not_this(cls, folder, other)
     return cls.open(folder, layout, **params)
-
-
-def _variable(name: str) -> str:
-    return f"WORDNET_SPLITS_ROOT_{name.upper().replace('-', '_')}"
 
 
 def _looks_like(folder: Path, besides: str) -> str | None:

@@ -150,7 +150,8 @@ class FileReader:
             return file.read()
 
     def _list(self, folder: str) -> dict[str, str]:
-        names = (entry.name for entry in entries(folder, self._root, lambda _: False))
+        with os.scandir(folder) as found:  # links among them are checked when opened
+            names = [entry.name for entry in found]
         return {stem: name for name in names if (stem := split_extension(name)) is not None}
 
 

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import io
 import struct
-import warnings
 import zlib
 
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError, WebPImagePlugin
 
 from wordnet_splits.errors import SourceError
 
+MAX_PIXELS = 89_478_485  # where Pillow begins to warn; ImageNet's largest picture has 61 million
+
+# What datasets of pictures hold; never those Pillow hands to another program (EPS, to Ghostscript).
+Image.preinit()  # registers the common formats; WebP, which LSUN uses, registers when imported
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", WebPImagePlugin.WebPImageFile.format)
+
 # What Pillow's readers raise on damaged input, beside its own errors.
-_DAMAGED = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, IndexError, KeyError)
+_DAMAGED = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    EOFError,
+    LookupError,
+    ArithmeticError,
+    struct.error,
+    zlib.error,
+)
 _TOO_LARGE = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
@@ -24,10 +38,8 @@ def decode_bytes(data: bytes, *, where: str) -> Image.Image:
     SourceError : the file is empty, no image, truncated, corrupt, or a decompression bomb.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data)) as image:
-                return image.convert("RGB")
+        with _opened(data) as image:
+            return image.convert("RGB")
     except (*_DAMAGED, *_TOO_LARGE) as error:
         raise SourceError(_reason(data, error), where=where, hint="fetch this image again") from error
 
@@ -38,14 +50,19 @@ def check_bytes(data: bytes) -> str | None:
     A JPEG is decoded at 1/8 scale: every coded byte is read, most of the arithmetic is not done.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data)) as image:
-                image.draft("RGB", (max(1, image.width // 8), max(1, image.height // 8)))
-                image.load()
+        with _opened(data) as image:
+            image.draft("RGB", (max(1, image.width // 8), max(1, image.height // 8)))
+            image.load()
     except (*_DAMAGED, *_TOO_LARGE) as error:
         return _reason(data, error)
     return None
+
+
+def _opened(data: bytes) -> Image.Image:
+    image = Image.open(io.BytesIO(data), formats=FORMATS)
+    if image.width * image.height > MAX_PIXELS:
+        raise Image.DecompressionBombError
+    return image
 
 
 def _reason(data: bytes, error: BaseException) -> str:
@@ -56,4 +73,4 @@ def _reason(data: bytes, error: BaseException) -> str:
     if isinstance(error, _TOO_LARGE):
         return "the image would decode to far more pixels than this dataset has (decompression bomb)"
     text = str(error)
-    return f"the image is {'truncated' if 'truncated' in text else 'corrupt'} ({text})"
+    return f"the image is {'truncated' if 'truncated' in text.lower() else 'corrupt'} ({text})"
