@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from wordnet_splits.taxonomy import Taxonomy
 
 Synsets = dict[str, tuple[Key, ...]]
-"""wnid -> the classes that it stands for, sorted; none for a bare wnid."""
+"""wnid -> the classes that it stands for, sorted, at least one."""
+
+WORDNET = "wordnet"
+"""The source that a wnid given by itself is a class of."""
 
 
 def _load_list(name: str) -> pa.Table:
@@ -114,14 +117,15 @@ class Question:
     def synsets(self, operand: Operand) -> Synsets:
         """Return the synsets of an operand's classes, as their catalogs have them, in the order of classes.
 
-        In an array a wnid may stand for itself, beside the class ids of the group's own source.
+        In an array a wnid may stand for itself, beside the class ids of the group's own source; it is a
+        class of the source `WORDNET`.
         """
         if operand.kind != "ids":
             return self.by_synset((wnid, key) for key, item in self.items(operand) for wnid in item.wnids)
         bare = [n for n in operand.ids if n not in self.catalog and n in self.context.taxonomy]
         named = [n for n in operand.ids if n not in bare]
-        pairs = ((wnid, self.key(class_id)) for class_id in named for wnid in self.wnids(class_id))
-        return dict.fromkeys(bare, ()) | self.by_synset(pairs)
+        pairs = [(wnid, self.key(class_id)) for class_id in named for wnid in self.wnids(class_id)]
+        return self.by_synset([*pairs, *((wnid, (WORDNET, wnid)) for wnid in bare)])
 
     @staticmethod
     def by_synset(pairs: Iterable[tuple[str, Key]]) -> Synsets:

@@ -45,7 +45,7 @@ def decide(rule: ClassRule, source: str, candidates: Sequence[str], context: Con
 
 
 def _evaluate(test: Expression, ask: Question) -> Verdicts:
-    combine = _COMBINATIONS.get(test.operator)
+    combine = COMBINATIONS.get(test.operator)
     if combine is not None:
         return combine(test, ask)
     findings = find_operator(test.operator)(test, ask)
@@ -78,7 +78,7 @@ def _not(test: Expression, ask: Question) -> Verdicts:
     return {c: Verdict(not v.accepted, v.findings) for c, v in _evaluate(test.value, ask).items()}
 
 
-_COMBINATIONS: dict[str, Callable[[Expression, Question], Verdicts]] = {"all": _all, "any": _any, "not": _not}
+COMBINATIONS: dict[str, Callable[[Expression, Question], Verdicts]] = {"all": _all, "any": _any, "not": _not}
 
 
 def _draw(rule: ClassRule, verdicts: Verdicts, ask: Question) -> Verdicts:

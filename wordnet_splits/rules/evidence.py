@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wordnet_splits.rules.context import Context
+from wordnet_splits.rules.context import WORDNET, Context
 from wordnet_splits.rules.model import ClassRule, Expression, KeywordOverlap, Operand, SimilarityBound, Slice
 from wordnet_splits.rules.verdict import Finding, Key, Verdict, Via
 
@@ -30,7 +30,9 @@ class Names:
         return "it" if self.named else self.of_class(self.subject)
 
     def of_class(self, key: Key) -> str:
-        """Return the name of a class."""
+        """Return the name of a class; of a wnid given by itself, its synset."""
+        if key[0] == WORDNET:
+            return self.synset(key[1])
         return self.context.catalog(key[0])[key[1]].name.replace("_", " ")
 
     def synset(self, wnid: str | None) -> str:
@@ -53,8 +55,10 @@ class Names:
 
     def other(self, operand: Operand, via: Via) -> str:
         """Return the class on the other side: ``the ID class pug``."""
-        if via.other_source is None or via.other_class is None:
-            return self.synset(via.wnid)
+        assert via.other_source is not None
+        assert via.other_class is not None
+        if via.other_source == WORDNET:
+            return self.synset(via.other_class)
         return f"the {self.kind(operand)} {self.of_class((via.other_source, via.other_class))}"
 
     def any_of(self, operand: Operand) -> str:

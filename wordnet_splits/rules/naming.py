@@ -52,7 +52,7 @@ def relatives(synsets: Synsets, taxonomy: Taxonomy, only_subtree: bool = False) 
     found: dict[str, tuple[int, int, str, Key]] = {}
 
     def note(node: str, relation: str, wnid: str, keys: tuple[Key, ...], edges: int) -> None:
-        offer = PRECEDENCE.index(relation), edges, wnid, keys[0] if keys else ("", "")
+        offer = PRECEDENCE.index(relation), edges, wnid, keys[0]
         found[node] = min(found.get(node, offer), offer)
 
     for wnid, keys in synsets.items():
@@ -101,7 +101,7 @@ def most_telling(reached: tuple[Match, ...], near: Mapping[str, Relative]) -> Ma
 def _finding(test: Expression, hit: Match, relative: Relative) -> Finding:
     source, class_id = relative.key
     via = (
-        Via("keyword", hit.wnid, source or None, class_id or None),
-        Via(relative.relation, relative.wnid, source or None, class_id or None, float(relative.edges)),
+        Via("keyword", hit.wnid, source, class_id),
+        Via(relative.relation, relative.wnid, source, class_id, float(relative.edges)),
     )
     return Finding(test, True, via, (hit.keyword, hit.kind, hit.lemma))

@@ -20,8 +20,8 @@ def similarity(test: Expression, ask: Question) -> dict[str, Finding]:
     that the two part the classes. Neither is true of a class without synsets. Follows the full graph.
     """
     rule: SimilarityBound = test.value
-    targets = [(wnid, key) for wnid, keys in ask.synsets(rule.to).items() for key in keys or (None,)]
-    targets.sort(key=lambda t: (t[1] or ("", ""), t[0]))  # the first of equals is the smallest class
+    targets = [(wnid, key) for wnid, keys in ask.synsets(rule.to).items() for key in keys]
+    targets.sort(key=lambda target: (target[1], target[0]))  # the first of equals is the smallest class
     own = sorted({wnid for c in ask.candidates for wnid in ask.wnids(c)})
     best: dict[str, tuple[float, Via]] = {}
     if targets and own:
@@ -31,8 +31,7 @@ def similarity(test: Expression, ask: Question) -> dict[str, Finding]:
         scores = sign * measures.matrix(rule.measure, own, columns, ask.context.taxonomy).astype(np.float64)
         columns_of: dict[Key, list[int]] = {}
         for column, (_, target_key) in enumerate(targets):
-            if target_key is not None:
-                columns_of.setdefault(target_key, []).append(column)
+            columns_of.setdefault(target_key, []).append(column)
         for class_id in ask.candidates:
             others = np.ones(len(targets), np.bool_)
             others[columns_of.get(ask.key(class_id), [])] = False
@@ -40,9 +39,8 @@ def similarity(test: Expression, ask: Question) -> dict[str, Finding]:
                 continue
             block = np.where(others, scores[[rows[w] for w in wnids]].max(axis=0), -np.inf)
             at = int(block.argmax())
-            wnid, key = targets[at]
+            wnid, (other_source, other_class) = targets[at]
             value = float(sign * block[at])
-            other_source, other_class = key or (None, None)
             best[class_id] = value, Via("threshold", wnid, other_source, other_class, value)
     return {c: _finding(test, best.get(c)) for c in ask.candidates}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wordnet_splits.rules.context import Question
+from wordnet_splits.rules.context import WORDNET, Question
 from wordnet_splits.rules.model import Expression, Slice
 from wordnet_splits.rules.registry import operator
 from wordnet_splits.rules.verdict import Finding, Via
@@ -37,7 +37,7 @@ def slice_(test: Expression, ask: Question) -> dict[str, Finding]:
         members = _strictly_below(root, ask)
         for place, class_id in enumerate(members):
             if class_id not in found or not found[class_id].holds:
-                via = Via("ancestor", root, value=float(place))
+                via = Via("ancestor", root, WORDNET, root, float(place))
                 found[class_id] = Finding(
                     test, _in_slice(rule, place, len(members)), (via,), (str(len(members)),)
                 )

@@ -143,7 +143,7 @@ def _smallest(steps: Iterable[Step]) -> Step | None:
 
 def _via(relation: str, wnid: str, keys: Iterable[Key], own: Key, edges: int) -> Via:
     """Name the first class concerned that is not the candidate itself, where there is one."""
-    source, class_id = min(keys, key=lambda key: (key == own, key), default=(None, None))
+    source, class_id = min(keys, key=lambda key: (key == own, key))
     return Via(relation, wnid, source, class_id, float(edges))
 
 

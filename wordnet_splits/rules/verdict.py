@@ -23,7 +23,8 @@ class Via:
         reaches; or ``list``, ``threshold``, ``draw``. The piece after a ``keyword`` says in the same
         words what a synset of the other class is to the synset reached.
     wnid : the synset concerned.
-    other_source, other_class : the class on the other side of the relation.
+    other_source, other_class : the class on the other side of the relation; a wnid that the recipe gives
+        by itself is a class of the source ``wordnet``.
     value : edges to ``wnid``; the similarity for ``threshold``; place in the draw, from 1, for ``draw``;
         place in the slice, from 0.
     """

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.wordnet_splits.rules.toy import PETS, context, judge, load
+from wordnet_splits.rules import sentence
+from wordnet_splits.rules.evidence import renderer_names
+from wordnet_splits.rules.registry import operator_names
+from wordnet_splits.rules.verdict import RELATIONS
+
+GROUPS: dict[str, Any] = {"groups": {"id": [("pets", "pug")]}, "roles": {"id": "id"}}
+
+
+def says(rule: dict[str, Any], class_id: str, source: str = "pets") -> str:
+    verdict = judge(rule, source, **GROUPS)[class_id]
+    return sentence(verdict, source=source, class_id=class_id, group="near", context=context(**GROUPS))
+
+
+SENTENCES = [
+    (
+        {"shares_parent_with": "group:id"},
+        "chihuahua",
+        "near: chihuahua and the ID class pug share the parent toy dog (n00000011)",
+    ),
+    ({"shares_parent_with": "group:id"}, "borzoi", "not near: borzoi shares no parent with an ID class"),
+    (
+        {"below_parent_of": ["n00000012"]},
+        "pug",
+        "near: pug lies below dog (n00000010), a parent of wolfhound (n00000012)",
+    ),
+    (
+        {"below_parent_of": "group:id"},
+        "chihuahua",
+        "near: chihuahua and the ID class pug share the parent toy dog (n00000011)",
+    ),
+    (
+        {"not": {"below_parent_of": "group:id"}},
+        "borzoi",
+        "near: borzoi is not at or below a parent of an ID class",
+    ),
+    ({"subtree": ["n00000010"]}, "pug", "near: pug lies below dog (n00000010)"),
+    ({"subtree": ["n00000101"]}, "pug", "near: pug is pug (n00000101)"),
+    (
+        {"subtree": ["n00000020", "n00000030"]},
+        "pug",
+        "not near: pug is not at or below cat (n00000020) or knife (n00000030)",
+    ),
+    (
+        {"subtree": ["n00000020", "n00000030", "n00000031", "n00000032", "n00000104"]},
+        "pug",
+        "not near: pug is not at or below cat (n00000020), knife (n00000030), spoon (n00000031) or 2 more",
+    ),
+    (
+        {"overlaps": "source:drawer"},
+        "cleaver",
+        "near: cleaver lies below knife (n00000030), the synset of the drawer class knife",
+    ),
+    (
+        {"overlaps": "source:drawer", "senses": "any", "relation": "ancestry"},
+        "pug",
+        "not near: pug neither is nor lies above or below a sense of the name of a drawer class",
+    ),
+    ({"listed": "list:toys"}, "pug", "near: pug is named in the published list toys"),
+    ({"not": {"listed": "source:words"}}, "tabby", "near: tabby is not named in the source words"),
+    (
+        {"slice": {"of": ["n00000002"], "half": "second"}},
+        "tabby",
+        "near: tabby is number 3, from 0, of the 4 classes below animal (n00000002), in the second half",
+    ),
+    (
+        {"slice": {"of": ["n00000002"], "every": 3, "at": [0, 2]}},
+        "chihuahua",
+        "not near: chihuahua is number 1, from 0, of the 4 classes below animal (n00000002), "
+        "not in number 0, 2 of every 3",
+    ),
+    (
+        {"similarity": {"to": "group:id", "measure": "path", "above": 0.5}},
+        "chihuahua",
+        "not near: the path score of chihuahua and the nearest, the ID class pug, is 0.3333, less than 0.5",
+    ),
+    (
+        {"similarity": {"to": "group:id", "measure": "path", "below": 0.5}},
+        "chihuahua",
+        "near: the path score of chihuahua and the nearest, the ID class pug, is 0.3333, less than 0.5",
+    ),
+    ({"rest": True}, "cloud", "near: cloud is in no earlier group"),
+    (
+        {"all": [{"listed": ["pug", "tabby"]}, {"not": {"subtree": ["n00000010"]}}]},
+        "tabby",
+        "near: tabby is named in the rule; it is not at or below dog (n00000010)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "class_id", "text"), SENTENCES)
+def test_evidence_reads_as_a_sentence(rule: dict[str, Any], class_id: str, text: str) -> None:
+    assert says(rule, class_id) == text
+
+
+@pytest.mark.parametrize(
+    ("with_", "class_id", "text"),
+    [
+        (
+            "group:id",
+            "toys",
+            "near: the keyword 'toy', by plural, of toys reaches toy dog (n00000011) as 'toy dog', "
+            "below which lies the ID class pug",
+        ),
+        (
+            "group:id",
+            "chihuahuas/indoor",
+            "near: the keyword 'chihuahua', by plural, of chihuahuas/indoor reaches Chihuahua (n00000102), "
+            "whose sibling under toy dog (n00000011) is the ID class pug",
+        ),
+        (
+            "group:id",
+            "pug",
+            "near: the keyword 'pug' of pug reaches pug (n00000101), which is the ID class pug",
+        ),
+        (
+            "group:id",
+            "knife",
+            "not near: no keyword of knife reaches an ID class, a sibling, an ancestor "
+            "or a descendant of one",
+        ),
+    ],
+)
+def test_keyword_evidence_names_keyword_lemma_and_relation(with_: str, class_id: str, text: str) -> None:
+    assert says({"keyword_overlap": {"with": with_}}, class_id, "words") == text
+
+
+def test_a_class_that_the_draw_leaves_out_is_called_a_candidate() -> None:
+    rule = {"subtree": ["n00000010"], "draw": 1}
+    texts = sorted(says(rule, c) for c in ("pug", "chihuahua", "borzoi"))
+    assert texts[0].startswith("near: ")
+    assert texts[0].endswith("lies below dog (n00000010); drawn as number 1 of 3 candidates")
+    for text in texts[1:]:
+        assert text.startswith("not near: a candidate, not among the 1 drawn (")
+    within = {"draw": 1, "within": "superclass"}
+    texts = sorted(says(within, c) for c in PETS)
+    assert texts.count("not near: a candidate of dogs, not among the 1 drawn") == 2
+    assert texts.count("near: drawn as number 1 of 3 candidates of others") == 1
+
+
+def test_a_class_without_synsets_is_told_apart() -> None:
+    rule = {"similarity": {"to": "group:id", "measure": "path", "above": 0.5}}
+    assert "has no synset" in says(rule, "cloud")
+
+
+@pytest.mark.parametrize("rule", [rule for rule, _, _ in SENTENCES])
+def test_every_class_of_every_rule_has_a_sentence(rule: dict[str, Any]) -> None:
+    for item in load("pets"):
+        text = says(rule, item.class_id)
+        assert item.name in text
+        assert not any(mark in text for mark in ("None", "{", "}", "  "))
+
+
+@pytest.mark.parametrize("rule", [rule for rule, _, _ in SENTENCES])
+def test_relations_are_those_of_the_class_table(rule: dict[str, Any]) -> None:
+    for verdict in judge(rule, **GROUPS).values():
+        assert {via.relation for via in verdict.via} <= set(RELATIONS)
+
+
+def test_every_operator_has_words() -> None:
+    assert set(renderer_names()) == {*operator_names(), "draw"}
