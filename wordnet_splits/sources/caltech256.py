@@ -1,6 +1,6 @@
 """Caltech-256: ``256_ObjectCategories/<number>.<name>/<number>_<image>.jpg``, one split.
 
-Reference: Griffin, Holub, Perona, Caltech-256 Object Category Dataset, technical report CNS-TR-2007-001, 2007.
+Reference: Griffin, Holub, Perona, Caltech-256 Object Category Dataset, report CNS-TR-2007-001, Caltech 2007.
 """
 
 from __future__ import annotations
