@@ -30,7 +30,7 @@ KINDS = ("tokens", "plural", "spacing", "apostrophe", "abbreviation")
 ``tokens``: each word of a name of several. ``plural``: singular (WordNet's morphy; inflect) and plural
 (inflect). ``spacing``: neighbouring words joined or underscored (head-phones -> headphones), and a word
 cut in two where WordNet has the two-word lemma (barndoor -> barn_door). ``apostrophe``: the possessive
-that a modifier's s can stand for (childs room -> child's room). ``abbreviation``: the long form of a
+that a modifier can stand for (childs room, child room -> child's room). ``abbreviation``: the long form of a
 clipping or of initials (chimp -> chimpanzee)."""
 
 SHORTEST_PART = 3
@@ -264,7 +264,7 @@ def _possessives(word: str) -> Words:
         return (word[:-2],)
     if word.endswith("s") and len(word) > SHORTEST_PART:
         return (f"{word[:-1]}'s", f"{word}'")
-    return ()
+    return (f"{word}'s",) if word.isalpha() else ()
 
 
 def _respaced(phrase: Words, index: LemmaIndex) -> Iterator[str]:
