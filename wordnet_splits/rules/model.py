@@ -1,7 +1,7 @@
 """The syntax of ``classes = { ... }`` in a recipe: operands, operators, draws.
 
 One inline table holds one operator (``all``, ``any`` and ``not`` hold further tables); ``draw`` and
-``within`` stand beside the outermost one and apply last.  What an operator means is in `rules.operators`.
+``within`` stand beside the outermost one and apply last.  What an operator means: see `rules.registry`.
 """
 
 from __future__ import annotations
