@@ -120,7 +120,8 @@ def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = N
         _drop_identical(selections)
     parts = _parts(selections, membership)
     leaks += digest_leaks(recipe, (parts[p]() for p in parts))
-    judge(recipe, leaks, unknown_digests=_undigested(recipe, selections))
+    as_declared = options.seed is None and not problems
+    judge(recipe, leaks, unknown_digests=_undigested(recipe, selections), strict=as_declared)
     check_once((parts[p]() for p in parts), recipe.name)
     local = any(s.local for s in selections)
     data = describe(recipe, seed, taxonomy, membership, selections, leaks, classes, parts)
