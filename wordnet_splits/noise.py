@@ -25,7 +25,7 @@ Pixels = npt.NDArray[np.uint8]
 
 LARGEST_SIDE = 4096  # a typing error in a recipe must not ask for terabytes
 _BUCKET_BITS = 16
-_ID = re.compile(r"(\d+)x(\d+)x(\d+)/s(\d+)/(\d{5,})", re.ASCII)
+_ID = re.compile(r"(\d{1,18})x(\d{1,18})x(\d{1,18})/s(\d{1,18})/(\d{5,18})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def check_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
 def generate(source: str, seed: int, index: int, shape: tuple[int, ...]) -> Pixels:
     """Return noise image ``index`` of ``source``, as uint8 (height, width, channels).
 
-    ``source`` is ``gaussian`` (N(0.5, 1) clipped to [0, 1], Abdelzad et al. 2019) or ``uniform``; one
+    ``source`` is ``gaussian`` (N(0.5, 1) clipped to [0, 1], Abdelzad et al. 2020) or ``uniform``; one
     channel is left as one. The words are the SHAKE-128 stream of ``source``, ``seed``, ``index`` and
     ``HxWxC`` joined by the unit separator, 8 bytes little-endian each, in C order of (h, w, c).
 

@@ -267,7 +267,7 @@ class _Machine:
         if self.stack:
             raise ValueError("more than one item")
         arrays = [v for v in top.values() if isinstance(v, _Array)] if isinstance(top, dict) else []
-        self.spend(sum(len(array.data) for array in arrays))
+        self.spend(sum(len(array.data) for array in arrays if isinstance(array.data, str)))
         if isinstance(top, dict):
             return {key: value.finish() if isinstance(value, _Array) else value for key, value in top.items()}
         return top.finish() if isinstance(top, _Array) else top

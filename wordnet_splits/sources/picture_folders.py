@@ -38,12 +38,12 @@ class PictureFolders(Copy[str]):
         self._splits = splits
         self._class_ids = frozenset(class_ids)
         self._shape = shape
-        self.by_split = bool(_split_folders(folder, root, splits))
+        self.by_split = bool(_split_folders(folder, root, splits, class_ids))
 
     @classmethod
     def held(cls, folder: Path, root: Path, splits: Collection[str], class_ids: Collection[str]) -> set[str]:
         """Return the classes that have a folder; none where most folders are of other classes."""
-        parents = _split_folders(folder, root, splits) or [folder]
+        parents = _split_folders(folder, root, splits, class_ids) or [folder]
         names = {name for parent in parents for name in folders(parent, root)}
         known = names & set(class_ids)
         return known if 2 * len(known) > len(names) else set()
@@ -80,5 +80,9 @@ class PictureFolders(Copy[str]):
         return decode_pixels(path.read_bytes(), where=str(path), shape=self._shape)
 
 
-def _split_folders(folder: Path, root: Path, splits: Collection[str]) -> list[Path]:
-    return [found for split in splits if (found := subfolder(folder, split, root))]
+def _split_folders(
+    folder: Path, root: Path, splits: Collection[str], class_ids: Collection[str]
+) -> list[Path]:
+    """Return the folders of splits: they hold class folders. (``train`` is a class of CIFAR-100 too.)"""
+    found = [below for split in splits if (below := subfolder(folder, split, root))]
+    return [below for below in found if not set(class_ids).isdisjoint(folders(below, root))]
