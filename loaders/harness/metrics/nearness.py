@@ -1,0 +1,135 @@
+"""Does detection get harder as classes get nearer? AUROC per OOD class and per bin of similarity to ID.
+
+ID is the positive class, scores are confidence (higher = more in-distribution), higher AUROC is better. The
+ID scores are sorted once; each OOD sample then has its own share of ID above it, and the AUROC of any group
+of OOD samples against all ID is the mean of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from wordnet_splits.errors import DataError
+
+from .counts import Array, Scores, as_scores, ratio, to_numpy
+
+
+class ClassAuroc(NamedTuple):
+    """AUROC of all ID samples against the n_ood samples of one OOD class."""
+
+    ood_class: str
+    n_ood: int
+    auroc: float
+
+
+class NearnessBin(NamedTuple):
+    """AUROC of all ID against OOD with low <= similarity < high (<= in the last); NaN where n_ood is 0."""
+
+    low: float
+    high: float
+    n_ood: int
+    auroc: float
+
+
+def auroc_per_class(
+    id_scores: Scores, ood_scores: Scores, ood_classes: Sequence[str], *, name: str | None = None
+) -> tuple[ClassAuroc, ...]:
+    """Return the AUROC of ID against each OOD class, sorted by class; higher is better.
+
+    Parameters
+    ----------
+    id_scores : (n_id,). ood_scores : (n_ood,). ood_classes : (n_ood,) class of each OOD sample.
+    """
+    wins, twice_n_id = _twice_wins(id_scores, ood_scores, name)
+    classes, group = np.unique(_per_sample(ood_classes, len(wins), "classes", name), return_inverse=True)
+    values, sizes = _group_auroc(wins, twice_n_id, group, len(classes))
+    return tuple(
+        ClassAuroc(str(label), int(size), float(value))
+        for label, size, value in zip(classes, sizes, values, strict=True)
+    )
+
+
+def auroc_by_nearness(
+    id_scores: Scores,
+    ood_scores: Scores,
+    similarity: Scores,
+    *,
+    bins: int | Sequence[float] = 10,
+    name: str | None = None,
+) -> tuple[NearnessBin, ...]:
+    """Return the AUROC of ID against OOD binned by similarity of the OOD class to its nearest ID class.
+
+    Parameters
+    ----------
+    similarity : (n_ood,) similarity in [0, 1] of each sample's class (the class table's `mean`); NaN where
+        the class has no synset: such samples are in no bin.
+    bins : number of equal bins over [0, 1], or ascending edges.
+    """
+    wins, twice_n_id = _twice_wins(id_scores, ood_scores, name)
+    nearness = _per_sample(similarity, len(wins), "similarities", name).astype(np.float64)
+    edges = (
+        np.arange(bins + 1) / bins if isinstance(bins, int) and bins > 0 else np.asarray(bins, dtype=float)
+    )
+    if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
+        raise DataError("bins are a positive number or at least two ascending edges", where=name)
+    with np.errstate(invalid="ignore"):
+        inside = (nearness >= edges[0]) & (nearness <= edges[-1])
+    mapped = ~np.isnan(nearness)
+    if (mapped & ~inside).any():
+        raise DataError(f"similarities outside [{edges[0]:g}, {edges[-1]:g}]", where=name)
+    group = np.minimum(np.searchsorted(edges, nearness[mapped], side="right") - 1, len(edges) - 2)
+    values, sizes = _group_auroc(wins[mapped], twice_n_id, group, len(edges) - 1)
+    return tuple(
+        NearnessBin(float(low), float(high), int(size), float(value))
+        for low, high, size, value in zip(edges[:-1], edges[1:], sizes, values, strict=True)
+    )
+
+
+def nearness_trend(per_class: Sequence[ClassAuroc], similarity: Mapping[str, float]) -> float:
+    """Return Spearman's rank correlation between a class's similarity to ID and its AUROC, range [-1, 1].
+
+    Negative: AUROC falls as classes get nearer. Classes absent from ``similarity`` (no synset) are left out;
+    NaN when fewer than two classes remain or either side is constant.
+    """
+    pairs = [(similarity[row.ood_class], row.auroc) for row in per_class if row.ood_class in similarity]
+    if len(pairs) < 2:
+        return float("nan")
+    near, value = (_mean_ranks(np.asarray(side)) for side in zip(*sorted(pairs), strict=True))
+    near, value = near - near.mean(), value - value.mean()
+    return float(ratio(np.sum(near * value), np.sqrt(np.sum(near**2) * np.sum(value**2))))
+
+
+def _twice_wins(id_scores: Scores, ood_scores: Scores, name: str | None) -> tuple[Array, int]:
+    """Return, per OOD sample, twice the ID samples above it plus those equal to it; and 2 n_id."""
+    ranked = np.sort(as_scores(id_scores, name=name, side="ID scores"))
+    outside = as_scores(ood_scores, name=name, side="OOD scores")
+    if not len(ranked) or not len(outside):
+        raise DataError("one side has no scores", where=name)
+    up_to = np.searchsorted(ranked, outside, side="right")
+    below = np.searchsorted(ranked, outside, side="left")
+    return 2 * len(ranked) - up_to - below, 2 * len(ranked)
+
+
+def _group_auroc(wins: Array, twice_n_id: int, group: Array, groups: int) -> tuple[Array, Array]:
+    """Return AUROC (NaN where empty) and size of each group; integer sums, so row order plays no part."""
+    total = np.zeros(groups, dtype=np.int64)
+    np.add.at(total, group, wins)
+    sizes = np.bincount(group, minlength=groups)
+    return ratio(total, twice_n_id * sizes), sizes
+
+
+def _mean_ranks(values: Array) -> Array:
+    """Return ranks from 0, equal values sharing the mean of theirs."""
+    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(sizes)
+    return np.asarray((ends - (sizes + 1) / 2)[group])
+
+
+def _per_sample(values: Scores | Sequence[str], length: int, what: str, name: str | None) -> Array:
+    array = to_numpy(values)
+    if array.shape != (length,):
+        raise DataError(f"{what} of shape {array.shape} for {length} OOD scores", where=name)
+    return array

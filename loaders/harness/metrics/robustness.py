@@ -1,0 +1,134 @@
+"""Abdelzad's robustness score: a metric's mean and variance over training runs, mixed over components.
+
+Components are optimizers for a fixed detector, or OOD sets for a fixed optimizer; each has several runs
+(initialisations). **Metrics are in percent** (0 to 100), as in the paper: eps in the weights makes the score
+depend on the unit. Multiply fractions by 100 first.
+
+Reference
+---------
+Abdelzad, Czarnecki and Salay, The Effect of Optimization Methods on the Robustness of Out-of-Distribution
+Detection Approaches, 2020, eq. 1-9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from wordnet_splits.errors import DataError, unknown
+
+from .counts import Array, Scores, to_numpy
+
+EPSILON = 1e-3
+
+# Eq. 5 prints c / sum c. The published tables 3, 7 and 14 come out only with eps in this denominator too
+# (table 3: 8.634; as printed 8.637), which leaves the weights summing to slightly less than 1.
+WEIGHTS: dict[str, Callable[[Array, float], Array]] = {
+    "tables": lambda confidence, eps: confidence / (confidence.sum() + eps),
+    "eq5": lambda confidence, eps: confidence / confidence.sum(),
+}
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """Mean and variance of the mixture (eq. 6 and 7, percent and squared percent) and its score (eq. 8)."""
+
+    mean: float
+    variance: float
+    score: float
+
+
+def run_moments(values: Scores, *, name: str | None = None) -> tuple[float, float]:
+    """Return mean and population variance over runs (eq. 2 and 3; divided by N, not N - 1).
+
+    Parameters
+    ----------
+    values : (n_runs,) one metric in percent, one value per initialisation.
+    """
+    runs = np.sort(_finite(values, "runs", name))
+    mean = float(np.mean(runs))
+    return mean, float(np.mean((runs - mean) ** 2))
+
+
+def mixture_moments(
+    means: Scores,
+    variances: Scores,
+    *,
+    variant: str = "tables",
+    eps: float = EPSILON,
+    name: str | None = None,
+) -> tuple[float, float]:
+    """Return mean and variance of the mixture over components (eq. 6 and 7).
+
+    A component weighs by its confidence c = 1/(sd + eps) (eq. 4).
+
+    Parameters
+    ----------
+    means, variances : (n_components,) from `run_moments`, in percent and squared percent.
+    variant : "tables" (default), w = c/(sum c + eps), which reproduces the paper's tables; or "eq5" as
+        printed, w = c/sum c.
+    """
+    mu, var = _finite(means, "means", name), _finite(variances, "variances", name)
+    if mu.shape != var.shape:
+        raise DataError(f"{len(mu)} means and {len(var)} variances", where=name)
+    if (var < 0).any():
+        raise DataError("a variance below zero", where=name)
+    if variant not in WEIGHTS:
+        raise unknown("robustness variant", variant, WEIGHTS)
+    order = np.lexsort((var, mu))  # sums do not depend on the order of components
+    mu, var = mu[order], var[order]
+    weights = WEIGHTS[variant](1 / (np.sqrt(var) + eps), eps)
+    mean = float(np.sum(weights * mu))
+    return mean, float(np.sum(weights * (var + (mean - mu) ** 2)))
+
+
+def robustness_score(mean: float, variance: float, *, higher_is_better: bool) -> float:
+    """Return the coefficient of variation of eq. 8; lower is better, whatever the metric's direction.
+
+    sd/mean where the metric is better high (AUROC, AUPR); sd x mean where it is better low (FPR, detection
+    error), as the captions of tables 5 and 9 say.
+    """
+    sd = float(np.sqrt(variance))
+    if not higher_is_better:
+        return sd * mean
+    if mean == 0:
+        raise DataError("the mean is 0, so sd/mean has no value", hint="metrics are in percent, 0 to 100")
+    return sd / mean
+
+
+def robustness(
+    runs: Scores,
+    *,
+    higher_is_better: bool,
+    variant: str = "tables",
+    eps: float = EPSILON,
+    name: str | None = None,
+) -> Robustness:
+    """Return the robustness of one metric over components and their runs; a lower score is more robust.
+
+    Parameters
+    ----------
+    runs : (n_components, n_runs) metric in **percent**: optimizers (for a detector's score) or OOD sets (for
+        an optimizer's) by initialisations.
+    higher_is_better : the metric's own direction. variant, eps : see `mixture_moments`.
+    """
+    table = to_numpy(runs)
+    if table.ndim != 2 or not table.size:
+        raise DataError(f"shape {table.shape} where (components, runs) is due", where=name)
+    moments = [run_moments(row, name=name) for row in table]
+    means, variances = zip(*moments, strict=True)
+    mean, variance = mixture_moments(means, variances, variant=variant, eps=eps, name=name)
+    return Robustness(mean, variance, robustness_score(mean, variance, higher_is_better=higher_is_better))
+
+
+def _finite(values: Scores, what: str, name: str | None) -> Array:
+    """Return ``values`` as a non-empty (n,) float64 array of finite numbers, or raise DataError."""
+    array = np.asarray(to_numpy(values), dtype=np.float64)
+    where = f"{name}: {what}" if name else what
+    if array.ndim != 1 or not array.size:
+        raise DataError(f"shape {array.shape} where a list of numbers is due", where=where)
+    if not np.isfinite(array).all():
+        raise DataError("NaN or infinity among them", where=where, hint="leave out runs that failed")
+    return array

@@ -1,0 +1,267 @@
+"""Selective prediction: areas under risk and coverage, on ID alone and with unknowns pooled in.
+
+Samples are ranked by confidence; the risk of a sample is 0 for a correctly classified ID sample and 1 for
+an error. On ID alone errors are misclassifications; in the pooled metrics OOD samples are errors too. Values
+are fractions (papers print AURC x 1000). Lower is better except for `accuracy` and `auroc_failure`.
+
+References
+----------
+Geifman, Uziel and El-Yaniv, Bias-Reduced Uncertainty Estimation, ICLR 2019 (AURC, E-AURC). Traub et al.,
+Overcoming Common Flaws in the Evaluation of Selective Classification Systems, NeurIPS 2024 (AUGRC). Jaeger
+et al., A Call to Reflect on Evaluation Practices for Failure Detection, ICLR 2023 (fd-shifts). Kim, Koo and
+Hwang, A Unified Benchmark for the Unknown Detection Capability of Deep Neural Networks (pooled AURC).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from wordnet_splits.errors import DataError
+
+from .counts import Array, RankCounts, Scores, as_counts, ratio, steps
+from .ranking import _auroc
+from .registry import ID_CORRECT, ID_CORRECT_OOD, ID_OOD, metric
+
+_FIXED = 57  # binary digits after the point of the harmonic numbers: those below 2^6, so any real count
+
+
+@lru_cache(maxsize=2)
+def _harmonic_numbers(bits: int) -> Array:
+    """Return H_0 .. H_(2^bits - 1), H_k = 1 + 1/2 + ... + 1/k, as integers in units of 2^-57.
+
+    In fixed point differences H_b - H_a are exact to 2^-58 a term; in floating point they would lose the
+    digits that AURC, which multiplies them by counts, needs.
+    """
+    k = np.arange(1, 2**bits)
+    return np.concatenate([[0], np.cumsum(np.rint(2.0**_FIXED / k).astype(np.int64))])
+
+
+def _harmonic(count: Array) -> Array:
+    """Return H_count in units of 2^-57."""
+    table = _harmonic_numbers(int(np.max(count, initial=1)).bit_length())
+    return np.asarray(table.take(count))
+
+
+def _aurc_of(pair: RankCounts) -> Array:
+    """AURC of a pair whose "ID" side is the correct samples and whose "OOD" side is the errors.
+
+    A tie group of m samples with s errors, after N samples with E errors, adds the sum over j = 1..m of
+    (E + j s/m)/(N + j), which is s + (E - N s/m) (H_(N+m) - H_N); and E - N s/m is the same number for the
+    counts E + s and N + m at the end of the group.
+    """
+    reciprocals = steps(_harmonic(pair.cum_all))
+    excess = pair.ood_steps / np.maximum(steps(pair.cum_all), 1)
+    excess *= pair.cum_all  # in place: fresh memory for a million counts costs more than the arithmetic
+    np.subtract(pair.cum_ood, excess, out=excess)
+    excess *= reciprocals
+    return ratio(pair.n_ood + np.sum(excess, axis=-1) * 2.0**-_FIXED, pair.cum_all[..., -1])
+
+
+def _best_aurc(pair: RankCounts) -> Array:
+    """AURC of the best order of the same errors, all of them last: (1/n) sum over j of j/(n - E + j)."""
+    correct, wrong = pair.n_id, pair.n_ood
+    reciprocals = (_harmonic(correct + wrong) - _harmonic(correct)) * 2.0**-_FIXED
+    return ratio(wrong - correct * reciprocals, correct + wrong)
+
+
+def _weighted_aurc(samples: Array, weight: Array, risk: Array) -> Array:
+    """AURC of tie groups (m,) of ``samples`` that weigh ``weight``, of which ``risk`` are errors, in all.
+
+    A group's samples are spread evenly over it, as in `_aurc_of`: the j-th of M stands at risk
+    (E + j S/M)/(N + j W/M) and weighs W/M, N and E being the weight and errors of the groups before.
+    """
+    last = np.cumsum(samples)
+    share = (np.arange(1, last[-1] + 1) - np.repeat(last - samples, samples)) / np.repeat(samples, samples)
+    before, errors = np.cumsum(weight) - weight, np.cumsum(risk) - risk
+    position = np.repeat(before, samples) + share * np.repeat(weight, samples)
+    failed = np.repeat(errors, samples) + share * np.repeat(risk, samples)
+    each = np.repeat(weight / np.maximum(samples, 1), samples)
+    return np.asarray(np.sum(each * failed / position) / np.sum(weight))
+
+
+def _e_aurc_geifman_of(pair: RankCounts) -> Array:
+    error = ratio(pair.n_ood, pair.n_id + pair.n_ood)
+    right = 1 - error
+    entropy = right * np.log(np.where(right > 0, right, 1.0))  # (1 - err) ln(1 - err) -> 0 at err = 1
+    return np.asarray(pair.once(_aurc_of) - error - entropy)
+
+
+def _augrc_of(pair: RankCounts) -> Array:
+    total = pair.n_id + pair.n_ood
+    doubled = np.sum(steps(pair.cum_all) * (2 * pair.cum_ood - pair.ood_steps), axis=-1)
+    return ratio(doubled, 2 * total * total)
+
+
+def _accuracy(counts: RankCounts) -> Array:
+    return ratio(counts.correct[..., -1], counts.n_id)
+
+
+def _aurc(counts: RankCounts) -> Array:
+    return counts.failures.once(_aurc_of)
+
+
+def _e_aurc(counts: RankCounts) -> Array:
+    excess = counts.failures.once(_aurc_of) - _best_aurc(counts.failures)
+    return np.asarray(np.maximum(excess, 0.0))  # the two agree to rounding where the order is the best one
+
+
+def _e_aurc_geifman(counts: RankCounts) -> Array:
+    return _e_aurc_geifman_of(counts.failures)
+
+
+def _augrc(counts: RankCounts) -> Array:
+    return _augrc_of(counts.failures)
+
+
+def _auroc_failure(counts: RankCounts) -> Array:
+    return _auroc(counts.failures)
+
+
+def _aurc_unknown(counts: RankCounts) -> Array:
+    return _aurc_of(counts.unknowns)
+
+
+def _aurc_proposed(counts: RankCounts) -> Array:
+    return _aurc_of(counts.proposed)
+
+
+def _aurc_original(counts: RankCounts) -> Array:
+    return _aurc_of(counts)
+
+
+@metric("accuracy", _accuracy, higher_is_better=True, needs=ID_CORRECT)
+def accuracy(
+    confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
+) -> float:
+    """Share of ID samples classified correctly. Higher is better, range [0, 1]; ranking plays no part."""
+    return float(_accuracy(as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)))
+
+
+@metric("aurc", _aurc, higher_is_better=False, needs=ID_CORRECT)
+def aurc(confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None) -> float:
+    """Area under risk and coverage of ID samples: mean over k of the error rate of the k most confident.
+
+    In a tie group of m samples with s errors, after N samples with E errors, the risk at the j-th is
+    (E + j s/m)/(N + j): the expectation's reading, free of row order. Lower is better, range [0, 1].
+
+    Example
+    -------
+    >>> round(aurc([0.9, 0.8, 0.7, 0.6], [1, 0, 1, 1]), 6)  # (0 + 1/2 + 1/3 + 1/4)/4
+    0.270833
+    """
+    return float(_aurc(as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)))
+
+
+@metric("e_aurc", _e_aurc, higher_is_better=False, needs=ID_CORRECT)
+def e_aurc(
+    confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
+) -> float:
+    """AURC of ID samples minus that of the best order of the same errors (the discrete optimum).
+
+    Lower is better, 0 when every error is less confident than every correct sample. Range [0, 1).
+    """
+    return float(_e_aurc(as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)))
+
+
+@metric("e_aurc_geifman", _e_aurc_geifman, higher_is_better=False, needs=ID_CORRECT)
+def e_aurc_geifman(
+    confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
+) -> float:
+    """AURC of ID samples minus Geifman's optimum err + (1 - err) ln(1 - err), which is 1 at err = 1.
+
+    The continuous approximation of `e_aurc`; they differ by O(1/n). Lower is better.
+    """
+    return float(_e_aurc_geifman(as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)))
+
+
+@metric("augrc", _augrc, higher_is_better=False, needs=ID_CORRECT)
+def augrc(
+    confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
+) -> float:
+    """Area under generalised risk, (errors among the k most confident)/n, over coverage k/n (Traub et al.).
+
+    Trapezoid through (0, 0); equal to (1 - AUROC_f) acc (1 - acc) + (1 - acc)^2/2, AUROC_f being
+    `auroc_failure`. Lower is better, range [0, 0.5]: 0 at accuracy 1, 0.5 at accuracy 0.
+    """
+    return float(_augrc(as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)))
+
+
+@metric("auroc_failure", _auroc_failure, higher_is_better=True, needs=ID_CORRECT)
+def auroc_failure(
+    confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
+) -> float:
+    """AUROC of misclassification detection: correct ID samples (positive) against wrong ones.
+
+    Higher is better, range [0, 1]. Raises DataError when there is no correct or no wrong sample. Other
+    ranking metrics of the same pair: ``fpr95_id_positive(counts.failures)`` and so on.
+    """
+    counts = as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)
+    if not counts.failures.n_id or not counts.failures.n_ood:
+        raise DataError(
+            "misclassification AUROC needs correct and wrong samples, one kind is absent", where=name
+        )
+    return float(_auroc_failure(counts))
+
+
+@metric("aurc_unknown", _aurc_unknown, higher_is_better=False, needs=ID_CORRECT_OOD)
+def aurc_unknown(
+    confidence: Scores | RankCounts,
+    correct: Scores | None = None,
+    ood_confidence: Scores | None = None,
+    *,
+    prevalence: float | None = None,
+    name: str | None = None,
+) -> float:
+    """AURC over pooled ID and OOD samples; misclassified ID and every OOD sample have risk 1 (Kim, primary).
+
+    Depends on how many OOD samples are pooled: print it with its `composition`. Lower is better,
+    range [0, 1].
+
+    Parameters
+    ----------
+    confidence, correct : (n_id,) of all ID test samples. ood_confidence : (n_ood,) of near and all far sets.
+    prevalence : the share of OOD to assume, in (0, 1): ID samples then weigh (1 - prevalence)/n_id each and
+        OOD samples prevalence/n_ood. By default the share there is.
+    """
+    counts = as_counts(confidence, ood_confidence, correct=correct, name=name).require(*ID_CORRECT_OOD)
+    if prevalence is None:
+        return float(_aurc_unknown(counts))
+    if not 0 < prevalence < 1:
+        raise DataError(
+            f"prevalence {prevalence} is not between 0 and 1", where=name, hint="0 is `aurc`, 1 is always 1"
+        )
+    total = counts.n_id + counts.n_ood
+    of_id, of_ood = (1 - prevalence) * total / counts.n_id, prevalence * total / counts.n_ood
+    wrong = counts.id_steps - counts.failures.id_steps
+    weight = of_id * counts.id_steps + of_ood * counts.ood_steps
+    risk = of_id * wrong + of_ood * counts.ood_steps
+    return float(_weighted_aurc(steps(counts.cum_all), weight, risk))
+
+
+@metric("aurc_proposed", _aurc_proposed, higher_is_better=False, needs=ID_CORRECT_OOD)
+def aurc_proposed(
+    confidence: Scores | RankCounts,
+    correct: Scores | None = None,
+    ood_confidence: Scores | None = None,
+    *,
+    name: str | None = None,
+) -> float:
+    """AURC over correct ID (risk 0) and OOD (risk 1), misclassified ID left out: fd-shifts' `proposed`.
+
+    Lower is better, range [0, 1]. Other metrics of the same pooling take ``counts.proposed``.
+    """
+    counts = as_counts(confidence, ood_confidence, correct=correct, name=name).require(*ID_CORRECT_OOD)
+    return float(_aurc_proposed(counts))
+
+
+@metric("aurc_original", _aurc_original, higher_is_better=False, needs=ID_OOD)
+def aurc_original(
+    id_scores: Scores | RankCounts, ood_scores: Scores | None = None, *, name: str | None = None
+) -> float:
+    """AURC over all ID samples (risk 0, classified correctly or not) and OOD (risk 1): fd-shifts' `original`.
+
+    Lower is better, range [0, 1].
+    """
+    return float(_aurc_original(as_counts(id_scores, ood_scores, name=name).require(*ID_OOD)))
