@@ -1,0 +1,251 @@
+"""Commands on datasets: sources, doctor, leaks, cite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wordnet_splits.cli.output import DONE, NEGATIVE, parse_roots, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from wordnet_splits.doctor import Diagnosis
+    from wordnet_splits.leak_report import LeakReport
+    from wordnet_splits.near_duplicates import NearReport
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Roots = Annotated[
+    list[str] | None,
+    typer.Option("--root", metavar="NAME=DIR", help="Where a source's files are; repeatable."),
+]
+Manifests = Annotated[Path | None, typer.Option(help="Folder of frozen manifests.")]
+
+SHOWN_PAIRS = 20
+SHOWN_PROBLEMS = 3
+SHOWN_NAMES = 3
+WIDTH = 40  # of a column in the table of sources; `sources NAME` has the whole text
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command("sources")(show_sources)
+    app.command("doctor")(examine)
+    app.command("leaks")(show_leaks)
+    app.command("cite")(cite_benchmark)
+
+
+def show_sources(
+    name: Annotated[str | None, typer.Argument(help="A source; all of them by default.")] = None,
+    json: Json = False,
+) -> int:
+    """Say where a dataset is published, its licence, size, checksums and expected tree, and how to get it."""
+    from wordnet_splits.sources import source_class, source_info, source_names
+
+    rows = [_source_row(n) for n in ([source_info(name).name] if name else source_names())]
+    if json:
+        print_json({"sources": rows})
+    elif name is None:
+        print_table(
+            ("source", "classes", "images", "size", "licence", "address"),
+            [
+                (r["name"], r["classes"], r["images"], _clip(r["size"]), _clip(r["licence"]), r["url"])
+                for r in rows
+            ],
+            right=("classes", "images"),
+        )
+    else:
+        _print_source(rows[0], source_class(name).rooted)
+    return DONE
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."
+
+
+def _source_row(name: str) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from wordnet_splits.catalog import load_catalog
+    from wordnet_splits.sources import source_class, source_info
+
+    info = asdict(source_info(name))
+    splits = source_class(name).expected()
+    known = [n for n in splits.values() if n is not None]
+    images = sum(known) if len(known) == len(splits) else None
+    return {**info, "classes": len(load_catalog(name)), "splits": splits, "images": images}
+
+
+def _print_source(row: dict[str, Any], rooted: bool) -> None:
+    from wordnet_splits.sources import root_variable
+
+    print(f"{row['name']}: {row['title']}")
+    print(f"  address   {row['url']}")
+    print(f"  licence   {row['licence']}")
+    print(f"  size      {row['size']}")
+    counts = (f"{s} {'not published' if n is None else f'{n:,}'}" for s, n in row["splits"].items())
+    print(f"  images    {', '.join(counts)}; {row['classes']:,} classes")
+    print(f"  get it    {row['how']}")
+    for file in row["files"]:
+        sums = [f"{kind} {file[kind]}" for kind in ("md5", "sha256") if file[kind]]
+        print(f"  file      {file['file']}  {', '.join(sums) or 'no checksum known'}")
+    for line in row["tree"].splitlines():
+        print(f"  tree      {line}")
+    if rooted:
+        print(f"  root      --root {row['name']}=DIR, {root_variable(row['name'])}=DIR, or roots.toml")
+
+
+def examine(root: Roots = None, manifests: Manifests = None, json: Json = False) -> int:
+    """Look at every source's root, and say what each benchmark lacks."""
+    from wordnet_splits.doctor import doctor
+    from wordnet_splits.progress import OnStderr
+
+    roots = parse_roots(root or [])
+    given = {name: roots[name] for name in (text.partition("=")[0] for text in root or [])}
+    found = doctor(given, manifests=manifests, progress=OnStderr())
+    if json:
+        print_json(found.as_dict())
+    else:
+        _print_sources_at_hand(found)
+        _print_benchmarks(found)
+    return DONE
+
+
+def _print_sources_at_hand(found: Diagnosis) -> None:
+    from wordnet_splits.doctor import count_text
+
+    rows = []
+    for s in found.sources:
+        held = ", ".join(
+            f"{p.split} {count_text(p)}" for p in s.splits if (p.held, p.expected) != (None, None)
+        )
+        unexpected = sum(s.unexpected.values()) or None
+        rows.append((s.name, s.state, s.layout, held or None, unexpected, _gigabytes(s.free), s.root))
+    columns = ("source", "state", "layout", "images held of published", "other files", "free disk", "root")
+    print_table(columns, rows, right=("other files", "free disk"))
+    for s in found.sources:
+        if s.error:
+            hint = f" ({s.error['hint']})" if s.error["hint"] else ""
+            print(f"  {s.name}: {s.error['where'] or s.root}: {s.error['what']}{hint}")
+        if s.unexpected:
+            names = ", ".join(list(s.unexpected)[:SHOWN_NAMES])
+            print(f"  {s.name}: {sum(s.unexpected.values()):,} files under no known name, such as {names}")
+
+
+def _gigabytes(free: int | None) -> str | None:
+    return None if free is None else f"{free / 1e9:,.1f} GB"
+
+
+def _print_benchmarks(found: Diagnosis) -> None:
+    print()
+    rows = []
+    for b in found.benchmarks:
+        state = "complete" if b.complete else "frozen" if b.frozen else "not frozen"
+        awaits = sorted({a.needs + (" (at hand)" if a.ready else "") for a in b.awaits})
+        lacking = [f"{s}: {t}" for s, t in b.pixels.items() if t not in ("complete", "built in")]
+        state = "unreadable" if b.error else state
+        rows.append((b.name, state, ", ".join(awaits) or None, "; ".join(lacking) or None))
+    print_table(("benchmark", "images", "awaits", "pixels lacking"), rows)
+    for b in found.benchmarks:
+        if b.error:
+            print(f"  {b.name}: {b.error['where']}: {b.error['what']}")
+    reasons = {(a.needs, a.reason) for b in found.benchmarks for a in b.awaits}
+    for needs, reason in sorted(reasons):
+        print(f"  {needs}: {reason}")
+
+
+def show_leaks(
+    name: Annotated[str, typer.Argument(help="A frozen benchmark, or the folder of a build.")],
+    near: Annotated[
+        bool, typer.Option("--near", help="Also look for pictures that look alike, where roots are given.")
+    ] = False,
+    root: Roots = None,
+    threshold: Annotated[int, typer.Option(help="With --near: greatest distance in bits of 128.")] = 24,
+    manifests: Manifests = None,
+    workers: Annotated[int, typer.Option(min=1, help="With --near: processes that read images.")] = 1,
+    json: Json = False,
+) -> int:
+    """List every leak between a benchmark's groups: classes, ancestry, identical and look-alike pictures.
+
+    Exit code 1 where a leak is found that the manifest does not record, or one recorded is not found; the
+    look-alikes of --near are for a person to judge and never change the exit code.
+    """
+    from wordnet_splits.leak_report import report_leaks
+    from wordnet_splits.manifest import load_manifest
+    from wordnet_splits.near_duplicates import near_duplicates
+    from wordnet_splits.progress import OnStderr
+
+    manifest = load_manifest(name, manifests)
+    roots = parse_roots(root or [])
+    exact = report_leaks(manifest)
+    alike = None
+    if near:
+        alike = near_duplicates(manifest, roots, threshold=threshold, workers=workers, progress=OnStderr())
+    if json:
+        print_json({**exact.as_dict(), "near": alike.as_dict() if alike else None})
+    else:
+        _print_exact(exact)
+        if alike:
+            _print_near(alike)
+    return DONE if exact.ok else NEGATIVE
+
+
+def _print_exact(report: LeakReport) -> None:
+    from wordnet_splits.leak_report import AS_RECORDED
+
+    for leak in report.leaks:
+        status = leak.severity if leak.status == AS_RECORDED else leak.status.upper()
+        status += f": {leak.reason}" if leak.reason else ""
+        between = f"within {leak.a}" if leak.a == leak.b else f"between {leak.a} and {leak.b}"
+        print(f"{leak.kind} {between}: {len(leak.pairs):,}, {status}")
+        for a, b in leak.pairs:
+            print(f"  {a}" if a == b else f"  {a}  {b}")
+    for row in report.unchecked:
+        print(f"not compared by digest: {row['group']} {row['split']}: {row['why']}")
+    count = sum(len(leak.pairs) for leak in report.leaks)
+    verdict = "all recorded" if report.ok else "NOT as the manifest records them"
+    print(f"{report.name}: {count:,} exact leaks, {verdict}")
+
+
+def _print_near(report: NearReport) -> None:
+    print()
+    print_table(
+        ("group", "split", "source", "images", "compared", "why not all"),
+        [(c.group, c.split, c.source, c.images, c.compared, c.why or None) for c in report.compared],
+        right=("images", "compared"),
+    )
+    shown: dict[tuple[str, str, str, str], int] = {}
+    counts = report.counts()
+    for p in report.pairs:
+        key = (p.group_a, p.split_a, p.group_b, p.split_b)
+        if key not in shown:
+            mark = "" if p.guarded else " (two test sets)"
+            print(f"\n{p.group_a} {p.split_a} and {p.group_b} {p.split_b}{mark}: {counts[key]:,} pairs")
+        shown[key] = shown.get(key, 0) + 1
+        if shown[key] <= SHOWN_PAIRS:
+            print(f"  {p.distance:3}  {p.image_a}  {p.image_b}")
+        elif shown[key] == SHOWN_PAIRS + 1:
+            print(f"  and {counts[key] - SHOWN_PAIRS:,} more (--json has all)")
+    print(f"\n{len(report.pairs):,} pairs look alike (at most {report.threshold} of 128 bits apart)")
+    for problem in report.problems[:SHOWN_PROBLEMS]:
+        say(f"  {problem.kind}: {problem.source}:{problem.image_id}: {problem.detail}")
+    if len(report.problems) > SHOWN_PROBLEMS:
+        say(f"  and {len(report.problems) - SHOWN_PROBLEMS:,} more (--json has all)")
+
+
+def cite_benchmark(
+    benchmark: Annotated[str, typer.Argument(help="A benchmark, a recipe file, or a manifest's folder.")],
+    manifests: Manifests = None,
+    json: Json = False,
+) -> int:
+    """Print BibTeX of a benchmark's paper, of WordNet and of every source."""
+    from wordnet_splits.cite import cite
+
+    found = cite(benchmark, manifests=manifests)
+    if json:
+        print_json(found.as_dict())
+    else:
+        print(found.bibtex, end="")
+    if found.unlisted:
+        say(f"the recipe's paper, {found.unlisted!r}, is not among those known here: cite it yourself")
+    return DONE
