@@ -89,6 +89,11 @@ def read(texts: Mapping[str, bytes], where: str) -> Nouns:
     TaxonomyError : a line does not follow the format, or points at a synset that is not there;
         it names the file, the line and ``where`` the text came from.
     """
+    for name in ("data.noun", "index.noun"):
+        if texts[name] and not texts[name].endswith(b"\n"):
+            raise TaxonomyError(
+                "ends in the middle of a line", where=f"{where}/{name}", hint="is it cut short?"
+            )
     version = re.search(rb"WordNet (\S+) Copyright", texts["data.noun"][:4096])
     offsets: list[int] = []
     lemmas: list[list[str]] = []
@@ -181,7 +186,7 @@ def _malformed(where: str, name: str, number: int) -> TaxonomyError:
     return TaxonomyError(
         "does not follow the WNDB format",
         where=f"{where}/{name} line {number}",
-        hint="see wndb(5WN); is the file of another part of speech, or cut short?",
+        hint="see wndb(5WN); is the file of another part of speech?",
     )
 
 

@@ -1,0 +1,38 @@
+"""WordNet in three forms: ours, NLTK's reader over our export, and a toy of nine nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import nltk
+import pytest
+from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
+from wordnet_splits.taxonomy import Taxonomy
+
+from .toy import TOY
+
+
+@pytest.fixture(scope="session")
+def wordnet() -> Taxonomy:
+    return Taxonomy.embedded()
+
+
+@pytest.fixture(scope="session")
+def toy() -> Taxonomy:
+    return Taxonomy.from_edges(TOY)
+
+
+@pytest.fixture(scope="session")
+def nltk_wordnet(tmp_path_factory: pytest.TempPathFactory, wordnet: Taxonomy) -> Iterator[Any]:
+    """NLTK's own reader over ``export_wndb``; needs no download."""
+    base = tmp_path_factory.mktemp("nltk")
+    wordnet.export_wndb(base / "corpora" / "wordnet")
+    nltk.data.path.insert(0, str(base))
+    try:
+        with pytest.warns(UserWarning, match="multilingual"):
+            reader = WordNetCorpusReader(str(base / "corpora" / "wordnet"), None)
+        yield reader
+    finally:
+        nltk.data.path.remove(str(base))
