@@ -33,6 +33,7 @@ class Cifar(OneCopyPerProcess):
     lossless: ClassVar[bool] = True
     pickles: ClassVar[PickleLayout]
     hub: ClassVar[HubLayout]
+    misspelt: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @classmethod
     def detect(cls, root: Path | None) -> str | None:
@@ -60,6 +61,11 @@ class Cifar(OneCopyPerProcess):
     def class_ids(cls) -> tuple[str, ...]:
         """Return the classes in the publisher's label order."""
         return tuple(item.class_id for item in load_catalog(cls.name))
+
+    @classmethod
+    def class_folders(cls) -> dict[str, str]:
+        """Return the class of each folder name."""
+        return {**{class_id: class_id for class_id in cls.class_ids()}, **cls.misspelt}
 
     def rows(self, splits: Collection[str]) -> Iterator[Row]:
         """Yield (image_id, class_id, split) of every image that has an id."""
@@ -129,7 +135,10 @@ class Cifar100(Cifar):
         meta="meta",
         meta_key="fine_label_names",
     )
-    hub: ClassVar[HubLayout] = HubLayout(("img",), "fine_label", ("cifar100",), SPLITS, SHAPE)
+    misspelt: ClassVar[Mapping[str, str]] = MappingProxyType({"cra": "crab"})  # a slip in the Hub's card
+    hub: ClassVar[HubLayout] = HubLayout(
+        ("img",), "fine_label", ("cifar100",), SPLITS, SHAPE, misspelt=misspelt
+    )
 
 
 @dataclass(frozen=True)
@@ -144,14 +153,14 @@ class _Layout:
 def _class_root(cls: type[Cifar], root: Path) -> tuple[Path, set[str]]:
     """Return the folder below ``root`` that holds class folders of ours, and which they are."""
     for base in bases(root, cls.name):
-        held = PictureFolders.held(base, root, cls.splits, cls.class_ids())
+        held = PictureFolders.held(base, root, cls.splits, cls.class_folders())
         if held:
             return base, held
     return root, set()
 
 
 def _open_folder(cls: type[Cifar], root: Path) -> PictureFolders:
-    return PictureFolders(_class_root(cls, root)[0], root, cls.splits, cls.class_ids(), SHAPE)
+    return PictureFolders(_class_root(cls, root)[0], root, cls.splits, cls.class_folders(), SHAPE)
 
 
 LAYOUTS: Mapping[str, _Layout] = MappingProxyType(

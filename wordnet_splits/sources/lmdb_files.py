@@ -72,6 +72,11 @@ class LmdbFile:
                 check_link(path, self.root)
         return environment(self.folder)
 
+    def count(self) -> int:
+        """Return how many entries there are, without reading their keys."""
+        entries: int = self.open().stat()["entries"]
+        return entries
+
     def names(self) -> Iterator[tuple[str | None, str]]:
         """Yield every key as text, in byte order, and how to show it; None for a key that is no ASCII."""
         import lmdb

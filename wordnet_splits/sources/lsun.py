@@ -35,6 +35,9 @@ class Part(Protocol):
     def names(self) -> Iterator[tuple[str | None, str]]:
         """Yield each key, None for what is no image, and how to show it."""
 
+    def count(self) -> int:
+        """Return the number of images, faster than ``names`` where that can be."""
+
     def open(self) -> Any:
         """Return what reading needs, once a process."""
 
@@ -55,6 +58,10 @@ class ExportedFolder:
     def names(self) -> Iterator[tuple[str | None, str]]:
         """Yield the keys; what could not be read by its key is no image."""
         return self._names(self.folder, "")
+
+    def count(self) -> int:
+        """Return the number of keys."""
+        return sum(key is not None for key, _ in self.names())
 
     def _names(self, folder: Path, above: str) -> Iterator[tuple[str | None, str]]:
         held: set[str] = set()
@@ -139,6 +146,14 @@ class Lsun(OneCopyPerProcess):
                     self.note_unexpected(f"{split}/{category}/{shown}"[:300])
                 else:
                     yield f"{split}/{category}/{key}", category, split
+
+    def count(self, splits: Collection[str] | None = None) -> dict[str, int]:
+        """Return how many images each split has; of LMDB files the header is read, not three million keys."""
+        held = dict.fromkeys(self._chosen(splits), 0)
+        for (split, _), part in self._parts()[0].items():
+            if split in held:
+                held[split] += part.count()
+        return held
 
     def read_one(self, image_id: str) -> Raw:
         """Return one image's bytes, WebP or JPEG."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,6 +37,8 @@ class HubLayout:
     shape: tuple[int, int, int]
     named: bool = False
     """Whether the files must be in a folder of ``configs``, their columns being those of many datasets."""
+    misspelt: Mapping[str, str] = field(default_factory=dict)
+    """Class names in which the Hub's files differ from the publisher's, and the publisher's."""
 
     def find(self, root: Path, class_ids: tuple[str, ...]) -> dict[str, tuple[Path, ...]]:
         """Return the shards of each split; empty where ``root`` holds none of this dataset.
@@ -60,7 +62,8 @@ class HubLayout:
                 schema = pq.read_schema(path)
             except (pa.ArrowException, OSError):
                 continue
-            return self._has_columns(schema) and _names(schema, self.label) in ((), class_ids)
+            names = tuple(self.misspelt.get(name, name) for name in _names(schema, self.label))
+            return self._has_columns(schema) and names in ((), class_ids)
         raise SourceError("cannot be read as Parquet", where=str(paths[0]), hint="fetch this file again")
 
     def _has_columns(self, schema: pa.Schema) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from wordnet_splits.errors import SourceError
@@ -21,7 +21,8 @@ class PictureFolders(Copy[str]):
     ----------
     folder : where the splits are, or the classes of all splits together.
     root : the dataset's root, which no link may leave.
-    splits, class_ids : the publisher's.
+    splits : the publisher's.
+    class_folders : the class of each folder name; some copies have names of their own for a class.
     shape : (h, w, 3) that every picture must have.
     """
 
@@ -30,22 +31,24 @@ class PictureFolders(Copy[str]):
         folder: Path,
         root: Path,
         splits: Collection[str],
-        class_ids: Collection[str],
+        class_folders: Mapping[str, str],
         shape: tuple[int, int, int],
     ) -> None:
         self._folder = folder
         self._root = root
         self._splits = splits
-        self._class_ids = frozenset(class_ids)
+        self._class_folders = class_folders
         self._shape = shape
-        self.by_split = bool(_split_folders(folder, root, splits, class_ids))
+        self.by_split = bool(_split_folders(folder, root, splits, class_folders))
 
     @classmethod
-    def held(cls, folder: Path, root: Path, splits: Collection[str], class_ids: Collection[str]) -> set[str]:
+    def held(
+        cls, folder: Path, root: Path, splits: Collection[str], class_folders: Mapping[str, str]
+    ) -> set[str]:
         """Return the classes that have a folder; none where most folders are of other classes."""
-        parents = _split_folders(folder, root, splits, class_ids) or [folder]
+        parents = _split_folders(folder, root, splits, class_folders) or [folder]
         names = {name for parent in parents for name in folders(parent, root)}
-        known = names & set(class_ids)
+        known = {class_folders[name] for name in names if name in class_folders}
         return known if 2 * len(known) > len(names) else set()
 
     def items(self, split: str, unexpected: Counter[str]) -> Iterator[Item[str]]:
@@ -55,10 +58,10 @@ class PictureFolders(Copy[str]):
             return
         for folder in entries(parent, self._root):
             place = folder.name if not self.by_split else f"{split}/{folder.name}"
-            if not folder.is_dir() or folder.name not in self._class_ids:
+            if not folder.is_dir() or folder.name not in self._class_folders:
                 unexpected[place] += 1
                 continue
-            yield from self._files(folder.path, folder.name, place, unexpected)
+            yield from self._files(folder.path, self._class_folders[folder.name], place, unexpected)
 
     def _files(self, folder: str, class_id: str, place: str, unexpected: Counter[str]) -> Iterator[Item[str]]:
         # By name, so that which of two equal pictures gets which id does not hang on the file system.
@@ -81,8 +84,8 @@ class PictureFolders(Copy[str]):
 
 
 def _split_folders(
-    folder: Path, root: Path, splits: Collection[str], class_ids: Collection[str]
+    folder: Path, root: Path, splits: Collection[str], class_folders: Collection[str]
 ) -> list[Path]:
     """Return the folders of splits: they hold class folders. (``train`` is a class of CIFAR-100 too.)"""
     found = [below for split in splits if (below := subfolder(folder, split, root))]
-    return [below for below in found if not set(class_ids).isdisjoint(folders(below, root))]
+    return [below for below in found if not set(class_folders).isdisjoint(folders(below, root))]

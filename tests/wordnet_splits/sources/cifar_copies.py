@@ -59,9 +59,11 @@ def write_shards(folder: Path, split: str, table: pa.Table, shards: int = 1) -> 
 
 
 def load_batches(real_data: Path) -> dict[str, dict[str, Any]]:
-    """Both batches of CIFAR-100, train cut to its first 3,000 pictures."""
-    batches: dict[str, Any] = {s: load_pickle(real_data / "cifar-100-python" / s) for s in ("train", "test")}
-    batches["train"] = {k: v[:3000] if k != "batch_label" else v for k, v in batches["train"].items()}
+    """The first 1,500 train and 4,000 test pictures of CIFAR-100."""
+    batches = {}
+    for split, count in (("train", 1500), ("test", 4000)):
+        batch: Any = load_pickle(real_data / "cifar-100-python" / split)
+        batches[split] = {key: value[:count] for key, value in batch.items() if key != "batch_label"}
     return batches
 
 

@@ -84,6 +84,7 @@ def test_exported_folders_are_the_same_dataset(
     source = open_source("lsun", root)
     assert source.layout == "folder"
     assert scan(source) == expected
+    assert source.count(["val"]) == {"val": 7}
     ids = [row[0] for row in expected]
     assert digests(source, ids) == digests(open_source("lsun", lmdb_root), ids)
 
