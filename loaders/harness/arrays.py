@@ -1,0 +1,241 @@
+"""Named row-aligned arrays, read in chunks from memory-mapped shards or from memory: what detectors get.
+
+Names in use (n rows, one per image, in the order of the image table):
+
+- ``features`` (n, D) float32 (or float16): the input of the classifier head. Never restricted.
+- ``logits`` (n, K) float32: the head's output, restricted to the benchmark's classes where the class map
+  says so.
+- ``background`` (n,) float32, only with a background class: its logit. It belongs in the denominator of
+  every softmax, ``p_k = exp(z_k) / (sum_j exp(z_j) + exp(background))``, and is no class (Palechor: the
+  column is dropped after softmax).
+- ``labels`` (n,) int64, only on train and val: the benchmark's label, -1 where an image has none.
+- a probe's outputs, e.g. ``odin[T=1000,eps=0.0014]/logits`` (n, K).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wordnet_splits.errors import DataError, unknown
+
+Array = npt.NDArray[Any]
+CHUNK = 4096
+
+
+class ArrayView:
+    """One (n, ...) array laid out as consecutive parts (shards), read only where it is asked for.
+
+    ``view[i]``, ``view[a:b]``, ``view[index array or mask]`` and ``np.asarray(view)`` give numpy arrays; a
+    slice inside one part is a view of it, anything else a copy. ``chunks(rows)`` walks it in memory-bounded
+    steps; ``rows(a, b)`` and ``columns(index)`` give another view without reading.
+    """
+
+    __slots__ = ("_columns", "_offsets", "_parts")
+
+    def __init__(self, parts: Sequence[Array], columns: npt.ArrayLike | None = None) -> None:
+        if not parts:
+            raise DataError("an array needs at least one part, which may have no rows")
+        first = parts[0]
+        if any(p.shape[1:] != first.shape[1:] or p.dtype != first.dtype for p in parts):
+            kinds = sorted({f"{p.dtype} {list(p.shape[1:])}" for p in parts})
+            raise DataError(f"parts of one array differ in type or shape: {', '.join(kinds)}")
+        self._parts = tuple(parts)
+        self._offsets = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+        self._columns = None if columns is None else np.asarray(columns, dtype=np.int64)
+
+    @classmethod
+    def of(cls, array: npt.ArrayLike | ArrayView) -> ArrayView:
+        """Wrap an array held in memory (or return the view that it is already)."""
+        return array if isinstance(array, ArrayView) else cls([np.asarray(array)])
+
+    @classmethod
+    def concat(cls, views: Sequence[ArrayView]) -> ArrayView:
+        """Return the rows of ``views`` one after the other, without copying."""
+        columns = views[0]._columns if views else None
+        if any(not _same_columns(columns, v._columns) for v in views):
+            raise DataError("arrays restricted to different columns cannot be joined")
+        return cls([part for view in views for part in view._parts], columns)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, ...) as of a numpy array."""
+        rest = self._parts[0].shape[1:]
+        if self._columns is not None:
+            rest = (*rest[:-1], len(self._columns))
+        return (int(self._offsets[-1]), *rest)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type as stored."""
+        return self._parts[0].dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return int(self._offsets[-1])
+
+    def __repr__(self) -> str:
+        return f"ArrayView(shape={self.shape}, dtype={self.dtype}, parts={len(self._parts)})"
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, tuple):
+            if not key:
+                return self[:]
+            rows = self[key[0]]
+            return rows[key[1:] if isinstance(key[0], int | np.integer) else (slice(None), *key[1:])]
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            if step == 1:
+                return self._read(start, max(start, stop))
+            return self._gather(np.arange(start, stop, step))
+        if isinstance(key, int | np.integer):
+            return self._gather(np.array([int(key)]))[0]
+        return self._gather(np.asarray(key))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        whole = self._read(0, len(self))
+        return whole.astype(dtype or whole.dtype, copy=bool(copy))
+
+    def __iter__(self) -> Iterator[Array]:
+        for chunk in self.chunks():
+            yield from chunk
+
+    def chunks(self, rows: int = CHUNK) -> Iterator[Array]:
+        """Yield consecutive arrays of ``rows`` rows (the last may be shorter); nothing for an empty array."""
+        if rows < 1:
+            raise DataError(f"chunks of {rows} rows")
+        for start in range(0, len(self), rows):
+            yield self._read(start, min(start + rows, len(self)))
+
+    def rows(self, start: int, stop: int) -> ArrayView:
+        """Return rows start..stop-1 as another view, unread."""
+        start, stop, _ = slice(start, stop).indices(len(self))
+        parts = [
+            part[max(0, start - begin) : max(0, stop - begin)]
+            for part, begin, end in zip(self._parts, self._offsets[:-1], self._offsets[1:], strict=True)
+            if begin < stop and end > start
+        ]
+        return ArrayView(parts or [self._parts[0][:0]], self._columns)
+
+    def columns(self, index: npt.ArrayLike) -> ArrayView:
+        """Return the given columns (last axis), in the given order, as another view, unread."""
+        if self.ndim < 2:
+            raise DataError(f"an array of shape {self.shape} has no columns")
+        wanted = np.asarray(index, dtype=np.int64)
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= self.shape[-1]):
+            raise DataError(f"column {int(wanted.max())} of an array that has {self.shape[-1]}")
+        return ArrayView(self._parts, wanted if self._columns is None else self._columns[wanted])
+
+    def _read(self, start: int, stop: int) -> Array:
+        """Rows start..stop-1 in memory."""
+        first = int(np.searchsorted(self._offsets, start, side="right")) - 1
+        first = min(first, len(self._parts) - 1)
+        pieces: list[Array] = []
+        for part, begin in zip(self._parts[first:], self._offsets[first:], strict=False):
+            if begin >= stop and pieces:
+                break
+            pieces.append(part[max(0, start - begin) : max(0, stop - begin)])
+            if begin + len(part) >= stop:
+                break
+        rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        return np.asarray(self._restrict(rows))
+
+    def _gather(self, index: Array) -> Array:
+        """Rows by number (negative from the end) or by mask, in the given order."""
+        n = len(self)
+        if index.dtype == np.bool_:
+            if index.shape != (n,):
+                raise DataError(f"a mask of shape {index.shape} for an array of {n} rows")
+            index = np.flatnonzero(index)
+        if index.size == 0:
+            return self._read(0, 0)
+        if index.min() < -n or index.max() >= n:
+            raise IndexError(f"row {int(index.max())} of an array of {n} rows")
+        index = np.where(index < 0, index + n, index)
+        out = np.empty((len(index), *self._parts[0].shape[1:]), self.dtype)
+        owner = np.searchsorted(self._offsets, index, side="right") - 1
+        for number in np.unique(owner):
+            mine = owner == number
+            out[mine] = self._parts[number][index[mine] - self._offsets[number]]
+        return self._restrict(out)
+
+    def _restrict(self, rows: Array) -> Array:
+        return rows if self._columns is None else rows[..., self._columns]
+
+
+class Arrays(Mapping[str, ArrayView]):
+    """Arrays of the same images under their names (see the module); a mapping name -> `ArrayView`.
+
+    ``arrays["features"]`` of a name that is not there is an error listing those that are; ``n`` is the number
+    of rows. ``chunks(rows)`` yields `Arrays` of consecutive rows, still unread.
+
+    >>> data = Arrays.of(logits=np.eye(3, dtype=np.float32), labels=np.arange(3))
+    >>> data["logits"].shape, data.n, [c.n for c in data.chunks(2)]
+    ((3, 3), 3, [2, 1])
+    """
+
+    def __init__(self, arrays: Mapping[str, npt.ArrayLike | ArrayView]) -> None:
+        self._arrays = {name: ArrayView.of(array) for name, array in arrays.items()}
+        lengths = {name: len(view) for name, view in self._arrays.items()}
+        if len(set(lengths.values())) > 1:
+            raise DataError(f"arrays of one set of images differ in rows: {lengths}")
+        self.n = next(iter(lengths.values()), 0)
+
+    @classmethod
+    def of(cls, **arrays: npt.ArrayLike | ArrayView) -> Arrays:
+        """Wrap arrays held in memory: ``Arrays.of(features=..., logits=..., labels=...)``."""
+        return cls(arrays)
+
+    @classmethod
+    def concat(cls, groups: Sequence[Arrays]) -> Arrays:
+        """Return the rows of several groups one after the other: the arrays that all of them have."""
+        if not groups:
+            raise DataError("no groups to join")
+        shared = [name for name in groups[0] if all(name in group for group in groups)]
+        return cls({name: ArrayView.concat([group[name] for group in groups]) for name in shared})
+
+    def __getitem__(self, name: str) -> ArrayView:
+        try:
+            return self._arrays[name]
+        except KeyError:
+            raise unknown("array", name, self._arrays) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the array of that name, or ``default``."""
+        return self._arrays.get(name, default)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __repr__(self) -> str:
+        return f"Arrays(n={self.n}, {', '.join(f'{k}{list(v.shape[1:])}' for k, v in self.items())})"
+
+    def chunks(self, rows: int = CHUNK) -> Iterator[Arrays]:
+        """Yield `Arrays` of ``rows`` consecutive rows (the last may have fewer)."""
+        for start in range(0, self.n, rows):
+            yield self.rows(start, start + rows)
+
+    def rows(self, start: int, stop: int) -> Arrays:
+        """Return rows start..stop-1 of every array, unread."""
+        return Arrays({name: view.rows(start, stop) for name, view in self._arrays.items()})
+
+    def replace(self, **arrays: npt.ArrayLike | ArrayView) -> Arrays:
+        """Return the same arrays with some replaced or added."""
+        return Arrays({**self._arrays, **arrays})
+
+
+def _same_columns(a: Array | None, b: Array | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
