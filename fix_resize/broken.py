@@ -1,0 +1,63 @@
+"""The resizers that broke LSUN and Tiny ImageNet as OOD sets: for study, never to build a set.
+
+Each decimates without a low-pass filter, so its output is rougher than any photograph; a detector that
+tells it from CIFAR has learned the resizer. Here they replace only the last stage of `fix`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from fix_resize.spec import Step
+from wordnet_splits.errors import SplitsError
+
+
+def nearest(image: Image.Image, step: Step) -> Image.Image:
+    """Keep the input pixel nearest to each output pixel's centre (Pillow's NEAREST)."""
+    height, width = step.out_size
+    return image.resize((width, height), Image.Resampling.NEAREST)
+
+
+def opencv(image: Image.Image, step: Step) -> Image.Image:
+    """Resize by OpenCV's INTER_LINEAR: the four pixels around each centre, whatever the scale."""
+    cv2 = _opencv()
+    height, width = step.out_size
+    return Image.fromarray(cv2.resize(np.asarray(image), (width, height), interpolation=cv2.INTER_LINEAR))
+
+
+def tensor(image: Image.Image, step: Step) -> Image.Image:
+    """Resize as torchvision did on uint8 tensors before antialias: float32 bilinear, rounded half to even.
+
+    The same numbers as ``torch.nn.functional.interpolate(mode="bilinear", align_corners=False)``, which
+    a test compares, without torch.
+    """
+    pixels = np.asarray(image).astype(np.float32)
+    for axis, size in enumerate(step.out_size):
+        pixels = _between_neighbours(pixels, size, axis)
+    return Image.fromarray(np.rint(pixels).clip(0, 255).astype(np.uint8))
+
+
+def _between_neighbours(pixels: np.ndarray[Any, np.dtype[np.float32]], size: int, axis: int) -> Any:
+    """Interpolate linearly at the output pixels' centres along one axis, without antialias."""
+    last = pixels.shape[axis] - 1
+    centres = np.maximum((np.arange(size, dtype=np.float32) + 0.5) * np.float32((last + 1) / size) - 0.5, 0)
+    low = np.minimum(centres.astype(np.int64), last)
+    share = (centres - low).astype(np.float32)
+    share = share.reshape([-1 if a == axis else 1 for a in range(pixels.ndim)])
+    high = np.minimum(low + 1, last)
+    return pixels.take(low, axis) * (1 - share) + pixels.take(high, axis) * share
+
+
+def _opencv() -> Any:
+    try:
+        import cv2
+    except ImportError as error:
+        raise SplitsError(
+            "OpenCV is not installed",
+            where="resize spec 'opencv-bilinear'",
+            hint="pip install 'wordnet-splits[study]'",
+        ) from error
+    return cv2

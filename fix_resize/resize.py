@@ -1,0 +1,172 @@
+"""Resize images by a spec: Pillow is the reference, the other backends equal it byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from importlib import import_module
+from types import ModuleType
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import PIL
+from PIL import Image
+
+from fix_resize import broken
+from fix_resize.spec import EngineName, Resize, ResizeSpec, Size, Step, plan
+from fix_resize.windows import FILTERS, Axis, first_axis
+from wordnet_splits.errors import DataError, SplitsError, unknown
+
+Pixels = npt.NDArray[np.uint8]
+Engine = Callable[[Image.Image, Step], Image.Image]
+
+BATCH: Final = 64
+"""Pictures of one size that a backend gets at a time, so that memory stays flat."""
+
+_RESAMPLING: Final = {name: Image.Resampling[name.upper()] for name in FILTERS}
+
+
+def pillow_resize(
+    image: Image.Image, size: Size, filter_name: str, first: Axis = "horizontal"
+) -> Image.Image:
+    """Return ``image`` at ``size`` (height, width) by Pillow's own filter, with the passes in a stated order.
+
+    Where the installed Pillow would begin with the other axis, the passes are asked for one by one; each is
+    then the same as inside a single call.
+    """
+    if filter_name not in _RESAMPLING:
+        raise unknown("resampling filter", filter_name, _RESAMPLING)
+    height, width = size
+    filter_ = _RESAMPLING[filter_name]
+    if first_axis(PIL.__version__, (image.height, image.width), size) != first:
+        middle = (width, image.height) if first == "horizontal" else (image.width, height)
+        image = image.resize(middle, filter_)
+    return image.resize((width, height), filter_)
+
+
+def _pillow(image: Image.Image, step: Step) -> Image.Image:
+    return pillow_resize(image, step.out_size, step.stage.filter)
+
+
+def _pillow_float(image: Image.Image, step: Step) -> Image.Image:
+    """Resize each channel as float32, as clean-fid does; then clip to 0..255 and round, halves up.
+
+    A float sum may differ in its last bit between processors, so this is no arithmetic to freeze a set by.
+    """
+    channels = [np.asarray(_pillow(channel.convert("F"), step)) for channel in image.split()]
+    rounded = np.floor(np.stack(channels, axis=2).clip(0, 255) + np.float32(0.5))
+    return Image.fromarray(rounded.astype(np.uint8))
+
+
+ENGINES: Final[dict[EngineName, Engine]] = {
+    "pillow": _pillow,
+    "pillow-float": _pillow_float,
+    "pillow-nearest": broken.nearest,
+    "opencv": broken.opencv,
+    "tensor": broken.tensor,
+}
+"""Whose arithmetic a stage uses; `pillow` is the one that the other backends repeat."""
+
+BACKENDS: Final[dict[str, tuple[str, str]]] = {
+    "numpy": ("fix_resize.oracle", ""),
+    "numba": ("fix_resize.kernel", "fast"),
+    "torch": ("fix_resize.backend_torch", "torch"),
+}
+"""Module of each backend beside Pillow, imported on request, and the extra that it needs."""
+
+
+def backend_names() -> tuple[str, ...]:
+    """Return the names that `apply_many` takes as ``backend``."""
+    return ("pillow", *BACKENDS)
+
+
+def apply(spec: ResizeSpec, image: Image.Image) -> Pixels:
+    """Resize one RGB image by Pillow, the reference; returns (side, side, 3) uint8.
+
+    Raises
+    ------
+    DataError : the image is not RGB (`fix_resize.decode` states how others become so).
+    QuarantinedImageError : the image is so long and thin that a stage would hold too many pixels.
+    """
+    if image.mode != "RGB":
+        raise DataError(
+            f"an image of mode {image.mode} cannot be resized", hint="use fix_resize.decode first"
+        )
+    for step in plan(spec, image.height, image.width):
+        image = ENGINES[step.stage.engine](image, step)
+        if step.kept != step.out_size:
+            (top, left), (height, width) = step.corner, step.kept
+            image = image.crop((left, top, left + width, top + height))
+    return np.asarray(image)
+
+
+def apply_many(
+    spec: ResizeSpec, images: Sequence[Image.Image | Pixels] | Pixels, backend: str = "pillow"
+) -> Pixels:
+    """Resize images of any sizes; returns (n, side, side, 3) uint8 in their order.
+
+    Parameters
+    ----------
+    images : RGB images, or uint8 arrays (h, w, 3), or one array (n, h, w, 3).
+    backend : ``pillow``, ``numpy``, ``numba`` (extra ``fast``) or ``torch``: equal bytes from each.
+
+    Raises
+    ------
+    UnknownNameError : no such backend.
+    SplitsError : its library cannot be loaded, or the spec uses arithmetic of its own.
+    DataError : an image is not 8-bit RGB.
+    QuarantinedImageError : an image is so long and thin that a stage would hold too many pixels.
+    """
+    out = np.empty((len(images), spec.side, spec.side, 3), np.uint8)
+    if backend == "pillow":
+        for i, image in enumerate(images):
+            out[i] = apply(
+                spec, image if isinstance(image, Image.Image) else Image.fromarray(_checked(image))
+            )
+        return out
+    module = _backend(backend, spec)
+    by_size: dict[Size, list[int]] = {}
+    for i, image in enumerate(images):
+        size = (image.height, image.width) if isinstance(image, Image.Image) else image.shape[:2]
+        by_size.setdefault((size[0], size[1]), []).append(i)
+    for members in by_size.values():
+        for start in range(0, len(members), BATCH):
+            chosen = members[start : start + BATCH]
+            out[chosen] = module.apply_batch(spec, np.stack([_checked(images[i]) for i in chosen]))
+    return out
+
+
+def _checked(image: Image.Image | Pixels) -> Pixels:
+    pixels = np.asarray(image)
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
+        raise DataError(
+            f"an image must be 8-bit RGB, (h, w, 3) uint8, not {pixels.dtype} {pixels.shape}",
+            hint="use fix_resize.decode first",
+        )
+    return pixels
+
+
+def _backend(name: str, spec: ResizeSpec) -> ModuleType:
+    if name not in BACKENDS:
+        raise unknown("resize backend", name, backend_names())
+    own = [s.engine for s in spec.stages if isinstance(s, Resize) and s.engine != "pillow"]
+    if own:
+        raise SplitsError(
+            f"the {name} backend repeats Pillow's 8-bit filters only, and this spec uses {own[0]!r}",
+            where=f"resize spec {spec.name!r}",
+            hint="use backend='pillow'",
+        )
+    return _import(name)
+
+
+@lru_cache(maxsize=8)
+def _import(name: str) -> ModuleType:
+    module, extra = BACKENDS[name]
+    try:
+        return import_module(module)
+    except (ImportError, RuntimeError) as error:  # absent, broken, or without a folder for compiled code
+        raise SplitsError(
+            f"the {name} backend cannot be loaded ({error})",
+            hint=f"pip install 'wordnet-splits[{extra}]'",
+        ) from error

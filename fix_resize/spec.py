@@ -1,0 +1,300 @@
+"""What a resize is, written down: stages, filter, crop, colour rule; its id; and the ones that have a name.
+
+A spec says what determines the pixels, so two people who use specs of one id hold equal pixels. Versions of
+libraries are recorded beside the id and are not part of it: the recipe is pinned instead. That matters
+since Pillow 13, which resizes some pictures (more than twice as tall as wide, or one axis shrinking while
+the other grows) vertically first; a spec always means horizontally first, on every version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import ClassVar, Final, Literal, NamedTuple, get_args
+
+from PIL import features
+
+from fix_resize.decode import COLOUR_RULE
+from fix_resize.quarantine import MAX_PIXELS, QuarantinedImageError
+from wordnet_splits.errors import DataError, unknown
+
+Size = tuple[int, int]
+"""Height and width in pixels."""
+
+FilterName = Literal["box", "bilinear", "hamming", "bicubic", "lanczos", "nearest"]
+EngineName = Literal["pillow", "pillow-float", "pillow-nearest", "opencv", "tensor"]
+
+SCHEMA: Final = 1
+ID_LENGTH: Final = 12
+
+
+@dataclass(frozen=True)
+class Resize:
+    """A stage that scales the picture, keeping its proportions.
+
+    Attributes
+    ----------
+    size : pixels of the shorter side afterwards; the longer is int(size * long / short), as in torchvision.
+    filter : the shape of the weights (`fix_resize.windows.FILTERS`), or ``nearest`` for one input pixel.
+    antialias : whether the filter widens with the scale; without it a reduction skips input pixels.
+    engine : whose arithmetic is used (`fix_resize.resize.ENGINES`).
+    """
+
+    size: int
+    filter: FilterName = "bilinear"
+    antialias: bool = True
+    engine: EngineName = "pillow"
+    op: ClassVar[str] = "resize"
+
+    def __post_init__(self) -> None:
+        if self.filter not in get_args(FilterName):
+            raise unknown("resampling filter", self.filter, get_args(FilterName))
+        if self.engine not in get_args(EngineName):
+            raise unknown("resize engine", self.engine, get_args(EngineName))
+
+    def target(self, height: int, width: int) -> Size:
+        """Return (height, width) after the stage."""
+        short, long = sorted((height, width))
+        scaled = int(self.size * long / short)
+        return (scaled, self.size) if width <= height else (self.size, scaled)
+
+
+@dataclass(frozen=True)
+class CenterCrop:
+    """A stage that keeps the central square of ``size`` pixels."""
+
+    size: int
+    op: ClassVar[str] = "center-crop"
+
+    def corner(self, height: int, width: int) -> Size:
+        """Return (top, left) of the square: round((side - size) / 2), halves to even, as in torchvision."""
+        return round((height - self.size) / 2), round((width - self.size) / 2)
+
+
+Stage = Resize | CenterCrop
+_OPERATIONS: Final[dict[str, type[Resize] | type[CenterCrop]]] = {s.op: s for s in (Resize, CenterCrop)}
+
+
+class Step(NamedTuple):
+    """One stage of resizing a picture of known size, with the crop that follows it.
+
+    Attributes
+    ----------
+    stage : the resize.
+    in_size, out_size : (height, width) before and after it.
+    corner : (top, left) in ``out_size`` of what is kept.
+    kept : (height, width) of what is kept.
+    """
+
+    stage: Resize
+    in_size: Size
+    out_size: Size
+    corner: Size
+    kept: Size
+
+
+@dataclass(frozen=True)
+class ResizeSpec:
+    """A frozen description of a resize.
+
+    Attributes
+    ----------
+    name : what it is called in views, command lines and metadata; not part of the id.
+    stages : resizes and crops, in order; a crop follows a resize, and the last picture is a square.
+    about : one sentence for tables and help.
+    study_only : True for the broken resizers, which exist to be compared with.
+    colour : the rule by which a decoded file becomes 8-bit RGB (`fix_resize.decode.COLOUR_RULE`).
+    passes : the axis that is resized first; between the passes pixels are rounded to uint8.
+    file_format : how the pixels are kept; lossless, so not part of the id.
+    """
+
+    name: str
+    stages: tuple[Stage, ...]
+    about: str = ""
+    study_only: bool = False
+    colour: str = COLOUR_RULE
+    passes: Literal["horizontal-first"] = "horizontal-first"
+    file_format: Literal["png"] = "png"
+
+    def __post_init__(self) -> None:
+        if not self.stages or not isinstance(self.stages[0], Resize):
+            raise DataError("a resize spec begins with a resize", where=f"spec {self.name!r}")
+        if any(stage.size < 1 for stage in self.stages):
+            raise DataError("a stage has a size below one pixel", where=f"spec {self.name!r}")
+        side: int | None = None  # of the square, once the picture is one
+        for before, stage in zip((None, *self.stages), self.stages, strict=False):
+            if isinstance(stage, CenterCrop):
+                if not isinstance(before, Resize) or before.size < stage.size:
+                    raise DataError(
+                        "a crop must follow a resize to at least its size", where=f"spec {self.name!r}"
+                    )
+                side = stage.size
+            elif side is not None:
+                side = stage.size
+        if side is None:
+            raise DataError(
+                "the output has no fixed size", where=f"spec {self.name!r}", hint="add a center crop"
+            )
+
+    @property
+    def side(self) -> int:
+        """Height and width of every output, in pixels."""
+        return self.stages[-1].size
+
+    @property
+    def id(self) -> str:
+        """The first 12 hex digits of SHA-256 over what determines the pixels, as canonical JSON."""
+        text = json.dumps(self.recipe(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
+
+    def recipe(self) -> dict[str, object]:
+        """Return what determines the pixels, and nothing else."""
+        return {
+            "schema": SCHEMA,
+            "stages": [{"op": stage.op, **vars(stage)} for stage in self.stages],
+            "colour": self.colour,
+            "passes": self.passes,
+        }
+
+    def describe(self) -> dict[str, object]:
+        """Return the whole description, for metadata: recipe, id, names, output, and libraries in use."""
+        return {
+            "name": self.name,
+            "id": self.id,
+            "about": self.about,
+            "study_only": self.study_only,
+            **self.recipe(),
+            "output": {"height": self.side, "width": self.side, "mode": "RGB", "format": self.file_format},
+            "libraries": libraries(self),
+        }
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, object]) -> ResizeSpec:
+        """Return the spec that `describe` described.
+
+        Raises
+        ------
+        DataError : something is missing, unknown, or does not hash to the id that stands there.
+        """
+        where = f"resize spec {description.get('name')!r}"
+        if description.get("schema") != SCHEMA:
+            raise DataError(f"schema {description.get('schema')!r} is not {SCHEMA}", where=where)
+        try:
+            spec = cls(
+                name=str(description["name"]),
+                stages=tuple(_read_stage(stage) for stage in description["stages"]),  # type: ignore[attr-defined]
+                about=str(description["about"]),
+                study_only=bool(description["study_only"]),
+                colour=str(description["colour"]),
+                passes=description["passes"],  # type: ignore[arg-type]
+            )
+        except (KeyError, TypeError) as error:
+            raise DataError(f"it cannot be read ({error})", where=where) from error
+        if spec.id != description.get("id"):
+            raise DataError(f"it hashes to {spec.id}, not to {description.get('id')}", where=where)
+        return spec
+
+
+def _read_stage(stage: Mapping[str, object]) -> Stage:
+    fields = dict(stage)
+    return _OPERATIONS[str(fields.pop("op"))](**fields)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=4096)
+def plan(spec: ResizeSpec, height: int, width: int) -> tuple[Step, ...]:
+    """Return the steps that take a picture of (height, width) through the spec's stages.
+
+    Raises
+    ------
+    QuarantinedImageError : a stage would hold too many pixels, because the picture is long and thin.
+    """
+    steps: list[Step] = []
+    size = (height, width)
+    for stage in spec.stages:
+        if isinstance(stage, Resize):
+            target = stage.target(*size)
+            if target[0] * target[1] > MAX_PIXELS:
+                raise QuarantinedImageError("aspect", detail=f"{width} x {height} pixels")
+            steps.append(Step(stage, size, target, (0, 0), target))
+        else:
+            kept = (stage.size, stage.size)
+            steps[-1] = steps[-1]._replace(corner=stage.corner(*size), kept=kept)
+        size = steps[-1].kept
+    return tuple(steps)
+
+
+_PACKAGES: Final[dict[str, tuple[str, ...]]] = {"opencv": ("opencv-python", "opencv-python-headless")}
+"""Packages other than Pillow that an engine may come from."""
+
+
+def libraries(spec: ResizeSpec) -> dict[str, str]:
+    """Return the versions that decoding and resizing depend on; recorded beside the id, never part of it."""
+    engines = {stage.engine for stage in spec.stages if isinstance(stage, Resize)}
+    packages = ["pillow", *(package for engine in sorted(engines) for package in _PACKAGES.get(engine, ()))]
+    decoders = {name: features.version(name) for name in ("libjpeg_turbo", "webp", "zlib", "libtiff")}
+    found = {package: _installed(package) for package in packages} | decoders
+    return {name: str(number) for name, number in found.items() if number}
+
+
+@lru_cache(maxsize=8)
+def _installed(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+_TO_256: Final = (Resize(256), CenterCrop(256))
+_NAMED: Final = (
+    ResizeSpec(
+        "fix", (*_TO_256, Resize(32)), "256, centre crop, 32: antialiased bilinear, as CSI (Tack et al. 2020)"
+    ),
+    ResizeSpec("fix-64", (*_TO_256, Resize(64)), "as fix, to 64 pixels"),
+    ResizeSpec("fix-direct", (Resize(32), CenterCrop(32)), "as fix, in one stage: rounded once, not twice"),
+    ResizeSpec(
+        "clean",
+        (Resize(32, filter="bicubic", engine="pillow-float"), CenterCrop(32)),
+        "one stage of float32 bicubic, rounded at the end, as clean-fid (Parmar et al. 2022)",
+    ),
+    ResizeSpec(
+        "nearest",
+        (*_TO_256, Resize(32, filter="nearest", antialias=False, engine="pillow-nearest")),
+        "broken: the last stage keeps one pixel in 64",
+        study_only=True,
+    ),
+    ResizeSpec(
+        "opencv-bilinear",
+        (*_TO_256, Resize(32, antialias=False, engine="opencv")),
+        "broken: the last stage is OpenCV's INTER_LINEAR, which does not antialias",
+        study_only=True,
+    ),
+    ResizeSpec(
+        "tensor-bilinear-no-antialias",
+        (*_TO_256, Resize(32, antialias=False, engine="tensor")),
+        "broken: the last stage is torchvision's bilinear on tensors as it was before antialias",
+        study_only=True,
+    ),
+)
+SPECS: Final[dict[str, ResizeSpec]] = {spec.name: spec for spec in _NAMED}
+
+
+def spec_names(*, study: bool = True) -> tuple[str, ...]:
+    """Return the names of the specs, with or without the broken ones."""
+    return tuple(name for name, spec in SPECS.items() if study or not spec.study_only)
+
+
+def get_spec(name: str) -> ResizeSpec:
+    """Return the spec of that name.
+
+    Raises
+    ------
+    UnknownNameError : there is none; the message offers the nearest.
+    """
+    try:
+        return SPECS[name]
+    except KeyError:
+        raise unknown("resize spec", name, SPECS) from None
