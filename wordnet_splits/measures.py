@@ -14,7 +14,7 @@ def path(distance: int) -> float:
 
 
 def lch(distance: int, height: int) -> float:
-    """Return -ln((D + 1) / 2H), in [0, ln 2H]."""
+    """Return -ln((D + 1) / 2H), at most ln 2H."""
     return -math.log((distance + 1) / (2.0 * height))
 
 

@@ -150,11 +150,11 @@ class Taxonomy:
         """Every wnid, ascending: the wnid of node i at i."""
         if isinstance(self._ids, tuple):
             return self._ids
-        return tuple(f"n{offset:08d}" for offset in self._ids.tolist())
+        return wndb.wnids(self._ids)
 
     @cached_property
     def _node_of(self) -> dict[str, int]:
-        return {wnid: node for node, wnid in enumerate(self.wnids)}
+        return dict(zip(self.wnids, range(len(self)), strict=True))
 
     @property
     def root(self) -> str:
@@ -282,8 +282,7 @@ class Taxonomy:
         node = self.index(wnid)
         if self._texts is None or isinstance(self._ids, tuple):
             raise TaxonomyError("this taxonomy has no glosses", where=wnid)
-        text, start = self._texts["data.noun"], int(self._ids[node])
-        return text[start : text.index(b"\n", start)].decode("utf-8", "replace").partition("|")[2].strip()
+        return wndb.gloss(self._texts["data.noun"], int(self._ids[node]))
 
     def name(self, wnid: str) -> str:
         """Return NLTK's name of ``wnid``: ``dog.n.01``, the first lemma and which sense of it this is."""

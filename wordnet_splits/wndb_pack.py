@@ -14,6 +14,7 @@ import hashlib
 import io
 import lzma
 import sys
+import zipfile
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -70,7 +71,7 @@ def load() -> wndb.Nouns:
     try:
         with (folder() / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return unpack({name: arrays[name] for name in arrays.files})
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise DataError(
             "the shipped WordNet cannot be read", where=ARRAYS, hint="reinstall the package"
         ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 from math import log
 
 import numpy as np
@@ -213,3 +214,8 @@ def test_the_toy_has_nine_nodes(toy: Taxonomy) -> None:
     assert len(toy) == 9
     assert toy.root == "root"
     assert set(TOY) < set(toy)
+
+
+def test_the_examples_of_the_docstrings_hold() -> None:
+    assert doctest.testmod(similarity).attempted > 0
+    assert doctest.testmod(similarity).failed == 0

@@ -10,6 +10,8 @@ from typing import Any
 import nltk
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from wordnet_splits import wndb, wndb_pack
 from wordnet_splits.catalog import catalog_names, load_catalog
@@ -199,6 +201,7 @@ def test_a_small_database(tmp_path: Path) -> None:
     assert not taxonomy.graph.instance.any()
     assert taxonomy.lemmas("n00000100") == ("Dog", "hound")
     assert taxonomy.senses("DOGGES") == ("n00000100",)
+    assert taxonomy.gloss("n00000100") == "barks"  # although its line is not at byte 100
 
 
 @pytest.mark.parametrize(
@@ -212,6 +215,7 @@ def test_a_small_database(tmp_path: Path) -> None:
         ),
         ("data.noun", " n 01 entity", " v 01 entity", r"data\.noun line 2: does not follow"),
         ("data.noun", " 003 @", " 009 @", r"data\.noun line 3: does not follow"),
+        ("data.noun", "00000100 05", "-0000100 05", r"data\.noun line 3: does not follow"),
         ("data.noun", " 02 Dog", " zz Dog", r"data\.noun line 3: does not follow"),
         ("data.noun", "00000100 05", "00000001 05", r"not in the order of their offsets"),
         (
@@ -221,7 +225,7 @@ def test_a_small_database(tmp_path: Path) -> None:
             r"index\.noun line 1: does not follow",
         ),
         ("index.noun", "dog n 1", "dog n many", r"index\.noun line 1: does not follow"),
-        ("index.noun", "dog n", "dug n", r"lemma 'Dog' of data\.noun is missing"),
+        ("index.noun", "dog n", "dug n", r"'Dog' lacks the sense 00000100 of data\.noun"),
     ],
 )
 def test_a_malformed_database_is_refused_with_its_line(
@@ -231,6 +235,25 @@ def test_a_malformed_database_is_refused_with_its_line(
     assert text != SMALL[name]
     with pytest.raises(TaxonomyError, match=message):
         Taxonomy.from_wndb(small(tmp_path, **{name: text}))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(["data.noun", "index.noun", "noun.exc"]), st.integers(0, 260), st.text(max_size=4))
+def test_no_edit_of_a_database_escapes_the_error_family(
+    tmp_path: Path, name: str, at: int, text: str
+) -> None:
+    old = SMALL[name]
+    edited = {**SMALL, name: old[: at % len(old)] + text + old[at % len(old) + 2 :]}
+    for file, content in edited.items():
+        (tmp_path / file).write_bytes(content.encode("utf-8", "surrogatepass"))
+    try:
+        taxonomy = Taxonomy.from_wndb(tmp_path)
+    except TaxonomyError:
+        return
+    for wnid in taxonomy:
+        assert taxonomy.from_name(taxonomy.name(wnid)) == wnid
+        assert taxonomy.ancestors(wnid)
+        assert isinstance(taxonomy.gloss(wnid), str)
 
 
 def test_an_empty_or_cut_database_is_refused(tmp_path: Path) -> None:
