@@ -1,0 +1,169 @@
+"""The commands on datasets, as a user meets them: tables, JSON, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+from wordnet_splits import near_duplicates
+from wordnet_splits.build import build
+from wordnet_splits.cli import datasets
+from wordnet_splits.cli.main import app, run
+from wordnet_splits.manifest import write_manifest
+from wordnet_splits.sources import source_names
+
+
+@pytest.fixture(autouse=True)
+def no_roots_of_this_machine(monkeypatch, tmp_path):
+    for name in source_names():
+        monkeypatch.delenv(f"WORDNET_SPLITS_ROOT_{name.upper().replace('-', '_')}", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("WORDNET_SPLITS_MANIFESTS", str(tmp_path / "manifests"))
+
+
+@pytest.fixture
+def command(capsys):
+    """Run a command and return (exit code, stdout, stderr)."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = run(app, list(arguments), "wordnet-splits")
+        streams = capsys.readouterr()
+        return code, streams.out, streams.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory) -> Path:
+    return write_manifest(build("digits").manifest, tmp_path_factory.mktemp("build"))
+
+
+def test_sources_lists_all_of_them(command):
+    code, out, _ = command("sources")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[2:]] == list(source_names())
+
+
+def test_a_source_says_where_and_how_to_get_it(command):
+    code, out, _ = command("sources", "svhn")
+    assert code == 0
+    for part in ("http://ufldl.stanford.edu/housenumbers/", "73,257", "e26dedcc434d2e4c54c9b2d4a06d8373"):
+        assert part in out
+    assert "WORDNET_SPLITS_ROOT_SVHN" in out
+    assert "ROOT/train_32x32.mat" in out
+
+
+def test_sources_as_json(command):
+    code, out, _ = command("sources", "tiny-imagenet", "--json")
+    (row,) = json.loads(out)["sources"]
+    assert code == 0
+    assert row["splits"] == {"train": 100_000, "val": 10_000}
+    assert (row["classes"], row["images"]) == (200, 110_000)
+    assert row["files"][0]["md5"]
+    assert row["bibtex"].startswith("@techreport")
+
+
+def test_an_unknown_source_is_bad_input_with_near_names(command):
+    code, out, err = command("sources", "svhm", "--json")
+    assert code == 2
+    assert json.loads(out)["error"]["near"] == ["svhn"]
+    assert err == "error: unknown source 'svhm'; did you mean 'svhn'?\n"
+
+
+def test_doctor_reports_bad_roots_and_exits_with_0(command, tmp_path):
+    code, out, _ = command("doctor", "--root", f"dtd={tmp_path / 'nowhere'}")
+    assert code == 0
+    rows = {line.split()[0]: line for line in out.splitlines() if line and not line.startswith(" ")}
+    assert "bad root" in rows["dtd"]
+    assert "dtd: bad root" in rows["unknown-cifar"]
+    assert "lsun train" in rows["unknown-cifar"]
+    assert f"dtd: {tmp_path / 'nowhere'}: the root of source dtd does not exist" in out
+
+
+def test_doctor_as_json(command, digits):
+    code, out, _ = command("doctor", "--manifests", str(digits.parent), "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert [s["name"] for s in found["sources"]] == list(source_names())
+    row = next(b for b in found["benchmarks"] if b["name"] == "digits")
+    assert (row["frozen"], row["complete"], row["awaits"]) == (True, True, [])
+
+
+@pytest.mark.parametrize("flag", ["dtd", "dtd=", "dtdd=/x"])
+def test_doctor_refuses_a_malformed_root(command, flag):
+    code, _, err = command("doctor", "--root", flag)
+    assert code == 2
+    assert err.startswith("error: --root: ")
+    assert err.count("\n") == 1
+
+
+def test_leaks_of_a_clean_manifest(command, digits):
+    code, out, _ = command("leaks", str(digits))
+    assert (code, out) == (0, "digits: 0 exact leaks, all recorded\n")
+
+
+def test_leaks_near_shows_pairs_and_does_not_change_the_exit_code(command, digits):
+    code, out, _ = command("leaks", str(digits), "--near", "--threshold", "8", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["ok"]
+    assert (found["near"]["hash"], found["near"]["threshold"]) == ("dct-128", 8)
+    pairs = found["near"]["pairs"]
+    assert pairs
+    assert max(p["distance"] for p in pairs) <= 8
+    code, out, _ = command("leaks", str(digits), "--near", "--threshold", "8")
+    assert code == 0
+    assert f"{len(pairs):,} pairs look alike (at most 8 of 128 bits apart)" in out
+    assert f"{pairs[0]['image_a']}  {pairs[0]['image_b']}" in out
+
+
+def test_leaks_that_are_not_as_recorded_exit_with_1(command, tmp_path):
+    manifest = build("digits").manifest
+    claim = {"kind": "class", "a": "group:id", "b": "group:near", "count": 1, "examples": []}
+    manifest.data["leaks"] = [{**claim, "severity": "known", "reason": "none"}]
+    folder = write_manifest(manifest, tmp_path)
+    code, out, _ = command("leaks", str(folder))
+    assert code == 1
+    assert "class between id and near: 0, RECORDED, NOT FOUND: none" in out
+    code, out, _ = command("leaks", str(folder), "--json")
+    assert code == 1
+    assert json.loads(out)["leaks"][0]["status"] == "recorded, not found"
+
+
+def test_leaks_of_an_unknown_manifest_or_with_a_bad_threshold_is_bad_input(command, digits):
+    assert command("leaks", "digts", "--manifests", str(digits.parent))[0] == 2
+    code, _, err = command("leaks", str(digits), "--near", "--threshold", "41")
+    assert code == 2
+    assert err == "error: the threshold must be 0 to 40 bits, not 41\n"
+
+
+def test_the_threshold_shown_is_the_library_s():
+    shown = inspect.signature(datasets.show_leaks).parameters["threshold"].default
+    assert shown == near_duplicates.THRESHOLD
+
+
+def test_cite_prints_bibtex_alone(command):
+    code, out, err = command("cite", "osc-p1")
+    assert (code, err) == (0, "")
+    assert out.startswith("@inproceedings{palechor2023openset,")
+    assert out.count("\n@") == 2  # WordNet and ImageNet
+    code, as_json, _ = command("cite", "osc-p1", "--json")
+    assert json.loads(as_json)["bibtex"] == out
+
+
+def test_cite_says_on_stderr_that_a_paper_is_not_known(command, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('extends = "digits"\nname = "mine"\npaper = "me2026"\n')
+    code, out, err = command("cite", str(path))
+    assert code == 0
+    assert "me2026" not in out
+    assert "'me2026'" in err
+
+
+def test_cite_refuses_an_unknown_benchmark(command):
+    code, _, err = command("cite", "osc-p4")
+    assert code == 2
+    assert "did you mean" in err
