@@ -210,6 +210,13 @@ def test_synsets_under_different_roots_are_refused() -> None:
             similarity.matrix(measure, ["left", "a"], ["a", "b"], split)
 
 
+@pytest.mark.parametrize("height", [41, 42, 43, 62, 63, 130])
+def test_no_depth_makes_strangers_look_related(height: int) -> None:
+    two = {f"{side}{i:03d}": (f"{side}{i - 1:03d}",) for side in "ab" for i in range(1, height + 1)}
+    with pytest.raises(TaxonomyError, match="have no common ancestor"):
+        similarity.matrix("distance", [f"a{height:03d}"], [f"b{height:03d}"], Taxonomy.from_edges(two))
+
+
 def test_the_toy_has_nine_nodes(toy: Taxonomy) -> None:
     assert len(toy) == 9
     assert toy.root == "root"
