@@ -140,7 +140,7 @@ def _print_benchmarks(found: Diagnosis) -> None:
     print()
     rows = []
     for b in found.benchmarks:
-        state = "complete" if b.complete else "frozen" if b.frozen else "not frozen"
+        state = "complete" if b.complete else "frozen in part" if b.frozen else "not frozen"
         awaits = sorted({a.needs + (" (at hand)" if a.ready else "") for a in b.awaits})
         lacking = [f"{s}: {t}" for s, t in b.pixels.items() if t not in ("complete", "built in")]
         state = "unreadable" if b.error else state
