@@ -19,12 +19,8 @@ $(VENV)/core: $(BIN)/python pyproject.toml
 	@touch $@
 
 $(VENV)/dev: $(BIN)/python pyproject.toml
-	$(PIP) -e '.[dev,torch]'
+	$(PIP) -e '.[dev]'
 	@touch $@ $(VENV)/core
-
-$(VENV)/bench: $(VENV)/dev
-	$(PIP) timm
-	@touch $@
 
 run: $(VENV)/core
 	$(BIN)/wordnet-splits build --all --out $(OUT) --json > /dev/null
@@ -39,7 +35,7 @@ lint: $(VENV)/dev
 test: lint
 	$(BIN)/pytest -n $(WORKERS)
 
-bench: $(VENV)/bench
+bench: $(VENV)/dev
 	$(BIN)/python -m tests.benchmarks
 
 fidelity: $(VENV)/core
