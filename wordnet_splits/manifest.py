@@ -195,7 +195,7 @@ def locked(out: Path, name: str) -> Iterator[None]:
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(str(out / f".{name}.lock"), blocking=False)
+        lock = FileLock(str(out / f".{name}.lock"), timeout=0)
         lock.acquire()
     except Timeout:
         raise OutputError(
