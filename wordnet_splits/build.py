@@ -29,8 +29,6 @@ from wordnet_splits.sources import Source, open_source, source_class
 from wordnet_splits.tables import image_table
 from wordnet_splits.taxonomy import Taxonomy, load
 
-SHOWN_PROBLEMS = 20
-
 
 @dataclass
 class Build:
@@ -317,7 +315,7 @@ def group_rows(recipe: Recipe, membership: Membership, selections: list[Selectio
             status = (
                 f"awaiting {awaiting.source}"
                 if awaiting
-                else f"missing {(selection.expected or 0) - (actual or 0)}"
+                else f"missing {(selection.expected or 0) - (actual or 0):,}"
                 if short
                 else "complete"
             )

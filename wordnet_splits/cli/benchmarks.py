@@ -30,7 +30,8 @@ Manifests = Annotated[Path | None, typer.Option(help="Folder of frozen manifests
 
 COLUMNS = ("benchmark", "group", "role", "source", "split", "published", "ours", "status")
 COUNTS = ("published", "ours")
-SHOWN_PROBLEMS = 20
+SHOWN_ROWS = 20
+EXAMPLES = 3
 
 
 def register(app: typer.Typer) -> None:
@@ -201,10 +202,10 @@ def diff_benchmarks(
         for kind, title in (("only_a", f"only in {a}"), ("only_b", f"only in {b}"), ("changed", "changed")):
             rows = found[what][kind]
             print(f"{what} {title}: {len(rows):,}")
-            for row in rows[:SHOWN_PROBLEMS]:
+            for row in rows[:SHOWN_ROWS]:
                 print(f"  {row}")
-            if len(rows) > SHOWN_PROBLEMS:
-                print(f"  and {len(rows) - SHOWN_PROBLEMS:,} more (--json has all)")
+            if len(rows) > SHOWN_ROWS:
+                print(f"  and {len(rows) - SHOWN_ROWS:,} more (--json has all)")
     print("the same" if found["same"] else "different")
     return DONE if found["same"] else NEGATIVE
 
@@ -249,11 +250,18 @@ def _names_or_all(names: Sequence[str] | None, all_: bool, known: Sequence[str])
 
 
 def _say_findings(problems: Sequence[Any], unexpected: dict[str, dict[str, int]]) -> None:
-    for problem in problems[:SHOWN_PROBLEMS]:
-        image = f":{problem.image_id}" if problem.image_id else ""
-        say(f"  {problem.kind}: {problem.source}{image}: {problem.detail}")
-    if len(problems) > SHOWN_PROBLEMS:
-        say(f"  and {len(problems) - SHOWN_PROBLEMS:,} more (--json has all)")
+    """Say what was wrong, a line for each kind of problem of a source (--json has every image)."""
+    kinds: dict[tuple[str, str], list[Any]] = {}
+    for problem in problems:
+        kinds.setdefault((problem.source, problem.kind), []).append(problem)
+    for (source, kind), found in kinds.items():
+        named = [p.image_id for p in found if p.image_id][:EXAMPLES]
+        if named:
+            more = ", ..." if len(found) > EXAMPLES else ""
+            say(f"  {source}: {len(found):,} images {kind}: {', '.join(named)}{more}")
+        if len(found) == 1 or not named:
+            for problem in found[:EXAMPLES]:
+                say(f"  {kind}: {problem.detail}")
     for source, names in unexpected.items():
-        examples = ", ".join(list(names)[:3])
+        examples = ", ".join(list(names)[:EXAMPLES])
         say(f"  {source}: {sum(names.values()):,} files under no known name, such as {examples}")
