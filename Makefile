@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run test lint bench fidelity clean
+.PHONY: run test lint bench fidelity oldest clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -38,8 +38,17 @@ test: lint
 bench: $(VENV)/dev
 	$(BIN)/python -m tests.benchmarks
 
+# the lower bounds of pyproject.toml, each at its oldest (minutes; not part of `make test`)
+oldest:
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python --resolution lowest-direct -e .
+	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python pytest pytest-xdist hypothesis scikit-learn
+	$(VENV)-oldest/bin/wordnet-splits verify --all
+	$(VENV)-oldest/bin/python -m pytest -n $(WORKERS) tests/wordnet_splits
+
 fidelity: $(VENV)/core
 	$(BIN)/wordnet-splits fidelity
 
 clean:
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest build .pytest_cache .mypy_cache .ruff_cache .hypothesis
