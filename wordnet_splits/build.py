@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -16,13 +18,13 @@ from typing import Any
 import pyarrow as pa
 
 from wordnet_splits import fingerprint
-from wordnet_splits.errors import MissingImageError
+from wordnet_splits.errors import MissingImageError, SourceError, SplitsError
 from wordnet_splits.images import Selection, select_images
 from wordnet_splits.leaks import Leak, check_once, class_leaks, digest_leaks, judge, leaking_classes
 from wordnet_splits.manifest import SCHEMA, Manifest, Part, locked, write_manifest
 from wordnet_splits.membership import Membership, build_class_table, decide_membership, labels_of
 from wordnet_splits.pixels import Problem, read_digests
-from wordnet_splits.population import Populations
+from wordnet_splits.population import NO_POSITIONS, Populations
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources import Source, open_source, source_class
@@ -32,11 +34,20 @@ from wordnet_splits.taxonomy import Taxonomy, load
 
 @dataclass
 class Build:
-    """What a build made, and what was not as it must be."""
+    """What a build made, and what was not as it must be.
+
+    Attributes
+    ----------
+    problems : images that are missing, unreadable or altered under a root, and so left out.
+    unexpected : names under a root that are no ids of its source, and how often each.
+    unread : sources of which no picture was read although a root is given, and why.
+    folder : where the manifest was written, if it was.
+    """
 
     manifest: Manifest
     problems: list[Problem] = field(default_factory=list)
     unexpected: dict[str, dict[str, int]] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
     folder: Path | None = None
 
 
@@ -91,10 +102,15 @@ def build(
     label = recipe.name if seed is None else f"{recipe.name}@seed={seed}"
     with locked(out, label):
         options.journal = out / f".{label}.journal"
-        result = build_recipe(recipe, options, taxonomy)
-        result.folder = write_manifest(result.manifest, out)
-        if options.journal.is_dir():
-            options.journal.rmdir()
+        try:
+            result = build_recipe(recipe, options, taxonomy)
+            result.folder = write_manifest(result.manifest, out)
+        except (KeyboardInterrupt, SystemExit):
+            raise  # the journal stays, and the next build goes on from it
+        except BaseException:
+            shutil.rmtree(options.journal, ignore_errors=True)
+            raise
+        shutil.rmtree(options.journal, ignore_errors=True)
     return result
 
 
@@ -109,11 +125,13 @@ def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = N
         _drop_classes(membership, leaking_classes(recipe, leaks))
         leaks = class_leaks(membership, taxonomy)
     classes = build_class_table(membership, taxonomy)
-    populations = Populations(sources, local=options.local)
+    populations = Populations(sources, local=options.local, progress=options.progress)
     selections = select_images(recipe, seed, membership.groups, populations)
-    problems = read_pixels(selections, sources, options)
+    unread = unreadable_by_position(selections, sources, options)
+    problems = read_pixels(selections, {n: s for n, s in sources.items() if n not in unread}, options)
+    unexpected = unexpected_names(sources, {p.source for p in problems})
     if problems and not options.allow_missing:
-        raise missing_error(problems, recipe.name)
+        raise missing_error(problems, selections, sources, recipe.name)
     if recipe.drop_leaks:
         _drop_identical(selections)
     parts = _parts(selections, membership)
@@ -128,8 +146,30 @@ def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = N
     )
     data["complete"] = not problems
     data["missing"] = [p.as_dict() for p in problems]
-    unexpected = {n: dict(sorted(s.unexpected.items())) for n, s in sources.items() if s.unexpected}
-    return Build(Manifest(data, classes, parts), problems, unexpected)
+    return Build(Manifest(data, classes, parts), problems, unexpected, unread)
+
+
+def unreadable_by_position(
+    selections: Sequence[Selection], sources: Mapping[str, Source], options: Options
+) -> dict[str, str]:
+    """Return the sources whose positions name no images, and why; only a local build may hold one.
+
+    Raises
+    ------
+    SourceError : pixels are wanted of such a copy.
+    """
+    found = {}
+    for name, source in sources.items():
+        wanted = any(s.group.source == name and s.awaiting is None for s in selections)
+        if wanted and source.order != "published":
+            if not options.local:
+                raise SourceError(
+                    f"no picture of {name} can be read: {NO_POSITIONS}",
+                    where=str(source.root),
+                    hint="fetch the publisher's files, or leave this root out, or build with --local",
+                )
+            found[name] = NO_POSITIONS
+    return found
 
 
 def read_pixels(
@@ -183,14 +223,43 @@ def generated_source(group: Group) -> Source | None:
     return open_source(group.source, shape=group.noise.shape, seed=group.noise.seed)
 
 
-def missing_error(problems: list[Problem], where: str) -> MissingImageError:
+def unexpected_names(sources: Mapping[str, Source], lacking: Collection[str]) -> dict[str, dict[str, int]]:
+    """Return the names under each root that are no ids of its source, and how often each.
+
+    The roots of ``lacking`` sources are looked through where no scan has: images with other names are a
+    likely reason why so many are missing.
+    """
+    for name in sorted(sources.keys() & lacking):
+        if not sources[name].unexpected:
+            with contextlib.suppress(SplitsError):
+                sources[name].count()
+    return {n: dict(sorted(s.unexpected.items())) for n, s in sources.items() if s.unexpected}
+
+
+def missing_error(
+    problems: Sequence[Problem],
+    selections: Sequence[Selection],
+    sources: Mapping[str, Source],
+    where: str,
+) -> MissingImageError:
     """Return the error that names what a build without ``allow_missing`` did not find."""
-    kinds = sorted({p.kind for p in problems})
-    by_source = sorted({p.source for p in problems})
-    first = "; ".join(f"{p.source}:{p.image_id} {p.kind}" for p in problems[:3])
-    more = f" and {len(problems) - 3:,} more" if len(problems) > 3 else ""
+    clauses = []
+    for name, kind in sorted({(p.source, p.kind) for p in problems}):
+        found = [p for p in problems if (p.source, p.kind) == (name, kind)]
+        wanted = sum(s.expected or 0 for s in selections if s.group.source == name and s.awaiting is None)
+        under = f" under {sources[name].root}" if name in sources else ""
+        first = ", ".join(str(p.image_id) for p in found[:3])
+        why = "" if kind == "missing" else f": {found[0].detail}"
+        clauses.append(
+            f"{len(found):,} of {wanted:,} images of {name} are {kind}{under}, such as {first}{why}"
+        )
+    for name in sorted({p.source for p in problems} & sources.keys()):
+        if names := sources[name].unexpected:
+            clauses.append(
+                f"{sum(names.values()):,} files there are under no known name, such as {min(names)}"
+            )
     return MissingImageError(
-        f"{len(problems):,} images of {', '.join(by_source)} are {' or '.join(kinds)}: {first}{more}",
+        "; ".join(clauses),
         where=where,
         hint="complete the root, or leave them out with --allow-missing",
     )

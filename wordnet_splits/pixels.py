@@ -1,25 +1,32 @@
 """Reading what a manifest names: digests of images under a root, and what is absent, damaged or other.
 
 Work is cut into chunks, done here or by worker processes, and journalled, so that Ctrl-C loses at most
-the chunks in flight.
+the chunks in flight. What is wrong with one image is a problem of the list; what is wrong with the root
+(a truncated pickle, an archive that leaves its folder) is an error and ends the reading.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import IO
 
-from wordnet_splits.errors import MissingImageError, SourceError
+from wordnet_splits.errors import MissingImageError, OutputError, SourceError
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source
 
 CHUNK = 128
+DIGEST = re.compile("[0-9a-f]{64}")
+ABSENT = (KeyError, FileNotFoundError, NotADirectoryError, type(None))
+"""What a source meets where an image is not there at all."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +64,24 @@ def read_digests(
     classes : class id by image id: what to read.
     known : 32-byte digests known beforehand; other pixels under that id are ``altered``.
     workers : processes; the result does not depend on it.
-    journal : file that remembers digests between interrupted runs; removed when done.
+    journal : file that remembers digests between interrupted runs; the caller removes it.
+
+    Raises
+    ------
+    SourceError : the root, or a file of it that holds many images, cannot be read, or is unsafe to read.
+    OutputError : the journal cannot be written.
     """
     ids = sorted(classes)
     digests = _replay(journal, source)
-    digests = {i: d for i, d in digests.items() if i in classes}
+    # an altered image is read again: it may have been mended since
+    digests = {i: d for i, d in digests.items() if i in classes and known.get(i, d) == d}
     todo = [i for i in ids if i not in digests]
     problems: list[Problem] = []
     chunks = [todo[n : n + CHUNK] for n in range(0, len(todo), CHUNK)]
     what = f"reading {source.name}"
+    written = _Journal(journal, source, digests)
     with (
         (progress or Silent()).task(what, len(todo)) as task,
-        _journal(journal, source, digests) as write,
         _mapper(workers, len(chunks)) as mapped,
     ):
         for chunk, outcomes in zip(chunks, mapped(source, chunks), strict=True):
@@ -77,14 +90,12 @@ def read_digests(
                     digests[image_id] = digest
                 if kind:
                     problems.append(Problem(kind, source.name, classes[image_id], image_id, detail))
-            write(chunk, digests)
+            written.add(chunk, digests)
             task.advance(len(chunk))
     for image_id, digest in known.items():
         if image_id in digests and digests[image_id] != digest:
             problems.append(_altered(source, classes[image_id], image_id))
             del digests[image_id]
-    if journal is not None:
-        journal.unlink(missing_ok=True)
     return digests, sorted(problems, key=lambda p: (p.source, p.image_id or "", p.kind))
 
 
@@ -103,14 +114,13 @@ def digest_chunk(source: Source, ids: Sequence[str]) -> list[Outcome]:
 def _outcome(source: Source, image_id: str) -> Outcome:
     try:
         raw = source.read([image_id])[0]
-        reason = source.check_image(raw)
-        if reason is not None:
-            return "unreadable", None, reason
-        return "", source.digest(raw), ""
     except MissingImageError as error:
-        return "missing", None, str(error)
-    except (SourceError, OSError) as error:
-        return "unreadable", None, str(error)
+        kind = "missing" if isinstance(error.__cause__, ABSENT) else "unreadable"
+        return kind, None, f"{error.what} (under {source.root})"
+    reason = source.check_image(raw)
+    if reason is not None:
+        return "unreadable", None, reason
+    return "", source.digest(raw), ""
 
 
 def _chunk(job: tuple[Source, list[str]]) -> list[Outcome]:
@@ -128,10 +138,27 @@ def _mapper(workers: int, jobs: int) -> Iterator[Mapper]:
         return
     with ProcessPoolExecutor(min(workers, jobs), mp_context=get_context("spawn")) as pool:
         try:
-            yield lambda source, chunks: pool.map(_chunk, [(source, c) for c in chunks])
+            yield lambda source, chunks: _submit(pool, source, chunks)
+        except BrokenProcessPool:
+            raise SourceError(
+                "a process that reads images was killed, perhaps for want of memory",
+                hint="run it again with fewer --workers",
+            ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _submit(pool: ProcessPoolExecutor, source: Source, chunks: list[list[str]]) -> Iterable[list[Outcome]]:
+    """Start the workers deaf to Ctrl-C, which a terminal sends to all: this process alone answers it."""
+    jobs = [(source, c) for c in chunks]
+    if threading.current_thread() is not threading.main_thread():  # only the main thread sets handlers
+        return pool.map(_chunk, jobs)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        return pool.map(_chunk, jobs)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _header(source: Source) -> str:
@@ -142,28 +169,38 @@ def _replay(journal: Path | None, source: Source) -> dict[str, bytes]:
     """Return the digests of an interrupted run over the same root, ignoring a torn last line."""
     if journal is None or not journal.is_file():
         return {}
-    lines = journal.read_text(encoding="utf-8").split("\n")
+    lines = journal.read_text(encoding="utf-8", errors="replace").split("\n")
     if lines[0] != _header(source):
         return {}
     pairs = (line.split("\t") for line in lines[1:-1])
-    return {p[0]: bytes.fromhex(p[1]) for p in pairs if len(p) == 2 and len(p[1]) == 64}
+    return {p[0]: bytes.fromhex(p[1]) for p in pairs if len(p) == 2 and DIGEST.fullmatch(p[1])}
 
 
-Write = Callable[[Sequence[str], Mapping[str, bytes]], None]
+class _Journal:
+    """Digests on disk as soon as they are known; a full disk is one clear error."""
+
+    def __init__(self, path: Path | None, source: Source, done: Mapping[str, bytes]) -> None:
+        self._path = path
+        if path is not None:
+            self._write("w", [_header(source) + "\n", *_lines(list(done), done)])
+
+    def add(self, ids: Sequence[str], digests: Mapping[str, bytes]) -> None:
+        self._write("a", _lines(ids, digests))
+
+    def _write(self, mode: str, lines: Iterable[str]) -> None:
+        if self._path is None:
+            return
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open(mode, encoding="utf-8") as file:
+                file.writelines(lines)
+        except OSError as error:
+            raise OutputError(
+                f"cannot be written: {error.strerror or error}",
+                where=str(self._path),
+                hint="check that the folder may be written to and has space left",
+            ) from None
 
 
-@contextmanager
-def _journal(path: Path | None, source: Source, done: Mapping[str, bytes]) -> Iterator[Write]:
-    if path is None:
-        yield lambda ids, digests: None
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
-        file.write(_header(source) + "\n")
-        _write_lines(file, list(done), done)
-        yield lambda ids, digests: _write_lines(file, ids, digests)
-
-
-def _write_lines(file: IO[str], ids: Sequence[str], digests: Mapping[str, bytes]) -> None:
-    file.writelines(f"{i}\t{digests[i].hex()}\n" for i in ids if i in digests)
-    file.flush()
+def _lines(ids: Sequence[str], digests: Mapping[str, bytes]) -> list[str]:
+    return [f"{i}\t{digests[i].hex()}\n" for i in ids if i in digests]

@@ -15,7 +15,10 @@ import pyarrow as pa
 from wordnet_splits.catalog import Catalog, load_catalog
 from wordnet_splits.errors import RecipeError
 from wordnet_splits.inventory import inventory_splits, load_inventory
+from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source
+
+NO_POSITIONS = "the copy is not the publisher's file for file, so its positions name no images"
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,12 @@ class Populations:
     local : accept what a root holds where its counts are unknown or differ.
     """
 
-    def __init__(self, sources: Mapping[str, Source], *, local: bool = False) -> None:
+    def __init__(
+        self, sources: Mapping[str, Source], *, local: bool = False, progress: Progress | None = None
+    ) -> None:
         self._sources = sources
         self._local = local
+        self._progress = progress or Silent()
         self._cache: dict[tuple[str, str], Population | Awaiting] = {}
         self._scans: dict[str, dict[str, Population]] = {}
 
@@ -101,7 +107,7 @@ class Populations:
         difference = count_difference(load_catalog(source), split, scanned.images)
         if difference is None and self._sources[source].order == "published":
             return scanned
-        reason = difference or "the copy is not the publisher's, so its positions name no images"
+        reason = difference or NO_POSITIONS
         if self._local and scanned.images:
             return Population(scanned.images, scanned.digests, local=True)
         return Awaiting(source, reason)
@@ -109,9 +115,13 @@ class Populations:
     def _scan(self, source: str) -> dict[str, Population]:
         if source not in self._scans:
             found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-            for batch in self._sources[source].scan():
-                for image_id, class_id, split in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                    found[split][class_id].append(image_id)
+            published = sum(n or 0 for n in self._sources[source].expected().values())
+            with self._progress.task(f"scanning {source}", published) as task:
+                for batch in self._sources[source].scan():
+                    columns = (c.to_pylist() for c in batch.columns)
+                    for image_id, class_id, split in zip(*columns, strict=True):
+                        found[split][class_id].append(image_id)
+                    task.advance(batch.num_rows)
             self._scans[source] = {s: Population(dict(images)) for s, images in found.items()}
         return self._scans[source]
 

@@ -28,6 +28,7 @@ class Verification:
     groups: list[dict[str, Any]]
     problems: list[Problem] = field(default_factory=list)
     unexpected: dict[str, dict[str, int]] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -58,7 +59,7 @@ def verify(
     built = build_recipe(recipe_of(frozen), options, taxonomy)
     problems += check_rules(frozen, built)
     problems += built.problems
-    return Verification(frozen.name, frozen.data["groups"], problems, built.unexpected)
+    return Verification(frozen.name, frozen.data["groups"], problems, built.unexpected, built.unread)
 
 
 def recipe_of(manifest: Manifest) -> Recipe:

@@ -260,7 +260,7 @@ def test_a_missing_image_is_named_never_replaced(recipe, textures, workers):
     chosen = rows(build(path).manifest, "test", "far")
     (textures / "images" / f"{chosen[0]}.jpg").unlink()
     (textures / "images" / f"{chosen[1]}.jpg").write_bytes(b"\xff\xd8\xff\xe0 not a picture")
-    with pytest.raises(MissingImageError, match="2 images of dtd are missing or unreadable"):
+    with pytest.raises(MissingImageError, match=r"1 of 60 images of dtd are missing .*1 of 60 .* unreadable"):
         build(path, roots={"dtd": textures}, workers=workers)
     left = build(path, roots={"dtd": textures}, allow_missing=True, workers=workers)
     assert rows(left.manifest, "test", "far") == sorted(chosen[2:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,11 @@ from wordnet_splits.cli.output import (
     say,
 )
 from wordnet_splits.errors import SplitsError
+
+if TYPE_CHECKING:
+    from wordnet_splits.build import Build
+    from wordnet_splits.recipe import Recipe
+    from wordnet_splits.verify import Verification
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Roots = Annotated[
@@ -87,8 +92,9 @@ def build_benchmarks(
     chosen = _names_or_all(names, all_, buildable())
     roots = parse_roots(root or [])
     results = []
-    for name in chosen:
-        recipe = load_recipe(name)
+    recipes = [load_recipe(name) for name in chosen]  # a wrong name is refused before anything is built
+    _say_unused(root or [], recipes)
+    for recipe in recipes:
         result = build(
             recipe,
             roots=roots,
@@ -102,7 +108,7 @@ def build_benchmarks(
         results.append(result)
         if not json:
             say(f"built {result.manifest.name} in {result.folder}")
-            _say_findings(result.problems, result.unexpected)
+            _say_findings(result)
     if json:
         print_json(
             {
@@ -115,6 +121,7 @@ def build_benchmarks(
                         "fingerprint": r.manifest.fingerprint,
                         "missing": [p.as_dict() for p in r.problems],
                         "unexpected": r.unexpected,
+                        "unread": r.unread,
                     }
                     for r in results
                 ]
@@ -165,7 +172,7 @@ def verify_benchmarks(
         result = verify(name, roots=roots, manifests=manifests, workers=workers, progress=OnStderr())
         found.append(result)
         if not json:
-            _say_findings(result.problems, result.unexpected)
+            _say_findings(result)
     ok = all(r.ok for r in found)
     if json:
         benchmarks = [
@@ -174,6 +181,7 @@ def verify_benchmarks(
                 "ok": r.ok,
                 "problems": [p.as_dict() for p in r.problems],
                 "unexpected": r.unexpected,
+                "unread": r.unread,
             }
             for r in found
         ]
@@ -225,13 +233,30 @@ def print_groups(benchmarks: Sequence[tuple[str, Sequence[dict[str, Any]], bool 
             differs = g["published"] is not None and g["published"] != g["expected"]
             if g.get("note") and (differs or g["expected"] is None):
                 notes.setdefault(f"{g['group']}: {g['note']}", name)
-            if g.get("reason"):
-                notes.setdefault(f"{g['group']} {g['split']}: awaiting {g['source']}: {g['reason']}", name)
+        for (group, source, reason), splits in _awaiting(groups).items():
+            notes.setdefault(f"{group} {' and '.join(splits)}: awaiting {source}: {reason}", name)
     print_table(COLUMNS, rows, right=COUNTS)
     if notes:
         print("\nWhere published and ours differ, or a source is awaited:")
         for note, name in notes.items():
             print(f"  {name}: {note}")
+
+
+def _awaiting(groups: Sequence[dict[str, Any]]) -> dict[tuple[str, str, str], list[str]]:
+    """Return the splits that wait for one reason, by (group, source, reason)."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for g in groups:
+        if g.get("reason"):
+            found.setdefault((g["group"], g["source"], g["reason"]), []).append(g["split"])
+    return found
+
+
+def _say_unused(given: Sequence[str], recipes: Sequence[Recipe]) -> None:
+    """Say which roots, given by hand, no benchmark needs: most likely another source was meant."""
+    used = {source for recipe in recipes for source in recipe.sources}
+    for name in dict.fromkeys(text.partition("=")[0] for text in given):
+        if name not in used:
+            say(f"--root {name}=... is not used: the sources needed are {', '.join(sorted(used))}")
 
 
 def _ours(group: dict[str, Any]) -> object:
@@ -249,19 +274,21 @@ def _names_or_all(names: Sequence[str] | None, all_: bool, known: Sequence[str])
     return list(names or known)
 
 
-def _say_findings(problems: Sequence[Any], unexpected: dict[str, dict[str, int]]) -> None:
+def _say_findings(result: Build | Verification) -> None:
     """Say what was wrong, a line for each kind of problem of a source (--json has every image)."""
     kinds: dict[tuple[str, str], list[Any]] = {}
-    for problem in problems:
+    for problem in result.problems:
         kinds.setdefault((problem.source, problem.kind), []).append(problem)
     for (source, kind), found in kinds.items():
         named = [p.image_id for p in found if p.image_id][:EXAMPLES]
         if named:
             more = ", ..." if len(found) > EXAMPLES else ""
             say(f"  {source}: {len(found):,} images {kind}: {', '.join(named)}{more}")
-        if len(found) == 1 or not named:
-            for problem in found[:EXAMPLES]:
+        if kind != "missing" or not named:
+            for problem in found[: 1 if named else EXAMPLES]:
                 say(f"  {kind}: {problem.detail}")
-    for source, names in unexpected.items():
+    for source, names in result.unexpected.items():
         examples = ", ".join(list(names)[:EXAMPLES])
         say(f"  {source}: {sum(names.values()):,} files under no known name, such as {examples}")
+    for source, reason in result.unread.items():
+        say(f"  {source}: no picture was read: {reason}")
