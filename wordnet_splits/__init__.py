@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from wordnet_splits.fidelity import fidelity as fidelity_rows
     from wordnet_splits.inventory import load_inventory as load_inventory
     from wordnet_splits.inventory import load_list as load_list
+    from wordnet_splits.leak_report import report_leaks
     from wordnet_splits.listing import list_all as list_benchmarks
     from wordnet_splits.manifest import Manifest as Manifest
     from wordnet_splits.manifest import load_manifest as load_manifest
     from wordnet_splits.manifest import manifest_names as manifest_names
+    from wordnet_splits.near_duplicates import near_duplicates as find_near_duplicates
     from wordnet_splits.recipe import Recipe as Recipe
     from wordnet_splits.recipe import load_recipe as load_recipe
     from wordnet_splits.recipe import recipe_names as recipe_names
@@ -62,6 +64,7 @@ _PUBLIC = {
     "diagnose": "doctor:doctor",
     "explain_class": "explain:explain",
     "fidelity_rows": "fidelity:fidelity",
+    "find_near_duplicates": "near_duplicates:near_duplicates",
     "freeze": "verify",
     "list_benchmarks": "listing:list_all",
     "load_catalog": "catalog",
@@ -72,6 +75,7 @@ _PUBLIC = {
     "manifest_names": "manifest",
     "open_source": "sources",
     "recipe_names": "recipe",
+    "report_leaks": "leak_report",
     "similarity_matrix": "similarity:matrix",
     "source_info": "sources",
     "source_names": "sources",
@@ -93,6 +97,7 @@ __all__ = [
     "diff_manifests",
     "explain_class",
     "fidelity_rows",
+    "find_near_duplicates",
     "freeze",
     "list_benchmarks",
     "load_catalog",
@@ -103,6 +108,7 @@ __all__ = [
     "manifest_names",
     "open_source",
     "recipe_names",
+    "report_leaks",
     "similarity_matrix",
     "source_info",
     "source_names",
