@@ -1,0 +1,167 @@
+"""The classifier head: found where the logits come from, or named; its input are the features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from wordnet_splits.errors import DataError, unknown
+
+Tensor = Any  # torch.Tensor
+Module = Any  # torch.nn.Module
+Float32 = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """A linear head: ``logits = features @ weight.T + bias``.
+
+    Attributes
+    ----------
+    weight : (K, D) float32. bias : (K,) float32, zeros for a head without bias.
+    """
+
+    weight: Float32
+    bias: Float32
+
+    def rows(self, index: npt.ArrayLike) -> Head:
+        """Return the head of the given classes, in that order."""
+        chosen = np.asarray(index, dtype=np.int64)
+        return Head(self.weight[chosen], self.bias[chosen])
+
+
+def logits_of(output: Any, where: str) -> Tensor:
+    """Return the logits (n, K) of a classifier's answer: itself, its ``.logits`` or ``["logits"]``."""
+    if isinstance(output, dict):
+        output = output.get("logits")
+    elif hasattr(output, "logits"):
+        output = output.logits
+    if not isinstance(output, torch.Tensor) or output.ndim != 2:
+        shape = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
+        raise DataError(
+            f"the model gives {shape} where logits (n, K) are due",
+            where=where,
+            hint="wrap it in a function that returns (features, logits)",
+        )
+    return output
+
+
+class HookedNetwork:
+    """A module with its features taken by a hook before the head.
+
+    ``network(x)`` gives (features (n, D), logits (n, K)). Where no head is named, the first call finds it:
+    the nn.Linear called last among those whose output is the logits. Maps in front of a named head that is
+    not linear, e.g. a 1 x 1 convolution, are averaged over their positions.
+    """
+
+    def __init__(self, module: Module, head: str | None, name: str) -> None:
+        self.module, self.name = module, name
+        self.head_name = head
+        if head is not None:
+            _submodule(module, head, name)
+        self.matrix: Head | None = None
+        self._checked = False
+
+    def prepare(self, x: Tensor) -> None:
+        """Find the head with a trial forward pass of ``x``, once."""
+        if self._checked:
+            return
+        if self.head_name is None:
+            self.head_name = find_head(self.module, x, self.name)
+        head = _submodule(self.module, self.head_name, self.name)
+        with torch.no_grad(), captured(self.module, [self.head_name]) as seen:
+            logits = logits_of(self.module(x), self.name)
+        if isinstance(head, nn.Linear) and _same(seen.get(self.head_name), logits):
+            weight = head.weight.detach().float().cpu().numpy()
+            bias = np.zeros(len(weight), np.float32) if head.bias is None else _numpy(head.bias)
+            self.matrix = Head(np.array(weight), bias)
+        self._checked = True
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return features and logits of a batch."""
+        self.prepare(x)
+        features: list[Tensor] = []
+        head = _submodule(self.module, str(self.head_name), self.name)
+        handle = head.register_forward_pre_hook(lambda _, inputs: features.append(inputs[0]))
+        try:
+            logits = logits_of(self.module(x), self.name)
+        finally:
+            handle.remove()
+        if not features:
+            raise DataError(f"head {self.head_name!r} was not called in the forward pass", where=self.name)
+        return pooled(features[-1]), logits
+
+
+def pooled(maps: Tensor) -> Tensor:
+    """Return (n, D): itself, or maps (n, D, h, w) averaged over their positions."""
+    return maps if maps.ndim == 2 else maps.flatten(2).mean(2) if maps.ndim > 2 else maps.flatten(1)
+
+
+def find_head(module: Module, x: Tensor, name: str) -> str:
+    """Return the name of the nn.Linear whose output is the logits, found by a forward pass of ``x``.
+
+    Raises
+    ------
+    DataError : no linear layer gives the logits; the linear layers are named.
+    """
+    linear = [key for key, part in module.named_modules() if isinstance(part, nn.Linear)]
+    with torch.no_grad(), captured(module, linear) as seen:
+        logits = logits_of(module(x), name)
+    order = list(seen)  # by their last call
+    for key in reversed(order):
+        if _same(seen[key], logits):
+            return key
+    shown = ", ".join(order[-4:]) or "there is none"
+    raise DataError(
+        f"no linear layer gives the logits (linear layers called: {shown})",
+        where=name,
+        hint="name the head (head='fc'), leave out a final softmax, or give a function of (features, logits)",
+    )
+
+
+@contextmanager
+def captured(module: Module, names: Sequence[str], *, copy: bool = False) -> Iterator[dict[str, Tensor]]:
+    """Collect the output of the named layers, in the order of their (last) call, while inside.
+
+    ``copy``: as they are when the layer returns, even where the next one works in place (``ReLU(inplace)``).
+    """
+    seen: dict[str, Tensor] = {}
+
+    def keep(key: str) -> Callable[..., None]:
+        def hook(_: Module, __: Any, output: Any) -> None:
+            seen.pop(key, None)
+            value = output[0] if isinstance(output, tuple) else output
+            seen[key] = value.clone() if copy else value
+
+        return hook
+
+    handles = [_submodule(module, key, "model").register_forward_hook(keep(key)) for key in names]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _submodule(module: Module, key: str, where: str) -> Module:
+    try:
+        return module.get_submodule(key)
+    except AttributeError:
+        names = [name for name, _ in module.named_modules() if name]
+        raise unknown("layer", key, names, where=where) from None
+
+
+def _same(a: Tensor | None, b: Tensor) -> bool:
+    """Whether two tensors are one, or equal."""
+    return a is not None and a.shape == b.shape and (a is b or bool(torch.equal(a, b)))
+
+
+def _numpy(tensor: Tensor) -> Float32:
+    return np.array(tensor.detach().float().cpu().numpy())

@@ -1,0 +1,61 @@
+"""The three keys of stored activations: which model, which transform, which images; SHA-256 in hex."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import torch
+
+LIST_COLUMNS = ("source", "image_id", "view")
+
+
+def model_key(tensors: Mapping[str, Any], architecture: str) -> str:
+    """Return the key of a model: every state-dict tensor (name, type, shape, bytes) and the architecture.
+
+    Parameters
+    ----------
+    tensors : the state dict, torch tensors on any device; the order of names does not matter.
+    architecture : how the tensors are put together, e.g. ``repr(module)``: it holds what has no tensor
+        (strides, activations, dropout), so that two networks of equal weights do not collide.
+    """
+    digest = hashlib.sha256(architecture.encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"\x1e{name}\x1f".encode())
+        if not isinstance(value, torch.Tensor):  # extra state of a module
+            digest.update(repr(value).encode())
+            continue
+        flat = value.detach().cpu().contiguous().reshape(-1)
+        digest.update(f"{value.dtype}\x1f{tuple(value.shape)}\x1f".encode())
+        digest.update(memoryview(flat.view(torch.uint8).numpy()))
+    return digest.hexdigest()
+
+
+def spec_key(spec: Mapping[str, Any]) -> str:
+    """Return the key of a transform: the SHA-256 of its serialised specification."""
+    return hashlib.sha256(canonical(spec).encode()).hexdigest()
+
+
+def list_key(table: pa.Table) -> str:
+    """Return the key of an ordered list of images: their (source, image_id, view).
+
+    The table may hold other columns; benchmark, role and label are no part of the key, so a group that two
+    benchmarks share has one key.
+    """
+    return _rows_key(zip(*(table.column(name).to_pylist() for name in LIST_COLUMNS), strict=True))
+
+
+def _rows_key(rows: Iterable[tuple[str, ...]]) -> str:
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(canonical(row).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def canonical(value: Any) -> str:
+    """Return ``value`` as JSON in its one form."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

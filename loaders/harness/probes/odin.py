@@ -1,0 +1,77 @@
+"""ODIN's perturbation: the logits of an input moved a step towards its predicted class.
+
+Liang, Li, Srikant: Enhancing the Reliability of Out-of-distribution Image Detection in Neural Networks
+(ICLR 2018), eq. 2, with the step divided by the normalisation's standard deviation per channel, as in the
+authors' code: a step of eps is then the same in pixels of [0, 1] for every channel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+
+from wordnet_splits.errors import DataError
+
+from .registry import probe_name, register_probe
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+
+@register_probe("odin")
+@dataclass(frozen=True)
+class Odin:
+    """Logits at x' = x - eps sign(-g) / std, g the gradient of log softmax(z(x)/T) at the predicted class.
+
+    Attributes
+    ----------
+    T : temperature, positive. eps : step, in units of pixels in [0, 1]; 0 gives the logits of x itself.
+    columns : the columns that softmax goes over, all by default; the class map's where a benchmark has fewer
+        classes than the model. The logits stored are always those of every column.
+    """
+
+    T: float = 1000.0
+    eps: float = 0.0014
+    columns: tuple[int, ...] | None = None
+
+    kind: ClassVar[str]
+    layers: ClassVar[tuple[str, ...]] = ()
+    gradients: ClassVar[bool] = True
+    passes: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        if not (self.T > 0 and math.isfinite(self.T)):
+            raise DataError(f"T={self.T:g} is not positive", where="odin")
+        if not (self.eps >= 0 and math.isfinite(self.eps)):
+            raise DataError(f"eps={self.eps:g} is negative", where="odin")
+
+    def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
+        """Return ``logits`` (n, K) of the perturbed batch."""
+        if model.std is None:
+            raise DataError(
+                "the step needs the standard deviations that the input was normalised by",
+                where=f"{model.name}: {probe_name(self)}",
+                hint="give the transform as Transform(..., std=(...)); (1, 1, 1) without normalisation",
+            )
+        sign = model.shared(x, ("odin", self.T, self.columns), lambda: self.direction(model, x))
+        std = torch.tensor(model.std, dtype=x.dtype, device=x.device).view(1, 3, 1, 1)
+        with torch.no_grad():
+            return {"logits": model.forward(x - self.eps * sign / std)[1]}
+
+    def direction(self, model: Model, x: Any) -> Any:
+        """Return sign(-g) of a batch: the same for every eps, so steps of one temperature share it."""
+        with torch.enable_grad():
+            inputs = x.detach().clone().requires_grad_(True)
+            logits = model.forward(inputs)[1]
+            if self.columns is not None:
+                logits = logits[:, list(self.columns)]
+            label = logits.argmax(dim=1, keepdim=True)
+            peak = torch.log_softmax(logits.float() / self.T, dim=1).gather(1, label)
+            (gradient,) = torch.autograd.grad(
+                peak.sum(), inputs
+            )  # rows are independent: the gradient of each
+        return (-gradient).sign()

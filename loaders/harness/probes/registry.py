@@ -1,0 +1,160 @@
+"""The registry of probes, and the names that their arrays are stored under.
+
+A probe is a frozen dataclass; its fields are its parameters and part of its name::
+
+    @register_probe("odin")
+    @dataclass(frozen=True)
+    class Odin:
+        T: float = 1000.0
+        eps: float = 0.0014
+        ...
+
+    probe_name(Odin())          # "odin[T=1000,eps=0.0014]"; its array: "odin[T=1000,eps=0.0014]/logits"
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+
+from wordnet_splits.errors import DataError, SplitsError, unknown
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+ProbeClass = TypeVar("ProbeClass", bound=type[Any])
+Value = int | float | str | bool
+
+PROBES: dict[str, type[Any]] = {}
+SYNTAX = re.compile(r"([a-z][a-z0-9_]*)(?:\[([^\[\]/]*)\])?")
+PLAIN = re.compile(r"[\w.+\-]*")
+
+
+class Probe(Protocol):
+    """What is computed of a batch beside its features and logits.
+
+    Attributes
+    ----------
+    kind : the name it is registered under.
+    gradients : whether it differentiates with respect to the input.
+    passes : forward passes of its own, beside the one that gives features and logits.
+    layers : names of the layers whose outputs it reads from that one forward pass.
+    """
+
+    kind: ClassVar[str]
+    gradients: ClassVar[bool]
+    passes: ClassVar[int]
+
+    @property
+    def layers(self) -> Sequence[str]:
+        """Names of the layers it reads."""
+
+    def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
+        """Return name -> tensor (n, ...) of a batch x (n, 3, h, w)."""
+
+
+def register_probe(kind: str) -> Callable[[ProbeClass], ProbeClass]:
+    """Register the decorated dataclass as probe ``kind``.
+
+    Raises
+    ------
+    SplitsError : the name is taken or malformed, or the class is no probe.
+    """
+
+    def add(cls: ProbeClass) -> ProbeClass:
+        if kind in PROBES or not SYNTAX.fullmatch(kind) or kind == "forward":
+            raise SplitsError(f"{kind!r} is no free name for a probe")
+        if not dataclasses.is_dataclass(cls) or not callable(cls) or "__call__" not in dir(cls):
+            raise SplitsError("a probe is a dataclass with __call__(model, x)", where=cls.__qualname__)
+        for name, value in (("gradients", False), ("passes", 0), ("layers", ())):
+            if not hasattr(cls, name):
+                setattr(cls, name, value)
+        cls.kind = kind  # type: ignore[attr-defined]
+        PROBES[kind] = cls
+        return cls
+
+    return add
+
+
+def list_probes(pattern: str = "*") -> tuple[str, ...]:
+    """Return the names of the probes that match a wildcard pattern, sorted."""
+    return tuple(sorted(kind for kind in PROBES if fnmatchcase(kind, pattern)))
+
+
+def probe_name(probe: Any) -> str:
+    """Return the name of a probe with its parameters: what its arrays are stored under.
+
+    Parameters at None are left out, numbers are written as ``%g``, sequences as the eight digits that name
+    them (see `class_map.columns_key`).
+    """
+    from ..class_map import columns_key
+
+    shown = []
+    for item in dataclasses.fields(probe):
+        value = getattr(probe, item.name)
+        if value is None:
+            continue
+        if isinstance(value, tuple):
+            value = columns_key(value)
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        if not PLAIN.fullmatch(text):
+            raise DataError(f"{item.name}={text!r} cannot be part of a name", where=probe.kind)
+        shown.append(f"{item.name}={text}")
+    return f"{probe.kind}[{','.join(shown)}]" if shown else probe.kind
+
+
+def get_probe(kind: str, **params: Any) -> Probe:
+    """Return a probe by name; parameters not given are at their defaults.
+
+    Raises
+    ------
+    UnknownNameError : no such probe or parameter. DataError : a value of the wrong type or out of range.
+    """
+    if kind not in PROBES:
+        raise unknown("probe", kind, PROBES)
+    fields = {item.name: item for item in dataclasses.fields(PROBES[kind])}
+    for name in params:
+        if name not in fields:
+            raise unknown("parameter", name, fields, where=kind)
+    values = {
+        name: _converted(fields[name].default, value, f"{kind}: {name}") for name, value in params.items()
+    }
+    try:
+        probe: Probe = PROBES[kind](**values)
+    except TypeError as error:
+        raise DataError(str(error), where=kind, hint=str(inspect.signature(PROBES[kind]))) from None
+    return probe
+
+
+def parse_probe(text: str) -> Probe:
+    """Return the probe that a name, or the name of one of its arrays, is of.
+
+    >>> probe_name(parse_probe("odin[T=10,eps=0.002]/logits"))
+    'odin[T=10,eps=0.002]'
+    """
+    found = SYNTAX.match(text)
+    rest = text[found.end() :] if found else text
+    if not found or not (rest == "" or rest.startswith("/")):
+        raise DataError(f"{text!r} is no probe", hint="write odin[T=1000,eps=0.0014]")
+    params: dict[str, Any] = {}
+    for pair in filter(None, (found[2] or "").split(",")):
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise DataError(f"{pair!r} is not NAME=VALUE", where=text)
+        params[name.strip()] = value.strip()
+    return get_probe(found[1], **params)
+
+
+def _converted(default: Any, value: Any, where: str) -> Any:
+    """Return a value given as text as the type of its parameter's default."""
+    kind = type(default)
+    if kind not in (int, float, str) or isinstance(value, kind):
+        return value
+    try:
+        return kind(value)
+    except (TypeError, ValueError):
+        raise DataError(f"{value!r} is not {kind.__name__}", where=where) from None

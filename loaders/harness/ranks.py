@@ -1,0 +1,71 @@
+"""The processes of one ``torchrun``, or the one process there is."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from wordnet_splits.errors import SplitsError
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process's place among ``world`` equal ones.
+
+    Attributes
+    ----------
+    rank : 0..world-1.
+    """
+
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this is rank 0, which writes what is not divided."""
+        return self.rank == 0
+
+    @contextmanager
+    def together(self, what: str) -> Iterator[None]:
+        """Do a step on every rank and wait for all; an error on one is raised on each, so that none hangs."""
+        failed: BaseException | None = None
+        try:
+            yield
+        except Exception as error:
+            failed = error
+        if self.world > 1:
+            told: list[Any] = [None] * self.world
+            dist.all_gather_object(told, None if failed is None else f"{type(failed).__name__}: {failed}")
+            elsewhere = [f"rank {rank}: {text}" for rank, text in enumerate(told) if text is not None]
+            if failed is None and elsewhere:
+                raise SplitsError(f"{what} failed on another rank: {elsewhere[0]}")
+        if failed is not None:
+            raise failed
+
+
+def current_ranks() -> Ranks:
+    """Return this process's place; joins the processes of ``torchrun`` where it was started by that.
+
+    NCCL with a GPU at hand, else gloo. Each rank takes the GPU of its local rank.
+    """
+    if dist.is_available() and not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        cuda = torch.cuda.is_available()
+        if cuda:
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+        dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
+        atexit.register(_leave)
+    if dist.is_available() and dist.is_initialized():
+        return Ranks(dist.get_rank(), dist.get_world_size())
+    return Ranks()
+
+
+def _leave() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()

@@ -1,0 +1,165 @@
+"""From a PIL image to what a model takes: a function together with the specification that names it.
+
+A benchmark names one of three evaluation transforms per source; a pretrained model brings its own. Either way
+the specification, not the code, enters the key of stored activations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import torch
+from PIL import Image
+
+from wordnet_splits.errors import DataError, unknown
+
+from .keys import canonical, spec_key
+
+Tensor = Any  # torch.Tensor
+Triple = tuple[float, float, float]
+ZEROS: Triple = (0.0, 0.0, 0.0)
+ONES: Triple = (1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A preprocessing in one or two steps, and its specification.
+
+    Attributes
+    ----------
+    spec : JSON-serialisable and complete: equal specifications mean equal pixels in, equal tensors out.
+    image : of one PIL RGB image: to a float tensor (3, h, w), or, where `batch` follows, to a PIL image of
+        another size; None leaves the image as it is.
+    batch : of a uint8 tensor (n, 3, h, w) on any device, to float; None where `image` does it all.
+    std : standard deviation per channel that pixels are divided by; None where it is not known.
+    size : (h, w) of what comes out, None where it is that of the image.
+    """
+
+    spec: Mapping[str, Any]
+    image: Callable[[Image.Image], Any] | None
+    batch: Callable[[Tensor], Tensor] | None = None
+    std: Triple | None = None
+    size: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            canonical(self.spec)
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"a transform's specification must be JSON: {error}", where=str(self.spec)
+            ) from None
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of the specification."""
+        return spec_key(self.spec)
+
+    def __call__(self, image: Image.Image) -> Tensor:
+        """Return a PIL RGB image as the model takes it, a float32 tensor (3, h, w)."""
+        made = image if self.image is None else self.image(image)
+        if self.batch is None:
+            return made
+        pixels = to_uint8(made) if isinstance(made, Image.Image) else made
+        return self.batch(pixels.unsqueeze(0))[0]
+
+
+@dataclass(frozen=True)
+class Normalise:
+    """uint8 pixels (..., 3, h, w) -> (x / 255 - mean) / std in float32, as torchvision does it."""
+
+    mean: Triple = ZEROS
+    std: Triple = ONES
+
+    def __call__(self, pixels: Tensor) -> Tensor:
+        """Return the normalised pixels, on the same device."""
+        x = pixels.to(torch.float32).div_(255)
+        if self.mean == ZEROS and self.std == ONES:
+            return x
+        mean = torch.tensor(self.mean, dtype=torch.float32, device=x.device).view(3, 1, 1)
+        std = torch.tensor(self.std, dtype=torch.float32, device=x.device).view(3, 1, 1)
+        return x.sub_(mean).div_(std)
+
+
+def to_uint8(image: Image.Image) -> Tensor:
+    """Return a PIL image as a uint8 tensor (3, h, w)."""
+    pixels = np.array(image if image.mode == "RGB" else image.convert("RGB"))
+    return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
+
+
+def _resize_32(image: Image.Image) -> Image.Image:
+    return image.resize((32, 32), Image.Resampling.BILINEAR)
+
+
+def _resize_256_crop_224(image: Image.Image) -> Image.Image:
+    """Shorter side 256, longer int(256 * long / short), centre crop 224: torchvision's geometry."""
+    width, height = image.size
+    if width <= height:
+        width, height = 256, int(256 * height / width)
+    else:
+        width, height = int(256 * width / height), 256
+    resized = image.resize((width, height), Image.Resampling.BILINEAR)
+    left, top = round((width - 224) / 2.0), round((height - 224) / 2.0)
+    return resized.crop((left, top, left + 224, top + 224))
+
+
+GEOMETRIES: dict[str, Callable[[Image.Image], Image.Image] | None] = {
+    "none": None,
+    "resize-32": _resize_32,
+    "resize-256-crop-224": _resize_256_crop_224,
+}
+SIZES = {"resize-32": (32, 32), "resize-256-crop-224": (224, 224)}
+
+
+def evaluation_transform(name: str, mean: Sequence[float] = ZEROS, std: Sequence[float] = ONES) -> Transform:
+    """Return one of the evaluation transforms that recipes name, normalised by channel.
+
+    Parameters
+    ----------
+    name : ``none`` | ``resize-32`` (Pillow bilinear, aspect lost) | ``resize-256-crop-224``.
+    mean, std : of pixels in [0, 1].
+    """
+    if name not in GEOMETRIES:
+        raise unknown("evaluation transform", name, GEOMETRIES)
+    normalise = Normalise(cast(Triple, tuple(map(float, mean))), cast(Triple, tuple(map(float, std))))
+    spec = {"evaluation": name, "mean": list(normalise.mean), "std": list(normalise.std)}
+    return Transform(spec, GEOMETRIES[name], normalise, normalise.std, SIZES.get(name))
+
+
+def recipe_transform(recipe: Mapping[str, Any], source: str) -> Transform:
+    """Return the evaluation transform that a recipe names for ``source`` (``none`` by default)."""
+    normalise = recipe.get("normalise") or {}
+    name = (recipe.get("transforms") or {}).get(source, "none")
+    return evaluation_transform(name, normalise.get("mean", ZEROS), normalise.get("sd", ONES))
+
+
+def as_transform(image: Any, batch: Any = None, transform_id: str | None = None) -> Transform:
+    """Return functions of an image and of a batch as a `Transform`; plain ones need a ``transform_id``.
+
+    Raises
+    ------
+    DataError : functions without an identifier, which could not be told from others.
+    """
+    if isinstance(image, Transform) and batch is None:
+        return image
+    if image is None and isinstance(batch, Normalise):
+        return evaluation_transform("none", batch.mean, batch.std)
+    if not transform_id:
+        function = batch or image
+        raise DataError(
+            "a transform given as a function has no specification to find its activations by",
+            where=getattr(function, "__name__", type(function).__name__),
+            hint="add transform_id='NAME' and change it whenever the function changes",
+        )
+    return Transform({"transform_id": transform_id}, image, batch, _std_within(batch) or _std_within(image))
+
+
+def _std_within(function: Any) -> Triple | None:
+    """Return the ``std`` of the last step that has one (torchvision's Compose, Normalize and presets)."""
+    for step in reversed([function, *getattr(function, "transforms", [])]):
+        std = getattr(step, "std", None)
+        if std is not None and len(std) == 3:
+            return cast(Triple, tuple(float(v) for v in std))
+    return None
