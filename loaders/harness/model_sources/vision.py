@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 from urllib.error import URLError
 
@@ -45,7 +46,7 @@ def torchvision_model(name: str, request: Request) -> Loaded:
     try:
         with tensors_only():
             module = builder(weights=entry, **request.options)
-    except (URLError, OSError) as error:
+    except (URLError, OSError, UnpicklingError) as error:
         raise DataError(
             f"the weights {chosen} cannot be fetched: {error}",
             where=where,

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from wordnet_splits.errors import DataError, SplitsError, unknown
 
 if TYPE_CHECKING:
+    from ..class_map import ClassMap
     from ..model import Model
 
 ProbeClass = TypeVar("ProbeClass", bound=type[Any])
@@ -147,6 +148,17 @@ def parse_probe(text: str) -> Probe:
             raise DataError(f"{pair!r} is not NAME=VALUE", where=text)
         params[name.strip()] = value.strip()
     return get_probe(found[1], **params)
+
+
+def for_classes(probe: Probe, classes: ClassMap) -> Probe:
+    """Return the probe over the columns that a benchmark's softmax goes over.
+
+    A probe with a parameter ``columns`` (a gradient of the softmax depends on them) gets them where they are
+    not all of the model's; `ClassMap.arrays` then gives its arrays under the plain name.
+    """
+    if classes.identity or not any(item.name == "columns" for item in dataclasses.fields(probe)):  # type: ignore[arg-type]
+        return probe
+    return dataclasses.replace(probe, columns=classes.softmax_columns)  # type: ignore[type-var]
 
 
 def _converted(default: Any, value: Any, where: str) -> Any:
