@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Self
 
 
 class SplitsError(Exception):
@@ -37,6 +38,11 @@ class SplitsError(Exception):
         if self.hint:
             text += f" ({self.hint})"
         return text
+
+    def within(self, place: str) -> Self:
+        """Return the same error with ``place`` put before where it is."""
+        where = f"{place}: {self.where}" if self.where else place
+        return type(self)(self.what, where=where, hint=self.hint, near=self.near)
 
     def as_dict(self) -> dict[str, object]:
         """Return the error as the object that ``--json`` prints under ``error``."""
@@ -116,5 +122,8 @@ def unknown(what: str, name: str, known: Iterable[str], *, where: str | None = N
     """Build the error for an unknown ``name`` of kind ``what``, offering the nearest known names."""
     known = sorted(set(known))
     near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-    hint = None if near else (f"known: {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}")
+    listed = (
+        f"known: {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}" if known else "there is none"
+    )
+    hint = None if near else listed
     return UnknownNameError(f"unknown {what} {name!r}", where=where, near=near, hint=hint)

@@ -11,10 +11,14 @@ from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
 from wordnet_splits.taxonomy import Taxonomy, load
 
 Row = dict[str, Any]
+ROLES = ("id", "csid", "near", "far", "external", "excluded")
+"""In the order in which classes of one name are told."""
 
 
 def explain(benchmark: str | Path, class_name: str, *, manifests: Path | None = None) -> list[Row]:
     """Return the rows of a class, each with the way ``up`` to the LCS and ``down`` to the nearest ID class.
+
+    The rows are those of the class table, with the ``nearest_name`` of ``nearest_id``.
 
     Parameters
     ----------
@@ -27,7 +31,9 @@ def explain(benchmark: str | Path, class_name: str, *, manifests: Path | None = 
     """
     manifest = _manifest(benchmark, manifests)
     taxonomy = load()
-    return [_with_path(row, taxonomy) for row in find_class(manifest, class_name)]
+    rows = [_with_path(row, taxonomy) for row in find_class(manifest, class_name)]
+    names = {r["class_id"]: r["name"] for r in manifest.classes.to_pylist() if r["role"] == "id"}
+    return [{**row, "nearest_name": names.get(row["nearest_id"])} for row in rows]
 
 
 def _manifest(benchmark: str | Path, manifests: Path | None) -> Manifest:
@@ -43,7 +49,7 @@ def _manifest(benchmark: str | Path, manifests: Path | None) -> Manifest:
 
 
 def find_class(manifest: Manifest, class_name: str) -> list[Row]:
-    """Return the rows of the class table that ``class_name`` stands for, ID first."""
+    """Return the rows of the class table that ``class_name`` stands for, ID first, excluded last."""
     rows: list[Row] = manifest.classes.to_pylist()
     sources = {r["source"] for r in rows}
     source, colon, rest = class_name.partition(":")
@@ -56,7 +62,7 @@ def find_class(manifest: Manifest, class_name: str) -> list[Row]:
             if r["source"] in within and _is_called(r, wanted if exact else folded, exact=exact)
         ]
         if found:
-            return found
+            return sorted(found, key=lambda r: ROLES.index(r["role"]))
     names = {n for r in rows if r["source"] in within for n in (r["class_id"], r["name"])}
     error = unknown("class", wanted, names, where=manifest.name)
     raise UnknownNameError(
@@ -94,7 +100,7 @@ def draw_tree(row: Row) -> list[str]:
     other = row["down"][1:]
     lines = [f"{top['name']}  (least common subsumer)"]
     own_end = f"  <- {row['name']}"
-    id_end = f"  <- nearest ID class {row['nearest_id']}"
+    id_end = f"  <- nearest ID class {row['nearest_name'] or row['nearest_id']}"
     if not mine:
         lines[0] += own_end
     if not other:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from wordnet_splits import sampling
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.errors import RecipeError
+from wordnet_splits.errors import RecipeError, SplitsError
 from wordnet_splits.inventory import inventory_splits, load_inventory, load_list
 from wordnet_splits.population import Awaiting, Populations
 from wordnet_splits.recipe import Group, ImageRule, Recipe
@@ -89,7 +89,10 @@ def check_lists(recipe: Recipe, classes: Mapping[str, Sequence[str]]) -> None:
             if rule.list_ is not None:
                 users.setdefault(rule.list_, set()).update((group.source, c) for c in classes[group.name])
     for name, covered in users.items():
-        table = load_list(name)
+        try:
+            table = load_list(name)
+        except SplitsError as error:
+            raise error.within(recipe.name) from None
         for source, image_id, class_id in zip(
             *(table.column(c).to_pylist() for c in ("source", "image_id", "class_id")), strict=True
         ):
@@ -124,7 +127,10 @@ def _cut(
     rule = group.images[split]
     assert rule.from_ is not None
     where = f"{recipe.name}: group {group.name}, {split}"
-    population = populations.of(group.source, rule.from_)
+    try:
+        population = populations.of(group.source, rule.from_)
+    except RecipeError as error:
+        raise error.within(where) from None
     if isinstance(population, Awaiting):
         expected = expected_count(group, split, members, populations)
         return Selection(group, split, expected, awaiting=population)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from wordnet_splits import similarity
 from wordnet_splits.catalog import CatalogClass, load_catalog
-from wordnet_splits.errors import RecipeError
+from wordnet_splits.errors import RecipeError, SplitsError
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import Context, Verdict, decide, sentence
 from wordnet_splits.rules.model import rule_text
@@ -82,7 +82,10 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
     for group in recipe.group:
         catalog = load_catalog(group.source)
         offered = [c.class_id for c in catalog if group.reuse or (group.source, c.class_id) not in taken]
-        verdicts = decide(group.classes, group.source, offered, context)
+        try:
+            verdicts = decide(group.classes, group.source, offered, context)
+        except SplitsError as error:
+            raise error.within(f"{recipe.name}: group {group.name}") from None
         chosen = [c for c in offered if verdicts[c].accepted]
         if not chosen:
             raise RecipeError(

@@ -10,7 +10,7 @@ from typing import Any
 from wordnet_splits import fingerprint
 from wordnet_splits.build import Build, Options, build_recipe
 from wordnet_splits.diff import diff_manifests
-from wordnet_splits.errors import ManifestError
+from wordnet_splits.errors import ManifestError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest, locked, write_manifest
 from wordnet_splits.pixels import Problem
 from wordnet_splits.progress import Progress
@@ -156,8 +156,11 @@ def freeze(name: str, *, built: Path, manifests: Path) -> Path:
 
     Raises
     ------
+    UnknownNameError : there is no such build; near names are offered.
     ManifestError : the build is incomplete, local, of another seed, damaged, or changes a frozen value.
     """
+    if not (built / name / "manifest.json").is_file():
+        raise unknown("build", name, (f.parent.name for f in built.glob("*/manifest.json")), where=str(built))
     manifest = load_manifest(built / name)
     where = str(built / name)
     if "@" in manifest.name:

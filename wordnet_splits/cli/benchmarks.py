@@ -17,7 +17,7 @@ from wordnet_splits.cli.output import (
     print_table,
     say,
 )
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.errors import RecipeError, SplitsError
 
 if TYPE_CHECKING:
     from wordnet_splits.build import Build
@@ -31,7 +31,9 @@ Roots = Annotated[
 ]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Benchmarks, or recipe files.")]
 Workers = Annotated[int, typer.Option(min=1, help="Processes that read images.")]
-Manifests = Annotated[Path | None, typer.Option(help="Folder of frozen manifests.")]
+Manifests = Annotated[
+    Path | None, typer.Option(help="Folder of frozen manifests.", exists=True, file_okay=False)
+]
 
 COLUMNS = ("benchmark", "group", "role", "source", "split", "published", "ours", "status")
 COUNTS = ("published", "ours")
@@ -92,7 +94,7 @@ def build_benchmarks(
     chosen = _names_or_all(names, all_, buildable())
     roots = parse_roots(root or [])
     results = []
-    recipes = [load_recipe(name) for name in chosen]  # a wrong name is refused before anything is built
+    recipes = [_buildable(load_recipe(name)) for name in chosen]  # a wrong one is refused before any is built
     _say_unused(root or [], recipes)
     for recipe in recipes:
         result = build(
@@ -143,7 +145,8 @@ def freeze_benchmarks(
     from wordnet_splits.verify import freeze
 
     found = sorted(f.parent.name for f in built.glob("*/manifest.json") if "@" not in f.parent.name)
-    folders = [freeze(n, built=built, manifests=manifests) for n in _names_or_all(names, all_, found)]
+    chosen = _names_or_all(names, all_, found, where=f"builds in {built}")
+    folders = [freeze(n, built=built, manifests=manifests) for n in chosen]
     if json:
         print_json({"frozen": [{"name": f.name, "out": str(f)} for f in folders]})
     else:
@@ -165,7 +168,8 @@ def verify_benchmarks(
     from wordnet_splits.progress import OnStderr
     from wordnet_splits.verify import verify
 
-    chosen = _names_or_all(names, all_ or not names, manifest_names(manifests))
+    where = f"frozen manifests in {manifests}" if manifests else "frozen manifests"
+    chosen = _names_or_all(names, all_ or not names, manifest_names(manifests), where=where)
     roots = parse_roots(root or [])
     found = []
     for name in chosen:
@@ -242,6 +246,20 @@ def print_groups(benchmarks: Sequence[tuple[str, Sequence[dict[str, Any]], bool 
             print(f"  {name}: {note}")
 
 
+def _buildable(recipe: Recipe) -> Recipe:
+    """Return the recipe; refuse a shipped one that awaits a list (in others a list's name may be wrong)."""
+    from wordnet_splits.listing import awaited_lists
+    from wordnet_splits.recipe import recipe_names
+
+    if recipe.name in recipe_names() and (absent := awaited_lists(recipe)):
+        raise RecipeError(
+            f"it awaits the list {absent[0]}, which its authors have not published",
+            where=recipe.name,
+            hint="`list` shows what can be built",
+        )
+    return recipe
+
+
 def _awaiting(groups: Sequence[dict[str, Any]]) -> dict[tuple[str, str, str], list[str]]:
     """Return the splits that wait for one reason, by (group, source, reason)."""
     found: dict[tuple[str, str, str], list[str]] = {}
@@ -266,11 +284,16 @@ def _ours(group: dict[str, Any]) -> object:
     return None if group["expected"] is None else f"({group['expected']:,})"
 
 
-def _names_or_all(names: Sequence[str] | None, all_: bool, known: Sequence[str]) -> list[str]:
+def _names_or_all(
+    names: Sequence[str] | None, all_: bool, known: Sequence[str], where: str | None = None
+) -> list[str]:
     if names and all_:
         raise SplitsError("give names or --all, not both")
     if not names and not all_:
-        raise SplitsError("no benchmark given", hint=f"give --all, or some of {', '.join(known)}")
+        hint = f"give --all, or some of {', '.join(known)}" if known else "give its name"
+        raise SplitsError("no benchmark given", hint=hint)
+    if not names and not known:
+        raise SplitsError("there is none", where=where, hint="name another folder, or build first")
     return list(names or known)
 
 

@@ -38,7 +38,9 @@ def register(app: typer.Typer) -> None:
 def explain_class(
     benchmark: Annotated[str, typer.Argument(help="A benchmark, a manifest's folder, or a recipe file.")],
     class_name: Annotated[str, typer.Argument(metavar="CLASS", help="class_id or name, or source:class_id.")],
-    manifests: Annotated[Path | None, typer.Option(help="Folder of frozen manifests.")] = None,
+    manifests: Annotated[
+        Path | None, typer.Option(help="Folder of frozen manifests.", exists=True, file_okay=False)
+    ] = None,
     json: Json = False,
 ) -> int:
     """Say why a class is in-distribution, near, far, external or excluded, and how near it is."""
@@ -55,8 +57,9 @@ def explain_class(
         print(f"  rule       {row['rule']}")
         print(f"  synsets    {', '.join(row['wnids']) or 'none'}")
         if row["nearest_id"] is not None:
+            named = "" if row["nearest_name"] == row["nearest_id"] else f" ({row['nearest_name']})"
             print(
-                f"  nearest    {row['nearest_id']}: mean {row['mean']:.4f}, path {row['path']:.4f}, "
+                f"  nearest    {row['nearest_id']}{named}: mean {row['mean']:.4f}, path {row['path']:.4f}, "
                 f"wup {row['wup']:.4f}, lch {row['lch']:.4f}, {row['distance']} edges"
             )
         for line in draw_tree(row):
