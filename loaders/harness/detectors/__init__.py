@@ -1,0 +1,45 @@
+"""Detectors: stored arrays to confidence, higher = more in-distribution.
+
+Each is a frozen dataclass (or a function) under a decorator that says what it needs, where it comes from and
+what may be swept. ``list_detectors("k*")``, ``get_detector("knn", k=100)``; a user's own with ``@register``.
+"""
+
+from __future__ import annotations
+
+from . import ensembles, features, logits, probes
+from .choosing import Preset, parse_detectors, preset, preset_names
+from .paper import Paper
+from .registry import (
+    METHODS,
+    Chosen,
+    Detector,
+    Head,
+    Method,
+    describe,
+    get_detector,
+    get_method,
+    list_detectors,
+    register,
+)
+
+__all__ = [
+    "METHODS",
+    "Chosen",
+    "Detector",
+    "Head",
+    "Method",
+    "Paper",
+    "Preset",
+    "describe",
+    "ensembles",
+    "features",
+    "get_detector",
+    "get_method",
+    "list_detectors",
+    "logits",
+    "parse_detectors",
+    "preset",
+    "preset_names",
+    "probes",
+    "register",
+]

@@ -1,0 +1,156 @@
+"""From text to detectors: ``msp,knn[k=100]``, ``preset:openood``, ``my_module:my_detector[T=2]``."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.errors import SplitsError, unknown
+
+from .registry import METHODS, Chosen, Method, choose, describe, get_method
+
+WHERE = "--detectors"
+PRESET = "preset:"
+_SPEC = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<params>[^\[\]]*)\])?")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The detectors of one paper with its values; ``absent`` are those of it not built yet."""
+
+    name: str
+    paper: str
+    detectors: tuple[str, ...]
+    absent: tuple[str, ...]
+    only: Mapping[str, tuple[str, ...]]
+
+    def for_benchmark(self, benchmark: str) -> tuple[str, ...]:
+        """Return its detectors on a benchmark: some papers select values on each."""
+        for pattern, detectors in self.only.items():
+            if fnmatchcase(benchmark, pattern):
+                return detectors
+        return self.detectors
+
+
+@cache
+def _presets() -> Mapping[str, Preset]:
+    package = str(__package__)
+    data = tomllib.loads((files(package) / "presets.toml").read_text(encoding="utf-8"))
+    return {
+        name: Preset(
+            name,
+            row["paper"],
+            tuple(row["detectors"]),
+            tuple(row["absent"]),
+            {pattern: tuple(specs) for pattern, specs in row.get("only", {}).items()},
+        )
+        for name, row in data.items()
+    }
+
+
+def preset_names() -> tuple[str, ...]:
+    """Return the names of the presets, sorted."""
+    return tuple(sorted(_presets()))
+
+
+def preset(name: str) -> Preset:
+    """Return a preset by name, or raise UnknownNameError."""
+    if name not in _presets():
+        raise unknown("preset", name, _presets(), where=WHERE)
+    return _presets()[name]
+
+
+def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[Chosen]:
+    """Return the detectors that a list names, in its order, each once.
+
+    Parameters
+    ----------
+    text : ``NAME``, ``NAME[parameter=value,...]``, ``preset:NAME`` or ``module:attribute``, joined by commas
+        or in a sequence.
+    benchmark : the benchmark's name, for presets whose values depend on it.
+
+    Raises
+    ------
+    SplitsError : malformed, unknown, or not importable.
+    """
+    specs = [s for part in ([text] if isinstance(text, str) else text) for s in _split(part)]
+    expanded: list[str] = []
+    for spec in specs:
+        if spec.startswith(PRESET):
+            expanded += preset(spec.removeprefix(PRESET)).for_benchmark(benchmark)
+        else:
+            expanded.append(spec)
+    if not expanded:
+        raise SplitsError("no detector is named", where=WHERE, hint="as in --detectors msp,knn[k=50]")
+    chosen: dict[str, Chosen] = {}
+    for spec in expanded:
+        one = _parse(spec)
+        chosen.setdefault(one.label, one)
+    return list(chosen.values())
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas outside of brackets."""
+    parts = re.split(r",(?![^\[]*\])", text)
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _parse(spec: str) -> Chosen:
+    found = _SPEC.fullmatch(spec)
+    if not found:
+        raise SplitsError(f"{spec!r} is not NAME[parameter=value,...]", where=WHERE)
+    name = found["name"]
+    params: dict[str, str] = {}
+    for item in _split(found["params"] or ""):
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise SplitsError(f"{item!r} is not parameter=value", where=f"{WHERE} {spec}")
+        params[key.strip()] = value.strip()
+    if ":" in name:
+        method = imported(name)
+        return choose(method, params, label=method.name)
+    return choose(get_method(name), params, label=name.lower())
+
+
+def imported(path: str) -> Method:
+    """Return the detector at ``module:attribute``; the working directory is searched too.
+
+    A class or function that registered itself keeps what it declared; another is taken as it stands, with
+    ``needs``, ``fit_on``, ``sweep`` and ``models`` read from attributes of those names.
+
+    Raises
+    ------
+    SplitsError : the module cannot be imported, or has no such attribute.
+    """
+    module_name, _, attribute = path.partition(":")
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # whatever a user's file raises is the user's to see, in one line
+        raise SplitsError(
+            f"module {module_name!r} cannot be imported: {type(error).__name__}: {error}",
+            where=WHERE,
+            hint="it is looked for on the Python path and in the working directory",
+        ) from error
+    finally:
+        sys.path.remove(here)
+    if not hasattr(module, attribute):
+        raise unknown("attribute", attribute, [n for n in vars(module) if not n.startswith("_")], where=path)
+    thing: Any = getattr(module, attribute)
+    for method in METHODS.values():
+        if thing in (method.build, getattr(method.build, "made_of", None)):
+            return method
+    about = {
+        key: getattr(thing, key) for key in ("needs", "fit_on", "sweep", "models") if hasattr(thing, key)
+    }
+    return describe(thing, **about)

@@ -1,0 +1,172 @@
+"""Detectors of the logits alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from wordnet_splits.errors import DataError, SplitsError
+
+from ..arrays import Array, Arrays
+from .paper import ABDELZAD, GUO, HENDRYCKS, LIANG, LIU, SCALING
+from .registry import Head, register
+from .softmax import gaps, log_max_softmax, log_others, log_sum_exp, logits_of, scaled_odds
+
+TEMPERATURES = (1e-2, 1e2)  # between which one is fitted; beyond, the ranking no longer changes
+
+
+def positive(name: str, value: float) -> None:
+    """Refuse a parameter that is not positive and finite."""
+    if not (value > 0 and np.isfinite(value)):
+        raise SplitsError(f"{name}={value:g} is not positive")
+
+
+@register(paper=HENDRYCKS, needs=("logits",), aliases=("mcp",))
+@dataclass(frozen=True)
+class MSP:
+    """Maximum softmax (MSP, MCP), ranked by its log, which never saturates."""
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return -log1p(sum over j != top of exp(z_j - z_top))."""
+        return log_max_softmax(*logits_of(data))
+
+
+@register("msp_float32", paper=HENDRYCKS, needs=("logits",))
+@dataclass(frozen=True)
+class MSPFloat32:
+    """Maximum softmax in float32, ties at 1 included (Abdelzad; Palechor's eq. 6)."""
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return the greatest probability over the classes, each step in float32."""
+        logits = np.asarray(data["logits"], dtype=np.float32)
+        columns = logits
+        if "background" in data:
+            columns = np.column_stack([logits, np.asarray(data["background"], dtype=np.float32)])
+        peak = columns.max(axis=1, keepdims=True)
+        powers = np.exp(columns - peak)
+        top = powers[:, : logits.shape[1]].max(axis=1)
+        return np.asarray(top / powers.sum(axis=1, dtype=np.float32))
+
+
+@register(paper=GUO, needs=("logits", "labels"), fit_on="val")
+@dataclass(frozen=True)
+class TempScale:
+    """Maximum softmax at the temperature that fits ID validation data best (lowest NLL)."""
+
+    def fit(self, data: Arrays, head: Head | None) -> float:
+        """Return the temperature; images without a label are left out.
+
+        Raises
+        ------
+        DataError : no image has a label.
+        """
+        labels = np.asarray(data["labels"])
+        known = labels >= 0
+        if not known.any():
+            raise DataError("no validation image has a label, so no temperature can be fitted")
+        logits, background = logits_of(data)
+        logits, labels = logits[known], labels[known]
+        background = None if background is None else background[known]
+        low, high = np.log(TEMPERATURES)
+
+        def loss(log_temperature: float) -> float:
+            return _nll(logits, background, labels, float(np.exp(log_temperature)))
+
+        found = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
+        return float(np.exp(found.x))
+
+    def score(self, state: float, data: Arrays) -> Array:
+        """Return the maximum softmax at temperature ``state``, as its odds on a log scale."""
+        return scaled_odds(*logits_of(data, classes=2), state)
+
+
+def _nll(logits: Array, background: Array | None, labels: Array, temperature: float) -> float:
+    """Mean negative log-likelihood of the labels, each row's own sum, in sorted order."""
+    below = gaps(logits, temperature)
+    columns = below
+    if background is not None:
+        columns = np.column_stack([below, (background - logits.max(axis=1)) / temperature])
+    losses = log_sum_exp(columns) - below[np.arange(len(labels)), labels]
+    return float(np.mean(np.sort(losses)))
+
+
+@register(paper=LIANG, needs=("logits",), sweep={"T": (1, 10, 100, 1000)})
+@dataclass(frozen=True)
+class TS:
+    """Maximum softmax at a fixed temperature, without perturbation (Recalcati's TS, Abdelzad's ODIN)."""
+
+    T: float = 1000.0
+
+    def __post_init__(self) -> None:
+        positive("T", self.T)
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return the maximum softmax at T, as its odds on a log scale."""
+        return scaled_odds(*logits_of(data, classes=2), self.T)
+
+
+@register(paper=SCALING, needs=("logits",), aliases=("mlv",))
+@dataclass(frozen=True)
+class MLS:
+    """Maximum logit (MLS, MLV)."""
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return the greatest logit."""
+        return np.asarray(logits_of(data)[0].max(axis=1))
+
+
+@register(paper=ABDELZAD, needs=("logits",))
+@dataclass(frozen=True)
+class Entropy:
+    """Negative entropy of the softmax, in nats."""
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return -H(p), a sum of terms of one sign, so that values near 0 keep their digits.
+
+        Raises
+        ------
+        DataError : there is a background class, over whose remainder entropy means nothing.
+        """
+        logits, background = logits_of(data)
+        if background is not None:
+            raise DataError("entropy is not defined once a background column is dropped", hint="use msp")
+        below = gaps(logits)
+        log_total = np.logaddexp(0.0, log_others(logits))
+        surprise = np.exp(below) * -below  # 0 at the top class; exp underflows before the product matters
+        return np.asarray(-(log_total + surprise.sum(axis=1) * np.exp(-log_total)))
+
+
+@register(paper=ABDELZAD, needs=("logits",))
+@dataclass(frozen=True)
+class Margin:
+    """Difference of the two greatest softmax probabilities, p1 - p2."""
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return -log(1 - (p1 - p2)): 0 at a tie, and no saturation where p1 is 1 to the last bit."""
+        logits, background = logits_of(data, classes=2)
+        rows = np.arange(len(logits))
+        below = gaps(logits)
+        top = logits.argmax(axis=1)
+        below[rows, top] = -np.inf
+        below[rows, below.argmax(axis=1)] += np.log(2)  # 1 - (p1 - p2) = 2 p2 + p3 + ...
+        if background is not None:
+            below = np.column_stack([below, background - logits[rows, top]])
+        return np.logaddexp(0.0, log_others(logits, background)) - log_sum_exp(below)
+
+
+@register(paper=LIU, needs=("logits",), sweep={"T": (0.1, 1, 10, 100)}, aliases=("ebo",))
+@dataclass(frozen=True)
+class Energy:
+    """Negative free energy of the logits, T logsumexp(z/T)."""
+
+    T: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("T", self.T)
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return T log(sum over the classes of exp(z_j/T)); a background class plays no part."""
+        logits = logits_of(data)[0]
+        return np.asarray(self.T * log_sum_exp(logits / self.T))

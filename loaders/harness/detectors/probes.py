@@ -1,0 +1,56 @@
+"""Detectors of what a probe computed beside the forward pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from wordnet_splits.errors import SplitsError
+
+from ..arrays import Array, Arrays
+from .logits import positive
+from .paper import LIANG, RECALCATI
+from .registry import register
+from .softmax import logits_of, scaled_odds
+
+ODIN_LOGITS = "odin[T={T:g},eps={eps:g}]/logits"
+TEMPERATURES, STEPS = (1.0, 10.0, 100.0, 1000.0), (0.0014, 0.0028)
+
+
+@dataclass(frozen=True)
+class _Perturbed:
+    """Parameters of the perturbation x' = x - eps sign(-gradient) / sd per channel."""
+
+    T: float = 1000.0
+    eps: float = 0.0014
+
+    def __post_init__(self) -> None:
+        positive("T", self.T)
+        if not (self.eps >= 0 and np.isfinite(self.eps)):
+            raise SplitsError(f"eps={self.eps:g} is negative")
+
+    @property
+    def array(self) -> str:
+        """Name of the logits of the perturbed images."""
+        return ODIN_LOGITS.format(T=self.T, eps=self.eps)
+
+
+@register(paper=LIANG, needs=(ODIN_LOGITS,), sweep={"T": TEMPERATURES, "eps": STEPS})
+@dataclass(frozen=True)
+class ODIN(_Perturbed):
+    """Maximum softmax at temperature T after a step that raises it."""
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return the maximum softmax at T of the perturbed image, as its odds on a log scale."""
+        return scaled_odds(*logits_of(data, self.array, classes=2), self.T)
+
+
+@register("ip_ts_mlv", paper=RECALCATI, needs=(ODIN_LOGITS,), sweep={"T": TEMPERATURES, "eps": STEPS})
+@dataclass(frozen=True)
+class PerturbedMaxLogit(_Perturbed):
+    """Maximum logit after ODIN's perturbation (Recalcati's IP TS MLV)."""
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return the greatest logit of the perturbed image."""
+        return np.asarray(logits_of(data, self.array)[0].max(axis=1))

@@ -1,0 +1,283 @@
+"""The registry of detectors: one decorator; names, needs, sweeps and papers that a run iterates.
+
+A detector turns stored arrays into confidence, higher = more in-distribution::
+
+    @register(paper=Paper(...), needs=("features", "labels"), fit_on="train", sweep={"k": (50, 100)})
+    @dataclass(frozen=True)
+    class KNN:
+        k: int = 50
+
+        def fit(self, data: Arrays, head: Head | None) -> State: ...
+
+        def score(self, state: State, data: Arrays) -> np.ndarray: ...  # (n,)
+
+``fit`` sees the ID images of one split and the head, never a test image; ``score`` sees chunks of any size. A
+function of the arrays, ``def confidence(data, *, T=1.0)``, is a detector without ``fit``. One of
+``models="many"`` gets a sequence of arrays, one per model, in the place of each `Arrays`, and may say with
+``predict(state, data) -> (n,)`` which class the models predict together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+
+from wordnet_splits.errors import SplitsError, unknown
+
+from ..arrays import Array, Arrays
+from .paper import Paper
+
+FitOn = Literal["train", "val"]
+Models = Literal["one", "many"]
+NOT_SCORED = frozenset({"head", "labels"})  # needed, if at all, only to fit
+Value = int | float | str | bool
+Anything = TypeVar("Anything", bound=Callable[..., Any])
+
+
+class Head(Protocol):
+    """The linear classifier head: weight (K, D) and bias (K,), rows as the columns of the logits."""
+
+    @property
+    def weight(self) -> Array:
+        """(K, D) float32."""
+
+    @property
+    def bias(self) -> Array:
+        """(K,) float32."""
+
+
+@runtime_checkable
+class Detector(Protocol):
+    """What scores: see the module. ``fit`` may be absent where nothing is to be fitted."""
+
+    def score(self, state: Any, data: Any) -> Array:
+        """Return the confidence (n,) of the images of ``data``, higher = more in-distribution."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A registered detector.
+
+    Attributes
+    ----------
+    name, aliases : what it is asked for by.
+    build : makes the detector from parameters.
+    parameters : parameter -> default.
+    needs : names of arrays, filled with parameters ("{on}", "odin[T={T:g},eps={eps:g}]/logits"); "head".
+    fit_on : the split whose ID images `fit` sees, or None.
+    sweep : parameter -> values tried on validation data.
+    models : "one" or "many". paper : where it comes from, None for a user's own.
+    """
+
+    name: str
+    build: Callable[..., Detector]
+    parameters: Mapping[str, Value]
+    needs: tuple[str, ...] = ()
+    fit_on: FitOn | None = None
+    sweep: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    models: Models = "one"
+    paper: Paper | None = None
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """First line of the detector's documentation."""
+        return (inspect.getdoc(self.build) or "").partition("\n")[0]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A detector with its parameters set: what a run scores.
+
+    Attributes
+    ----------
+    label : how results call it; as it was asked for, with the parameters that were given.
+    params : every parameter's value.
+    chosen_on : on what data the parameters were chosen, "" where they were given or are defaults.
+    """
+
+    label: str
+    method: Method
+    params: Mapping[str, Value]
+    chosen_on: str = ""
+
+    @property
+    def detector(self) -> Detector:
+        """The detector itself."""
+        return self.method.build(**self.params)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the arrays it scores, parameters filled in."""
+        return tuple(n.format(**self.params) for n in self.method.needs if n not in NOT_SCORED)
+
+    def with_params(self, params: Mapping[str, Value], chosen_on: str) -> Chosen:
+        """Return it with some parameters replaced by values chosen on ``chosen_on``."""
+        return dataclasses.replace(self, params={**self.params, **params}, chosen_on=chosen_on)
+
+
+METHODS: dict[str, Method] = {}
+
+
+def register(
+    name: str | None = None,
+    *,
+    paper: Paper | None = None,
+    needs: Sequence[str] = (),
+    fit_on: FitOn | None = None,
+    sweep: Mapping[str, Sequence[Value]] | None = None,
+    models: Models = "one",
+    aliases: Sequence[str] = (),
+) -> Callable[[Anything], Anything]:
+    """Register the decorated class or function as a detector, by default under its own name in lower case.
+
+    Raises
+    ------
+    SplitsError : the name is taken, a swept parameter does not exist, or the object is no detector.
+    """
+
+    def add(thing: Anything) -> Anything:
+        method = describe(
+            thing,
+            name=name,
+            paper=paper,
+            needs=tuple(needs),
+            fit_on=fit_on,
+            sweep={key: tuple(values) for key, values in (sweep or {}).items()},
+            models=models,
+            aliases=tuple(aliases),
+        )
+        taken = sorted({method.name, *method.aliases} & {n for m in METHODS.values() for n in _names(m)})
+        if taken:
+            raise SplitsError(
+                f"two detectors are called {taken[0]!r}", hint="register one under another name"
+            )
+        METHODS[method.name] = method
+        return thing
+
+    return add
+
+
+def describe(thing: Any, *, name: str | None = None, **about: Any) -> Method:
+    """Return the `Method` of a detector class or function without registering it."""
+    called = name or str(getattr(thing, "__name__", type(thing).__name__)).lower()
+    build, parameters = _class_of(thing) if inspect.isclass(thing) else _function_of(thing, called)
+    for parameter in about.get("sweep") or {}:
+        if parameter not in parameters:
+            raise unknown("parameter", parameter, parameters, where=f"sweep of {called}")
+    return Method(called, build, parameters, **about)
+
+
+def list_detectors(pattern: str = "*") -> tuple[str, ...]:
+    """Return the names of the detectors that match a wildcard pattern (aliases match too), sorted."""
+    return tuple(
+        sorted(m.name for m in METHODS.values() if any(fnmatchcase(n, pattern.lower()) for n in _names(m)))
+    )
+
+
+def get_method(name: str) -> Method:
+    """Return the detector registered as ``name`` or with that alias, or raise UnknownNameError."""
+    for method in METHODS.values():
+        if name.lower() in _names(method):
+            return method
+    raise unknown("detector", name, [n for m in METHODS.values() for n in _names(m)])
+
+
+def get_detector(name: str, **params: Value) -> Chosen:
+    """Return the detector registered as ``name`` with its parameters, those not given at their defaults.
+
+    >>> get_detector("knn", k=100).params
+    {'k': 100}
+    """
+    return choose(get_method(name), params, label=name.lower())
+
+
+def choose(method: Method, params: Mapping[str, Value], *, label: str) -> Chosen:
+    """Set a method's parameters, each converted to the type of its default.
+
+    Raises
+    ------
+    UnknownNameError : no such parameter. SplitsError : a value of the wrong type or out of range.
+    """
+    values = dict(method.parameters)
+    for key, value in params.items():
+        if key not in values:
+            hint = None if values else f"{label} has no parameters"
+            raise (
+                unknown("parameter", key, values, where=label)
+                if values
+                else SplitsError(f"unknown parameter {key!r}", where=label, hint=hint)
+            )
+        values[key] = _converted(value, values[key], f"{label}: {key}")
+    shown = ",".join(f"{key}={_text(values[key])}" for key in params)
+    chosen = Chosen(f"{label}[{shown}]" if shown else label, method, values)
+    _ = chosen.detector  # its own checks speak now, not after hours of forward passes
+    return chosen
+
+
+def _converted(value: Value, default: Value, where: str) -> Value:
+    if isinstance(default, bool):
+        known: dict[str, Value] = {"true": True, "false": False}
+        if str(value).lower() in known:
+            return known[str(value).lower()]
+        raise SplitsError(f"{value!r} is not true or false", where=where)
+    try:
+        return type(default)(value)
+    except (TypeError, ValueError):
+        raise SplitsError(f"{value!r} is not {type(default).__name__}", where=where) from None
+
+
+def _text(value: Value) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _names(method: Method) -> tuple[str, ...]:
+    return (method.name, *method.aliases)
+
+
+def _class_of(cls: Any) -> tuple[Callable[..., Detector], dict[str, Value]]:
+    fits = bool(dataclasses.is_dataclass(cls)) and hasattr(cls, "score")
+    if not fits:
+        raise SplitsError(
+            "a detector class is a dataclass with `score(state, data)`, and `fit(data, head)` where it fits",
+            where=str(getattr(cls, "__qualname__", cls)),
+        )
+    parameters: dict[str, Value] = {}
+    build: Callable[..., Detector] = cls
+    for item in dataclasses.fields(cls):
+        if item.default is dataclasses.MISSING:
+            raise SplitsError(f"parameter {item.name!r} has no default", where=cls.__qualname__)
+        parameters[item.name] = item.default
+    return build, parameters
+
+
+def _function_of(function: Any, name: str) -> tuple[Callable[..., Detector], dict[str, Value]]:
+    if not callable(function):
+        raise SplitsError("neither a class nor a function", where=name)
+    parameters: dict[str, Value] = {}
+    for item in list(inspect.signature(function).parameters.values())[1:]:
+        if item.default is item.empty:
+            raise SplitsError(f"parameter {item.name!r} has no default", where=name)
+        parameters[item.name] = item.default
+
+    def build(**params: Value) -> Detector:
+        return _Function(function, params)
+
+    build.__doc__ = inspect.getdoc(function)
+    build.made_of = function  # type: ignore[attr-defined]
+    return build, parameters
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of the arrays as a detector."""
+
+    function: Callable[..., Any]
+    params: Mapping[str, Value]
+
+    def score(self, state: Any, data: Arrays) -> Array:
+        return self.function(data, **self.params)  # type: ignore[no-any-return]

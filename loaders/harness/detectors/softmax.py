@@ -1,0 +1,75 @@
+"""Softmax confidences that never saturate, in float64, of logits with or without a background class.
+
+``logits`` are (n, K) over the classes; ``background`` (n,), where there is one, is the logit of the
+background class: part of every denominator, never a class (Palechor: its column is dropped after softmax).
+Every row is computed by itself, so neither the number nor the order of rows plays a part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wordnet_splits.errors import DataError
+
+from ..arrays import Array, Arrays
+
+
+def logits_of(data: Arrays, name: str = "logits", *, classes: int = 1) -> tuple[Array, Array | None]:
+    """Return logits (n, K) and background logit (n,) or None, as float64.
+
+    Raises
+    ------
+    DataError : fewer than ``classes`` columns.
+    """
+    logits = np.asarray(data[name], dtype=np.float64)
+    if logits.ndim != 2 or logits.shape[1] < classes:
+        raise DataError(f"array {name!r} of shape {logits.shape} where (n, at least {classes}) is due")
+    background = data.get("background") if name == "logits" else None
+    return logits, None if background is None else np.asarray(background, dtype=np.float64)
+
+
+def log_others(logits: Array, background: Array | None = None, temperature: float = 1.0) -> Array:
+    """Return log of the sum of exp((z_j - z_top)/T) over all j but the top class, shape (n,).
+
+    The maximum softmax is 1/(1 + that sum). Minus infinity with one class and no background.
+    """
+    below = gaps(logits, temperature)
+    rows = np.arange(len(below))
+    top = np.argmax(logits, axis=1)
+    below[rows, top] = -np.inf
+    if background is not None:
+        below = np.column_stack([below, (background - logits[rows, top]) / temperature])
+    return log_sum_exp(below)
+
+
+def gaps(logits: Array, temperature: float = 1.0) -> Array:
+    """Return (z - z_top)/T, at most 0, shape (n, K)."""
+    return np.asarray((logits - logits.max(axis=1, keepdims=True, initial=-np.inf)) / temperature)
+
+
+def log_max_softmax(logits: Array, background: Array | None = None) -> Array:
+    """Return the log of the maximum softmax, -log1p(sum over j != top of exp(z_j - z_top)), shape (n,).
+
+    Monotone in the maximum softmax, and close to 0 (where floats are dense) where that would be 1 to the
+    last bit: from a margin of 20 in float32, of 38 in float64.
+    """
+    return np.asarray(-np.logaddexp(0.0, log_others(logits, background)))
+
+
+def scaled_odds(logits: Array, background: Array | None, temperature: float) -> Array:
+    """Return T (log(p/(1 - p)) + log m), p the maximum softmax at T and m the number of other columns.
+
+    Monotone in p. At large T every p is 1/(m + 1) but for digits that float32 would drop; this form keeps
+    them (it tends to the gap between the top logit and the mean of the others), and does not saturate at
+    small T.
+    """
+    others = logits.shape[1] - (background is None)
+    return np.asarray(temperature * (np.log(others) - log_others(logits, background, temperature)))
+
+
+def log_sum_exp(values: Array) -> Array:
+    """Return the log of the sum of exp over the last axis; minus infinity of nothing but minus infinities."""
+    top = values.max(axis=-1, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(values - shift).sum(axis=-1)) + shift[..., 0])

@@ -1,0 +1,87 @@
+"""Which sets of a benchmark an evaluation goes over, and which of them are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.manifest import Manifest
+
+from .measure import UNKNOWN_ROLES
+
+ORDER = ("id", "csid", "near", "far", "external")
+"""Roles in the order in which sets are scored and printed."""
+
+
+class Missing(NamedTuple):
+    """A set of which fewer test images were scored than the benchmark has; ``expected`` None: not known."""
+
+    group: str
+    role: str
+    scored: int
+    expected: int | None
+    status: str
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The sets of one evaluation.
+
+    Attributes
+    ----------
+    test : group -> role of the test sets, in the order of `ORDER`, then of the recipe.
+    """
+
+    manifest: Manifest
+    test: Mapping[str, str]
+
+    @classmethod
+    def of(cls, manifest: Manifest, groups: Sequence[str] | None = None) -> Selection:
+        """Select the ID sets and, of the others, ``groups`` (all by default).
+
+        Raises
+        ------
+        UnknownNameError : no such group in the test split. DataError : no ID test images.
+        """
+        rows = sorted(_rows(manifest, "test"), key=lambda row: ORDER.index(str(row["role"])))
+        names = [str(row["group"]) for row in rows]
+        for name in groups or ():
+            if name not in names:
+                raise unknown("test group", name, names, where=manifest.name)
+        test = {
+            str(row["group"]): str(row["role"])
+            for row in rows
+            if ("test", row["group"]) in manifest.parts
+            and (groups is None or row["role"] == "id" or row["group"] in groups)
+        }
+        if "id" not in test.values():
+            raise DataError("has no ID test images", where=manifest.name, hint="build it again")
+        return cls(manifest, test)
+
+    def of_role(self, split: str, *roles: str) -> list[str]:
+        """Return the groups of some roles that have images in a split, in the recipe's order."""
+        rows = _rows(self.manifest, split)
+        return [
+            str(row["group"])
+            for row in rows
+            if row["role"] in roles and (split, row["group"]) in self.manifest.parts
+        ]
+
+    def missing(self, scored: Mapping[str, int]) -> list[Missing]:
+        """Return the ID, near and far sets that were not scored whole: `aurc_unknown` depends on each."""
+        return [
+            Missing(row["group"], row["role"], scored.get(row["group"], 0), row["expected"], row["status"])
+            for row in _rows(self.manifest, "test")
+            if row["role"] in ("id", *UNKNOWN_ROLES) and scored.get(row["group"], 0) != row["expected"]
+        ]
+
+    def similarity(self) -> dict[tuple[str, str], float | None]:
+        """Return (source, class_id) -> similarity of the class to its nearest ID class."""
+        columns = (self.manifest.classes[name].to_pylist() for name in ("source", "class_id", "mean"))
+        return {(source, class_id): mean for source, class_id, mean in zip(*columns, strict=True)}
+
+
+def _rows(manifest: Manifest, split: str) -> list[dict[str, Any]]:
+    return [row for row in manifest.data["groups"] if row["split"] == split]
