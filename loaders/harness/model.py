@@ -17,6 +17,7 @@ from .class_match import MappingGiven, class_map
 from .head import Head, HookedNetwork, captured
 from .keys import model_key
 from .model_sources.registry import Loaded, open_model
+from .ranks import default_device
 from .transforms import Transform, Triple
 
 Tensor = Any  # torch.Tensor
@@ -222,6 +223,5 @@ def load_model(
     )
     if preprocess is not None:
         loaded.preprocess = preprocess
-    if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    return Model(loaded, device=device, head=head, choice=ClassChoice(restrict, background, mapping))
+    choice = ClassChoice(restrict, background, mapping)
+    return Model(loaded, device=default_device() if device is None else device, head=head, choice=choice)

@@ -58,12 +58,19 @@ def current_ranks() -> Ranks:
     if dist.is_available() and not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         cuda = torch.cuda.is_available()
         if cuda:
-            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+            torch.cuda.set_device(default_device())
         dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
         atexit.register(_leave)
     if dist.is_available() and dist.is_initialized():
         return Ranks(dist.get_rank(), dist.get_world_size())
     return Ranks()
+
+
+def default_device() -> Any:
+    """Return this process's GPU where there is one, else the CPU."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
 
 
 def _leave() -> None:

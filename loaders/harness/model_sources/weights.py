@@ -75,8 +75,12 @@ def _read_torch(path: Path) -> Any:
             where=str(path),
             hint="save model.state_dict() alone, or as .safetensors",
         ) from None
-    except (RuntimeError, EOFError, OSError, ValueError) as error:
-        raise DataError(f"cannot be read: {str(error).splitlines()[0]}", where=str(path)) from None
+    except Exception as error:  # what is no torch file at all fails in a dozen ways
+        raise DataError(
+            f"cannot be read: {type(error).__name__} {str(error).partition(chr(10))[0]}",
+            where=str(path),
+            hint="give a file written by torch.save, or .safetensors",
+        ) from None
 
 
 def keep_published_head(options: Mapping[str, Any], where: str) -> None:
