@@ -1,1 +1,18 @@
+"""Benchmarks as torch datasets. This package imports its own modules relatively, and torch on request."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .dataset import UnknownDetectionSet
+
+__all__ = ["UnknownDetectionSet"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import dataset  # on request: the metrics of this package need no torch
+
+    return getattr(dataset, name)

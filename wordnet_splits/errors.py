@@ -28,9 +28,9 @@ class SplitsError(Exception):
         self.where = where
         self.hint = hint
         self.near = tuple(near)
-        super().__init__(self.message())
+        super().__init__(self.line())
 
-    def message(self) -> str:
+    def line(self) -> str:  # not `message`: torch would pass its text by that name to a worker's error
         """Return the error as one line."""
         text = f"{self.where}: {self.what}" if self.where else self.what
         if self.near:

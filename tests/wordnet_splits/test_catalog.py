@@ -184,8 +184,8 @@ def test_malformed_tables_are_refused_with_their_line(
     lines[line - 1] = lines[line - 1].replace(old, new, 1)
     with pytest.raises(DataError) as caught:
         read_catalog(write(tmp_path, lines))
-    assert message in caught.value.message()
-    assert f"pets.tsv:{line}" in caught.value.message()
+    assert message in caught.value.line()
+    assert f"pets.tsv:{line}" in caught.value.line()
 
 
 def test_a_count_group_of_one_class_is_refused(tmp_path: Path) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import io
 import sys
-from typing import Any
 
 import typer
 
-from wordnet_splits.cli import benchmarks, datasets, explaining
-from wordnet_splits.cli.output import BAD_INPUT, DONE, INTERRUPTED, print_json, say
-from wordnet_splits.errors import OutputError, SplitsError
+from wordnet_splits.cli import benchmarks, datasets, explaining, packing
+from wordnet_splits.cli.runner import run
+
+__all__ = ["app", "main", "run"]
 
 app = typer.Typer(
     name="wordnet-splits",
@@ -20,67 +20,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for module in (benchmarks, explaining, datasets):
+for module in (benchmarks, explaining, datasets, packing):
     module.register(app)
-
-
-# typer stood on click and now carries a copy of its own: its errors are where its own classes say
-_click: Any = sys.modules[typer.BadParameter.__mro__[1].__module__]
-_NoArguments: tuple[type[Exception], ...] = tuple(
-    vars(_click)[n] for n in ("NoArgsIsHelpError",) if n in vars(_click)
-)
-
-
-def run(application: typer.Typer, arguments: list[str], program: str) -> int:
-    """Run a typer application and return its exit code; an error is one line, or one object with --json."""
-    try:
-        code = application(args=arguments, prog_name=program, standalone_mode=False)
-        sys.stdout.flush()
-    except SplitsError as error:
-        return _fail(error, arguments)
-    except _NoArguments as error:
-        say(str(error))
-        return BAD_INPUT
-    except _click.UsageError as error:
-        place = error.ctx.command_path if error.ctx else program
-        return _fail(
-            SplitsError(error.format_message().rstrip("."), where=place, hint=f"see {place} --help"),
-            arguments,
-        )
-    except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED
-    except (BrokenPipeError, SystemExit):  # the reader, such as head, has seen enough; typer exits then
-        _close_stdout()
-        return DONE
-    except OSError as error:
-        if error.filename is None:
-            _close_stdout()
-        return _fail(_of_the_system(error), arguments)
-    if code == INTERRUPTED:  # typer returns it, or raises, as its version goes
-        say("interrupted; nothing half-written is left, and the same command goes on from here")
-    return code if isinstance(code, int) else DONE
-
-
-def _close_stdout() -> None:
-    """Let what is still to be written go nowhere, so that the interpreter does not complain at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _of_the_system(error: OSError) -> SplitsError:
-    """Return the error of a file that no command foresaw, or of a standard output that is full."""
-    where = str(error.filename) if error.filename else "standard output"
-    return OutputError(error.strerror or str(error), where=where, hint="mend that, and run it again")
-
-
-def _fail(error: SplitsError, arguments: list[str]) -> int:
-    if "--json" in arguments:
-        print_json({"error": error.as_dict()})
-    say(f"error: {error}")
-    return error.exit_code
 
 
 def main() -> None:
     """Run ``wordnet-splits``."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # one object in UTF-8, whatever the locale
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     sys.exit(run(app, sys.argv[1:], "wordnet-splits"))
 
 

@@ -39,7 +39,10 @@ def decode_bytes(data: bytes, *, where: str) -> Image.Image:
     """
     try:
         with _opened(data) as image:
-            return image.convert("RGB")
+            if image.mode != "RGB":
+                return image.convert("RGB")
+            image.load()  # converting RGB to RGB would copy it: a twentieth of the time to decode
+            return image
     except (*_DAMAGED, *_TOO_LARGE) as error:
         raise SourceError(_reason(data, error), where=where, hint="fetch this image again") from error
 

@@ -1,0 +1,55 @@
+"""A batch that is one tensor already; torch's ``default_collate`` is told, so nothing is stacked again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils.data._utils.collate import default_collate_fn_map
+
+
+class Item(tuple[Any, ...]):
+    """(image, label) of a `Batch`: a tuple whose type says where it comes from."""
+
+    __slots__ = ()
+
+
+class Batch(Sequence[Item]):
+    """Images and labels as two tensors; as a sequence, the (image, label) pairs.
+
+    Parameters
+    ----------
+    images : (n, ...) tensor.
+    labels : (n,) int64 tensor.
+    """
+
+    def __init__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        self.images = images
+        self.labels = labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Batch(self.images[index], self.labels[index])
+        return Item((self.images[index], int(self.labels[index])))
+
+    def __iter__(self) -> Iterator[Item]:
+        return (Item(pair) for pair in zip(self.images.unbind(0), self.labels.tolist(), strict=True))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, ([tuple(item) for item in self],)
+
+
+def collate_items(batch: Sequence[Item], *, collate_fn_map: Mapping[Any, Any] | None = None) -> list[Any]:
+    """Return [images, labels]: those of a `Batch` as they are, any other sequence of items stacked."""
+    if isinstance(batch, Batch):
+        return [batch.images, batch.labels]
+    images, labels = zip(*batch, strict=True)
+    return [torch.stack(images), torch.tensor(labels)]
+
+
+# the way that torch documents for types of one's own; a key that only this package makes
+default_collate_fn_map[Item] = collate_items

@@ -1,0 +1,286 @@
+"""`UnknownDetectionSet`: the images of a frozen benchmark as a map-style torch dataset."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import torch
+from PIL import Image
+from torch.utils.data import Dataset
+
+from wordnet_splits import torch as named_by_pickles
+from wordnet_splits.errors import DataError
+from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.reading import PartImages, Pixels, Rows, different_sizes
+
+from .batch import Batch
+from .opening import (
+    MISSING_SCHEMA,
+    OpenedPart,
+    PackedFolders,
+    Roots,
+    choose_parts,
+    open_parts,
+    ready_groups,
+)
+
+Transform = Callable[[Image.Image], Any]
+BatchTransform = Callable[[torch.Tensor], torch.Tensor]
+
+
+class UnknownDetectionSet(Dataset):  # type: ignore[misc]
+    """Images of a benchmark, by role, group and split.
+
+    Items are ``(image, label)`` as in torchvision: without a transform a PIL RGB image; the label is 0..K-1
+    for images of ID classes, -1 for the others. Works with fork and spawn workers, and pickles.
+
+    Parameters
+    ----------
+    benchmark : name of a frozen benchmark, or the folder of a manifest (a build's too).
+    role : ``id``, ``near``, ``far``, ``external`` or ``csid``; every role by default.
+    group : one group of the benchmark; every group by default.
+    split : ``train``, ``val`` or ``test``.
+    roots : folder of each source; else environment and roots.toml are asked. Built-in sources need none.
+    packed : a folder written by ``wordnet-splits pack``, or several; what they lack is read from the roots.
+    transform : of one PIL RGB image in the group's view.
+    batch_transform : of a uint8 tensor (n, 3, h, w); serves `__getitems__` (and so a ``DataLoader``) and
+        `batches`. Where images differ in size, ``transform`` comes first and makes them one size: PIL images
+        or uint8 tensors (3, h, w).
+    allow_missing : leave out images that a root or store lacks, or whose source has no root, and groups
+        that await their source; `missing` and `awaiting` say which.
+
+    Attributes
+    ----------
+    table : the image rows (``wordnet_splits.tables.IMAGE_SCHEMA``), in the order of the items.
+    labels : int64 (n,).
+    classes : names of the ID classes in label order.
+    missing : rows left out, with a column ``reason``.
+    awaiting : groups left out because they await their source.
+    manifest : the content of ``manifest.json``: name, version, recipe, groups, fingerprints.
+
+    Raises
+    ------
+    UnknownNameError : no such benchmark, role, group, split or source.
+    ManifestError : a group awaits its source, or there is nothing in that split.
+    SourceError : a root is absent or of another dataset, a store is damaged or of another version.
+    MissingImageError : while reading, an image that is not under its root; both are named.
+
+    Examples
+    --------
+    >>> data = UnknownDetectionSet("digits", role="id")
+    >>> image, label = data[0]
+    >>> image.size, label, len(data), len(data.classes)
+    ((8, 8), 0, 360, 6)
+    """
+
+    table: pa.Table
+    labels: npt.NDArray[np.int64]
+    classes: list[str]
+    missing: pa.Table
+    awaiting: list[str]
+    manifest: dict[str, Any]
+
+    def __init__(
+        self,
+        benchmark: str | Path,
+        *,
+        role: str | None = None,
+        group: str | None = None,
+        split: str = "test",
+        roots: Roots | None = None,
+        packed: PackedFolders | None = None,
+        transform: Transform | None = None,
+        batch_transform: BatchTransform | None = None,
+        allow_missing: bool = False,
+    ) -> None:
+        manifest = load_manifest(benchmark)
+        parts, awaiting = choose_parts(manifest, role, group, split, allow_missing=allow_missing)
+        opened = open_parts(manifest, parts, roots=roots, packed=packed, allow_missing=allow_missing)
+        self._fill(manifest, opened, awaiting, transform, batch_transform)
+
+    @classmethod
+    def parts(
+        cls,
+        benchmark: str | Path,
+        split: str = "test",
+        *,
+        roots: Roots | None = None,
+        packed: PackedFolders | None = None,
+        transform: Transform | None = None,
+        batch_transform: BatchTransform | None = None,
+        allow_missing: bool = False,
+    ) -> dict[str, UnknownDetectionSet]:
+        """Return a dataset for every group that has images in a split, in the recipe's order.
+
+        Groups that await their source are not among them. Each root is opened, and scanned, once. Parameters
+        and errors as of the class.
+        """
+        manifest = load_manifest(benchmark)
+        choose_parts(manifest, None, None, split, allow_missing=True)
+        chosen = [(split, group) for group in ready_groups(manifest, split)]
+        opened = open_parts(manifest, chosen, roots=roots, packed=packed, allow_missing=allow_missing)
+        made = {}
+        for part in opened:
+            made[part.part[1]] = cls.__new__(cls)
+            made[part.part[1]]._fill(manifest, [part], [], transform, batch_transform)
+        return made
+
+    def _fill(
+        self,
+        manifest: Manifest,
+        opened: Sequence[OpenedPart],
+        awaiting: list[str],
+        transform: Transform | None,
+        batch_transform: BatchTransform | None,
+    ) -> None:
+        self.manifest = manifest.data
+        self.classes = _class_names(manifest)
+        self.awaiting = awaiting
+        self.table = pa.concat_tables([part.table for part in opened])
+        self.missing = pa.concat_tables([MISSING_SCHEMA.empty_table(), *(part.missing for part in opened)])
+        self.labels = self.table["label"].to_numpy().astype(np.int64)
+        self.transform = transform
+        self.batch_transform = batch_transform
+        self._images: list[PartImages] = [part.images for part in opened]
+        self._starts = np.cumsum([0, *(len(part.table) for part in opened)])[:-1]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: SupportsIndex) -> tuple[Any, int]:
+        rows = self._rows([operator.index(index)])
+        if self.batch_transform is not None:
+            return self._batch(rows).images[0], int(self.labels[rows[0]])
+        return self._transformed(rows)[0], int(self.labels[rows[0]])
+
+    def __getitems__(self, indices: Sequence[int]) -> Sequence[tuple[Any, int]]:
+        """Return many items at once; a ``DataLoader`` with automatic batching asks for them so.
+
+        With ``batch_transform`` they are one batch already, and ``default_collate`` does not stack it again.
+        """
+        rows = self._rows(indices)
+        if self.batch_transform is not None:
+            return self._batch(rows)
+        return list(zip(self._transformed(rows), self.labels[rows].tolist(), strict=True))
+
+    def batches(self, n: int, *, drop_last: bool = False) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield (images, labels) of up to ``n`` items each, in order.
+
+        Images are what ``batch_transform`` returns, without one uint8 (n, 3, h, w), or the stacked results
+        of ``transform``; labels int64 (n,).
+
+        Raises
+        ------
+        DataError : images of one batch differ in size.
+        """
+        if n < 1:
+            raise DataError(f"a batch cannot hold {n} images")
+        stop = len(self) - len(self) % n if drop_last else len(self)
+        for start in range(0, stop, n):
+            batch = self._batch(np.arange(start, min(start + n, stop)))
+            yield batch.images, batch.labels
+
+    def encoded(self, index: SupportsIndex) -> tuple[bytes, str]:
+        """Return an image as a file's bytes, and its extension: as it is stored, in the group's view."""
+        images, _, own = next(self._by_part(self._rows([operator.index(index)])))
+        return images.encoded(int(own[0]))
+
+    def to_hf(self) -> Any:
+        """Return a Hugging Face ``datasets.Dataset`` with Image and ClassLabel columns (extra ``hub``).
+
+        It holds the images as they are stored, in the group's view, without the transforms.
+        """
+        from .hub import to_hf
+
+        return to_hf(self)
+
+    def _rows(self, indices: Sequence[int]) -> Rows:
+        rows = np.asarray(indices, np.int64)
+        rows = np.where(rows < 0, rows + len(self), rows)
+        if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
+            raise IndexError(f"index out of range: the dataset has {len(self):,} items")
+        return rows
+
+    def _by_part(self, rows: Rows) -> Iterator[tuple[PartImages, Rows, Rows]]:
+        """Yield the parts that hold some rows: their images, where in ``rows``, and which of their own."""
+        if len(self._images) == 1:
+            yield self._images[0], np.arange(len(rows)), rows
+            return
+        part_of = np.searchsorted(self._starts, rows, side="right") - 1
+        for part in np.unique(part_of).tolist():
+            where = np.flatnonzero(part_of == part)
+            yield self._images[part], where, rows[where] - self._starts[part]
+
+    def _pixels(self, rows: Rows) -> Pixels:
+        found = [(where, images.pixels(own)) for images, where, own in self._by_part(rows)]
+        if len(found) == 1:
+            return found[0][1]
+        shapes = [(pixels.shape[2], pixels.shape[3]) for _, pixels in found]
+        first = [self._id(rows[where[0]]) for where, _ in found]
+        for shape, image_id in zip(shapes, first, strict=True):
+            if shape != shapes[0]:
+                raise different_sizes(shape, image_id, shapes[0], first[0])
+        whole = np.empty((len(rows), 3, *(shapes[0] if shapes else (0, 0))), np.uint8)
+        for where, pixels in found:
+            whole[where] = pixels
+        return whole
+
+    def _transformed(self, rows: Rows) -> list[Any]:
+        """Return images through ``transform``, one after the other: decoded photographs are large."""
+        made: list[Any] = [None] * len(rows)
+        for images, where, own in self._by_part(rows):
+            for position, picture in zip(where.tolist(), images.pictures(own), strict=True):
+                made[position] = picture if self.transform is None else self.transform(picture)
+        return made
+
+    def _batch(self, rows: Rows) -> Batch:
+        if self.transform is None:
+            images = torch.from_numpy(self._pixels(rows))
+        else:
+            images = self._stacked(self._transformed(rows), rows)
+        if self.batch_transform is not None:
+            images = self.batch_transform(images)
+            if len(images) != len(rows):
+                raise DataError(f"batch_transform made {len(images)} images of {len(rows)}")
+        return Batch(images, torch.from_numpy(self.labels[rows]))
+
+    def _stacked(self, images: Sequence[Any], rows: Rows) -> torch.Tensor:
+        tensors = [_tensor(image) for image in images]
+        for tensor, row in zip(tensors, rows, strict=True):
+            if tensor.shape != tensors[0].shape:
+                raise DataError(
+                    f"`transform` makes {tuple(tensor.shape)} of image {self._id(row)!r} and "
+                    f"{tuple(tensors[0].shape)} of {self._id(rows[0])!r}: no one batch",
+                    hint="let it end with a crop or a resize to one size",
+                )
+        return torch.stack(tensors) if tensors else torch.empty((0, 3, 0, 0), dtype=torch.uint8)
+
+    def _id(self, row: SupportsIndex) -> str:
+        return str(self.table["image_id"][operator.index(row)].as_py())
+
+    def __repr__(self) -> str:
+        groups = ", ".join(self.table["group"].unique().to_pylist())
+        return f"{type(self).__name__}({self.manifest['name']}: {groups}; {len(self):,} images)"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        if type(self) is UnknownDetectionSet:  # pickles must not name `loaders`: see wordnet_splits.torch
+            return named_by_pickles.revive, (type(self).__name__, self.__dict__)
+        return super().__reduce_ex__(protocol)
+
+
+def _tensor(image: Any) -> torch.Tensor:
+    if isinstance(image, torch.Tensor):
+        return image
+    return torch.from_numpy(np.array(image).transpose(2, 0, 1).copy())
+
+
+def _class_names(manifest: Manifest) -> list[str]:
+    columns = (manifest.classes[name].to_pylist() for name in ("role", "label", "name"))
+    names = {label: name for role, label, name in zip(*columns, strict=True) if role == "id" and label >= 0}
+    return [names[label] for label in sorted(names)]

@@ -1,0 +1,207 @@
+"""From a manifest to images that can be read: which parts are meant, where they are, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from wordnet_splits.errors import ManifestError, MissingImageError, SourceError, unknown
+from wordnet_splits.manifest import Manifest, Part
+from wordnet_splits.packed import PackedStore, open_store
+from wordnet_splits.reading import PartImages, RawImages, no_root, open_sources, present
+from wordnet_splits.tables import IMAGE_SCHEMA, SPLITS
+
+MISSING_SCHEMA = pa.schema([*IMAGE_SCHEMA, ("reason", pa.string())])
+Roots = Mapping[str, Path | str]
+PackedFolders = Path | str | Sequence[Path | str]
+
+
+@dataclass(frozen=True)
+class OpenedPart:
+    """One part, opened.
+
+    Attributes
+    ----------
+    table : its image rows, less the missing ones.
+    images : where they are read; the n-th image is that of the n-th row.
+    missing : rows left out, with the reason (`MISSING_SCHEMA`).
+    """
+
+    part: Part
+    table: pa.Table
+    images: PartImages
+    missing: pa.Table
+
+
+def choose_parts(
+    manifest: Manifest, role: str | None, group: str | None, split: str, *, allow_missing: bool
+) -> tuple[list[Part], list[str]]:
+    """Return the parts meant, in table order, and the groups left out because they await their source.
+
+    Raises
+    ------
+    UnknownNameError : no such role, group or split.
+    ManifestError : nothing is meant by it, or a group awaits its source (every one, with ``allow_missing``).
+    """
+    rows = [row for row in manifest.data["groups"] if row["split"] != "classes"]
+    for what, name, known in (
+        ("split", split, set(SPLITS)),
+        ("group", group, {row["group"] for row in manifest.data["groups"]}),
+        ("role", role, {row["role"] for row in manifest.data["groups"]}),
+    ):
+        if name is not None and name not in known:
+            raise unknown(what, name, known, where=manifest.name)
+    meant = [row for row in rows if row["role"] == (role or row["role"])]
+    meant = [row for row in meant if row["group"] == (group or row["group"])]
+    here = [row for row in meant if row["split"] == split]
+    if not here:
+        splits = ", ".join(sorted({row["split"] for row in meant})) or "no images of that role and group"
+        raise ManifestError(f"no images in split {split!r}", where=_place(manifest, group), hint=splits)
+    awaiting = [row for row in here if row["status"].startswith("awaiting")]
+    if awaiting and (not allow_missing or len(awaiting) == len(here)):
+        raise _awaits(manifest, awaiting[0])
+    groups = {row["group"] for row in here} - {row["group"] for row in awaiting}
+    parts = [part for part in manifest.parts if part[0] == split and part[1] in groups]
+    return parts, [row["group"] for row in awaiting]
+
+
+def ready_groups(manifest: Manifest, split: str) -> list[str]:
+    """Return the groups that have images in a split, in the recipe's order, less those awaiting a source."""
+    rows = (row for row in manifest.data["groups"] if row["split"] == split)
+    return [row["group"] for row in rows if (split, row["group"]) in manifest.parts]
+
+
+def open_parts(
+    manifest: Manifest,
+    parts: Sequence[Part],
+    *,
+    roots: Roots | None,
+    packed: PackedFolders | None,
+    allow_missing: bool,
+) -> list[OpenedPart]:
+    """Open parts: from the packed stores that hold them, else from the roots of their sources.
+
+    A root is scanned, once, only with ``allow_missing``; else an absent image is noticed when it is read.
+
+    Raises
+    ------
+    SourceError : a source has no root, a wrong one, or a store cannot be read.
+    MissingImageError : a store was packed without some images (not with ``allow_missing``).
+    """
+    stores = [open_store(folder) for folder in _folders(packed)]
+    tables = {part: manifest.parts[part]() for part in parts}
+    opened: dict[Part, OpenedPart] = {}
+    for part in parts:
+        store = next((s for s in stores if part in s.parts), None)
+        if store is not None:
+            opened[part] = _from_store(store, manifest, part, tables[part], allow_missing)
+    others = {part: tables[part] for part in parts if part not in opened}
+    opened |= _from_roots(manifest, others, roots, allow_missing, stored=bool(stores))
+    return [opened[part] for part in parts]
+
+
+def _folders(packed: PackedFolders | None) -> list[Path]:
+    if packed is None:
+        return []
+    return [Path(packed)] if isinstance(packed, str | Path) else [Path(folder) for folder in packed]
+
+
+def _from_store(
+    store: PackedStore, manifest: Manifest, part: Part, table: pa.Table, allow_missing: bool
+) -> OpenedPart:
+    images = store.images_of(manifest, part)
+    held = np.zeros(len(table), bool)
+    held[images.manifest_rows] = True
+    if not held.all() and not allow_missing:
+        first = table["image_id"][int(np.argmin(held))].as_py()
+        raise MissingImageError(
+            f"{int((~held).sum()):,} images of group {part[1]} were packed as missing, first {first!r}",
+            where=str(store.folder),
+            hint="complete the root and pack again, or give allow_missing=True",
+        )
+    return _split(part, table, held, images, f"not in {store.folder}")
+
+
+def _from_roots(
+    manifest: Manifest,
+    tables: Mapping[Part, pa.Table],
+    roots: Roots | None,
+    allow_missing: bool,
+    *,
+    stored: bool,
+) -> dict[Part, OpenedPart]:
+    group_rows = {row["group"]: row for row in manifest.data["groups"]}
+    source_of = {part: str(group_rows[part[1]]["source"]) for part in tables}
+    sources = open_sources(list(source_of.values()), roots)
+    opened = {}
+    for part, name in source_of.items():
+        if name not in sources and not allow_missing:
+            error = no_root(name, part[1])
+            raise SourceError(
+                f"{error.what}, and no packed store holds it" if stored else error.what,
+                where=error.where,
+                hint=error.hint,
+            )
+    for name in sorted(set(source_of.values())):
+        mine = [part for part in tables if source_of[part] == name]
+        for part, held in zip(mine, _held(sources.get(name), mine, tables, allow_missing), strict=True):
+            reason = f"not under {sources[name].root}" if name in sources else f"{name} has no root"
+            opened[part] = _raw(part, tables[part], held, sources.get(name), reason)
+    return opened
+
+
+def _held(
+    source: Any, parts: Sequence[Part], tables: Mapping[Part, pa.Table], allow_missing: bool
+) -> list[npt.NDArray[np.bool_]]:
+    """Return for each part which of its rows the source has, from one scan for all of them."""
+    counts = [len(tables[part]) for part in parts]
+    if source is None:
+        return [np.zeros(count, bool) for count in counts]
+    if not allow_missing:
+        return [np.ones(count, bool) for count in counts]
+    ids = pa.chunked_array([c for part in parts for c in tables[part]["image_id"].chunks], pa.string())
+    return np.split(present(source, ids), np.cumsum(counts)[:-1])
+
+
+def _raw(part: Part, table: pa.Table, held: npt.NDArray[np.bool_], source: Any, reason: str) -> OpenedPart:
+    kept = table if held.all() else table.filter(pa.array(held))
+    ids, digests = (_one(kept, name) for name in ("image_id", "digest"))
+    view = str(table["view"][0].as_py()) if len(table) else "raw"
+    images = RawImages(source, ids, None if digests.null_count == len(digests) else digests, view)
+    return _split(part, table, held, images, reason)
+
+
+def _split(
+    part: Part, table: pa.Table, held: npt.NDArray[np.bool_], images: PartImages, reason: str
+) -> OpenedPart:
+    if held.all():
+        return OpenedPart(part, table, images, MISSING_SCHEMA.empty_table())
+    absent = table.filter(pa.array(~held))
+    reasons = pa.repeat(pa.scalar(reason), len(absent))
+    missing = absent.append_column("reason", reasons).cast(MISSING_SCHEMA)
+    return OpenedPart(part, table.filter(pa.array(held)), images, missing)
+
+
+def _one(table: pa.Table, column: str) -> pa.Array:
+    chunks = table[column].chunks
+    return pa.concat_arrays(chunks) if chunks else pa.array([], table.schema.field(column).type)
+
+
+def _place(manifest: Manifest, group: str | None) -> str:
+    return manifest.name if group is None else f"{manifest.name}, group {group}"
+
+
+def _awaits(manifest: Manifest, row: Mapping[str, Any]) -> ManifestError:
+    source = row["status"].removeprefix("awaiting ")
+    return ManifestError(
+        f"its {row['split']} images await {source}: {row.get('reason', 'their ids are not known yet')}",
+        where=_place(manifest, row["group"]),
+        hint=f"give the folder that `wordnet-splits build {manifest.name} --root {source}=DIR` writes "
+        "(with --local where the publisher's counts are not known)",
+    )

@@ -1,0 +1,419 @@
+"""`UnknownDetectionSet`: items as torchvision's, batches, choice of parts, errors that name what lacks."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from PIL import Image
+
+torch = pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
+
+from torch.utils.data import ConcatDataset, DataLoader, Subset  # noqa: E402
+
+from loaders import UnknownDetectionSet  # noqa: E402
+from tests.photographs import COUNT, GOLDFISH, SHARK, TENCH, image_file, jpeg, write_root  # noqa: E402
+from wordnet_splits.digits_data import load_digits_pixels  # noqa: E402
+from wordnet_splits.errors import (  # noqa: E402
+    DataError,
+    ManifestError,
+    MissingImageError,
+    SourceError,
+    SplitsError,
+    UnknownNameError,
+)
+from wordnet_splits.sources.base import Source  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
+
+
+def floats(images):
+    return images.to(torch.float32).div(255)
+
+
+def to_tensor(image):
+    return torch.from_numpy(np.array(image).transpose(2, 0, 1).copy())
+
+
+@pytest.fixture
+def known(photographs):
+    root, manifest = photographs
+    return UnknownDetectionSet(manifest, group="known", roots={"imagenet1k": root})
+
+
+# -- items ---------------------------------------------------------------------------------------------------
+
+
+def test_digits_need_no_root_and_are_the_embedded_images():
+    data = UnknownDetectionSet("digits", role="id")
+    grey, classes = load_digits_pixels()
+    assert data.classes == ["zero", "one", "two", "three", "four", "five"]
+    assert len(data) == 6 * 60 == data.table.num_rows
+    for n, row in enumerate(data.table.to_pylist()[::37]):
+        image, label = data[37 * n]
+        assert (image.mode, image.size, type(label)) == ("RGB", (8, 8), int)
+        index = int(row["image_id"])
+        assert np.array_equal(np.asarray(image), np.repeat(grey[index][:, :, None], 3, axis=2))
+        assert label == row["label"] == classes[index]
+
+
+def test_the_items_are_those_of_the_table_in_its_order():
+    data = UnknownDetectionSet("digits")
+    assert set(data.table["group"].to_pylist()) == {"digits-0-5", "digits-6-9", "gaussian", "uniform"}
+    assert [label for _, label in data] == data.table["label"].to_pylist()
+    assert set(data.labels[np.array(data.table["role"].to_pylist()) != "id"].tolist()) == {-1}
+
+
+def test_an_index_counts_from_the_end_and_ends():
+    data = UnknownDetectionSet("digits", group="uniform")
+    assert data[-1][0].tobytes() == data[len(data) - 1][0].tobytes() != data[0][0].tobytes()
+    assert data[np.int64(3)][0].tobytes() == data[3][0].tobytes()
+    for index in (len(data), -len(data) - 1):
+        with pytest.raises(IndexError, match="500"):
+            data[index]
+
+
+def test_a_transform_gets_the_picture():
+    data = UnknownDetectionSet("digits", role="near", transform=lambda image: image.size)
+    assert data[5] == ((8, 8), -1)
+    assert data.__getitems__([1, 0]) == [((8, 8), -1)] * 2
+
+
+def test_photographs_are_decoded_as_torchvision_does(known, photographs):
+    root, _ = photographs
+    expected = Image.open(image_file(root, TENCH, 2)).convert("RGB")
+    row = known.table["image_id"].to_pylist().index(f"{TENCH}_5002")
+    image, label = known[row]
+    assert (image.mode, image.size, label) == ("RGB", expected.size, 0)
+    assert image.tobytes() == expected.tobytes()
+    assert known.encoded(row) == (image_file(root, TENCH, 2).read_bytes(), ".jpg")
+
+
+def test_a_view_is_applied_on_reading(photographs):
+    from fix_resize.resize import apply
+    from fix_resize.spec import get_spec
+
+    root, manifest = photographs
+    data = UnknownDetectionSet(manifest, role="near", roots={"imagenet1k": root})
+    for row, (image, label) in zip(data.table.to_pylist(), data, strict=True):
+        original = Image.open(root / "train" / SHARK / f"{row['image_id']}.JPEG").convert("RGB")
+        assert np.array_equal(np.asarray(image), apply(get_spec("fix"), original))
+        assert (row["view"], label) == ("fix", -1)
+    content, extension = data.encoded(0)
+    assert extension == ".png"
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(content))), np.asarray(data[0][0]))
+
+
+# -- batches -------------------------------------------------------------------------------------------------
+
+
+def test_batches_are_the_items_as_one_tensor():
+    data = UnknownDetectionSet("digits")
+    pairs = list(data.batches(300))
+    images, labels = (torch.cat(column) for column in zip(*pairs, strict=True))
+    assert [len(y) for _, y in pairs] == [300] * 6 + [274]
+    assert (images.dtype, images.shape) == (torch.uint8, (len(data), 3, 8, 8))
+    assert images.is_contiguous()
+    assert torch.equal(images, torch.stack([to_tensor(image) for image, _ in data]))
+    assert (labels.dtype, labels.tolist()) == (torch.int64, data.labels.tolist())
+    assert [len(y) for _, y in data.batches(300, drop_last=True)] == [300] * 6
+
+
+def test_a_batch_may_be_of_several_parts_in_any_order():
+    plain = UnknownDetectionSet("digits")
+    data = UnknownDetectionSet("digits", batch_transform=floats)
+    order = np.random.default_rng(0).permutation(len(data))[:200].tolist()
+    batch = data.__getitems__(order)
+    assert torch.equal(batch.images, torch.stack([floats(to_tensor(plain[n][0])) for n in order]))
+    assert batch.labels.tolist() == [plain[n][1] for n in order]
+    assert torch.equal(data[order[7]][0], batch[7][0])
+    assert data[order[7]][1] == batch[7][1]
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda d: d, lambda d: Subset(d, range(1, len(d))), lambda d: ConcatDataset([d, d])]
+)
+def test_a_loader_collates_batches_and_items_alike(wrap):
+    whole = DataLoader(wrap(UnknownDetectionSet("digits", batch_transform=floats)), batch_size=64)
+    items = DataLoader(
+        wrap(UnknownDetectionSet("digits", transform=lambda image: floats(to_tensor(image)))), batch_size=64
+    )
+    for (x, y), (a, b) in zip(whole, items, strict=True):
+        assert torch.equal(x, a)
+        assert torch.equal(y, b)
+
+
+def test_a_loader_does_not_copy_a_batch():
+    data = UnknownDetectionSet("digits", batch_transform=lambda images: kept.append(images) or images)
+    kept: list[object] = []
+    x, _ = next(iter(DataLoader(data, batch_size=10)))
+    assert x is kept[0]
+
+
+def test_a_batch_pickles_to_plain_pairs():
+    batch = UnknownDetectionSet("digits", batch_transform=floats).__getitems__([3, 4])
+    content = pickle.dumps(batch)
+    assert b"loaders" not in content
+    assert [(type(pair), label) for pair in (pickle.loads(content)) for label in pair[1:]] == [
+        (tuple, -1)
+    ] * 2
+
+
+def test_images_of_different_sizes_are_no_batch_and_are_named(known):
+    with pytest.raises(DataError, match=rf"{TENCH}_5001' has 300 x 320 .* '{TENCH}_5000' has 300 x 310"):
+        next(known.batches(2))
+
+
+def test_groups_of_different_sizes_are_no_batch_and_are_named(photographs):
+    root, manifest = photographs
+    data = UnknownDetectionSet(manifest, roots={"imagenet1k": root})
+    one_of_each = [data.table["group"].to_pylist().index(group) for group in ("known", "noise")]
+    data.batch_transform = floats
+    with pytest.raises(DataError, match="5000' has 300 x 310 pixels and '32x32x3/s0/00000' has 32 x 32"):
+        data.__getitems__(one_of_each[::-1])
+
+
+def test_a_transform_makes_them_one_size_for_the_batch(photographs):
+    root, manifest = photographs
+    data = UnknownDetectionSet(
+        manifest,
+        role="id",
+        roots={"imagenet1k": root},
+        transform=lambda image: image.resize((16, 12)),
+        batch_transform=floats,
+    )
+    (images, labels) = next(data.batches(100))
+    assert (images.shape, images.dtype) == ((2 * COUNT, 3, 12, 16), torch.float32)
+    assert labels.tolist() == [0] * COUNT + [1] * COUNT
+    data.transform = to_tensor
+    with pytest.raises(DataError, match=r"`transform` makes \(3, 300, 320\) of image"):
+        next(data.batches(100))
+
+
+def test_a_batch_transform_keeps_the_number_of_images():
+    data = UnknownDetectionSet("digits", batch_transform=lambda images: images[1:])
+    with pytest.raises(DataError, match="9 images of 10"):
+        next(data.batches(10))
+    with pytest.raises(DataError, match="0 images"):
+        next(data.batches(0))
+
+
+# -- what is meant -------------------------------------------------------------------------------------------
+
+
+def test_parts_are_the_groups_of_a_split_in_the_recipes_order():
+    parts = UnknownDetectionSet.parts("digits")
+    assert {name: len(part) for name, part in parts.items()} == {
+        "digits-0-5": 360,
+        "digits-6-9": 714,
+        "gaussian": 500,
+        "uniform": 500,
+    }
+    assert next(iter(parts)) == "digits-0-5"
+    alone = UnknownDetectionSet("digits", group="digits-6-9")
+    assert parts["digits-6-9"].table.equals(alone.table)
+    assert parts["digits-6-9"][11][0].tobytes() == alone[11][0].tobytes()
+    assert list(UnknownDetectionSet.parts("digits", "val")) == ["digits-0-5"]
+
+
+def test_a_group_that_awaits_its_source_says_so():
+    for choice in ({"group": "lsun"}, {"role": "far"}, {"group": "lsun", "allow_missing": True}):
+        with pytest.raises(ManifestError, match=r"group lsun: its test images await lsun.*--root lsun=DIR"):
+            UnknownDetectionSet("unknown-cifar", **choice)
+    far = UnknownDetectionSet("unknown-cifar", role="far", allow_missing=True)
+    assert far.awaiting == ["lsun"]
+    assert "lsun" not in UnknownDetectionSet.parts("unknown-cifar", allow_missing=True)
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"group": "digits-0-6"}, "unknown group 'digits-0-6'; did you mean 'digits-0-5'"),
+        ({"role": "ne"}, "unknown role 'ne'"),
+        ({"split": "tst"}, "unknown split 'tst'; did you mean 'test'"),
+        ({"roots": {"digit": "x"}}, "unknown source 'digit'"),
+    ],
+)
+def test_unknown_names_get_their_neighbours(choice, message):
+    with pytest.raises(UnknownNameError, match=message):
+        UnknownDetectionSet("digits", **choice)
+    with pytest.raises(UnknownNameError, match="did you mean 'digits'"):
+        UnknownDetectionSet("digit")
+
+
+def test_a_split_without_images_says_which_there_are():
+    with pytest.raises(ManifestError, match=r"digits, group digits-6-9: no images in split 'val' .*test"):
+        UnknownDetectionSet("digits", group="digits-6-9", split="val")
+    with pytest.raises(ManifestError, match="no images of that role and group"):
+        UnknownDetectionSet("digits", group="digits-6-9", role="id")
+
+
+def test_a_source_without_a_root_is_named():
+    with pytest.raises(
+        SourceError, match=r"cifar-60 needs the images of cifar100.*WORDNET_SPLITS_ROOT_CIFAR100"
+    ):
+        UnknownDetectionSet("unknown-cifar", group="cifar-60")
+
+
+def test_a_root_may_come_from_the_environment(photographs, monkeypatch):
+    root, manifest = photographs
+    monkeypatch.setenv("WORDNET_SPLITS_ROOT_IMAGENET1K", str(root))
+    assert len(UnknownDetectionSet(manifest, role="id")) == 2 * COUNT
+
+
+# -- what lacks ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_root(photographs, tmp_path):
+    """A copy of the root that a test may damage."""
+    return Path(shutil.copytree(photographs[0], tmp_path / "imagenet"))
+
+
+def test_a_missing_image_is_named_with_the_root(photographs, own_root):
+    image_file(own_root, SHARK, 1).unlink()
+    data = UnknownDetectionSet(photographs[1], role="near", roots={"imagenet1k": own_root})
+    with pytest.raises(MissingImageError, match=rf"{own_root}: image '{SHARK}_5001' of imagenet1k"):
+        list(data)
+
+
+def test_allow_missing_leaves_out_and_reports_exactly_what_lacks(photographs, own_root):
+    gone = {f"{SHARK}_5001", f"{TENCH}_5000", f"{TENCH}_5003"}
+    for name in gone:
+        class_id, number = name.split("_")
+        image_file(own_root, class_id, int(number) - 5000).unlink()
+    options = {"roots": {"imagenet1k": own_root}, "allow_missing": True}
+    whole = UnknownDetectionSet(photographs[1], roots={"imagenet1k": photographs[0]})
+    data = UnknownDetectionSet(photographs[1], **options)
+    assert set(data.missing["image_id"].to_pylist()) == gone
+    assert set(data.missing["reason"].to_pylist()) == {f"not under {own_root}"}
+    assert len(data) == len(whole) - 3 == len(list(data))
+    kept = [n for n, i in enumerate(whole.table["image_id"].to_pylist()) if i not in gone]
+    assert data.table.equals(whole.table.take(kept))
+    assert [image.tobytes() for image, _ in data] == [whole[n][0].tobytes() for n in kept]
+    parts = UnknownDetectionSet.parts(photographs[1], **options)
+    assert {name: len(part.missing) for name, part in parts.items()} == {"known": 2, "near": 1, "noise": 0}
+    assert whole.missing.num_rows == 0
+
+
+def test_parts_scan_a_root_once(photographs, monkeypatch):
+    scans = []
+    scan = Source.scan
+    monkeypatch.setattr(Source, "scan", lambda self, *a: scans.append(self.name) or scan(self, *a))
+    root, manifest = photographs
+    UnknownDetectionSet.parts(manifest, roots={"imagenet1k": root}, allow_missing=True)
+    assert scans == ["imagenet1k"]
+    UnknownDetectionSet.parts(manifest, roots={"imagenet1k": root})
+    assert scans == ["imagenet1k"]
+
+
+def test_without_a_root_all_of_a_source_is_missing_when_allowed():
+    data = UnknownDetectionSet("unknown-cifar", role="near", allow_missing=True)
+    assert (len(data), len(data.missing)) == (0, 6000)
+    assert pc.unique(data.missing["reason"]).to_pylist() == ["cifar100 has no root"]
+    assert list(data.batches(10)) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (jpeg(0, (300, 300))[:2000], "truncated"),
+        (b"", "empty"),
+        (b"no image at all", "not an image"),
+        (jpeg(99, (310, 300)), "another digest"),
+    ],
+    ids=["truncated", "empty", "no image", "another image"],
+)
+def test_a_damaged_or_other_image_is_named_with_the_root(photographs, own_root, content, message):
+    image_file(own_root, GOLDFISH, 0).write_bytes(content)
+    data = UnknownDetectionSet(photographs[1], role="id", roots={"imagenet1k": own_root})
+    row = data.table["image_id"].to_pylist().index(f"{GOLDFISH}_5000")
+    for read in (lambda: data[row], lambda: list(data.batches(1)), lambda: data.encoded(row)):
+        with pytest.raises(SourceError, match=f"{GOLDFISH}_5000") as caught:
+            read()
+        assert str(own_root) in str(caught.value)
+        assert message in str(caught.value)
+
+
+def test_damage_without_a_known_digest_is_noticed_by_decoding(photographs, own_root, tmp_path):
+    from wordnet_splits.reading import RawImages
+    from wordnet_splits.sources import open_source
+
+    image_file(own_root, SHARK, 0).write_bytes(jpeg(0, (300, 300))[:2000])
+    data = UnknownDetectionSet(photographs[1], role="near", roots={"imagenet1k": own_root})
+    ids = data.table["image_id"].combine_chunks()
+    for view in ("raw", "fix"):
+        images = RawImages(open_source("imagenet1k", own_root), ids, None, view)
+        with pytest.raises(SourceError, match=rf"imagenet1k:{SHARK}_5000 under {own_root}.*(truncated|ends)"):
+            images.picture(ids.to_pylist().index(f"{SHARK}_5000"))
+
+
+def test_a_wrong_root_is_refused(tmp_path, photographs):
+    (tmp_path / "empty").mkdir()
+    for root in (tmp_path / "empty", tmp_path / "nowhere"):
+        for allow_missing in (False, True):
+            with pytest.raises(SourceError, match=str(root)):
+                UnknownDetectionSet(photographs[1], roots={"imagenet1k": root}, allow_missing=allow_missing)
+
+
+# -- pickles and the Hub -------------------------------------------------------------------------------------
+
+
+def test_a_pickle_gives_the_same_items_and_names_no_loaders(known):
+    list(known)
+    for data in (known, UnknownDetectionSet("digits")):
+        content = pickle.dumps(data)
+        assert b"loaders" not in content
+        for again in (pickle.loads(content), copy.deepcopy(data)):
+            assert again.table.equals(data.table)
+            assert [(i.tobytes(), y) for i, y in again] == [(i.tobytes(), y) for i, y in data]
+
+
+class Halves(UnknownDetectionSet):
+    """A user's subclass."""
+
+    def __len__(self):
+        return super().__len__() // 2
+
+
+def test_a_subclass_pickles_as_itself():
+    data = pickle.loads(pickle.dumps(Halves("digits")))
+    assert type(data) is Halves
+    assert len(data) == 1037
+    assert type(Halves.parts("digits")["uniform"]) is Halves
+
+
+def test_to_hf_has_the_images_and_class_names(photographs, tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets", reason="to_hf needs datasets (extra `hub`)")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    root, manifest = photographs
+    data = UnknownDetectionSet(manifest, roots={"imagenet1k": root}, transform=to_tensor)
+    hub = data.to_hf()
+    assert hub.features["label"].names == data.classes == ["tench", "goldfish"]
+    assert hub["image_id"][:] == data.table["image_id"].to_pylist()
+    assert hub["label"][:] == data.labels.tolist()
+    data.transform = None
+    for row, (image, _) in zip(hub, data, strict=True):
+        assert row["image"].convert("RGB").tobytes() == image.tobytes()
+    first = datasets.Image(decode=False)
+    assert hub.cast_column("image", first)[0]["image"]["bytes"] == data.encoded(0)[0]
+
+
+def test_every_error_is_of_the_family():
+    assert issubclass(MissingImageError, SplitsError)
+    with pytest.raises(SplitsError):
+        UnknownDetectionSet("digits", group="nothing")
+
+
+def test_another_root_of_equal_files_gives_equal_items(photographs, tmp_path):
+    other = write_root(tmp_path / "other")
+    first, second = (
+        UnknownDetectionSet(photographs[1], roots={"imagenet1k": root}) for root in (photographs[0], other)
+    )
+    assert [image.tobytes() for image, _ in first] == [image.tobytes() for image, _ in second]

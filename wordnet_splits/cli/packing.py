@@ -1,0 +1,108 @@
+"""The command that writes and checks packed stores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, parse_roots, print_json, print_table, say
+from wordnet_splits.errors import SplitsError
+
+SHOWN_PROBLEMS = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    app.command("pack")(pack_benchmark)
+
+
+def pack_benchmark(
+    benchmark: Annotated[str | None, typer.Argument(help="A benchmark or a manifest's folder.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the store; packed/<benchmark> by default.")
+    ] = None,
+    root: Annotated[
+        list[str] | None,
+        typer.Option("--root", metavar="NAME=DIR", help="Where a source's files are; repeatable."),
+    ] = None,
+    group: Annotated[list[str] | None, typer.Option(help="Only this group; repeatable.")] = None,
+    split: Annotated[list[str] | None, typer.Option(help="Only this split; repeatable.")] = None,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Leave out images a root lacks, and exit with 3.")
+    ] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that read images.")] = 1,
+    check: Annotated[
+        bool, typer.Option("--check", help="Read the store at --out and compare it all.")
+    ] = False,
+    manifests: Annotated[Path | None, typer.Option(help="Folder of frozen manifests.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
+) -> int:
+    """Write a benchmark's images into one memory-mapped store, or check such a store."""
+    if check:
+        return _check(_out(benchmark, out), json)
+    from wordnet_splits.packing import pack
+    from wordnet_splits.progress import OnStderr
+
+    if benchmark is None:
+        raise SplitsError("no benchmark given", where="pack", hint="name one, or give --check and --out")
+    result = pack(
+        benchmark,
+        _out(benchmark, out),
+        roots=parse_roots(root or []),
+        groups=group or (),
+        splits=split or (),
+        allow_missing=allow_missing,
+        workers=workers,
+        progress=OnStderr(),
+        manifests=manifests,
+    )
+    store = result.store
+    parts = [_row(store.parts[part]) for part in sorted(store.parts)]
+    if json:
+        packed = {"name": store.benchmark, "out": str(store.folder), "complete": result.complete}
+        packed |= {"parts": parts, "awaiting": result.awaiting}
+        print_json({"packed": packed | {"missing": [p.as_dict() for p in result.missing]}})
+    else:
+        columns = ("split", "group", "source", "view", "layout", "rows", "missing", "bytes")
+        print_table(columns, [[p[c] for c in columns] for p in parts], right=("rows", "missing", "bytes"))
+        for awaited in result.awaiting:
+            say(f"awaiting its source: {awaited}")
+        _say_problems(result.missing, "left out")
+        say(f"packed {store.benchmark} in {store.folder}")
+    return DONE if result.complete else LEFT_OUT
+
+
+def _out(benchmark: str | None, out: Path | None) -> Path:
+    if out is not None:
+        return out
+    if benchmark is None:
+        raise SplitsError("no store given", where="pack", hint="give --out DIR")
+    return Path("packed") / Path(benchmark).name
+
+
+def _row(entry: Any) -> dict[str, Any]:
+    names = ("split", "group", "source", "view", "layout", "rows", "missing", "bytes", "images", "sha256")
+    return {name: getattr(entry, name) for name in names}
+
+
+def _check(folder: Path, json: bool) -> int:
+    from wordnet_splits.packed import check_store
+
+    problems = check_store(folder)
+    if json:
+        print_json({"ok": not problems, "problems": [p.as_dict() for p in problems]})
+    else:
+        _say_problems(problems, "damaged")
+        print(
+            f"{folder}: " + (f"{len(problems):,} problems" if problems else "every byte is as it was packed")
+        )
+    return NEGATIVE if problems else DONE
+
+
+def _say_problems(problems: list[Any], what: str) -> None:
+    for problem in problems[:SHOWN_PROBLEMS]:
+        say(f"{what}: {problem.source} {problem.image_id or ''} {problem.detail}")
+    if len(problems) > SHOWN_PROBLEMS:
+        say(f"and {len(problems) - SHOWN_PROBLEMS:,} more (--json has all)")
