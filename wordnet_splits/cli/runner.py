@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -16,6 +17,13 @@ _click: Any = sys.modules[typer.BadParameter.__mro__[1].__module__]
 _NoArguments: tuple[type[Exception], ...] = tuple(
     vars(_click)[n] for n in ("NoArgsIsHelpError",) if n in vars(_click)
 )
+
+
+def start(application: typer.Typer, program: str) -> NoReturn:
+    """Run ``program`` with the arguments it was called with, and exit."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # one object in UTF-8, whatever the locale
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.exit(run(application, sys.argv[1:], program))
 
 
 def run(application: typer.Typer, arguments: list[str], program: str) -> int:
