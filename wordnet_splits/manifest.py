@@ -159,7 +159,8 @@ def write_manifest(manifest: Manifest, out: Path) -> Path:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_table(table(), path)
         text = json.dumps(manifest.data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-        (partial / "manifest.json").write_text(text, encoding="utf-8")
+        # a root's path may hold bytes that are no UTF-8; backslashreplace writes them as JSON escapes
+        (partial / "manifest.json").write_text(text, encoding="utf-8", errors="backslashreplace")
         replace_folder(partial, target)
     except OSError as error:
         raise OutputError(

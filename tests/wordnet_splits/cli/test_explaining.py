@@ -1,0 +1,239 @@
+"""The commands on meanings, as a user meets them: explain, similarity, tree, catalog, fidelity."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.wordnet_splits.command import Command
+from tests.wordnet_splits.recipes import FAR, KNOWN, group, write_recipe
+from wordnet_splits import similarity
+from wordnet_splits.build import build
+from wordnet_splits.catalog import catalog_names, load_catalog
+from wordnet_splits.cli.output import print_json
+from wordnet_splits.tables import CLASS_SCHEMA
+from wordnet_splits.taxonomy import Taxonomy
+
+DOG, CAT, CARNIVORE, ANIMAL = "n02084071", "n02121620", "n02075296", "n00015388"
+
+
+@pytest.fixture
+def command(capsys, monkeypatch, tmp_path) -> Command:
+    return Command(capsys, monkeypatch, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """The folder of a build of ``unknown-cifar-tinyval``."""
+    folder = build("unknown-cifar-tinyval", out=tmp_path_factory.mktemp("build")).folder
+    assert folder is not None
+    return folder
+
+
+# -- explain ---------------------------------------------------------------------------------------------
+
+
+def test_explain_has_the_class_row_and_the_way_up_and_down(command, built):
+    done = command("explain", built, "bicycle", "--json")
+    assert (done.code, done.err) == (0, "")
+    row = done.json
+    assert {*CLASS_SCHEMA.names, "up", "down"} <= row.keys()
+    assert (row["source"], row["role"], row["group"], row["label"]) == ("cifar100", "near", "cifar-60", -1)
+    via = command("explain", built, "tiny-imagenet:mushroom", "--json").json["via"]
+    assert via[0].keys() == {"relation", "wnid", "other_source", "other_class", "value"}
+    assert [n["wnid"] for n in row["up"]] == [row["own_wnid"], row["lcs"]]
+    assert row["down"][0]["wnid"] == row["lcs"]
+    assert row["down"][-1]["wnid"] == row["nearest_wnid"]
+    assert len(row["up"]) + len(row["down"]) - 2 == row["distance"]
+    assert all(n.keys() == {"wnid", "name", "gloss"} for n in row["up"] + row["down"])
+
+
+def test_explain_draws_the_path_through_the_lcs_as_a_tree(command, built):
+    done = command("explain", built, "bicycle")
+    lines = [line.strip() for line in done.out.splitlines()]
+    assert lines[0] == "cifar100:bicycle  bicycle"
+    assert "role       near (group cifar-60)" in lines
+    top = lines.index("wheeled_vehicle.n.01  (least common subsumer)")
+    assert lines[top + 1] == "|- bicycle.n.01  <- bicycle"
+    assert lines[top + 2].startswith("`- ")
+    assert lines[-1].endswith("<- nearest ID class tank")
+
+
+def test_explain_tells_the_class_with_a_role_before_an_excluded_one(command, built):
+    """A source's class of another sense may have the same name: ``sweet pepper``, ``mushroom``."""
+    done = command("explain", built, "mushroom", "--json")
+    assert done.json["role"] == "near"
+    assert {r["source"] for r in done.json["also"]} == {"tiny-imagenet"}
+    only = command("explain", built, "tiny-imagenet:mushroom", "--json")
+    assert (only.json["source"], only.json["also"]) == ("tiny-imagenet", [])
+    assert "sense of the name of the cifar100 class mushroom" in only.json["evidence"]
+
+
+def test_explain_takes_names_in_any_case_and_a_benchmark_a_build_or_a_recipe(command, tmp_path, built):
+    assert command("explain", built, "AQUARIUM FISH", "--json").json["class_id"] == "aquarium_fish"
+    recipe = write_recipe(tmp_path, KNOWN, FAR)
+    row = command("explain", recipe, "banded", "--json").json
+    assert (row["role"], row["group"]) == ("far", "far")
+    assert (row["nearest_id"], row["nearest_name"]) == ("0", "zero")
+    assert command("explain", "digits", "7").out.startswith(
+        "digits:7  seven\n  role       near (group digits-6-9)"
+    )
+    excluded = command("explain", recipe, "dtd:zigzagged", "--json").json
+    assert (excluded["role"], excluded["group"], excluded["label"]) == ("excluded", "", -1)
+
+
+def test_explain_where_there_is_no_path(command, tmp_path):
+    noise = group(
+        "noise",
+        "far",
+        "gaussian",
+        "{ rest = true }",
+        "{ test = { generate = 3 } }",
+        "noise = { shape = [4, 4, 1] }",
+    )
+    recipe = write_recipe(tmp_path, KNOWN, noise)
+    done = command("explain", recipe, "gaussian:all", "--json")
+    assert (done.code, done.json["up"], done.json["down"], done.json["mean"]) == (0, [], [], None)
+    assert "no path: the class has no synset" in command("explain", recipe, "gaussian:all").out
+
+
+def test_a_benchmark_or_class_that_is_not_there(command, built):
+    assert "did you mean 'unknown-cifar'" in command("explain", "unknwn-cifar", "dog").error
+    line = command("explain", built, "bycicle").error
+    assert "unknown class 'bycicle'; did you mean 'bicycle'" in line
+    assert "(of cifar100, dtd, gaussian, lsun, svhn, tiny-imagenet)" in line
+
+
+# -- similarity and tree ---------------------------------------------------------------------------------
+
+
+def test_similarity_has_the_keys_promised_and_the_values_of_the_library(command):
+    done = command("similarity", DOG, CAT, "--json")
+    assert (done.code, done.err) == (0, "")
+    assert list(done.json)[:5] == ["a", "b", "wordnet", "hierarchy", "lcs"]
+    measures = {"distance", "path", "wup", "wup_wn", "wup_perl", "lch", "lch_perl", "mean", "mean2"}
+    assert set(done.json) == {"a", "b", "wordnet", "hierarchy", "lcs", *measures}
+    expected = similarity.compare(DOG, CAT)
+    assert {m: done.json[m] for m in measures} == {m: getattr(expected, m) for m in measures}
+    assert (done.json["lcs"], done.json["distance"], done.json["path"]) == (CARNIVORE, 4, 1 / (1 + 4))
+    assert done.json["lch"] == -math.log((4 + 1) / (2 * 19))
+    assert (done.json["wordnet"], done.json["hierarchy"]) == ("3.0", "wordnet")
+
+
+def test_a_noun_stands_for_its_first_sense_and_says_so(command):
+    done = command("similarity", "dog", "cat.n.01", "--json")
+    assert (done.json["a"], done.json["b"]) == (DOG, CAT)
+    assert done.err.startswith("dog: first sense dog.n.01 taken; others: frump.n.01")
+    text = command("similarity", "hot dog", CAT).out
+    assert "least common subsumer" in text
+
+
+def test_the_tree_projection_is_another_hierarchy(command):
+    dag = command("similarity", DOG, CAT, "--json").json
+    tree = command("similarity", DOG, CAT, "--hierarchy", "imagenet-tree", "--json").json
+    assert tree["hierarchy"] == "imagenet-tree"
+    # in ImageNet's tree a dog is below domestic animal, a cat below feline: they meet at animal only
+    assert (dag["lcs"], tree["lcs"]) == (CARNIVORE, ANIMAL)
+    assert tree["distance"] > dag["distance"]
+    assert tree["path"] == 1 / (1 + tree["distance"])
+
+
+def test_tree_draws_branches_with_the_classes_of_a_source(command):
+    done = command("tree", DOG, "--depth", 1, "--source", "imagenet1k", "--json")
+    node = done.json
+    assert {"wnid", "name", "synsets", "classes", "children"} <= node.keys()
+    wnids = {w for c in load_catalog("imagenet1k") for w in c.wnids}
+    below = Taxonomy.embedded().descendants(DOG)
+    assert (node["synsets"], node["classes"]) == (len(below), len(below & wnids))
+    assert all(child["classes"] > 0 and child["children"] == [] for child in node["children"])
+    lines = command("tree", DOG, "--depth", 1, "--source", "imagenet1k").out.splitlines()
+    assert lines[0] == f"dog.n.01  {DOG}  {node['classes']} classes"
+    assert len(lines) == 1 + len(node["children"])
+    assert lines[-1].startswith("`- ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("similarity", DOG, "xyzzy"), "'xyzzy' is no noun of WordNet 3.0"),
+        (("similarity", "n99999999", DOG), "other versions have other offsets"),
+        (("similarity", "dog.n.99", "cat"), "'dog' has 7 senses"),
+        (("similarity", DOG, CAT, "--hierarchy", "imagenet"), "did you mean 'imagenet-tree'"),
+        (("similarity", DOG, CAT, "--wordnet", "nowhere"), "no data.noun can be read there"),
+        (("tree", "dog.n.01", "--source", "cifar"), "did you mean 'cifar10'"),
+        (("catalog", "show", "cifr10"), "did you mean 'cifar10'"),
+        (("catalog", "check", "imagenet"), "did you mean 'imagenet1k'"),
+    ],
+)
+def test_what_is_not_there_is_one_line(command, arguments, said):
+    assert said in command(*arguments).error
+
+
+# -- catalog ---------------------------------------------------------------------------------------------
+
+
+def test_catalog_check_passes_and_lists_what_first_sense_gets_wrong(command):
+    done = command("catalog", "check", "--json")
+    assert done.code == 0
+    assert list(done.json) == ["ok", "sources"]
+    reports = {r["source"]: r for r in done.json["sources"]}
+    assert set(reports) == set(catalog_names())
+    assert all(r["absent"] == [] for r in reports.values())
+    wrong = {w["name"]: w["naive"] for w in reports["imagenet1k"]["naive_wrong"]}
+    assert wrong["crane"] == Taxonomy.embedded().senses("crane")[0]
+    text = command("catalog", "check", "digits").out
+    assert "zero: first sense would be n13740168 (a quantity of no importance), ours is n13742358" in text
+    assert text.endswith("every synset exists\n")
+
+
+def test_catalog_check_comes_out_negative_against_another_wordnet(command, tmp_path):
+    other = tmp_path / "wordnet"
+    other.mkdir()
+    (other / "data.noun").write_text("00001740 03 n 01 entity 0 000 | that which is perceived\n")
+    (other / "index.noun").write_text("entity n 1 0 1 0 00001740\n")
+    (other / "noun.exc").write_text("")
+    done = command("catalog", "check", "digits", "--wordnet", other, "--json")
+    assert (done.code, done.json["ok"]) == (1, False)
+    assert len(done.json["sources"][0]["absent"]) == 10
+    shown = command("catalog", "check", "digits", "--wordnet", other)
+    assert shown.code == 1
+    assert shown.out.endswith("some synsets do not exist\n")
+    assert "  7: n13744916 does not exist" in shown.out
+
+
+def test_catalog_show_has_every_class_in_the_publishers_order(command):
+    done = command("catalog", "show", "cifar100", "--json")
+    assert done.json["source"] == "cifar100"
+    assert [c["class_id"] for c in done.json["classes"]] == [c.class_id for c in load_catalog("cifar100")]
+    lines = command("catalog", "show", "cifar100").out.splitlines()
+    assert lines[0].split() == ["class_id", "name", "superclass", "wnids", "mapped", "why"]
+    assert len(lines) == 2 + 100
+
+
+# -- fidelity --------------------------------------------------------------------------------------------
+
+
+def test_fidelity_shows_every_figure_and_explains_each_difference(command):
+    done = command("fidelity", "--json")
+    assert (done.code, set(done.json)) == (0, {"rows", "switches"})
+    rows = {r["what"]: r for r in done.json["rows"]}
+    dropped = rows["Tiny ImageNet classes dropped, any sense"]
+    assert (dropped["published"], dropped["ours"]) == (42, 42)
+    near = rows["near candidates of ImageNet-200"]
+    assert (near["published"], near["ours"]) == (406, 405)
+    assert all(bool(r["why"]) == (r["published"] != r["ours"]) for r in rows.values())
+    names = [s["switch"] for s in done.json["switches"]]
+    assert names[:4] == ["default", "qualifiers kept", "compounds split", "subtree only"]
+    text = command("fidelity").out
+    assert "Where they differ:" in text
+    for row in rows.values():
+        assert row["why"] in text
+
+
+def test_json_has_null_for_what_is_no_number(capsys):
+    print_json({"a": math.nan, "b": [math.inf, 1.5], "c": {"d": -math.inf}})
+    found = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(name))
+    assert found == {"a": None, "b": [None, 1.5], "c": {"d": None}}
