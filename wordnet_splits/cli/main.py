@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import sys
-
 import typer
 
 from wordnet_splits.cli import benchmarks, datasets, explaining, packing
-from wordnet_splits.cli.runner import run
+from wordnet_splits.cli.runner import run, start
 
 __all__ = ["app", "main", "run"]
 
@@ -26,9 +23,7 @@ for module in (benchmarks, explaining, datasets, packing):
 
 def main() -> None:
     """Run ``wordnet-splits``."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # one object in UTF-8, whatever the locale
-        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    sys.exit(run(app, sys.argv[1:], "wordnet-splits"))
+    start(app, "wordnet-splits")
 
 
 if __name__ == "__main__":
