@@ -1,0 +1,38 @@
+"""The reference trainer: recipes as data, losses and optimizers of the papers, runs that resume.
+
+From Python::
+
+    recipe = load_recipe("kim-cifar").with_epochs(20)
+    data = load_training_data("unknown-cifar-tinyval", roots={"cifar100": "data/cifar-100-python"})
+    train_runs(plan_runs(recipe, seeds=range(5)), data, Path("models"), choose_machine())
+    module = load_checkpoint("models/unknown-cifar-tinyval/kim-cifar-resnet20-e20-s0")
+
+On the command line: ``unknown-eval train`` and ``unknown-eval recipes``.
+"""
+
+from __future__ import annotations
+
+from .checkpoints import load_checkpoint, read_metadata
+from .data import TrainingData, load_arrays, load_training_data
+from .networks import build, list_networks
+from .recipe import TrainingRecipe, load_recipe, recipe_names
+from .runs import Trained, choose_machine, plan_runs, train_runs
+from .trainer import Run
+
+__all__ = [
+    "Run",
+    "Trained",
+    "TrainingData",
+    "TrainingRecipe",
+    "build",
+    "choose_machine",
+    "list_networks",
+    "load_arrays",
+    "load_checkpoint",
+    "load_recipe",
+    "load_training_data",
+    "plan_runs",
+    "read_metadata",
+    "recipe_names",
+    "train_runs",
+]

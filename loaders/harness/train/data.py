@@ -1,0 +1,206 @@
+"""What a training run needs of a benchmark: uint8 tensors, labels, and the facts that identify them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.progress import Progress, Silent
+
+from ...dataset import UnknownDetectionSet
+from ..transforms import GEOMETRIES, Normalise
+
+Tensor = Any  # torch.Tensor
+READ_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images in memory: pixels (n, 3, h, w) uint8 and labels (n,) int64, -1 for negatives."""
+
+    pixels: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def to(self, device: Any) -> Images:
+        """Return the images on a device."""
+        return Images(self.pixels.to(device), self.labels.to(device))
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The images of one benchmark to train and to validate with.
+
+    Attributes
+    ----------
+    benchmark : name, version, fingerprint and the fingerprints of the parts used; goes into checkpoints.
+    classes : names of the ID classes in label order.
+    normalise : of the benchmark's recipe.
+    train : ID train. val : ID val, None where the benchmark has none.
+    negatives, val_negatives : external images of train and val, None where not asked for or not there.
+    """
+
+    benchmark: Mapping[str, Any]
+    classes: tuple[str, ...]
+    normalise: Normalise
+    train: Images
+    val: Images | None = None
+    negatives: Images | None = None
+    val_negatives: Images | None = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(h, w) of the images."""
+        return int(self.train.pixels.shape[2]), int(self.train.pixels.shape[3])
+
+    @property
+    def grey(self) -> bool:
+        """Whether every training image has three equal channels."""
+        pixels = self.train.pixels
+        return all(torch.equal(pixels[:, 0], pixels[:, channel]) for channel in (1, 2))
+
+
+def load_arrays(dataset: UnknownDetectionSet, progress: Progress | None = None) -> tuple[Tensor, Tensor]:
+    """Return all images of a dataset as one tensor (n, 3, h, w) uint8, and labels (n,) int64, in item order.
+
+    Raises
+    ------
+    DataError : images that are not uint8 (a transform normalised them) or differ in size.
+    """
+    pixels, labels, start = None, torch.empty(len(dataset), dtype=torch.int64), 0
+    with (progress or Silent()).task(f"reading {dataset!r}", len(dataset)) as task:
+        for images, own in dataset.batches(READ_ROWS):
+            if images.dtype != torch.uint8:
+                raise DataError(
+                    f"training takes uint8 images, these are {images.dtype}",
+                    where=repr(dataset),
+                    hint="leave normalisation to the trainer",
+                )
+            if pixels is None:
+                pixels = torch.empty((len(dataset), *images.shape[1:]), dtype=torch.uint8)
+            if images.shape[1:] != pixels.shape[1:]:
+                raise DataError(
+                    f"images of {tuple(images.shape[1:])} and of {tuple(pixels.shape[1:])}",
+                    where=repr(dataset),
+                    hint="give a transform that makes them one size",
+                )
+            pixels[start : start + len(own)], labels[start : start + len(own)] = images, own
+            start += len(own)
+            task.advance(len(own))
+    if pixels is None:
+        raise DataError("there is not one image", where=repr(dataset))
+    return pixels, labels
+
+
+def load_training_data(
+    benchmark: str | Path,
+    *,
+    roots: Mapping[str, Path | str] | None = None,
+    packed: Any = None,
+    negatives: bool = False,
+    progress: Progress | None = None,
+) -> TrainingData:
+    """Read the ID train and val images of a benchmark, and its external ones where ``negatives``.
+
+    Images whose ID class has no label (it is not among the classifier's) are left out.
+
+    Raises
+    ------
+    DataError : no ID train images, or no external ones where they are asked for, or unequal sizes.
+    Errors of `UnknownDetectionSet` : a root is missing, a group awaits its source, an image is absent.
+    """
+    manifest = load_manifest(benchmark)
+    read = _Reader(manifest, benchmark, roots, packed, progress or Silent())
+    train = read("id", "train")
+    if train is None:
+        hint = "its train images may await their source, see `wordnet-splits list`"
+        raise DataError("no ID images to train with", where=manifest.name, hint=hint)
+    outliers = read("external", "train") if negatives else None
+    if negatives and outliers is None:
+        raise DataError(
+            "this loss trains with external images, and the benchmark has none in its train split",
+            where=manifest.name,
+            hint="take a benchmark whose external group has train images, or a recipe without negatives",
+        )
+    val = read("id", "val")
+    val_outliers = read("external", "val") if negatives else None
+    recipe = manifest.data["recipe"].get("normalise") or {}
+    return TrainingData(
+        benchmark={
+            "name": manifest.name,
+            "version": manifest.data["version"],
+            "fingerprint": manifest.fingerprint,
+            "parts": read.used,
+        },
+        classes=read.classes,
+        normalise=Normalise(**_triples(recipe)),
+        train=_labelled(train),
+        val=None if val is None else _labelled(val),
+        negatives=outliers,
+        val_negatives=val_outliers,
+    )
+
+
+class _Reader:
+    """Reads all groups of a role in a split, and remembers the fingerprints and the ID classes."""
+
+    def __init__(
+        self, manifest: Manifest, benchmark: str | Path, roots: Any, packed: Any, progress: Progress
+    ) -> None:
+        self.manifest, self.benchmark = manifest, benchmark
+        self.roots, self.packed, self.progress = roots, packed, progress
+        self.used: list[dict[str, Any]] = []
+        self.classes: tuple[str, ...] = ()
+
+    def __call__(self, role: str, split: str) -> Images | None:
+        """Return the images of the role's groups, one after the other, or None where there is no group."""
+        rows = {row["group"]: row for row in self.manifest.data["groups"] if row["role"] == role}
+        parts = [row for row in self.manifest.data["fingerprints"]["images"] if row["split"] == split]
+        found = []
+        for part in parts:
+            if part["group"] not in rows:
+                continue
+            geometry = self._geometry(rows[part["group"]]["source"])
+            dataset = UnknownDetectionSet(
+                self.benchmark,
+                group=part["group"],
+                split=split,
+                roots=self.roots,
+                packed=self.packed,
+                transform=None if geometry == "none" else GEOMETRIES[geometry],
+            )
+            self.classes = tuple(dataset.classes)
+            found.append(load_arrays(dataset, self.progress))
+            self.used.append({key: part[key] for key in ("split", "group", "rows", "images", "pixels")})
+        if not found:
+            return None
+        sizes = {tuple(pixels.shape[1:]) for pixels, _ in found}
+        if len(sizes) > 1:
+            raise DataError(
+                f"groups differ in the size of their images: {sorted(sizes)}", where=self.manifest.name
+            )
+        return Images(torch.cat([p for p, _ in found]), torch.cat([labels for _, labels in found]))
+
+    def _geometry(self, source: str) -> str:
+        return str((self.manifest.data["recipe"].get("transforms") or {}).get(source, "none"))
+
+
+def _labelled(images: Images) -> Images:
+    keep = images.labels >= 0
+    return images if bool(keep.all()) else Images(images.pixels[keep], images.labels[keep])
+
+
+def _triples(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        ours: tuple(map(float, recipe[theirs]))
+        for ours, theirs in (("mean", "mean"), ("std", "sd"))
+        if recipe
+    }

@@ -1,0 +1,218 @@
+"""Networks of the papers, small enough to train here; each ends in one ``nn.Linear`` over its features.
+
+>>> list_networks("resnet*")
+('resnet18', 'resnet20', 'resnet20-dropout')
+>>> build("resnet20", num_classes=40).fc
+Linear(in_features=64, out_features=40, bias=True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from torch import nn
+from torch.nn import functional
+
+from wordnet_splits.errors import DataError, unknown
+
+Tensor = Any  # torch.Tensor
+Module = Any  # torch.nn.Module
+Size = tuple[int, int]
+Builder = Callable[[int, int, Size], Module]
+
+
+@dataclass(frozen=True)
+class Network:
+    """One architecture.
+
+    Attributes
+    ----------
+    name, title : as listed.
+    build : (number of outputs, channels 1 or 3, (h, w) of the images) -> an initialised module, which takes
+        normalised images (n, 3, h, w) and gives logits (n, outputs).
+    smallest : least height and width of the images.
+    """
+
+    name: str
+    title: str
+    build: Builder
+    smallest: int
+
+
+NETWORKS: dict[str, Network] = {}
+
+
+def network(name: str, title: str, *, smallest: int) -> Callable[[Builder], Builder]:
+    """Register a builder under ``name``."""
+
+    def enter(build: Builder) -> Builder:
+        NETWORKS[name] = Network(name, title, build, smallest)
+        return build
+
+    return enter
+
+
+def list_networks(pattern: str = "*") -> tuple[str, ...]:
+    """Return the names that match a shell pattern, sorted."""
+    return tuple(sorted(name for name in NETWORKS if fnmatchcase(name, pattern)))
+
+
+def build(name: str, num_classes: int, *, channels: int = 3, size: Size = (32, 32)) -> Module:
+    """Return a freshly initialised network; its weights come from torch's global generator.
+
+    Parameters
+    ----------
+    name : see `list_networks`.
+    num_classes : outputs, a background class included.
+    channels : 3, or 1 for grey images (still given as three equal channels, which are averaged); the residual
+        networks always look at three.
+    size : (h, w) of the images.
+
+    Raises
+    ------
+    UnknownNameError : no such network. DataError : images too small for it.
+    """
+    if name not in NETWORKS:
+        raise unknown("network", name, NETWORKS)
+    chosen = NETWORKS[name]
+    if min(size) < chosen.smallest:
+        raise DataError(
+            f"images of {size[0]} x {size[1]} are too small for network {name!r}",
+            hint=f"it needs {chosen.smallest} x {chosen.smallest}; others: {', '.join(list_networks())}",
+        )
+    return chosen.build(num_classes, channels, size)
+
+
+class BasicBlock(nn.Module):  # type: ignore[misc]
+    """Two 3x3 convolutions with batch norm around a shortcut (1x1 convolution where the shape changes)."""
+
+    def __init__(self, inside: int, outside: int, stride: int, dropout: float) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outside)
+        self.conv2 = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outside)
+        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
+        self.shortcut = nn.Identity()
+        if stride != 1 or inside != outside:
+            convolution = nn.Conv2d(inside, outside, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(convolution, nn.BatchNorm2d(outside))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, inside, h, w) -> (n, outside, h / stride, w / stride)."""
+        y = self.dropout(functional.relu(self.bn1(self.conv1(x))))
+        y = self.dropout(self.bn2(self.conv2(y)))
+        return functional.relu(y + self.shortcut(x))
+
+
+class CifarResNet(nn.Module):  # type: ignore[misc]
+    """A residual network for small images: a 3x3 stem without pooling, then stages of basic blocks.
+
+    Parameters
+    ----------
+    widths, blocks : channels and number of blocks of each stage; each stage but the first halves the maps.
+    dropout : after every convolution of a block. head_dropout : before the head.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        widths: tuple[int, ...],
+        blocks: int,
+        *,
+        dropout: float = 0.0,
+        head_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, widths[0], 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(widths[0])
+        stages, inside = [], widths[0]
+        for number, width in enumerate(widths):
+            strides = [2 if number else 1] + [1] * (blocks - 1)
+            layers = []
+            for stride in strides:
+                layers.append(BasicBlock(inside, width, stride, dropout))
+                inside = width
+            stages.append(nn.Sequential(*layers))
+        self.stages = nn.Sequential(*stages)
+        self.dropout = nn.Dropout(head_dropout) if head_dropout else nn.Identity()
+        self.fc = nn.Linear(inside, num_classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, 3, h, w) -> logits (n, num_classes)."""
+        x = functional.relu(self.bn1(self.conv1(x)))
+        x = self.stages(x).mean((2, 3))  # adaptive pooling has no deterministic backward pass on CUDA
+        return self.fc(self.dropout(x))
+
+
+@network("resnet20", "CIFAR ResNet-20 (16-32-64), the network of Kim et al.'s code", smallest=8)
+def _resnet20(num_classes: int, channels: int, size: Size) -> Module:
+    return CifarResNet(num_classes, (16, 32, 64), 3)
+
+
+@network("resnet20-dropout", "CIFAR ResNet-20 with Kim et al.'s dropout, for MC-dropout", smallest=8)
+def _resnet20_dropout(num_classes: int, channels: int, size: Size) -> Module:
+    return CifarResNet(num_classes, (16, 32, 64), 3, dropout=0.2, head_dropout=0.1)
+
+
+@network("resnet18", "CIFAR ResNet-18 (64-128-256-512)", smallest=16)
+def _resnet18(num_classes: int, channels: int, size: Size) -> Module:
+    return CifarResNet(num_classes, (64, 128, 256, 512), 2)
+
+
+class SmallCNN(nn.Module):  # type: ignore[misc]
+    """Two 3x3 convolutions, 2x2 maximum pooling, two dense layers, dropout after pooling and between them.
+
+    Parameters
+    ----------
+    widths : of the convolutions. dense : units of the first dense layer.
+    padding : 0 ("valid") or 1 ("same"). dropouts : after pooling, before the head.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        channels: int,
+        size: Size,
+        widths: tuple[int, int],
+        dense: int,
+        *,
+        padding: int,
+        dropouts: tuple[float, float],
+    ) -> None:
+        super().__init__()
+        self.channels = channels
+        self.conv1 = nn.Conv2d(channels, widths[0], 3, padding=padding)
+        self.conv2 = nn.Conv2d(widths[0], widths[1], 3, padding=padding)
+        self.dropout1, self.dropout2 = nn.Dropout(dropouts[0]), nn.Dropout(dropouts[1])
+        side = [(s - 4 * (1 - padding)) // 2 for s in size]
+        self.dense = nn.Linear(widths[1] * side[0] * side[1], dense)
+        self.head = nn.Linear(dense, num_classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d | nn.Linear):  # Keras' defaults, since the paper used Keras
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, 3, h, w) -> logits (n, num_classes)."""
+        if self.channels == 1:
+            x = x.mean(1, keepdim=True)
+        x = functional.relu(self.conv2(functional.relu(self.conv1(x))))
+        x = self.dropout1(functional.max_pool2d(x, 2)).flatten(1)
+        return self.head(self.dropout2(functional.relu(self.dense(x))))
+
+
+@network("small-cnn", "the CNN of Abdelzad et al.: convolutions 32 and 64, dense 128, dropout", smallest=6)
+def _small_cnn(num_classes: int, channels: int, size: Size) -> Module:
+    return SmallCNN(num_classes, channels, size, (32, 64), 128, padding=0, dropouts=(0.25, 0.5))
+
+
+@network("tiny-cnn", "a CNN for the 8 x 8 digits: convolutions 16 and 32, dense 64", smallest=4)
+def _tiny_cnn(num_classes: int, channels: int, size: Size) -> Module:
+    return SmallCNN(num_classes, channels, size, (16, 32), 64, padding=1, dropouts=(0.1, 0.2))

@@ -1,0 +1,125 @@
+"""Optimizers by the name of their update rule, with Abdelzad's seven as Keras has them.
+
+Table 12 of the paper gives Keras' defaults (epsilon None is 1e-7 there). For SGD, RMSprop, Nadam, Adagrad
+and Adadelta torch's rules are Keras' ones, given the same settings. Adam and Adamax differ in where epsilon
+stands, which matters while the second moments are small, so they have their own classes here.
+
+References
+----------
+Abdelzad, Czarnecki and Salay, The Effect of Optimization Methods on the Robustness of OOD Detection
+Approaches, 2020, table 12. Keras 2.2, optimizers.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+
+from wordnet_splits.errors import DataError, unknown
+
+Tensor = Any  # torch.Tensor
+Optimizer = Any  # torch.optim.Optimizer
+
+
+class KerasAdam(torch.optim.Optimizer):  # type: ignore[misc]
+    """Adam with epsilon added to the uncorrected root.
+
+    p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-7,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": tuple(betas), "eps": eps})
+
+    def step(self, closure: None = None) -> None:
+        """Take one step along the gradients held by the parameters."""
+        with torch.no_grad():
+            for group in self.param_groups:
+                (beta_1, beta_2), t = group["betas"], _count(group)
+                rate = group["lr"] * (1 - beta_2**t) ** 0.5 / (1 - beta_1**t)
+                for p, m, v in _moments(self, group):
+                    m.lerp_(p.grad, 1 - beta_1)
+                    v.mul_(beta_2).addcmul_(p.grad, p.grad, value=1 - beta_2)
+                    p.addcdiv_(m, v.sqrt().add_(group["eps"]), value=-rate)
+
+
+class KerasAdamax(torch.optim.Optimizer):  # type: ignore[misc]
+    """Adamax with epsilon added to the norm, not to the gradient.
+
+    p -= lr / (1 - b1^t) m / (u + eps)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-7,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": tuple(betas), "eps": eps})
+
+    def step(self, closure: None = None) -> None:
+        """Take one step along the gradients held by the parameters."""
+        with torch.no_grad():
+            for group in self.param_groups:
+                (beta_1, beta_2), t = group["betas"], _count(group)
+                rate = group["lr"] / (1 - beta_1**t)
+                for p, m, u in _moments(self, group):
+                    m.lerp_(p.grad, 1 - beta_1)
+                    torch.maximum(u.mul_(beta_2), p.grad.abs(), out=u)
+                    p.addcdiv_(m, u + group["eps"], value=-rate)
+
+
+def _count(group: dict[str, Any]) -> int:
+    """Return the number of this step of a parameter group, from 1."""
+    group["steps"] = group.get("steps", 0) + 1
+    return int(group["steps"])
+
+
+def _moments(optimizer: Optimizer, group: Mapping[str, Any]) -> Iterable[tuple[Tensor, Tensor, Tensor]]:
+    """Yield each parameter with a gradient and its two running statistics, zero at first."""
+    for p in group["params"]:
+        if p.grad is None:
+            continue
+        state = optimizer.state[p]
+        if not state:
+            state["m"], state["v"] = torch.zeros_like(p), torch.zeros_like(p)
+        yield p, state["m"], state["v"]
+
+
+RULES: dict[str, Callable[..., Optimizer]] = {
+    "sgd": torch.optim.SGD,
+    "adam": torch.optim.Adam,
+    "keras-adam": KerasAdam,
+    "keras-adamax": KerasAdamax,
+    "rmsprop": torch.optim.RMSprop,
+    "nadam": torch.optim.NAdam,
+    "adagrad": torch.optim.Adagrad,
+    "adadelta": torch.optim.Adadelta,
+}
+"""Update rule -> optimizer; settings go by the optimizer's own argument names."""
+
+
+def make_optimizer(rule: str, parameters: Iterable[Any], settings: Mapping[str, Any]) -> Optimizer:
+    """Return the optimizer of an update rule with a recipe's settings.
+
+    Raises
+    ------
+    UnknownNameError : no such rule. DataError : a setting that the rule does not take.
+    """
+    if rule not in RULES:
+        raise unknown("update rule", rule, RULES)
+    try:
+        return RULES[rule](parameters, **settings)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"settings {dict(settings)} do not fit update rule {rule!r}: {error}",
+            hint="mend the training recipe",
+        ) from None

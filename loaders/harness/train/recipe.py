@@ -1,0 +1,205 @@
+"""Training recipes: TOML files, validated, with every departure from their paper written down.
+
+The shipped ones lie in ``recipes/``; a path to a TOML file of the same form serves as well. ``extends`` names
+a shipped recipe whose keys are replaced one by one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from wordnet_splits.errors import RecipeError, unknown
+
+from .augment import AUGMENTATIONS
+from .losses import LOSSES
+from .networks import NETWORKS
+from .optimizers import RULES
+from .schedules import Schedule, Steps
+
+
+class LossChoice(BaseModel):
+    """A loss of `losses.LOSSES` and its parameters."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Everything but the name."""
+        return dict(self.model_extra or {})
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        _one_of("loss", self.name, LOSSES)
+        for key in self.parameters:
+            _one_of(f"parameter of loss {self.name!r}", key, LOSSES[self.name].parameters)
+        return self
+
+
+class OptimizerChoice(BaseModel):
+    """An update rule of `optimizers.RULES`, its rate, and its other settings by the rule's own names."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    rule: str
+    lr: float = Field(gt=0)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything but the rule."""
+        return {"lr": self.lr, **(self.model_extra or {})}
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        _one_of("update rule", self.rule, RULES)
+        return self
+
+
+class TrainingRecipe(BaseModel):
+    """How a network is trained.
+
+    Attributes
+    ----------
+    name, title, paper : what it is, and the paper's key where it is a paper's.
+    network : the default network. loss, optimizer, schedule, augment, batch, epochs : as named.
+    optimizer : one or several by name; with several each gives runs of its own.
+    negatives_per_known : for losses with negatives beside: their batch over the knowns' batch.
+    select : which epoch is kept: the last, that of least validation loss, or of greatest gamma.
+    patience : epochs without an improvement after which training stops; needs a ``select`` that measures one.
+    start : the recipe whose model is trained further, none for a fresh one.
+    runs : how many seeds the paper ran. differs : departures from the paper, one sentence each.
+    shortened : whether `with_epochs` changed the number of epochs.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    version: Literal[1] = Field(alias="schema")
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")
+    title: str
+    paper: str | None = None
+    network: str
+    loss: LossChoice
+    optimizer: dict[str, OptimizerChoice] = Field(min_length=1)
+    schedule: Schedule
+    augment: str
+    epochs: int = Field(ge=1, le=10_000)
+    batch: int = Field(ge=1)
+    negatives_per_known: int = Field(default=1, ge=1)
+    select: Literal["last", "val-loss", "gamma"]
+    patience: int | None = Field(default=None, ge=1)
+    start: str | None = None
+    runs: int = Field(default=5, ge=1)
+    differs: tuple[str, ...] = ()
+    shortened: bool = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _one_of("network", self.network, NETWORKS)
+        _one_of("augmentation", self.augment, AUGMENTATIONS)
+        if self.patience is not None and self.select == "last":
+            raise ValueError("patience needs select = 'val-loss' or 'gamma'")
+        if self.select == "gamma" and LOSSES[self.loss.name].negatives == "none":
+            raise ValueError(f"select = 'gamma' needs a loss with negatives, not {self.loss.name!r}")
+        return self
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the recipe as JSON-serialisable data, as it is written into checkpoints."""
+        return self.model_dump(mode="json", by_alias=True)
+
+    def with_epochs(self, epochs: int) -> TrainingRecipe:
+        """Return the recipe with another number of epochs, milestones at the same fractions; it says so."""
+        if epochs == self.epochs:
+            return self
+        note = f"{epochs} epochs in place of {self.epochs}"
+        schedule = self.schedule
+        if isinstance(schedule, Steps):
+            schedule = schedule.scaled(self.epochs, epochs)
+            note += f", the rate's steps at {_listed(schedule.milestones)} in place of "
+            note += _listed(getattr(self.schedule, "milestones", ()))
+        changed = {
+            "epochs": epochs,
+            "schedule": schedule,
+            "differs": (*self.differs, note),
+            "shortened": True,
+        }
+        return TrainingRecipe.model_validate({**dict(self), **changed})
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return " and ".join(str(n) for n in numbers)
+
+
+def _one_of(what: str, name: str, known: Any) -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, list(known), n=2, cutoff=0.5)
+        raise ValueError(
+            f"unknown {what} {name!r}; {'did you mean' if near else 'known:'} {_or(near or known)}"
+        )
+
+
+def _or(names: Any) -> str:
+    return " or ".join(repr(n) for n in names) or "none"
+
+
+def recipe_names() -> tuple[str, ...]:
+    """Return the names of the shipped recipes, sorted."""
+    folder = files(__package__) / "recipes"
+    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+
+
+def load_recipe(name: str | Path) -> TrainingRecipe:
+    """Return a recipe by its shipped name or by the path of a TOML file.
+
+    Raises
+    ------
+    UnknownNameError : no such recipe. RecipeError : malformed; names the file and the key.
+    """
+    data = _read(str(name))
+    if "extends" in data:
+        base = _read(str(data.pop("extends")))
+        if "extends" in base:
+            raise RecipeError(
+                "a recipe can extend only one that extends none", where=f"training recipe {name}"
+            )
+        data = {**base, **data}
+    try:
+        return TrainingRecipe.model_validate(data)
+    except ValidationError as error:
+        raise _explain(error, f"training recipe {name}") from None
+
+
+def _read(name: str) -> dict[str, Any]:
+    if name.endswith(".toml"):
+        source: Any = Path(name)
+        if not source.is_file():
+            raise RecipeError(
+                "there is no such file", where=name, hint=f"or name one of {', '.join(recipe_names())}"
+            )
+    elif name in recipe_names():
+        source = files(__package__) / "recipes" / f"{name}.toml"
+    else:
+        raise unknown("training recipe", name, recipe_names())
+    try:
+        return tomllib.loads(source.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RecipeError(f"not valid TOML: {error}", where=name, hint="mend the syntax there") from None
+    except OSError as error:
+        raise RecipeError(f"cannot be read: {error.strerror or error}", where=name) from None
+
+
+def _explain(error: ValidationError, where: str) -> RecipeError:
+    """Turn the first of pydantic's problems into one error with the key in question."""
+    problem = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        known = [field.alias or name for name, field in TrainingRecipe.model_fields.items()]
+        near = difflib.get_close_matches(key, known, n=2, cutoff=0.5)
+        return RecipeError(f"unknown key {key!r}", where=where, near=near, hint="mend the training recipe")
+    if problem["type"] == "missing":
+        return RecipeError(f"the key {key!r} is missing", where=where, hint="add it to the training recipe")
+    message = problem["msg"].removeprefix("Value error, ")
+    return RecipeError(f"{key}: {message}" if key else message, where=where, hint="mend the training recipe")

@@ -1,0 +1,278 @@
+"""Many runs: the folder of each, resumed or skipped as it is found, and what is written about it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+
+from wordnet_splits.errors import DataError, OutputError, unknown
+from wordnet_splits.progress import Progress, Silent
+
+from .checkpoints import (
+    METADATA,
+    drop_state,
+    load_checkpoint,
+    load_state,
+    portable,
+    read_metadata,
+    save_checkpoint,
+    save_state,
+)
+from .data import TrainingData
+from .recipe import TrainingRecipe
+from .trainer import DeviceData, Machine, Precision, Run, Trainer, describe_network, reproducible
+
+BETTER: dict[str, tuple[str, int]] = {"val-loss": ("val_loss", -1), "gamma": ("gamma", 1)}
+"""Rule of selection -> column of the history and the sign that makes greater better."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run: its folder, its ``model.json``, and the seconds this call spent on it (0: skipped)."""
+
+    folder: Path
+    metadata: dict[str, Any]
+    seconds: float
+
+
+def plan_runs(
+    recipe: TrainingRecipe,
+    *,
+    network: str | None = None,
+    optimizers: Sequence[str] = (),
+    seeds: Sequence[int] = (0,),
+) -> list[Run]:
+    """Return the runs of a recipe: every optimizer (all by default) x every seed.
+
+    Raises
+    ------
+    UnknownNameError : an optimizer that the recipe does not have.
+    """
+    for name in optimizers:
+        if name not in recipe.optimizer:
+            raise unknown("optimizer", name, recipe.optimizer, where=f"training recipe {recipe.name}")
+    chosen = list(optimizers) or list(recipe.optimizer)
+    return [Run(recipe, network or recipe.network, name, seed) for name in chosen for seed in seeds]
+
+
+def choose_machine(device: str | None = None, precision: str = "auto") -> Machine:
+    """Return the device (CUDA where there is one, by default) and the precision.
+
+    ``auto`` is bf16 on CUDA where the GPU has it, else fp16, and float32 on the CPU.
+
+    Raises
+    ------
+    DataError : no such device here, or a precision it does not have.
+    """
+    try:
+        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"device {device!r} is not to be had: {reason}", hint="try --device cpu") from None
+    cuda = chosen.type == "cuda"
+    precisions: dict[str, Precision] = {"float32": "float32", "bf16": "bf16", "fp16": "fp16"}
+    precisions["auto"] = ("bf16" if torch.cuda.is_bf16_supported() else "fp16") if cuda else "float32"
+    if precision not in precisions:
+        raise unknown("precision", precision, precisions)
+    if precision == "fp16" and not cuda:
+        raise DataError("fp16 trains on CUDA only", hint="on a CPU take --precision bf16 or float32")
+    return Machine(chosen, precisions[precision])
+
+
+def train_runs(
+    runs: Sequence[Run],
+    data: TrainingData,
+    out: Path,
+    machine: Machine,
+    *,
+    command: str | None = None,
+    start: str | None = None,
+    progress: Progress | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[Trained]:
+    """Train every run into ``out/<benchmark>/<run>/`` and return them in order.
+
+    A finished run is not trained again; a killed one goes on after its last whole epoch.
+
+    Parameters
+    ----------
+    command : recorded with each model.
+    start : for recipes that train a model further: the series of runs (a run's name less ``-sN``) in ``out``
+        to start from, with the same seed; by default that of the recipe's ``start``.
+
+    Raises
+    ------
+    OutputError : a folder holds a run of other settings, is in use, or cannot be written.
+    DataError : the loss is not finite, or the benchmark lacks what the recipe selects by.
+    """
+    on_device = DeviceData.of(data, machine.device)
+    place = out / str(data.benchmark["name"])
+    trained = []
+    for run in runs:
+        _check_selection(run.recipe, on_device)
+        folder = place / run.name
+        with _locked(folder), reproducible(machine.device):
+            weights, origin = _start(run, place, start, data)
+            request = {
+                "recipe": run.recipe.as_dict(),
+                "network": describe_network(run, data),
+                "optimizer": run.optimizer,
+                "seed": run.seed,
+                "benchmark": dict(data.benchmark),
+                "classes": list(data.classes),
+                "input": {"mean": list(data.normalise.mean), "std": list(data.normalise.std)},
+                "start": origin,
+                "machine": machine.as_dict(),
+            }
+            if (folder / METADATA).exists():
+                del request["machine"]  # a finished model may come from anywhere
+                trained.append(Trained(folder, _same_request(read_metadata(folder), request, folder), 0.0))
+                say(f"{run.name}: trained already")
+                continue
+            trainer = Trainer(run, on_device, machine, weights)
+            trained.append(_fit(trainer, folder, request, command, progress or Silent(), say))
+    return trained
+
+
+def _fit(
+    trainer: Trainer,
+    folder: Path,
+    request: dict[str, Any],
+    command: str | None,
+    progress: Progress,
+    say: Callable[[str], None],
+) -> Trained:
+    """Train one run to its end, keeping its state after every epoch."""
+    recipe, began = trainer.recipe, time.monotonic()
+    history: list[dict[str, Any]] = []
+    best: dict[str, Any] = {"epoch": 0, "weights": {}}
+    kept = load_state(folder)
+    if kept is not None:
+        _same_request({**json.loads(kept["request"])}, request, folder)
+        trainer.restore(kept["trainer"])
+        history, best = kept["history"], kept["best"]
+        say(f"{trainer.run.name}: resumed after epoch {len(history)}")
+    with progress.task(trainer.run.name, recipe.epochs * _samples(trainer)) as task:
+        task.advance(len(history) * _samples(trainer))
+        while len(history) < recipe.epochs and not _stopped(recipe, history, best):
+            epoch = len(history)
+            history.append({"epoch": epoch + 1, **trainer.train_epoch(epoch, task), **trainer.validate()})
+            if _improves(recipe, history, best):
+                best = {"epoch": epoch + 1, "weights": portable(trainer.module)}
+            state = {
+                "trainer": trainer.state(),
+                "history": history,
+                "best": best,
+                "request": json.dumps(request),
+            }
+            save_state(folder, state)
+    metadata = {
+        **request,
+        "run": trainer.run.name,
+        "series": trainer.run.series,
+        "epochs_trained": len(history),
+        "selected_epoch": best["epoch"],
+        "selected": history[best["epoch"] - 1],
+        "history": history,
+        "command": command,
+    }
+    save_checkpoint(folder, best["weights"], metadata)
+    drop_state(folder)
+    return Trained(folder, read_metadata(folder), time.monotonic() - began)
+
+
+def _samples(trainer: Trainer) -> int:
+    """Return how many images one epoch takes, for the progress shown."""
+    data, loss = trainer.data, trainer.loss
+    beside = trainer.recipe.negatives_per_known * data.known
+    return data.known + {"none": 0, "mixed": data.negatives, "beside": beside}[loss.negatives]
+
+
+def _improves(recipe: TrainingRecipe, history: Sequence[Mapping[str, Any]], best: Mapping[str, Any]) -> bool:
+    """Say whether the last epoch is to be kept in place of the best so far."""
+    if recipe.select == "last" or best["epoch"] == 0:
+        return True
+    column, sign = BETTER[recipe.select]
+    return bool(sign * history[-1][column] > sign * history[best["epoch"] - 1][column])
+
+
+def _stopped(recipe: TrainingRecipe, history: Sequence[Any], best: Mapping[str, Any]) -> bool:
+    return recipe.patience is not None and len(history) - best["epoch"] >= recipe.patience
+
+
+def _check_selection(recipe: TrainingRecipe, data: DeviceData) -> None:
+    lacking = {
+        "last": False,
+        "val-loss": data.val is None,
+        "gamma": data.val is None or data.val_negatives is None,
+    }[recipe.select]
+    if lacking:
+        raise DataError(
+            f"training recipe {recipe.name!r} keeps the epoch of best {recipe.select}, and the benchmark has "
+            f"no {'ID' if data.val is None else 'external'} validation images",
+            where=str(data.facts.benchmark["name"]),
+            hint="take a recipe with select = 'last'",
+        )
+
+
+def _start(
+    run: Run, place: Path, series: str | None, data: TrainingData
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """Return the weights to start from and what is recorded of them; (None, None) for a fresh network."""
+    if run.recipe.start is None and series is None:
+        return None, None
+    name = f"{series or f'{run.recipe.start}-{run.network}'}-s{run.seed}"
+    if not (place / name / METADATA).exists():
+        raise DataError(
+            f"training recipe {run.recipe.name!r} trains {name!r} further, which is not there",
+            where=str(place),
+            hint=f"train it first (--recipe {run.recipe.start}), or name another series with --start",
+        )
+    module = load_checkpoint(place / name)
+    if module.metadata["network"] != describe_network(run, data):
+        raise DataError(
+            f"{name!r} is another network", where=str(place), hint="give --start a series of this network"
+        )
+    return portable(module), {"run": name, "sha256": module.metadata["weights"]["sha256"]}
+
+
+def _same_request(found: dict[str, Any], request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return ``found`` if it answers ``request``; what differs is named otherwise."""
+    different = [key for key, value in request.items() if found.get(key) != value]
+    if different:
+        raise OutputError(
+            f"this folder holds a run of another {', '.join(different)}",
+            where=str(folder),
+            hint="give another --out, or delete the folder",
+        )
+    return found
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a run's folder; a second training at the same time is refused."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(str(folder / ".lock"), blocking=False)
+        lock.acquire()
+    except Timeout:
+        raise OutputError("another training is writing here", where=str(folder), hint="wait for it") from None
+    except OSError as error:
+        raise OutputError(
+            f"cannot be written: {error.strerror or error}",
+            where=str(folder),
+            hint="give a folder that may be written to with --out",
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()

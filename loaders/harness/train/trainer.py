@@ -1,0 +1,304 @@
+"""One training run: the dataset on the device as uint8, one pass of the recipe, one epoch at a time.
+
+Every random number comes from the seed and the number of the epoch, never from what ran before, so that a run
+that was killed and resumed gives the bytes of one that was not, and so do runs in any order.
+
+Several runs are a plain loop. Stacking five copies of the small CNN with ``torch.func.vmap`` was 1.09 times
+as fast as the loop on two CPU cores (1.56 s against 1.70 s a step of 5 x 128): too little for a second path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.progress import Task
+
+from ..metrics import gamma_minus, gamma_plus
+from .augment import AUGMENTATIONS
+from .checkpoints import build_from, portable
+from .data import Images, TrainingData
+from .losses import LOSSES, NEGATIVE, known_probabilities
+from .optimizers import make_optimizer
+from .recipe import TrainingRecipe
+
+Tensor = Any  # torch.Tensor
+Precision = Literal["float32", "bf16", "fp16"]
+AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+EVALUATION_BATCH = 500
+
+
+@dataclass(frozen=True)
+class Run:
+    """One model to train: recipe, network, one of the recipe's optimizers, seed."""
+
+    recipe: TrainingRecipe
+    network: str
+    optimizer: str
+    seed: int
+
+    @property
+    def series(self) -> str:
+        """Name that the seeds of one model share, e.g. ``kim-cifar-resnet20-e20``."""
+        recipe = self.recipe
+        optimizer = f"-{self.optimizer}" if len(recipe.optimizer) > 1 else ""
+        return f"{recipe.name}-{self.network}{optimizer}" + (f"-e{recipe.epochs}" if recipe.shortened else "")
+
+    @property
+    def name(self) -> str:
+        """Name of the run and of its folder."""
+        return f"{self.series}-s{self.seed}"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where and how exactly a run computes; equal machines give equal bytes."""
+
+    device: Any
+    precision: Precision
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what the checkpoint records."""
+        cuda = self.device.type == "cuda"
+        return {
+            "device": torch.cuda.get_device_name(self.device) if cuda else "cpu",
+            "precision": self.precision,
+            "threads": None if cuda else torch.get_num_threads(),
+            "torch": str(torch.__version__),
+        }
+
+
+@dataclass(frozen=True)
+class DeviceData:
+    """A benchmark's images on the device, knowns and negatives in one pool; shared by all runs."""
+
+    facts: TrainingData
+    pool: Images
+    known: int
+    val: Images | None
+    val_negatives: Images | None
+
+    @classmethod
+    def of(cls, data: TrainingData, device: Any) -> DeviceData:
+        """Move a benchmark's images; negatives, labelled -1, stand after the knowns."""
+        pool = data.train
+        if data.negatives is not None:
+            if data.negatives.pixels.shape[1:] != pool.pixels.shape[1:]:
+                raise DataError("negatives and knowns differ in size", hint="resize the negatives")
+            labels = torch.full_like(data.negatives.labels, NEGATIVE)
+            pixels = torch.cat([pool.pixels, data.negatives.pixels])
+            pool = Images(pixels, torch.cat([pool.labels, labels]))
+        val, negatives = (None if s is None else s.to(device) for s in (data.val, data.val_negatives))
+        return cls(data, pool.to(device), len(data.train), val, negatives)
+
+    @property
+    def negatives(self) -> int:
+        """How many negatives there are."""
+        return len(self.pool) - self.known
+
+
+def derive(seed: int, *purpose: object) -> int:
+    """Return a 63-bit seed for one purpose, e.g. ``derive(0, "epoch", 3)``."""
+    text = "\x1f".join(str(part) for part in (seed, *purpose))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+
+
+@contextmanager
+def reproducible(device: Any) -> Iterator[None]:
+    """Use deterministic kernels, and give torch's global settings and random state back afterwards."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    strict = torch.are_deterministic_algorithms_enabled()
+    warning = torch.is_deterministic_algorithms_warn_only_enabled()
+    search, fill = torch.backends.cudnn.benchmark, torch.utils.deterministic.fill_uninitialized_memory
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        try:
+            torch.backends.cudnn.benchmark = False
+            torch.use_deterministic_algorithms(True, warn_only=True)
+            torch.utils.deterministic.fill_uninitialized_memory = False  # an eighth of the time on a CPU
+            yield
+        finally:
+            torch.utils.deterministic.fill_uninitialized_memory = fill
+            torch.use_deterministic_algorithms(strict, warn_only=warning)
+            torch.backends.cudnn.benchmark = search
+
+
+def epoch_batches(
+    known: int, negatives: int, how: str, batch: int, ratio: int, generator: Any
+) -> Iterator[Tensor]:
+    """Yield the rows of the pool of each step of one epoch (knowns first in the pool, then negatives).
+
+    ``none``: the knowns shuffled. ``mixed``: knowns and negatives shuffled together. ``beside``: ``batch``
+    knowns and ``ratio * batch`` negatives, which are shuffled again each time they run out.
+    """
+    if how == "beside":
+        wanted = ratio * known
+        rounds = [
+            torch.randperm(negatives, generator=generator) for _ in range(math.ceil(wanted / negatives))
+        ]
+        outliers = (known + torch.cat(rounds)[:wanted]).split(ratio * batch)
+        knowns = torch.randperm(known, generator=generator).split(batch)
+        yield from (torch.cat(pair) for pair in zip(knowns, outliers, strict=True))
+    else:
+        rows = known + (negatives if how == "mixed" else 0)
+        yield from torch.randperm(rows, generator=generator).split(batch)
+
+
+class Trainer:
+    """A network with its optimizer, advanced epoch by epoch.
+
+    Parameters
+    ----------
+    run : what to train. data : on ``machine``'s device. weights : a state dict to start from, none for a
+        fresh network initialised from the seed.
+    """
+
+    def __init__(
+        self, run: Run, data: DeviceData, machine: Machine, weights: Mapping[str, Any] | None = None
+    ) -> None:
+        recipe = run.recipe
+        self.run, self.recipe, self.data, self.machine = run, recipe, data, machine
+        self.loss = LOSSES[recipe.loss.name]
+        self.network = describe_network(run, data.facts)
+        torch.manual_seed(derive(run.seed, "initialisation"))
+        self.module = build_from(self.network)
+        if weights is not None:
+            self.module.load_state_dict(weights)
+        self.module.to(machine.device, memory_format=torch.channels_last)
+        choice = recipe.optimizer[run.optimizer]
+        self.optimizer = make_optimizer(choice.rule, self.module.parameters(), choice.settings)
+        self.scaler = torch.amp.GradScaler(machine.device.type, enabled=machine.precision == "fp16")
+        self.criterion = self.loss.bind(_output_counts(data, self.network["outputs"]), recipe.loss.parameters)
+        self.augment = AUGMENTATIONS[recipe.augment]
+        samples = len(data.pool) if self.loss.negatives == "mixed" else data.known
+        self.steps = math.ceil(samples / recipe.batch)
+
+    def train_epoch(self, epoch: int, task: Task) -> dict[str, Any]:
+        """Train one epoch, counted from 0, and return its rate (at the end) and mean loss."""
+        torch.manual_seed(derive(self.run.seed, "dropout", epoch))
+        generator = torch.Generator().manual_seed(derive(self.run.seed, "batches", epoch))
+        data, recipe = self.data, self.recipe
+        batches = epoch_batches(
+            data.known,
+            data.negatives,
+            self.loss.negatives,
+            recipe.batch,
+            recipe.negatives_per_known,
+            generator,
+        )
+        base = recipe.optimizer[self.run.optimizer].lr
+        self.module.train()
+        total, samples, rate = torch.zeros((), dtype=torch.float64), 0, base
+        total = total.to(self.machine.device)
+        for number, rows in enumerate(batches):
+            step = epoch * self.steps + number
+            rate = base * recipe.schedule.factor(step, self.steps, recipe.epochs)
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate
+            total += len(rows) * self._step(rows.to(self.machine.device), generator)
+            samples += len(rows)
+            task.advance(len(rows))
+        mean = float(total) / samples
+        if not math.isfinite(mean):
+            raise DataError(
+                f"the loss of epoch {epoch + 1} is {mean}",
+                where=self.run.name,
+                hint="lower the learning rate, or train in float32 (--precision float32)",
+            )
+        return {"rate": rate, "loss": mean}
+
+    def _step(self, rows: Tensor, generator: Any) -> Tensor:
+        pixels = self.augment(self.data.pool.pixels[rows], generator)
+        logits = self._logits(pixels)
+        loss = self.criterion(logits, self.data.pool.labels[rows])
+        self.optimizer.zero_grad()
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return loss.detach()
+
+    def _logits(self, pixels: Tensor) -> Tensor:
+        images = self.data.facts.normalise(pixels).contiguous(memory_format=torch.channels_last)
+        dtype = AUTOCAST.get(self.machine.precision)
+        with torch.autocast(self.machine.device.type, dtype=dtype, enabled=dtype is not None):
+            logits = self.module(images)
+        return logits.float()
+
+    def validate(self) -> dict[str, Any]:
+        """Return loss (cross-entropy) and accuracy on ID val, and the gammas where the loss has negatives.
+
+        ``gamma_minus`` and ``gamma`` need external val images and are None without them (Palechor eq. 7).
+        """
+        val, found = self.data.val, {}
+        if val is None:
+            return {}
+        logits = self._evaluate(val.pixels)
+        background = self.loss.background
+        known = known_probabilities(logits, background=background)
+        found["val_loss"] = float(functional.cross_entropy(logits, val.labels))
+        found["val_accuracy"] = float((known.argmax(1) == val.labels).double().mean())
+        if self.loss.negatives == "none":
+            return found
+        plus = gamma_plus(_numpy(known.gather(1, val.labels[:, None])[:, 0]))
+        minus = None
+        if self.data.val_negatives is not None:
+            outliers = known_probabilities(
+                self._evaluate(self.data.val_negatives.pixels), background=background
+            )
+            highest = _numpy(outliers.max(1).values)
+            minus = gamma_minus(highest, classes=outliers.shape[1], background=background)
+        gamma = None if minus is None else (plus + minus) / 2
+        return {**found, "gamma_plus": plus, "gamma_minus": minus, "gamma": gamma}
+
+    def _evaluate(self, pixels: Tensor) -> Tensor:
+        """Return logits (n, outputs) in evaluation mode."""
+        self.module.eval()
+        with torch.no_grad():
+            return torch.cat([self._logits(part) for part in pixels.split(EVALUATION_BATCH)])
+
+    def state(self) -> dict[str, Any]:
+        """Return what `restore` needs, as tensors and plain values."""
+        return {
+            "weights": portable(self.module),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": self.scaler.state_dict(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that was kept."""
+        self.module.load_state_dict(state["weights"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.scaler.load_state_dict(state["scaler"])
+
+
+def describe_network(run: Run, data: TrainingData) -> dict[str, Any]:
+    """Return the part of the metadata that `checkpoints.build_from` rebuilds the network from."""
+    background = LOSSES[run.recipe.loss.name].background
+    known = len(data.classes)
+    return {
+        "name": run.network,
+        "outputs": known + background,
+        "background": known if background else None,
+        "channels": 1 if data.grey else 3,
+        "size": list(data.size),
+    }
+
+
+def _output_counts(data: DeviceData, outputs: int) -> Tensor:
+    """Return how many training samples each output has, negatives counted for the background class."""
+    labels = data.pool.labels.cpu()
+    labels = torch.where(labels == NEGATIVE, outputs - 1, labels) if data.negatives else labels
+    return torch.bincount(labels, minlength=outputs)
+
+
+def _numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
+    return np.asarray(tensor.float().cpu().numpy())

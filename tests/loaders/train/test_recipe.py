@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loaders.harness.train.recipe import load_recipe, recipe_names
+from wordnet_splits.errors import RecipeError, UnknownNameError
+
+RECIPE = """
+schema = 1
+name = "mine"
+title = "mine"
+network = "tiny-cnn"
+loss = { name = "softmax" }
+epochs = 4
+batch = 16
+augment = "none"
+schedule = { kind = "constant" }
+select = "last"
+optimizer.sgd = { rule = "sgd", lr = 0.1 }
+"""
+
+
+def written(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_shipped_recipes_are_valid_and_named_after_their_file(name: str) -> None:
+    assert load_recipe(name).name == name
+
+
+def test_kim_trains_as_the_paper_says() -> None:
+    recipe = load_recipe("kim-cifar")
+    assert (recipe.epochs, recipe.batch, recipe.augment, recipe.select) == (200, 128, "crop4-flip", "last")
+    settings = {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 5e-4}
+    assert recipe.optimizer["sgd"].settings == settings
+    assert getattr(recipe.schedule, "milestones", None) == (120, 160)
+    assert recipe.differs == ()
+
+
+def test_a_shorter_schedule_keeps_its_fractions_and_says_so() -> None:
+    recipe = load_recipe("kim-cifar").with_epochs(25)
+    assert getattr(recipe.schedule, "milestones", None) == (15, 20)
+    note = "25 epochs in place of 200, the rate's steps at 15 and 20 in place of 120 and 160"
+    assert recipe.differs == (note,)
+    assert recipe.as_dict()["differs"] == [note]
+    assert load_recipe("kim-cifar").with_epochs(200).differs == ()
+
+
+def test_extends_replaces_keys_one_by_one(tmp_path: Path) -> None:
+    path = written(tmp_path, 'extends = "kim-cifar"\nname = "mine"\nbatch = 64\n')
+    mine, kim = load_recipe(path), load_recipe("kim-cifar")
+    assert (mine.name, mine.batch) == ("mine", 64)
+    assert mine.optimizer == kim.optimizer
+
+
+def test_a_recipe_file_of_ones_own(tmp_path: Path) -> None:
+    assert load_recipe(written(tmp_path, RECIPE)).epochs == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("batch = 16", "bach = 16", "(?s)'batch' is missing|did you mean 'batch'"),
+        ("batch = 16", "batch = 16\nepoch = 3", "unknown key 'epoch'; did you mean 'epochs'"),
+        ("tiny-cnn", "tiny-cn", "unknown network 'tiny-cn'; did you mean 'tiny-cnn'"),
+        ('"softmax"', '"softmx"', "unknown loss 'softmx'; did you mean 'softmax'"),
+        (
+            '"softmax"',
+            '"energy", m_inn = 3',
+            "unknown parameter of loss 'energy' 'm_inn'; did you mean 'm_in'",
+        ),
+        ('rule = "sgd"', 'rule = "sdg"', "unknown update rule 'sdg'; did you mean 'sgd'"),
+        ('"constant"', '"steep"', "schedule"),
+        ("epochs = 4", "epochs = 0", "epochs: .*greater than or equal to 1"),
+        ('select = "last"', 'select = "last"\npatience = 3', "patience needs"),
+        ('select = "last"', 'select = "gamma"', "needs a loss with negatives"),
+        ("schema = 1", "schema = 2", "schema"),
+        ("schema = 1", "schema = = 1", "not valid TOML"),
+    ],
+)
+def test_mistakes_are_named_with_the_file(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in RECIPE
+    with pytest.raises(RecipeError, match=message) as error:
+        load_recipe(written(tmp_path, RECIPE.replace(old, new)))
+    assert "mine.toml" in str(error.value)
+
+
+def test_unknown_recipes_and_files(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'kim-cifar'"):
+        load_recipe("kim-cifr")
+    with pytest.raises(RecipeError, match="no such file"):
+        load_recipe(str(tmp_path / "none.toml"))
+    path = written(tmp_path, 'extends = "kim-cifar-oe"\nname = "mine"\n')
+    with pytest.raises(RecipeError, match="extends none"):
+        load_recipe(path)

@@ -1,0 +1,324 @@
+"""Whole runs on tiny data: bytes, resuming, selection, losses with negatives, refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from filelock import FileLock
+
+from loaders.harness.train import runs as module
+from loaders.harness.train.checkpoints import load_checkpoint, load_state
+from loaders.harness.train.data import TrainingData
+from loaders.harness.train.recipe import TrainingRecipe
+from loaders.harness.train.runs import Trained, choose_machine, plan_runs, train_runs
+from wordnet_splits.errors import DataError, OutputError, UnknownNameError
+from wordnet_splits.progress import Silent
+
+CPU = choose_machine("cpu")
+
+
+def recipe(**changes: Any) -> TrainingRecipe:
+    base = {
+        "schema": 1,
+        "name": "toy",
+        "title": "toy",
+        "network": "tiny-cnn",
+        "loss": {"name": "softmax"},
+        "epochs": 4,
+        "batch": 16,
+        "augment": "crop4-flip",
+        "schedule": {"kind": "one-cycle"},
+        "select": "last",
+        "optimizer": {"adam": {"rule": "adam", "lr": 0.005}},
+    }
+    return TrainingRecipe.model_validate({**base, **changes})
+
+
+def train(
+    data: TrainingData, out: Path, seeds: Any = (0,), series: str | None = None, **changes: Any
+) -> list[Trained]:
+    return train_runs(plan_runs(recipe(**changes), seeds=seeds), data, out, CPU, start=series)
+
+
+def weights(trained: Trained) -> bytes:
+    return (trained.folder / "model.pt").read_bytes()
+
+
+def test_the_same_seed_gives_the_same_bytes_whatever_else_is_trained(
+    data: TrainingData, tmp_path: Path
+) -> None:
+    torch.manual_seed(123)
+    first = train(data, tmp_path / "a", seeds=(0, 1))
+    torch.manual_seed(456)
+    second = train(data, tmp_path / "b", seeds=(1, 0))
+    assert weights(first[0]) == weights(second[1])
+    assert weights(first[1]) == weights(second[0])
+    assert weights(first[0]) != weights(first[1])
+    assert (first[0].folder / "model.json").read_bytes() == (second[1].folder / "model.json").read_bytes()
+
+
+def test_the_caller_s_random_numbers_are_left_alone(data: TrainingData, tmp_path: Path) -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    trained = train(data, tmp_path, epochs=1)
+    load_checkpoint(trained[0].folder)
+    assert torch.equal(torch.rand(3), expected)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+class Interrupting(Silent):
+    """Raises in the middle of the third epoch, as Ctrl-C would."""
+
+    left = 72 * 2 + 40
+
+    @contextmanager
+    def task(self, what: str, total: int) -> Iterator[Interrupting]:
+        yield self
+
+    def advance(self, steps: int = 1) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "optimizer", [{"rule": "sgd", "lr": 0.05, "momentum": 0.9}, {"rule": "keras-adamax", "lr": 0.005}]
+)
+def test_a_run_interrupted_in_mid_epoch_goes_on_to_the_same_bytes(
+    data: TrainingData, tmp_path: Path, optimizer: dict[str, Any]
+) -> None:
+    changes: dict[str, Any] = {"optimizer": {"o": optimizer}, "select": "val-loss"}
+    whole = train(data, tmp_path / "whole", **changes)
+    planned, said = plan_runs(recipe(**changes)), []
+    with pytest.raises(KeyboardInterrupt):
+        train_runs(planned, data, tmp_path / "cut", CPU, progress=Interrupting())
+    folder = tmp_path / "cut" / "blobs" / "toy-tiny-cnn-s0"
+    state = load_state(folder)
+    assert state is not None
+    assert len(state["history"]) == 2
+    assert not (folder / "model.json").exists()
+    resumed = train_runs(planned, data, tmp_path / "cut", CPU, say=said.append)
+    assert said == ["toy-tiny-cnn-s0: resumed after epoch 2"]
+    assert weights(resumed[0]) == weights(whole[0])
+    assert resumed[0].metadata == whole[0].metadata
+    assert sorted(f.name for f in folder.iterdir()) == [".lock", "model.json", "model.pt"]
+
+
+def test_a_finished_run_is_kept_and_one_of_other_settings_refused(data: TrainingData, tmp_path: Path) -> None:
+    (first,) = train(data, tmp_path, epochs=1)
+    before = first.folder.joinpath("model.json").stat().st_mtime_ns
+    (again,) = train(data, tmp_path, epochs=1)
+    assert again.seconds == 0
+    assert again.metadata == first.metadata
+    assert first.folder.joinpath("model.json").stat().st_mtime_ns == before
+    with pytest.raises(OutputError, match="run of another recipe"):
+        train(data, tmp_path, epochs=1, batch=8)
+    other = dataclasses.replace(data, benchmark={**data.benchmark, "version": 2})
+    with pytest.raises(OutputError, match="run of another benchmark"):
+        train(other, tmp_path, epochs=1)
+
+
+def test_a_folder_in_use_is_refused(data: TrainingData, tmp_path: Path) -> None:
+    folder = tmp_path / "blobs" / "toy-tiny-cnn-s0"
+    folder.mkdir(parents=True)
+    with (
+        FileLock(str(folder / ".lock")),
+        pytest.raises(OutputError, match="another training is writing here"),
+    ):
+        train(data, tmp_path)
+
+
+def test_metadata_says_what_the_weights_are(data: TrainingData, tmp_path: Path) -> None:
+    planned = plan_runs(recipe().with_epochs(2), seeds=(3,))
+    (trained,) = train_runs(planned, data, tmp_path, CPU, command="unknown-eval train ...")
+    found = json.loads((trained.folder / "model.json").read_text())
+    assert found["run"] == "toy-tiny-cnn-e2-s3"
+    assert found["seed"] == 3
+    assert found["benchmark"] == data.benchmark
+    assert found["classes"] == ["dark", "middle", "light"]
+    assert found["command"] == "unknown-eval train ..."
+    assert found["recipe"]["differs"] == ["2 epochs in place of 4"]
+    assert [row["epoch"] for row in found["history"]] == [1, 2]
+    assert found["machine"] == {
+        "device": "cpu",
+        "precision": "float32",
+        "threads": 1,
+        "torch": str(torch.__version__),
+    }
+    assert found["selected_epoch"] == found["epochs_trained"] == 2
+    assert found["selected"] == found["history"][1]
+
+
+def test_it_learns(data: TrainingData, tmp_path: Path) -> None:
+    (trained,) = train(data, tmp_path, epochs=12, optimizer={"adam": {"rule": "adam", "lr": 0.01}})
+    history = trained.metadata["history"]
+    assert history[-1]["loss"] < 0.5 * history[0]["loss"]
+    assert history[-1]["val_accuracy"] > 0.9
+    assert "gamma" not in history[-1]
+
+
+def test_early_stopping_keeps_the_epoch_of_least_validation_loss(
+    data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses = iter([0.9, 0.5, 0.7, 0.5, 0.6, 0.1])  # an equal loss is no improvement
+    seen: list[dict[str, torch.Tensor]] = []
+
+    def validate(self: Any) -> dict[str, float]:
+        seen.append({k: v.clone() for k, v in self.module.state_dict().items()})
+        return {"val_loss": next(losses)}
+
+    monkeypatch.setattr(module.Trainer, "validate", validate)
+    (trained,) = train(data, tmp_path, epochs=50, select="val-loss", patience=3)
+    assert trained.metadata["epochs_trained"] == 5
+    assert trained.metadata["selected_epoch"] == 2
+    kept = load_checkpoint(trained.folder).state_dict()
+    assert all(torch.equal(kept[name], seen[1][name]) for name in kept)
+    assert any(not torch.equal(kept[name], seen[4][name]) for name in kept)
+
+
+LOSSES: list[dict[str, Any]] = [
+    {"name": "background"},
+    {"name": "entropic-open-set"},
+    {"name": "outlier-exposure", "weight": 0.5},
+    {"name": "energy", "m_in": -5, "m_out": -1, "weight": 0.1},
+]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: str(loss["name"]))
+def test_losses_with_negatives_log_their_gammas(
+    data: TrainingData, tmp_path: Path, loss: dict[str, Any]
+) -> None:
+    (trained,) = train(data, tmp_path, loss=loss, select="gamma", negatives_per_known=2, epochs=6)
+    metadata = trained.metadata
+    background = loss["name"] == "background"
+    assert metadata["network"]["outputs"] == 3 + background
+    assert metadata["network"]["background"] == (3 if background else None)
+    assert load_checkpoint(trained.folder).background == (3 if background else None)
+    for row in metadata["history"]:
+        assert row["gamma"] == pytest.approx((row["gamma_plus"] + row["gamma_minus"]) / 2)
+    gammas = [row["gamma"] for row in metadata["history"]]
+    assert metadata["selected_epoch"] == gammas.index(max(gammas)) + 1
+    assert metadata["history"][-1]["loss"] < metadata["history"][0]["loss"]
+    if loss["name"] != "energy":  # it asks for high energies of outliers, not for even probabilities
+        assert gammas[-1] > gammas[0]
+
+
+def test_logged_gammas_are_equation_7(data: TrainingData, tmp_path: Path) -> None:
+    for loss in ("background", "entropic-open-set"):
+        (trained,) = train(data, tmp_path, loss={"name": loss}, name=f"toy-{loss}", epochs=1)
+        network = load_checkpoint(trained.folder)
+        assert data.val is not None
+        assert data.val_negatives is not None
+        with torch.no_grad():
+            known, negative = (
+                torch.softmax(network(data.normalise(images.pixels)), 1)[:, :3]
+                for images in (data.val, data.val_negatives)
+            )
+        plus = sum(float(p[y]) for p, y in zip(known, data.val.labels, strict=True)) / len(known)
+        offset = 0 if loss == "background" else 1 / 3
+        minus = sum(1 - float(p.max()) + offset for p in negative) / len(negative)
+        row = trained.metadata["history"][0]
+        assert (row["gamma_plus"], row["gamma_minus"]) == pytest.approx((plus, minus), abs=1e-6)
+
+
+def test_gammas_without_external_validation_images(data: TrainingData, tmp_path: Path) -> None:
+    without = dataclasses.replace(data, val_negatives=None)
+    (trained,) = train(without, tmp_path, loss={"name": "entropic-open-set"}, epochs=1)
+    row = trained.metadata["selected"]
+    assert 0 < row["gamma_plus"] < 1
+    assert (row["gamma_minus"], row["gamma"]) == (None, None)
+    with pytest.raises(DataError, match="no external validation images"):
+        train(without, tmp_path, loss={"name": "entropic-open-set"}, select="gamma", name="other")
+
+
+def test_no_validation_images_at_all(data: TrainingData, tmp_path: Path) -> None:
+    without = dataclasses.replace(data, val=None)
+    (trained,) = train(without, tmp_path, epochs=1)
+    assert "val_loss" not in trained.metadata["selected"]
+    with pytest.raises(DataError, match="no ID validation images"):
+        train(without, tmp_path, select="val-loss", name="other")
+
+
+def test_fine_tuning_starts_from_the_run_of_the_same_seed(data: TrainingData, tmp_path: Path) -> None:
+    tuned: dict[str, Any] = {
+        "name": "tuned",
+        "start": "toy",
+        "epochs": 1,
+        "optimizer": {"sgd": {"rule": "sgd", "lr": 1e-12}},
+        "loss": LOSSES[3],
+    }
+    with pytest.raises(DataError, match="trains 'toy-tiny-cnn-s1' further, which is not there"):
+        train(data, tmp_path, seeds=(1,), **tuned)
+    first = train(data, tmp_path, seeds=(0, 1), epochs=2)
+    (second,) = train(data, tmp_path, seeds=(1,), **tuned)
+    old, new = (dict(load_checkpoint(t.folder).named_parameters()) for t in (first[1], second))
+    assert all(torch.allclose(old[name], new[name], atol=1e-9) for name in old)
+    origin = {"run": "toy-tiny-cnn-s1", "sha256": first[1].metadata["weights"]["sha256"]}
+    assert second.metadata["start"] == origin
+    with pytest.raises(DataError, match="another network"):
+        train(
+            data,
+            tmp_path,
+            seeds=(1,),
+            **{**tuned, "network": "small-cnn", "name": "t"},
+            series="toy-tiny-cnn",
+        )
+
+
+def test_a_loss_that_is_not_finite_is_named(data: TrainingData, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"toy-tiny-cnn-s0: the loss of epoch \d is (nan|inf)"):
+        train(data, tmp_path, optimizer={"sgd": {"rule": "sgd", "lr": 1e30}})
+
+
+def test_bf16_trains_on_the_cpu_and_is_recorded(data: TrainingData, tmp_path: Path) -> None:
+    runs = plan_runs(recipe(epochs=1), network="resnet20")
+    (mixed,) = train_runs(runs, data, tmp_path / "bf16", choose_machine("cpu", "bf16"))
+    (plain,) = train_runs(runs, data, tmp_path / "float32", CPU)
+    assert mixed.metadata["machine"]["precision"] == "bf16"
+    assert mixed.metadata["selected"]["loss"] == pytest.approx(plain.metadata["selected"]["loss"], rel=0.05)
+    assert weights(mixed) != weights(plain)
+
+
+def test_every_optimizer_of_a_recipe_is_a_run_and_shares_its_initialisations(
+    data: TrainingData, tmp_path: Path
+) -> None:
+    rates = {"slow": {"rule": "sgd", "lr": 1e-12}, "slower": {"rule": "sgd", "lr": 1e-13}}
+    trained = train(data, tmp_path, seeds=(0, 1), epochs=1, optimizer=rates)
+    assert [t.metadata["run"] for t in trained] == [
+        "toy-tiny-cnn-slow-s0",
+        "toy-tiny-cnn-slow-s1",
+        "toy-tiny-cnn-slower-s0",
+        "toy-tiny-cnn-slower-s1",
+    ]
+    heads = [load_checkpoint(t.folder).head.weight for t in trained]
+    assert torch.allclose(heads[0], heads[2], atol=1e-9)
+    assert not torch.allclose(heads[0], heads[1], atol=1e-3)
+
+
+def test_machines_and_optimizers_that_are_not_there() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'adam'"):
+        plan_runs(recipe(), optimizers=("adm",))
+    with pytest.raises(UnknownNameError, match="unknown precision 'bf61'; did you mean 'bf16'"):
+        choose_machine("cpu", "bf61")
+    with pytest.raises(DataError, match="fp16 trains on CUDA only"):
+        choose_machine("cpu", "fp16")
+    with pytest.raises(DataError, match="device 'gpu' is not to be had"):
+        choose_machine("gpu")
+
+
+def test_grey_images_give_a_network_of_one_channel(data: TrainingData, tmp_path: Path) -> None:
+    pixels = data.train.pixels[:, :1].expand(-1, 3, -1, -1).contiguous()
+    grey = dataclasses.replace(data, train=dataclasses.replace(data.train, pixels=pixels))
+    (trained,) = train(grey, tmp_path, epochs=1)
+    assert trained.metadata["network"]["channels"] == 1
+    assert load_checkpoint(trained.folder).conv1.weight.shape[1] == 1
+    assert math.isfinite(trained.metadata["selected"]["loss"])
