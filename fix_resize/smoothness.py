@@ -9,7 +9,7 @@ appendix); the signed form beside it, the intervals and the verdict are ours.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -83,10 +83,25 @@ class Audit:
     verdict: Literal["clean", "altered", "suspicious", "no warning"]
 
     @property
+    def suspicious(self) -> bool:
+        """Whether the set would be warned of without its originals: the interval lies above .70."""
+        return self.unsigned.lo > SUSPICIOUS_ABOVE
+
+    @property
+    def clean(self) -> bool:
+        """Whether the check came out well: no difference from `fix`, or no warning."""
+        return self.verdict in ("clean", "no warning")
+
+    @property
+    def points(self) -> float | None:
+        """Percentage points of the paired AUROC above one half (rougher than `fix`), None without it."""
+        return None if self.paired is None else (self.paired.value - 0.5) * 100
+
+    @property
     def sentence(self) -> str:
         """The verdict in words."""
-        if self.paired is not None:
-            by = abs(self.paired.value - 0.5) * 100
+        if self.points is not None:
+            by = abs(self.points)
             relation = "within" if self.verdict == "clean" else "beyond"
             limit = CLEAN_WITHIN * 100
             return f"{self.verdict}: {by:.1f} points from its own fix rendering, {relation} {limit:.0f}"
@@ -98,7 +113,13 @@ class Audit:
         return f"no warning (interval from {low}); without originals this proves nothing"
 
 
-def audit(variation: Scores, reference: Scores, rendered: Scores | None = None) -> Audit:
+def audit(
+    variation: Scores,
+    reference: Scores,
+    rendered: Scores | None = None,
+    *,
+    with_original: Scores | None = None,
+) -> Audit:
     """Compare a set with a reference, and with the `fix` rendering of its own originals where at hand.
 
     Parameters
@@ -106,14 +127,15 @@ def audit(variation: Scores, reference: Scores, rendered: Scores | None = None) 
     variation : (n,) total variation of the set's pictures.
     reference : (m,) that of the reference's.
     rendered : (k,) that of the `fix` rendering of the set's originals.
+    with_original : (k,) that of the pictures whose originals were rendered, if not the whole set.
     """
     signed = bootstrap_auroc(variation, reference, key="signed")
     unsigned = bootstrap_auroc(
         smoothness(variation, reference), smoothness(reference, reference), key="unsigned"
     )
     if rendered is None:
-        suspicious = unsigned.lo > SUSPICIOUS_ABOVE
-        return Audit(signed, unsigned, None, "suspicious" if suspicious else "no warning")
-    paired = bootstrap_auroc(variation, rendered, key="paired")
+        found = Audit(signed, unsigned, None, "no warning")
+        return replace(found, verdict="suspicious") if found.suspicious else found
+    paired = bootstrap_auroc(variation if with_original is None else with_original, rendered, key="paired")
     clean = abs(paired.value - 0.5) <= CLEAN_WITHIN
     return Audit(signed, unsigned, paired, "clean" if clean else "altered")
