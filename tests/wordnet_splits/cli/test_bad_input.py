@@ -1,0 +1,527 @@
+"""Bad input: each kind is one clear line and its exit code, and nothing half-written is left."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from tests.wordnet_splits.command import Command, finish, spawn, start
+from tests.wordnet_splits.recipes import BANDED, FAR, HEAD, KNOWN, group, visible, write_dtd, write_recipe
+from tests.wordnet_splits.sources.trees import IMAGENET_VAL, jpeg, tar_bytes, val_tar, write_images
+from wordnet_splits.sources import cifar_pickles
+
+
+@pytest.fixture
+def command(capsys, monkeypatch, tmp_path) -> Command:
+    return Command(capsys, monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def refused(command, tmp_path) -> Callable[..., str]:
+    """Build ``mine`` and return the one line with which it is refused; nothing is left in the folder."""
+
+    def build(*arguments: object) -> str:
+        line = command("build", *arguments, "--out", "out").error
+        out = tmp_path / "out"
+        left = sorted(p.name for p in out.iterdir()) if out.exists() else []
+        assert [name for name in left if not name.endswith(".lock")] == []
+        return line
+
+    return build
+
+
+# -- recipes ---------------------------------------------------------------------------------------------
+
+TEST_ALL = '{ test = { from = "all", all = true } }'
+RECIPES: dict[str, tuple[str, str]] = {
+    "key": (KNOWN.replace("images", "imges"), "line 8: unknown key 'imges'; did you mean 'images'"),
+    "key-inside": (KNOWN.replace("from", "form"), "line 8: unknown key 'form'; did you mean 'from'"),
+    "operator": (KNOWN.replace("listed", "lsted"), "line 7: unknown key 'lsted'; did you mean 'listed'"),
+    "role": (KNOWN.replace('"id"', '"known"'), "line 5: group.0.role: Input should be 'id', 'near'"),
+    "syntax": (KNOWN + "[[group", "not valid TOML"),
+    "no-images-rule": (
+        KNOWN.replace("all = true", "all = true, rest = true"),
+        "exactly one of per_class, total",
+    ),
+    "source": (
+        KNOWN.replace('"digits"', '"digts"'),
+        "group 'known': unknown source 'digts'; did you mean 'digits'",
+    ),
+    "class": (
+        KNOWN.replace('"0"', '"00"'),
+        "mine: group known: source 'digits': unknown class '00'; did you mean '0'",
+    ),
+    "group": (KNOWN.replace('["0"]', '"group:id"'), "mine: group known: unknown earlier group 'id'"),
+    "list": (
+        KNOWN.replace('["0"]', '"list:openood/cifar10_val_tinn"'),
+        "did you mean 'openood/cifar10_val_tin'",
+    ),
+    "split": (
+        KNOWN.replace('from = "all"', 'from = "train"'),
+        "group known, test: digits has no split 'train' (it has all)",
+    ),
+    "column": (
+        KNOWN.replace('listed = ["0"]', 'draw = 1, within = "superclas"'),
+        "did you mean 'superclass'",
+    ),
+    "classes-overlap": (
+        KNOWN + group("again", "near", "digits", '{ listed = ["0"] }', TEST_ALL),
+        "mine: group again: the rule takes no class at all",
+    ),
+    "images-overlap": (
+        KNOWN + group("again", "near", "digits", '{ listed = ["0"] }', TEST_ALL, "reuse = true"),
+        "mine: group again, test: `all` asks for images that another split has already taken",
+    ),
+    "classes-leak": (
+        KNOWN.replace("all = true", "per_class = 5")
+        + group(
+            "again",
+            "near",
+            "digits",
+            '{ listed = ["0"] }',
+            '{ test = { from = "all", per_class = 5 } }',
+            "reuse = true",
+        ),
+        "1 class leaks between groups 'known' and 'again': 0 and 0",
+    ),
+    "too-many-images": (
+        KNOWN.replace("all = true", "per_class = 500"),
+        "500 images of class '0' asked for, 178 left",
+    ),
+    "too-many-in-total": (
+        KNOWN.replace("all = true", "total = 500"),
+        "500 images of class '0' asked for, 178 left",
+    ),
+    "too-many-classes": (
+        KNOWN.replace('listed = ["0"]', "draw = 11"),
+        "11 classes to be drawn from 10 candidates",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RECIPES)
+def test_a_recipe_that_cannot_be(refused, tmp_path, kind):
+    groups, said = RECIPES[kind]
+    line = refused(write_recipe(tmp_path, groups))
+    assert said in line
+    assert "mine" in line
+
+
+def test_a_recipe_file_that_cannot_be_read(refused, tmp_path):
+    assert "nowhere.toml: the recipe cannot be read: No such file" in refused("nowhere.toml")
+    (tmp_path / "folder.toml").mkdir()
+    assert "folder.toml: the recipe cannot be read: Is a directory" in refused("folder.toml")
+    (tmp_path / "noise.toml").write_bytes(b"\xff\xfe\x00")
+    assert "noise.toml: the recipe cannot be read: is not UTF-8" in refused("noise.toml")
+    (tmp_path / "empty.toml").touch()
+    assert "empty.toml: the key 'schema' is missing" in refused("empty.toml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("build", "unknown-cifr"), "did you mean 'unknown-cifar'"),
+        (("build", "unknown-cifar-paper"), "it awaits the list kim2023/cifar-40"),
+        (("build",), "no benchmark given (give --all, or some of digits, osc-p1"),
+        (("build", "digits", "--all"), "give names or --all, not both"),
+        (("build", "digits", "--root", "cifar=x"), "unknown source 'cifar'; did you mean 'cifar10'"),
+        (("build", "digits", "--root", "cifar10"), "'cifar10' is not NAME=DIR"),
+        (("verify", "unknown-cifr"), "did you mean 'unknown-cifar'"),
+        (("verify", "--manifests", "nowhere"), "'nowhere' does not exist"),
+        (("freeze", "digits"), "build: unknown build 'digits' (there is none)"),
+        (("freeze", "--all"), "builds in build: there is none"),
+        (("diff", "digits", "digts"), "unknown manifest 'digts'; did you mean 'digits'"),
+        (("explain", "digits", "elevn"), "unknown class 'elevn'; did you mean 'seven'"),
+    ],
+)
+def test_names_that_do_not_exist(command, arguments, said):
+    assert said in command(*arguments).error
+
+
+def test_verifying_nothing_is_no_success(command, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "frozen manifests in empty: there is none" in command("verify", "--manifests", "empty").error
+
+
+def test_a_damaged_manifest(command, tmp_path):
+    command("build", "digits")
+    path = tmp_path / "build" / "digits" / "images" / "test" / "uniform.parquet"
+    path.write_bytes(path.read_bytes()[:200])
+    assert "uniform.parquet: is not a Parquet file that can be read" in command("freeze", "digits").error
+    assert not (tmp_path / "manifests" / "digits").exists()
+    (tmp_path / "build" / "digits" / "manifest.json").write_text('{"schema": 1, ')
+    assert "manifest.json cannot be read" in command("diff", "build/digits", "build/digits").error
+
+
+# -- roots -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def far(tmp_path) -> Path:
+    """A recipe with two classes of DTD."""
+    return write_recipe(tmp_path, KNOWN, FAR)
+
+
+def test_a_root_that_is_not_there_or_empty_or_a_file(refused, far, tmp_path):
+    assert "the root of source dtd does not exist" in refused(far, "--root", "dtd=nowhere")
+    (tmp_path / "empty").mkdir()
+    assert "the root of source dtd is empty" in refused(far, "--root", "dtd=empty")
+    (tmp_path / "dtd.tar.gz").write_bytes(b"\x1f\x8b")
+    line = refused(far, "--root", "dtd=dtd.tar.gz")
+    assert "is a file, not a folder" in line
+    assert "fetch and unpack dtd-r1.0.1.tar.gz" in line
+
+
+def test_a_root_whose_folder_is_a_file(refused, far, tmp_path):
+    """As root no permission stops a reader; a file in a folder's place stops everybody."""
+    root = write_dtd(tmp_path / "dtd")
+    moved = root / "images" / "banded"
+    moved.rename(tmp_path / "elsewhere")
+    moved.write_bytes(b"")
+    assert "30 of 60 images of dtd are missing" in refused(far, "--root", f"dtd={root}")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="no permission stops the administrator")
+def test_a_root_that_may_not_be_read(refused, far, tmp_path):
+    root = write_dtd(tmp_path / "dtd")
+    (root / "images").chmod(0)
+    try:
+        assert "permission denied" in refused(far, "--root", f"dtd={root}")
+    finally:
+        (root / "images").chmod(0o755)
+
+
+def test_a_root_of_another_dataset(refused, far, tmp_path):
+    write_images(tmp_path / "food", ["images/apple_pie/1005649.jpg", "images/sushi/1004763.jpg"])
+    line = refused(far, "--root", f"dtd={tmp_path / 'food'}")
+    assert "this is not dtd: looked for" in line
+    assert "it looks like food101" in line
+
+
+def test_a_loop_of_links(refused, far, tmp_path):
+    root = write_dtd(tmp_path / "dtd")
+    (root / "images" / "woven").symlink_to("../images")
+    (root / "images" / "banded").rename(tmp_path / "banded")
+    (root / "images" / "banded").symlink_to("banded")
+    assert "dtd" in refused(far, "--root", f"dtd={root}")
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert "loop" in refused(far, "--root", f"dtd={tmp_path / 'a'}")
+
+
+def test_a_link_out_of_the_root(refused, far, tmp_path):
+    root = write_dtd(tmp_path / "dtd")
+    (root / "images" / "banded").rename(tmp_path / "banded")
+    (root / "images" / "banded").symlink_to(tmp_path / "banded")
+    assert "leads out of the root" in refused(far, "--root", f"dtd={root}", "--allow-missing")
+
+
+def test_a_corrupt_image_is_named_with_what_is_wrong(refused, command, far, tmp_path):
+    root = write_dtd(tmp_path / "dtd")
+    command("build", far, "--root", f"dtd={root}")
+    taken = pq.read_table(tmp_path / "build" / "mine" / "images" / "test" / "far.parquet")
+    image_id = taken.column("image_id")[0].as_py()
+    path = root / "images" / f"{image_id}.jpg"
+    path.write_bytes(path.read_bytes()[:300])
+    line = refused(far, "--root", f"dtd={root}")
+    assert f"1 of 60 images of dtd are unreadable under {root}, such as {image_id}: the image is" in line
+    done = command("build", far, "--root", f"dtd={root}", "--allow-missing", "--json")
+    assert done.code == 3
+    assert [(m["kind"], m["image_id"]) for m in done.json["built"][0]["missing"]] == [
+        ("unreadable", image_id)
+    ]
+
+
+def test_files_under_other_names_are_pointed_out(refused, far, tmp_path):
+    """The most likely reason why nothing is found is said, not only that nothing is."""
+    root = write_dtd(tmp_path / "dtd")
+    for path in (root / "images" / "banded").iterdir():
+        path.rename(path.with_name("my_" + path.name))
+    line = refused(far, "--root", f"dtd={root}")
+    assert "30 of 60 images of dtd are missing" in line
+    assert "120 files there are under no known name, such as banded/my_banded_0002.jpg" in line
+
+
+CIFAR = group(
+    "known",
+    "id",
+    "cifar100",
+    '{ listed = ["apple", "bear"] }',
+    '{ test = { from = "test", per_class = 10 } }',
+)
+
+
+class Hostile:
+    """What unpickling would run a command for."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def __reduce__(self):
+        return os.system, (self.command,)
+
+
+def cifar_batch(count: int = 20) -> dict[str, object]:
+    data = np.arange(count * 3072, dtype=np.uint32).astype(np.uint8).reshape(count, 3072)
+    return {
+        "data": data,
+        "fine_labels": [0] * count,
+        "filenames": [f"apple_s_{n:06}.png" for n in range(count)],
+    }
+
+
+@pytest.mark.parametrize("more", [(), ("--allow-missing",), ("--workers", 2)])
+def test_a_hostile_pickle_is_not_run(refused, tmp_path, more):
+    root, canary = tmp_path / "cifar", tmp_path / "canary"
+    root.mkdir()
+    (root / "test").write_bytes(pickle.dumps({"data": Hostile(f"touch {canary}")}, 2))
+    line = refused(write_recipe(tmp_path, CIFAR), "--root", f"cifar100={root}", *more)
+    assert f"{root / 'test'}: the pickle asks for" in line
+    assert "nothing of it was run" in line
+    assert not canary.exists()
+
+
+def test_a_truncated_pickle_is_named_once_and_read_once(refused, tmp_path, monkeypatch):
+    root = tmp_path / "cifar"
+    root.mkdir()
+    whole = pickle.dumps(cifar_batch(), 2)
+    (root / "test").write_bytes(whole[: len(whole) // 2])
+    opened: list[Path] = []
+    load = cifar_pickles.load_pickle
+    monkeypatch.setattr(cifar_pickles, "load_pickle", lambda path: opened.append(path) or load(path))
+    line = refused(write_recipe(tmp_path, CIFAR), "--root", f"cifar100={root}")
+    assert f"{root / 'test'}: truncated, or not a pickle" in line
+    assert opened == [root / "test"]  # not again for each of the images in it
+
+
+def test_a_pickle_of_another_dataset(refused, tmp_path):
+    root = tmp_path / "cifar"
+    root.mkdir()
+    (root / "test").write_bytes(pickle.dumps({"weights": [1]}, 2))
+    assert "not a batch of CIFAR: its keys are weights" in refused(
+        write_recipe(tmp_path, CIFAR), "--root", f"cifar100={root}"
+    )
+
+
+def test_positions_of_a_copy_that_is_not_the_publishers_name_no_images(refused, command, tmp_path):
+    """SVHN's images have no names: another file order would give every id another picture."""
+    root = tmp_path / "svhn"
+    root.mkdir()
+    (root / "test_32x32.mat").write_bytes(b"MATLAB 5.0 MAT-file" + bytes(200))
+    images = '{ test = { from = "test", total = 10 } }'
+    recipe = write_recipe(tmp_path, group("far", "far", "svhn", "{ rest = true }", images))
+    line = refused(recipe, "--root", f"svhn={root}", "--allow-missing")
+    assert f"{root}: no picture of svhn can be read: the copy is not the publisher's" in line
+    done = command("build", recipe, "--root", f"svhn={root}", "--local", "--json")
+    assert done.code == 0
+    assert set(done.json["built"][0]["unread"]) == {"svhn"}
+    table = pq.read_table(tmp_path / "build" / "mine" / "images" / "test" / "far.parquet")
+    assert (table.num_rows, table.column("digest").null_count) == (10, 10)
+
+
+IMAGENET = group(
+    "known",
+    "id",
+    "imagenet1k",
+    f"{{ listed = {sorted({c for _, c, _ in IMAGENET_VAL})} }}",
+    '{ test = { from = "val", per_class = 1 } }',
+)
+
+
+def hostile_tar(name: str, kind: bytes = tarfile.REGTYPE) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        info = tarfile.TarInfo(name)
+        info.type, info.linkname = kind, "/etc/passwd" if kind != tarfile.REGTYPE else ""
+        data = jpeg(1) if kind == tarfile.REGTYPE else b""
+        info.size = len(data)
+        archive.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+ARCHIVES: dict[str, tuple[bytes, str]] = {
+    "outside": (hostile_tar("../../ILSVRC2012_val_00000001.JPEG"), "../../ILSVRC2012_val_00000001.JPEG"),
+    "absolute": (hostile_tar("/ILSVRC2012_val_00000001.JPEG"), "/ILSVRC2012_val_00000001.JPEG"),
+    "link": (hostile_tar("ILSVRC2012_val_00000001.JPEG", tarfile.SYMTYPE), "is a link or a device"),
+    "truncated": (val_tar(IMAGENET_VAL)[:1000], "truncated"),
+}
+
+
+@pytest.mark.parametrize("kind", ARCHIVES)
+def test_an_archive_that_leaves_its_folder_or_is_cut_off(refused, tmp_path, kind):
+    root = tmp_path / "imagenet"
+    root.mkdir()
+    data, said = ARCHIVES[kind]
+    (root / "ILSVRC2012_img_val.tar").write_bytes(data)
+    line = refused(write_recipe(tmp_path, IMAGENET), "--root", f"imagenet1k={root}", "--allow-missing")
+    assert said in line
+    assert str(root / "ILSVRC2012_img_val.tar") in line
+    assert visible(tmp_path) == ["imagenet", "mine.toml", *(["out"] if (tmp_path / "out").exists() else [])]
+
+
+def test_an_archive_without_its_images(refused, tmp_path):
+    root = tmp_path / "imagenet"
+    root.mkdir()
+    (root / "ILSVRC2012_img_val.tar").write_bytes(tar_bytes([("ILSVRC2012_val_00050000.JPEG", jpeg(1))]))
+    line = refused(write_recipe(tmp_path, IMAGENET), "--root", f"imagenet1k={root}")
+    assert "3 of 3 images of imagenet1k are missing" in line
+
+
+# -- output ----------------------------------------------------------------------------------------------
+
+
+def test_an_output_that_cannot_be_written(command, tmp_path):
+    (tmp_path / "file").touch()
+    for out in ("file", "file/below"):
+        assert "file" in command("build", "digits", "--out", out).error
+    if Path("/proc").is_dir():
+        line = command("build", "digits", "--out", "/proc/nowhere").error
+        assert "/proc/nowhere: cannot be written" in line
+        assert "--out" in line
+    command("build", "digits")
+    assert "cannot be written" in command("freeze", "digits", "--manifests", "file").error
+
+
+def largest_file(size: int) -> Callable[[], None]:
+    """What a process does first to write no file larger than ``size`` bytes: the same as a full disk."""
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return limit
+
+
+@pytest.mark.parametrize("size", [0, 20_000])
+def test_a_full_disk(command, tmp_path, size):
+    assert command("build", "digits", "--out", "out").code == 0
+    before = (tmp_path / "out" / "digits" / "manifest.json").read_bytes()
+    done = spawn(tmp_path, "build", "digits", "--out", "out", preexec_fn=largest_file(size))
+    assert "cannot be written: File too large" in done.error
+    assert "space left" in done.error
+    assert visible(tmp_path / "out") == ["digits"]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".digits.lock", "digits"]
+    assert (tmp_path / "out" / "digits" / "manifest.json").read_bytes() == before
+
+
+def test_a_disk_that_fills_while_images_are_read(tmp_path):
+    root = write_dtd(tmp_path / "dtd")
+    images = '{ test = { from = "all", all = true } }'
+    recipe = write_recipe(tmp_path, KNOWN, group("far", "far", "dtd", BANDED, images))
+    done = spawn(
+        tmp_path, "build", recipe, "--root", f"dtd={root}", "--out", "out", preexec_fn=largest_file(2000)
+    )
+    assert "cannot be written: File too large" in done.error
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.lock"]
+
+
+# -- interruption and two at once ------------------------------------------------------------------------
+
+CLASSES = ("banded", "blotchy", "braided", "bubbly")
+MANY = group("far", "far", "dtd", f"{{ listed = {list(CLASSES)} }}", TEST_ALL)
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory) -> tuple[Path, Path, str]:
+    """A recipe and a root whose 480 images take seconds to read, and the fingerprint they give."""
+    folder = tmp_path_factory.mktemp("slow")
+    root = write_dtd(folder / "dtd", CLASSES, size=(500, 500))
+    recipe = write_recipe(folder, KNOWN, MANY)
+    done = spawn(folder, "build", recipe, "--root", f"dtd={root}", "--out", "out", "--json")
+    return recipe, root, done.json["built"][0]["fingerprint"] + _pixels(folder / "out" / "mine")
+
+
+def _pixels(folder: Path) -> str:
+    import json
+
+    return str(json.loads((folder / "manifest.json").read_text())["fingerprints"]["pixels_in_all"])
+
+
+def journal_of(out: Path, process: subprocess.Popen[str]) -> Path:
+    """Wait until a build has noted its first images, and return where."""
+    journal = out / ".mine.journal" / "dtd.tsv"
+    until = time.monotonic() + 60
+    while not journal.exists() or journal.read_bytes().count(b"\n") < 2:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.005)
+    return journal
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_leaves_nothing_half_written_and_the_next_build_goes_on(tmp_path, slow, workers):
+    recipe, root, fingerprint = slow
+    arguments = ("build", recipe, "--root", f"dtd={root}", "--out", "out", "--workers", workers, "--json")
+    process = start(tmp_path, *arguments, start_new_session=True)
+    journal = journal_of(tmp_path / "out", process)
+    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to every process, workers too
+    done = finish(process)
+    assert done.code == 130
+    assert done.out == ""
+    assert done.err == "interrupted; nothing half-written is left, and the same command goes on from here\n"
+    assert visible(tmp_path / "out") == []
+
+    noted = journal.read_text().splitlines()
+    assert 128 < len(noted) < 480
+    again = spawn(tmp_path, *arguments)
+    assert again.code == 0
+    assert again.json["built"][0]["fingerprint"] + _pixels(tmp_path / "out" / "mine") == fingerprint
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.lock", "mine"]
+
+
+def test_a_killed_build_leaves_nothing_half_written_either(tmp_path, slow):
+    recipe, root, fingerprint = slow
+    arguments = ("build", recipe, "--root", f"dtd={root}", "--out", "out", "--json")
+    process = start(tmp_path, *arguments)
+    journal_of(tmp_path / "out", process)
+    process.kill()
+    finish(process)
+    assert visible(tmp_path / "out") == []
+    with (tmp_path / "out" / ".mine.journal" / "dtd.tsv").open("ab") as journal:
+        journal.write(b"banded/banded_0002\tnot a dig\xff")  # torn where the power went
+    again = spawn(tmp_path, *arguments)
+    assert again.json["built"][0]["fingerprint"] + _pixels(tmp_path / "out" / "mine") == fingerprint
+
+
+def test_a_journal_of_other_roots_is_no_hindrance(command, tmp_path, far):
+    """What an interrupted build with more roots left behind goes when the next one is done."""
+    left = tmp_path / "out" / ".mine.journal" / "food101.tsv"
+    left.parent.mkdir(parents=True)
+    left.write_text("{}\n")
+    assert command("build", far, "--out", "out").code == 0
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.lock", "mine"]
+
+
+def test_two_builds_into_one_folder_at_once(tmp_path, slow):
+    recipe, root, fingerprint = slow
+    arguments = ("build", recipe, "--root", f"dtd={root}", "--out", "out", "--json")
+    first = start(tmp_path, *arguments)
+    journal_of(tmp_path / "out", first)
+    second = spawn(tmp_path, "build", recipe, "--out", "out")
+    assert "another build is writing here" in second.error
+    other = spawn(tmp_path, "build", recipe, "--out", "elsewhere")
+    assert other.code == 0
+    done = finish(first)
+    assert done.code == 0
+    assert done.json["built"][0]["fingerprint"] + _pixels(tmp_path / "out" / "mine") == fingerprint
+
+
+def test_an_old_manifest_stays_when_a_build_is_refused(command, tmp_path):
+    recipe = write_recipe(tmp_path, KNOWN)
+    command("build", recipe)
+    before = (tmp_path / "build" / "mine" / "manifest.json").read_bytes()
+    write_recipe(tmp_path, KNOWN.replace("all = true", "per_class = 500"), head=HEAD)
+    assert command("build", recipe).code == 2
+    assert (tmp_path / "build" / "mine" / "manifest.json").read_bytes() == before
