@@ -47,7 +47,8 @@ class UnknownDetectionSet(Dataset):  # type: ignore[misc]
     group : one group of the benchmark; every group by default.
     split : ``train``, ``val`` or ``test``.
     roots : folder of each source; else environment and roots.toml are asked. Built-in sources need none.
-    packed : a folder written by ``wordnet-splits pack``, or several; what they lack is read from the roots.
+    packed : a folder written by ``wordnet-splits pack`` or, for groups in a view, by ``fix-resize build``; or
+        several. Groups that none of them holds are read from the roots.
     transform : of one PIL RGB image in the group's view.
     batch_transform : of a uint8 tensor (n, 3, h, w); serves `__getitems__` (and so a ``DataLoader``) and
         `batches`. Where images differ in size, ``transform`` comes first and makes them one size: PIL images

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from wordnet_splits.errors import ManifestError, MissingImageError, SourceError, unknown
 from wordnet_splits.manifest import Manifest, Part
-from wordnet_splits.packed import PackedStore, open_store
 from wordnet_splits.reading import PartImages, RawImages, no_root, open_sources, present
 from wordnet_splits.tables import IMAGE_SCHEMA, SPLITS
+
+from .folders import Folder, Held, open_folder
 
 MISSING_SCHEMA = pa.schema([*IMAGE_SCHEMA, ("reason", pa.string())])
 Roots = Mapping[str, Path | str]
@@ -85,47 +86,43 @@ def open_parts(
     packed: PackedFolders | None,
     allow_missing: bool,
 ) -> list[OpenedPart]:
-    """Open parts: from the packed stores that hold them, else from the roots of their sources.
+    """Open parts: from the first packed folder that holds them, else from the roots of their sources.
 
     A root is scanned, once, only with ``allow_missing``; else an absent image is noticed when it is read.
 
     Raises
     ------
-    SourceError : a source has no root, a wrong one, or a store cannot be read.
-    MissingImageError : a store was packed without some images (not with ``allow_missing``).
+    SourceError : a source has no root, a wrong one, or a packed folder does not fit.
+    MissingImageError : a packed folder lacks some images of a part (not with ``allow_missing``).
     """
-    stores = [open_store(folder) for folder in _folders(packed)]
+    folders = [open_folder(path) for path in _paths(packed)]
     tables = {part: manifest.parts[part]() for part in parts}
     opened: dict[Part, OpenedPart] = {}
     for part in parts:
-        store = next((s for s in stores if part in s.parts), None)
-        if store is not None:
-            opened[part] = _from_store(store, manifest, part, tables[part], allow_missing)
+        for folder in folders:
+            if (found := folder.find(manifest, part, tables[part])) is not None:
+                opened[part] = _from_folder(folder, found, part, tables[part], allow_missing)
+                break
     others = {part: tables[part] for part in parts if part not in opened}
-    opened |= _from_roots(manifest, others, roots, allow_missing, stored=bool(stores))
+    opened |= _from_roots(manifest, others, roots, allow_missing, packed=bool(folders))
     return [opened[part] for part in parts]
 
 
-def _folders(packed: PackedFolders | None) -> list[Path]:
+def _paths(packed: PackedFolders | None) -> list[Path]:
     if packed is None:
         return []
     return [Path(packed)] if isinstance(packed, str | Path) else [Path(folder) for folder in packed]
 
 
-def _from_store(
-    store: PackedStore, manifest: Manifest, part: Part, table: pa.Table, allow_missing: bool
-) -> OpenedPart:
-    images = store.images_of(manifest, part)
-    held = np.zeros(len(table), bool)
-    held[images.manifest_rows] = True
-    if not held.all() and not allow_missing:
-        first = table["image_id"][int(np.argmin(held))].as_py()
+def _from_folder(folder: Folder, found: Held, part: Part, table: pa.Table, allow_missing: bool) -> OpenedPart:
+    if not found.held.all() and not allow_missing:
+        first = table["image_id"][int(np.argmin(found.held))].as_py()
         raise MissingImageError(
-            f"{int((~held).sum()):,} images of group {part[1]} were packed as missing, first {first!r}",
-            where=str(store.folder),
-            hint="complete the root and pack again, or give allow_missing=True",
+            f"{int((~found.held).sum()):,} of the images of group {part[1]} are not here, first {first!r}",
+            where=str(folder.path),
+            hint="complete the root and write it again, or give allow_missing=True",
         )
-    return _split(part, table, held, images, f"not in {store.folder}")
+    return _split(part, table, found.held, found.images, f"not in {folder.path}")
 
 
 def _from_roots(
@@ -134,7 +131,7 @@ def _from_roots(
     roots: Roots | None,
     allow_missing: bool,
     *,
-    stored: bool,
+    packed: bool,
 ) -> dict[Part, OpenedPart]:
     group_rows = {row["group"]: row for row in manifest.data["groups"]}
     source_of = {part: str(group_rows[part[1]]["source"]) for part in tables}
@@ -144,7 +141,7 @@ def _from_roots(
         if name not in sources and not allow_missing:
             error = no_root(name, part[1])
             raise SourceError(
-                f"{error.what}, and no packed store holds it" if stored else error.what,
+                f"{error.what}, and no packed folder holds it" if packed else error.what,
                 where=error.where,
                 hint=error.hint,
             )

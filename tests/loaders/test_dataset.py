@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-torch = pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
+pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
 
-from torch.utils.data import ConcatDataset, DataLoader, Subset  # noqa: E402
+import torch
+from torch.utils.data import ConcatDataset, DataLoader, Subset
 
-from loaders import UnknownDetectionSet  # noqa: E402
-from tests.photographs import COUNT, SHARK, TENCH, image_file  # noqa: E402
-from wordnet_splits.digits_data import load_digits_pixels  # noqa: E402
-from wordnet_splits.errors import (  # noqa: E402
+from loaders import UnknownDetectionSet
+from tests.photographs import COUNT, SHARK, TENCH, image_file
+from wordnet_splits.digits_data import load_digits_pixels
+from wordnet_splits.errors import (
     DataError,
 )
 

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
+pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
 
-from torch.utils.data import DataLoader  # noqa: E402
+import torch
+from torch.utils.data import DataLoader
 
-from loaders import UnknownDetectionSet  # noqa: E402
-from wordnet_splits.errors import MissingImageError  # noqa: E402
-from wordnet_splits.packing import pack  # noqa: E402
+from loaders import UnknownDetectionSet
+from wordnet_splits.errors import MissingImageError
+from wordnet_splits.packing import pack
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 REPOSITORY = Path(__file__).parents[2]

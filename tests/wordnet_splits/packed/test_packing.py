@@ -70,7 +70,9 @@ def test_the_dataset_reads_an_incomplete_store_only_when_allowed(photographs, da
     root, manifest = photographs
     out = tmp_path / "store"
     pack(manifest, out, roots={"imagenet1k": damaged_root}, allow_missing=True)
-    with pytest.raises(MissingImageError, match=rf"2 images of group known .* first '{TENCH}_5001'"):
+    with pytest.raises(
+        MissingImageError, match=rf"2 of the images of group known are not here, first '{TENCH}_5001'"
+    ):
         UnknownDetectionSet(manifest, role="id", packed=out)
     data = UnknownDetectionSet(manifest, role="id", packed=out, allow_missing=True)
     assert data.missing["image_id"].to_pylist() == [f"{TENCH}_5001", f"{TENCH}_5002"]
@@ -91,7 +93,7 @@ def test_the_dataset_takes_from_roots_what_no_store_holds(photographs, tmp_path)
     data = UnknownDetectionSet(manifest, packed=stores, roots={"imagenet1k": root})
     read = UnknownDetectionSet(manifest, roots={"imagenet1k": root})
     assert [image.tobytes() for image, _ in data] == [image.tobytes() for image, _ in read]
-    with pytest.raises(SourceError, match="known needs .* no root, and no packed store holds it"):
+    with pytest.raises(SourceError, match="known needs .* no root, and no packed folder holds it"):
         UnknownDetectionSet(manifest, packed=stores)
 
 
