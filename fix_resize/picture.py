@@ -7,7 +7,9 @@ where the user says; the histograms hold counts only.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -81,13 +83,12 @@ def histograms(panels: Sequence[Panel], reference: Scores, legend: tuple[str, st
     OutputError : the file cannot be written.
     """
     require_plots()
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     rows = list(dict.fromkeys(panel.row for panel in panels))
     columns = list(dict.fromkeys(panel.column for panel in panels))
     edges = _edges([reference, *(panel.variation for panel in panels)])
-    with rc_context(SETTINGS):
+    with _settings():
         figure = Figure(figsize=(max(6.4, 2.6 * len(columns)), max(3.2, 1.05 * len(rows) + 0.9)))
         axes = figure.subplots(len(rows), len(columns), sharex=True, sharey="col", squeeze=False)
         for panel in panels:
@@ -103,6 +104,18 @@ def histograms(panels: Sequence[Panel], reference: Scores, legend: tuple[str, st
         _legend(figure, legend, panels)
         figure.tight_layout(rect=(0, 0, 1, 1 - 0.28 / figure.get_figheight()))
         _save(figure, path)
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """Draw the same whatever the user's matplotlibrc; boxes stand for letters that the font lacks."""
+    from matplotlib import rc_context, rcParamsDefault
+
+    defaults = {key: value for key, value in rcParamsDefault.items() if not key.startswith("backend")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # missing letters, settings about to be renamed: nothing for the user
+        with rc_context({**defaults, **SETTINGS}):
+            yield
 
 
 def _edges(sets: Sequence[Scores]) -> npt.NDArray[np.float64]:
@@ -164,7 +177,6 @@ def grid(
     OutputError : the file cannot be written.
     """
     require_plots()
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     wrap = min(wrap, len(rows))
@@ -172,7 +184,7 @@ def grid(
     size = max(rows[0][1][0].shape[:2])
     cell, wide = 1.0, len(columns) * 1.04 + 0.3  # inches of an image; of a block, in images
     dpi = size * max(1, round(100 / size))  # a pixel of an image is a square of whole pixels
-    with rc_context(SETTINGS):
+    with _settings():
         figure = Figure(figsize=(wrap * wide * cell + 0.2, deep * 1.22 * cell + 0.55), dpi=dpi)
         for place, (name, images) in enumerate(rows):
             block, line = place % wrap, place // wrap

@@ -137,6 +137,8 @@ class Asked(NamedTuple):
 def _parse(name: str) -> tuple[Path | str, list[str]]:
     """Return the folder or name, and what is chosen in it; a path that exists may itself hold colons."""
     words = name.split(":")
+    if not words[0]:
+        raise SourceError("a set without a name", where=repr(name), hint="give a folder, manifest or source")
     for length in range(len(words), 0, -1):
         path = Path(":".join(words[:length])).expanduser()
         if path.is_dir():

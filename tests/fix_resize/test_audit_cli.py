@@ -119,6 +119,18 @@ def test_files_are_the_same_bytes_every_time(command: Command, sets: Path, tmp_p
     assert len(written[0]) == 4
 
 
+def test_awkward_names(
+    command: Command, sets: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    names = ("$x_{2}$", "\u4e2d", "a\nb", "..c", "d.e")
+    folder = save(tmp_path / "$\u4e2d^", {name: photo(n, 32, 32) for n, name in enumerate(names)})
+    arguments = ("audit", folder, "--reference", sets / "reference", "--json")
+    code, out, _ = command(*arguments, "--out", tmp_path / "o")
+    assert code in (0, 1)
+    assert sorted(json.loads(out)["most_suspicious"]) == sorted(n for n in names if not n.startswith("."))
+    assert not recwarn.list
+
+
 def test_limit_draws_the_same_pictures(command: Command, sets: Path) -> None:
     arguments = ("audit", sets / "nearest", "--reference", sets / "reference", "--limit", 15, "--json")
     code, out, _ = command(*arguments)
@@ -218,6 +230,7 @@ BAD = {
     "a broken picture only": (["audit", "{broken}", "--reference", "{sets}/reference"], "1 unidentified"),
     "a file": (["audit", "{text}/a.txt", "--reference", "{sets}/reference"], "a file, not a folder"),
     "no such folder": (["audit", "{sets}/none", "--reference", "{sets}/reference"], "no such folder"),
+    "no name": (["audit", "", "--reference", "{sets}/reference"], "a set without a name"),
     "no such manifest": (
         ["audit", "unknown-cifr", "--reference", "{sets}/fix"],
         "did you mean 'unknown-cifar'",
