@@ -5,11 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import resource
-import signal
-import subprocess
 import tarfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +13,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.wordnet_splits.command import Command, finish, spawn, start
-from tests.wordnet_splits.recipes import BANDED, FAR, HEAD, KNOWN, group, visible, write_dtd, write_recipe
+from tests.wordnet_splits.command import Command
+from tests.wordnet_splits.recipes import FAR, KNOWN, group, visible, write_dtd, write_recipe
 from tests.wordnet_splits.sources.trees import IMAGENET_VAL, jpeg, tar_bytes, val_tar, write_images
 from wordnet_splits.sources import cifar_pickles
 
@@ -377,151 +373,3 @@ def test_an_archive_without_its_images(refused, tmp_path):
     (root / "ILSVRC2012_img_val.tar").write_bytes(tar_bytes([("ILSVRC2012_val_00050000.JPEG", jpeg(1))]))
     line = refused(write_recipe(tmp_path, IMAGENET), "--root", f"imagenet1k={root}")
     assert "3 of 3 images of imagenet1k are missing" in line
-
-
-# -- output ----------------------------------------------------------------------------------------------
-
-
-def test_an_output_that_cannot_be_written(command, tmp_path):
-    (tmp_path / "file").touch()
-    for out in ("file", "file/below"):
-        assert "file" in command("build", "digits", "--out", out).error
-    if Path("/proc").is_dir():
-        line = command("build", "digits", "--out", "/proc/nowhere").error
-        assert "/proc/nowhere: cannot be written" in line
-        assert "--out" in line
-    command("build", "digits")
-    assert "cannot be written" in command("freeze", "digits", "--manifests", "file").error
-
-
-def largest_file(size: int) -> Callable[[], None]:
-    """What a process does first to write no file larger than ``size`` bytes: the same as a full disk."""
-
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-    return limit
-
-
-@pytest.mark.parametrize("size", [0, 20_000])
-def test_a_full_disk(command, tmp_path, size):
-    assert command("build", "digits", "--out", "out").code == 0
-    before = (tmp_path / "out" / "digits" / "manifest.json").read_bytes()
-    done = spawn(tmp_path, "build", "digits", "--out", "out", preexec_fn=largest_file(size))
-    assert "cannot be written: File too large" in done.error
-    assert "space left" in done.error
-    assert visible(tmp_path / "out") == ["digits"]
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".digits.lock", "digits"]
-    assert (tmp_path / "out" / "digits" / "manifest.json").read_bytes() == before
-
-
-def test_a_disk_that_fills_while_images_are_read(tmp_path):
-    root = write_dtd(tmp_path / "dtd")
-    images = '{ test = { from = "all", all = true } }'
-    recipe = write_recipe(tmp_path, KNOWN, group("far", "far", "dtd", BANDED, images))
-    done = spawn(
-        tmp_path, "build", recipe, "--root", f"dtd={root}", "--out", "out", preexec_fn=largest_file(2000)
-    )
-    assert "cannot be written: File too large" in done.error
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.lock"]
-
-
-# -- interruption and two at once ------------------------------------------------------------------------
-
-CLASSES = ("banded", "blotchy", "braided", "bubbly")
-MANY = group("far", "far", "dtd", f"{{ listed = {list(CLASSES)} }}", TEST_ALL)
-
-
-@pytest.fixture(scope="module")
-def slow(tmp_path_factory) -> tuple[Path, Path, str]:
-    """A recipe and a root whose 480 images take seconds to read, and the fingerprint they give."""
-    folder = tmp_path_factory.mktemp("slow")
-    root = write_dtd(folder / "dtd", CLASSES, size=(500, 500))
-    recipe = write_recipe(folder, KNOWN, MANY)
-    done = spawn(folder, "build", recipe, "--root", f"dtd={root}", "--out", "out", "--json")
-    return recipe, root, done.json["built"][0]["fingerprint"] + _pixels(folder / "out" / "mine")
-
-
-def _pixels(folder: Path) -> str:
-    import json
-
-    return str(json.loads((folder / "manifest.json").read_text())["fingerprints"]["pixels_in_all"])
-
-
-def journal_of(out: Path, process: subprocess.Popen[str]) -> Path:
-    """Wait until a build has noted its first images, and return where."""
-    journal = out / ".mine.journal" / "dtd.tsv"
-    until = time.monotonic() + 60
-    while not journal.exists() or journal.read_bytes().count(b"\n") < 2:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until
-        time.sleep(0.005)
-    return journal
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_ctrl_c_leaves_nothing_half_written_and_the_next_build_goes_on(tmp_path, slow, workers):
-    recipe, root, fingerprint = slow
-    arguments = ("build", recipe, "--root", f"dtd={root}", "--out", "out", "--workers", workers, "--json")
-    process = start(tmp_path, *arguments, start_new_session=True)
-    journal = journal_of(tmp_path / "out", process)
-    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to every process, workers too
-    done = finish(process)
-    assert done.code == 130
-    assert done.out == ""
-    assert done.err == "interrupted; nothing half-written is left, and the same command goes on from here\n"
-    assert visible(tmp_path / "out") == []
-
-    noted = journal.read_text().splitlines()
-    assert 128 < len(noted) < 480
-    again = spawn(tmp_path, *arguments)
-    assert again.code == 0
-    assert again.json["built"][0]["fingerprint"] + _pixels(tmp_path / "out" / "mine") == fingerprint
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.lock", "mine"]
-
-
-def test_a_killed_build_leaves_nothing_half_written_either(tmp_path, slow):
-    recipe, root, fingerprint = slow
-    arguments = ("build", recipe, "--root", f"dtd={root}", "--out", "out", "--json")
-    process = start(tmp_path, *arguments)
-    journal_of(tmp_path / "out", process)
-    process.kill()
-    finish(process)
-    assert visible(tmp_path / "out") == []
-    with (tmp_path / "out" / ".mine.journal" / "dtd.tsv").open("ab") as journal:
-        journal.write(b"banded/banded_0002\tnot a dig\xff")  # torn where the power went
-    again = spawn(tmp_path, *arguments)
-    assert again.json["built"][0]["fingerprint"] + _pixels(tmp_path / "out" / "mine") == fingerprint
-
-
-def test_a_journal_of_other_roots_is_no_hindrance(command, tmp_path, far):
-    """What an interrupted build with more roots left behind goes when the next one is done."""
-    left = tmp_path / "out" / ".mine.journal" / "food101.tsv"
-    left.parent.mkdir(parents=True)
-    left.write_text("{}\n")
-    assert command("build", far, "--out", "out").code == 0
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.lock", "mine"]
-
-
-def test_two_builds_into_one_folder_at_once(tmp_path, slow):
-    recipe, root, fingerprint = slow
-    arguments = ("build", recipe, "--root", f"dtd={root}", "--out", "out", "--json")
-    first = start(tmp_path, *arguments)
-    journal_of(tmp_path / "out", first)
-    second = spawn(tmp_path, "build", recipe, "--out", "out")
-    assert "another build is writing here" in second.error
-    other = spawn(tmp_path, "build", recipe, "--out", "elsewhere")
-    assert other.code == 0
-    done = finish(first)
-    assert done.code == 0
-    assert done.json["built"][0]["fingerprint"] + _pixels(tmp_path / "out" / "mine") == fingerprint
-
-
-def test_an_old_manifest_stays_when_a_build_is_refused(command, tmp_path):
-    recipe = write_recipe(tmp_path, KNOWN)
-    command("build", recipe)
-    before = (tmp_path / "build" / "mine" / "manifest.json").read_bytes()
-    write_recipe(tmp_path, KNOWN.replace("all = true", "per_class = 500"), head=HEAD)
-    assert command("build", recipe).code == 2
-    assert (tmp_path / "build" / "mine" / "manifest.json").read_bytes() == before
