@@ -1,0 +1,101 @@
+"""What ``import wordnet_splits`` brings: every public name on request, nothing heavy beforehand."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+import wordnet_splits
+from tests.wordnet_splits.command import PROGRAM, environment
+
+HEAVY = (
+    "nltk",
+    "pandas",
+    "datasets",
+    "torch",
+    "scipy",
+    "pyarrow",
+    "numpy",
+    "PIL",
+    "inflect",
+    "numba",
+    "matplotlib",
+)
+NOT_FOR_TABLES = (
+    "nltk",
+    "pandas",
+    "datasets",
+    "torch",
+    "torchvision",
+    "scipy",
+    "lmdb",
+    "inflect",
+    "numba",
+    "cv2",
+)
+
+
+def modules_after(statement: str, folder) -> set[str]:
+    """The modules that a fresh interpreter has loaded after ``statement``."""
+    report = "import json, sys; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{statement}\n{report}"],
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_import_loads_nothing_heavy(tmp_path):
+    loaded = modules_after("import wordnet_splits", tmp_path)
+    assert "wordnet_splits" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_all_public_names_together_load_no_framework(tmp_path):
+    names = "import wordnet_splits as ws\nfor name in ws.__all__: getattr(ws, name)"
+    loaded = modules_after(names, tmp_path)
+    assert "wordnet_splits.build" in loaded
+    assert loaded.isdisjoint(NOT_FOR_TABLES)
+
+
+@pytest.mark.parametrize("name", wordnet_splits.__all__)
+def test_every_public_name_is_there_under_its_own_name(name):
+    value = getattr(wordnet_splits, name)
+    module, _, attribute = wordnet_splits._PUBLIC[name].partition(":")
+    assert value is getattr(importlib.import_module(f"wordnet_splits.{module}"), attribute or name)
+    assert value.__doc__, f"{name} has no docstring"
+    assert importlib.util.find_spec(f"wordnet_splits.{name}") is None, "a module would take its place"
+
+
+def test_all_is_the_table_of_public_names():
+    assert wordnet_splits.__all__ == sorted(wordnet_splits._PUBLIC)
+    assert dir(wordnet_splits) == wordnet_splits.__all__
+    found: dict[str, object] = {}
+    exec("from wordnet_splits import *", found)
+    assert set(wordnet_splits.__all__) <= found.keys()
+
+
+def test_a_name_that_is_not_public():
+    with pytest.raises(AttributeError, match="module 'wordnet_splits' has no attribute 'biuld'"):
+        wordnet_splits.biuld  # noqa: B018
+
+
+def test_the_help_of_the_program_loads_no_data_library(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *PROGRAM[1:], "--help"],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Usage: wordnet-splits" in done.stdout
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "typer" in loaded
+    assert loaded.isdisjoint(NOT_FOR_TABLES)
