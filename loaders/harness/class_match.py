@@ -52,7 +52,7 @@ def class_map(
     free = [c for c in range(width) if c != dropped]
     if isinstance(mapping, str | Path) and str(mapping) != "identity" and str(mapping) not in space.sources:
         mapping = read_mapping(Path(mapping), space)
-    columns, how = _columns(space, free, classes, mapping, where)
+    columns, how = _columns(space, free, dropped, classes, mapping, where)
     return _checked(ClassMap(tuple(columns), width, cast(Mode, restrict), dropped, how), space, where)
 
 
@@ -73,7 +73,12 @@ def read_mapping(path: Path, space: LabelSpace) -> Any:
 
 
 def _columns(
-    space: LabelSpace, free: list[int], classes: Sequence[str] | None, mapping: Any, where: str
+    space: LabelSpace,
+    free: list[int],
+    dropped: int | None,
+    classes: Sequence[str] | None,
+    mapping: Any,
+    where: str,
 ) -> tuple[list[int], str]:
     """Return the column of each label and how it was found."""
     labels = space.labels
@@ -90,9 +95,11 @@ def _columns(
             raise DataError(f"{len(free)} columns for {len(labels)} labels", where=where)
         return free[: len(labels)], "identity"
     if mapping is None:
-        return _by_name(labels, _spread(classes or (), free, where), where), "classes"
+        return _by_name(labels, _spread(classes or (), free, dropped, where), where), "classes"
     if isinstance(mapping, str):
-        return _by_name(labels, _spread(space.sources[mapping], free, where), where), f"source:{mapping}"
+        return _by_name(
+            labels, _spread(space.sources[mapping], free, dropped, where), where
+        ), f"source:{mapping}"
     if isinstance(mapping, Mapping):
         missing = [label.class_id for label in labels if label.class_id not in mapping]
         _refuse_missing(missing, len(labels), sorted(set(mapping) - {x.class_id for x in labels}), where)
@@ -101,16 +108,20 @@ def _columns(
         if len(mapping) != len(labels):
             raise DataError(f"{len(mapping)} columns given for {len(labels)} labels", where=where)
         return [int(column) for column in mapping], "given"
-    return _by_name(labels, _spread(mapping, free, where), where), "given"
+    return _by_name(labels, _spread(mapping, free, dropped, where), where), "given"
 
 
-def _spread(classes: Sequence[str], free: list[int], where: str) -> list[tuple[str, int]]:
-    """Pair class names with columns."""
+def _spread(
+    classes: Sequence[str], free: list[int], dropped: int | None, where: str
+) -> list[tuple[str, int]]:
+    """Pair class names with columns; a background column may be named among them."""
+    if dropped is not None and len(classes) == len(free) + 1:
+        classes = [name for column, name in enumerate(classes) if column != dropped]
     if len(classes) != len(free):
         raise DataError(
             f"{len(classes)} class names for {len(free)} columns",
             where=where,
-            hint="a background column is named by --background, not in the list",
+            hint="name every column; the background column may be left out",
         )
     return list(zip(map(str, classes), free, strict=True))
 

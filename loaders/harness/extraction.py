@@ -62,7 +62,11 @@ class Extraction:
                         task.advance(len(self.group.shards[shard]))
                 except RuntimeError as error:
                     if not out_of_memory(error):
-                        raise
+                        raise DataError(
+                            f"the forward pass fails in shard {mine[0]}: {str(error).splitlines()[0][:300]}",
+                            where=self.model.name,
+                            hint="images of another size? check the transform",
+                        ) from error
                     full = True  # acted on below, where the error no longer holds the batch in memory
                 if full:
                     halved.append(self._halve(mine[0]))

@@ -193,7 +193,7 @@ def test_two_gloo_ranks_give_the_bytes_of_one_process(reference: Any, tmp_path: 
     process = run_script(tmp_path, 0, *launcher)
     out, errors = process.communicate(timeout=180)
     assert process.returncode == 0, errors
-    assert out.split() == ["714", "714"]
+    assert out.count("714") == 2  # both ranks opened all of it
     assert contents(tmp_path) == contents(reference[0])
 
 
@@ -223,6 +223,19 @@ def test_one_image_too_large_is_an_error(near: UnknownDetectionSet, tmp_path: Pa
 
     with pytest.raises(SplitsError, match="out of memory with a batch of one image"):
         extract(load_model(Full(), device="cpu"), near, Store(tmp_path), batch_size=4)
+
+
+def test_a_forward_pass_that_fails_names_the_model(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    class Failing(Wrapped):
+        def forward(self, x: Any) -> Any:
+            if self.seen > 300:
+                raise RuntimeError("shapes cannot be multiplied")
+            return super().forward(x)
+
+    with pytest.raises(DataError, match="fails in shard 3: shapes cannot be multiplied") as caught:
+        extract(load_model(Failing(), device="cpu"), near, Store(tmp_path, 100), batch_size=50)
+    assert caught.value.where == "Failing"
+    assert len(list(tmp_path.rglob("forward/*.json"))) == 3  # what was finished is kept
 
 
 def test_the_hosts_allocator_running_out_counts_as_out_of_memory() -> None:

@@ -53,6 +53,8 @@ def test_labels_are_read_from_the_class_table() -> None:
         ({"classes": list(SPACE.sources["imagenet1k"])}, (0, 2, 3), "classes"),
         ({"mapping": "identity"}, (0, 1, 2), "identity"),
         ({"mapping": "identity", "background": 0}, (1, 2, 3), "identity"),
+        ({"classes": ["none", "tench", "crane", "x", "beacon"], "background": 0}, (1, 2, 4), "classes"),
+        ({"classes": ["tench", "crane", "x", "beacon"], "background": 0}, (1, 2, 4), "classes"),
     ],
 )
 def test_columns_are_found(options: dict[str, Any], columns: tuple[int, ...], how: str) -> None:

@@ -1,0 +1,117 @@
+"""Extraction of activations against the bare forward loop on tensors that lie ready."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import torch
+from torch import nn
+
+from loaders.harness.activations import Store, extract
+from loaders.harness.model import load_model
+from loaders.harness.transforms import evaluation_transform
+from wordnet_splits.tables import IMAGE_SCHEMA
+
+from .rows import Row, fastest
+
+IMAGES = 2048
+ROUNDS = 3
+BATCH = 128
+NORMALISED = evaluation_transform("none", (0.507, 0.487, 0.441), (0.267, 0.256, 0.276))
+
+
+class _Block(nn.Module):  # type: ignore[misc]
+    """Two 3 x 3 convolutions beside a shortcut."""
+
+    def __init__(self, width_in: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(width_in, width, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.Conv2d(width, width, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(width),
+        )
+        same = stride == 1 and width_in == width
+        self.shortcut = nn.Identity() if same else nn.Conv2d(width_in, width, 1, stride, bias=False)
+
+    def forward(self, x: Any) -> Any:
+        return (self.body(x) + self.shortcut(x)).relu()
+
+
+def small_resnet(classes: int = 40) -> Any:
+    """A ResNet-20 of 3 stages, for images of 32 x 32."""
+    torch.manual_seed(0)
+    blocks = [nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
+    width_in = 16
+    for width, stride in ((16, 1), (32, 2), (64, 2)):
+        for number in range(3):
+            blocks.append(_Block(width_in, width, stride if number == 0 else 1))
+            width_in = width
+    return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes)).eval()
+
+
+class _Images:
+    """Random uint8 images in memory, read as a dataset's are."""
+
+    transform = batch_transform = None
+
+    def __init__(self, n: int) -> None:
+        self.pixels = torch.randint(0, 256, (n, 3, 32, 32), dtype=torch.uint8)
+        row = {"source": "random", "class_id": "all", "role": "far", "group": "random", "split": "test"}
+        rows = [{**row, "image_id": str(i), "label": -1, "view": "raw", "digest": None} for i in range(n)]
+        self.table = pa.Table.from_pylist(rows, schema=IMAGE_SCHEMA)
+
+    def __getitems__(self, rows: list[int]) -> Any:
+        return SimpleNamespace(images=self.pixels[rows[0] : rows[-1] + 1])
+
+
+def run() -> list[Row]:
+    """Measure the whole of an extraction: reading, normalising, forward, checks, writing, reopening."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(
+        1
+    )  # threads of one product that wait for each other are no measure on a busy machine
+    try:
+        return _measure()
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _measure() -> list[Row]:
+    network, data = small_resnet(), _Images(IMAGES)
+    model = load_model(network)
+    ready = [NORMALISED.batch(x).to(model.device) for x in data.pixels.split(BATCH)]  # type: ignore[misc]
+
+    def bare() -> None:
+        with torch.no_grad():
+            outputs = [network(x) for x in ready]
+        torch.cat(outputs).cpu()
+
+    def ours() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            extract(model, data, Store(Path(folder)), batch_size=BATCH, transform=NORMALISED)
+
+    bare()
+    pairs = [(fastest(bare, 1), fastest(ours, 1)) for _ in range(ROUNDS)]  # in turn: the machine may be busy
+    bare_time, extract_time = (min(times) for times in zip(*pairs, strict=True))
+    ratio = bare_time / extract_time
+    return [
+        Row(
+            f"extraction, ResNet-20, {IMAGES:,} images of 32 x 32, {model.device.type}, one thread",
+            f"{IMAGES / extract_time:,.0f} images/s",
+            f"bare forward {IMAGES / bare_time:,.0f} images/s",
+            ratio,
+            ">= 0.9 x",
+            ratio >= 0.9,
+        )
+    ]
+
+
+if __name__ == "__main__":
+    for row in run():
+        print(*row, sep=" | ")
