@@ -35,6 +35,7 @@ def evaluate(
     options: Options | None = None,
     sweep: bool = False,
     groups: Sequence[str] | None = None,
+    notes: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Results:
     """Score every test image with every detector and compute every metric from those scores.
@@ -47,6 +48,7 @@ def evaluate(
     detectors : see `detectors.parse_detectors`.
     sweep : choose the parameters of detectors that have a sweep on validation data, for each run.
     groups : the sets to evaluate beside ID; all by default. What is left out is named in the results.
+    notes : kept with the results, e.g. what was left out of the images.
 
     Raises
     ------
@@ -58,7 +60,7 @@ def evaluate(
     if not runs or len(set(keys)) < len(keys):
         raise DataError("one model is given twice" if runs else "no model is given", where=manifest.name)
     chosen = chosen_detectors(detectors, manifest.name)
-    work = _Work(Selection.of(manifest, groups), list(runs), progress or Silent())
+    work = _Work(Selection.of(manifest, groups), list(runs), progress or Silent(), list(notes))
     many = [one for one in chosen if one.method.models == "many"]
     for number in range(len(runs)):
         work.score_run(number, [one for one in chosen if one not in many], sweep=sweep)

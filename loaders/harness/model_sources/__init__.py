@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import exported, huggingface, python, timm_models, vision
+from . import exported, huggingface, python, timm_models, trained, vision
 from .registry import Loaded, model_source, model_sources, open_model
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "open_model",
     "python",
     "timm_models",
+    "trained",
     "vision",
 ]
