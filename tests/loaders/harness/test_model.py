@@ -7,7 +7,6 @@ import json
 import os
 import pickle
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +24,6 @@ from wordnet_splits.errors import DataError, SplitsError, UnknownNameError, Unsa
 from .networks import CLASSES, FEATURES, small_network
 
 X = torch.linspace(0, 1, 4 * 3 * 8 * 8).reshape(4, 3, 8, 8)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def outputs(model: Model, x: Any = X) -> tuple[Any, Any]:
@@ -175,7 +166,7 @@ def test_what_is_named_module_and_name_is_imported(tmp_path: Path, monkeypatch: 
 
 
 def test_unknown_kinds_of_models_are_refused() -> None:
-    assert model_sources() == ("exported", "hf", "timm", "torchvision")
+    assert {"exported", "hf", "timm", "torchvision"} <= set(model_sources())
     with pytest.raises(UnknownNameError, match="unknown source of models 'torchvison'; did you mean"):
         load_model("torchvison:resnet-18")
     with pytest.raises(DataError, match="int is no model"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,19 +33,6 @@ from .networks import small_network
 
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)
 NORMALISED = evaluation_transform("none", MEAN, STD)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def near() -> UnknownDetectionSet:
-    return UnknownDetectionSet("digits", role="near")
 
 
 def images(data: UnknownDetectionSet, n: int) -> Any:
