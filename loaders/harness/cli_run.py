@@ -20,7 +20,7 @@ from .evaluate import evaluate
 from .measure import Options
 from .results import Results
 from .selection import Selection
-from .tables import Table, composition_lines, layout_of, tables
+from .tables import Table, composition_lines, layout_of, summary_lines, tables
 
 if TYPE_CHECKING:
     from .extracted import Images
@@ -241,7 +241,7 @@ def _report(
     else:
         print_tables(made)
         print()
-        for line in composition_lines(results):
+        for line in [*composition_lines(results), *summary_lines(results)]:
             print(line)
     for note in notes:
         say(f"note: {note}")

@@ -133,6 +133,29 @@ def composition_lines(results: Results) -> list[str]:
     return lines
 
 
+def summary_lines(results: Results) -> list[str]:
+    """Return AURC at the stated prevalences, and how AUROC follows nearness, detector by detector."""
+    lines = []
+    for share in results.about["options"]["prevalences"]:
+        found = _by_detector(results, f"aurc_unknown[prevalence={share:g}]", 1000)
+        if found:
+            lines.append(f"AURC x 1000 if {share:.0%} were OOD: {found}.")
+    trend = _by_detector(results, "nearness_trend", 1)
+    if trend:
+        lines.append(
+            f"AUROC against similarity to the nearest ID class (rank correlation over OOD classes): {trend}."
+        )
+    return lines
+
+
+def _by_detector(results: Results, metric: str, factor: float) -> str:
+    found: dict[str, list[float]] = {}
+    for row in results.rows(metric=metric, group=POOLED):
+        found.setdefault(row["detector"], []).append(row["value"])
+    cells = {name: _cell(values, factor, "sd") for name, values in found.items()}
+    return ", ".join(f"{name} {cell}" for name, cell in cells.items() if cell != NOTHING)
+
+
 def _table(
     results: Results, sets: Sets, layout: Layout, spec: Mapping[str, Any], subject: str | None
 ) -> Table:

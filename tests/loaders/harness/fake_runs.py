@@ -104,3 +104,17 @@ def fake_manifest(
         "recipe": {},
     }
     return Manifest(data, pa.Table.from_pylist(class_rows, schema=CLASS_SCHEMA), parts)
+
+
+OPEN_SET = fake_manifest(
+    [
+        ("known", "id", "train", 80),
+        ("known", "id", "val", 60),
+        ("known", "id", "test", 200),
+        ("negative", "external", "val", 40),
+        ("negative", "external", "test", 90),
+        ("near-a", "near", "test", 120),
+        ("far-a", "far", "test", 70),
+        ("far-b", "far", "test", 150),
+    ]
+)

@@ -13,10 +13,10 @@ import pytest
 from loaders.harness.derive import MODEL
 from loaders.harness.detectors import get_method
 from loaders.harness.evaluate import evaluate
-from loaders.harness.measure import MEAN, POOLED, UNKNOWN_ROLES
+from loaders.harness.measure import MEAN, POOLED, UNKNOWN_ROLES, Options
 from loaders.harness.metrics import METRICS
 from loaders.harness.results import Results
-from loaders.harness.tables import OVER, Table, composition_lines, layout_of, layouts, tables
+from loaders.harness.tables import OVER, Table, composition_lines, layout_of, layouts, summary_lines, tables
 from tests.loaders.harness.fake_runs import fake_manifest, fake_run
 from wordnet_splits.errors import UnknownNameError
 from wordnet_splits.manifest import Manifest, load_manifest
@@ -162,6 +162,15 @@ def test_several_runs_give_mean_and_sample_deviation() -> None:
     assert len(runs) == 3
     assert cell(table, "energy", "svhn AUROC") == f"{runs.mean():.2f}±{runs.std(ddof=1):.2f}"
     assert table.numbers[1]["svhn/auroc"] == pytest.approx(runs.mean() / 100)
+
+
+def test_below_the_table_stand_aurc_at_a_prevalence_and_the_trend_over_nearness() -> None:
+    results = evaluated(named("digits"), options=Options(prevalences=(0.1,)))
+    prevalence, trend = summary_lines(results)
+    expected = 1000 * value(results, "aurc_unknown[prevalence=0.1]", POOLED, "near+far")
+    assert prevalence.startswith(f"AURC x 1000 if 10% were OOD: mcp {expected:.2f}, energy ")
+    expected = value(results, "nearness_trend", POOLED, "near+far", "energy")
+    assert trend.endswith(f", energy {expected:.4f}.")
 
 
 OSC = [
