@@ -92,10 +92,10 @@ def train(
 
 
 def _announce(recipe: TrainingRecipe) -> None:
-    """Say what is trained, and every departure from the paper."""
+    """Say what is trained, and every departure from the paper or from the recipe."""
     say(f"{recipe.name}: {recipe.title}{f' ({recipe.paper})' if recipe.paper else ''}")
     for difference in recipe.differs:
-        say(f"  unlike the paper: {difference}")
+        say(f"  differs: {difference}")
 
 
 def _command() -> str:

@@ -38,7 +38,7 @@ def test_digits_are_learnt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert call(*train_digits(tmp_path, "--seeds", "0-1", "--epochs", "12", "--json")) == 0
     captured = capsys.readouterr()
     found: dict[str, Any] = json.loads(captured.out)
-    assert "unlike the paper: 12 epochs in place of 40" in captured.err
+    assert "differs: 12 epochs in place of 40" in captured.err
     assert [row["run"] for row in found["runs"]] == [
         "digits-demo-tiny-cnn-e12-s0",
         "digits-demo-tiny-cnn-e12-s1",
