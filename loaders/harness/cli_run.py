@@ -70,7 +70,8 @@ def run(
         list[str] | None, typer.Option(help="An OOD set to evaluate, of all by default; repeatable.")
     ] = None,
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="Choose parameters on validation images, for each model.")
+        bool,
+        typer.Option("--sweep", help="Choose parameters not given on validation images, for each model."),
     ] = False,
     bootstrap: Annotated[
         int, typer.Option(min=0, help="Replicates behind intervals; 1000 is usual, 0 for none.")

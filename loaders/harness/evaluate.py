@@ -46,7 +46,7 @@ def evaluate(
     runs : one model or several (seeds, optimizers), each with rows of its own. Detectors of many models
         (ensembles) use them all; they are left out, and said to be, where there is one.
     detectors : see `detectors.parse_detectors`.
-    sweep : choose the parameters of detectors that have a sweep on validation data, for each run.
+    sweep : choose the parameters that have a sweep, and were not given, on validation data, for each run.
     groups : the sets to evaluate beside ID; all by default. What is left out is named in the results.
     notes : kept with the results, e.g. what was left out of the images.
 
@@ -109,9 +109,7 @@ class _Work:
         """Fit and score detectors of one model."""
         run = self.runs[number]
         if sweep:
-            chosen = [
-                choose_on_validation(one, self.selection, run) if one.method.sweep else one for one in chosen
-            ]
+            chosen = [choose_on_validation(one, self.selection, run) if one.sweep else one for one in chosen]
         needs = {name for one in chosen for name in one.needs}  # all at once: one pass over the images
         test = {group: run.group("test", group, needs) for group in self.selection.test}
         self.scored.update({group: seen.arrays.n for group, seen in test.items()})

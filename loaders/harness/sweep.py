@@ -80,8 +80,8 @@ def choose_on_validation(chosen: Chosen, selection: Selection, run: ModelRun) ->
 
 
 def combinations(chosen: Chosen) -> Iterator[Chosen]:
-    """Yield the detector with every combination of the values of its sweep; other parameters stay."""
-    sweep = chosen.method.sweep
+    """Yield the detector with every combination of the values of its sweep; given parameters stay."""
+    sweep = chosen.sweep
     for values in product(*sweep.values()):
         params: dict[str, Value] = dict(zip(sweep, values, strict=True))
         yield chosen.with_params(params, "")

@@ -97,18 +97,25 @@ class Chosen:
     ----------
     label : how results call it; as it was asked for, with the parameters that were given.
     params : every parameter's value.
+    given : the parameters that were asked for; a sweep leaves them as they are.
     chosen_on : on what data the parameters were chosen, "" where they were given or are defaults.
     """
 
     label: str
     method: Method
     params: Mapping[str, Value]
+    given: frozenset[str] = frozenset()
     chosen_on: str = ""
 
     @property
     def detector(self) -> Detector:
         """The detector itself."""
         return self.method.build(**self.params)
+
+    @property
+    def sweep(self) -> Mapping[str, tuple[Value, ...]]:
+        """The values to try of each parameter that was not given."""
+        return {name: values for name, values in self.method.sweep.items() if name not in self.given}
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -214,7 +221,7 @@ def choose(method: Method, params: Mapping[str, Value], *, label: str) -> Chosen
             )
         values[key] = _converted(value, values[key], f"{label}: {key}")
     shown = ",".join(f"{key}={_text(values[key])}" for key in params)
-    chosen = Chosen(f"{label}[{shown}]" if shown else label, method, values)
+    chosen = Chosen(f"{label}[{shown}]" if shown else label, method, values, frozenset(params))
     _ = chosen.detector  # its own checks speak now, not after hours of forward passes
     return chosen
 

@@ -100,7 +100,7 @@ def test_from_pixels_to_the_table(call: Any) -> None:
     assert pooled in found.out
     assert "not built yet and left out: openmax" in found.err
     results = Results.read(Path("out"))
-    assert results.detectors[2] == "odin[T=1000,eps=0.0014]"
+    assert results.detectors[2:5] == ("odin", "mds", "energy[T=1]")
     assert results.about["options"]["replicates"] == 20
     (row,) = results.rows(metric="auroc", group="uniform", detector="mds")
     scores = results.scores.to_pandas()

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from loaders.harness.arrays import Array, Arrays
-from loaders.harness.detectors import describe
+from loaders.harness.detectors import describe, get_detector
 from loaders.harness.detectors.registry import choose
 from loaders.harness.evaluate import evaluate
 from loaders.harness.measure import POOLED
 from loaders.harness.runs import Group, ModelRun
 from loaders.harness.selection import Selection
+from loaders.harness.sweep import combinations
 from tests.loaders.harness.fake_runs import OPEN_SET, fake_manifest, fake_run
 from wordnet_splits.errors import DataError, UnknownNameError
 from wordnet_splits.manifest import Manifest, load_manifest
@@ -76,6 +77,21 @@ class Sweeper:
     def score(self, state: None, data: Arrays) -> Array:
         """Return it."""
         return np.asarray(np.asarray(data["logits"], dtype=float).max(axis=1) + 10) ** self.power
+
+
+def test_a_sweep_leaves_given_parameters_as_they_are() -> None:
+    method = describe(Sweeper, needs=("logits",), sweep={"power": (-1, 1, 3)})
+    given = choose(method, {"power": 3}, label="sweeper")
+    row = evaluate(OPEN_SET, [fake_run(OPEN_SET)], [given], sweep=True).rows(metric="auroc", group="near-a")[
+        0
+    ]
+    assert (row["detector"], json.loads(row["params"]), row["chosen_on"]) == (
+        "sweeper[power=3]",
+        {"power": 3},
+        None,
+    )
+    odin = [dict(one.params) for one in combinations(get_detector("odin", T=10))]
+    assert odin == [{"T": 10.0, "eps": 0.0014}, {"T": 10.0, "eps": 0.0028}]
 
 
 def test_without_ood_validation_images_nothing_is_chosen() -> None:
