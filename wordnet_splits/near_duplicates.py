@@ -7,10 +7,9 @@ pixels, hence the roots, and a person's eye: a pair is a suspicion, with its dis
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import combinations
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.pixels import Problem
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source, open_source, source_class
+from wordnet_splits.workers import worker_processes
 
 THRESHOLD = 24
 MAX_THRESHOLD = 40
@@ -161,12 +161,8 @@ def _mapped(source: Source, chunks: list[list[str]], workers: int) -> Iterator[O
     if workers <= 1 or len(chunks) < 2:
         yield from (hash_chunk((source, chunk)) for chunk in chunks)
         return
-    with ProcessPoolExecutor(min(workers, len(chunks)), mp_context=get_context("spawn")) as pool:
-        try:
-            yield from pool.map(hash_chunk, [(source, chunk) for chunk in chunks])
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with worker_processes(min(workers, len(chunks))) as pool:
+        yield from pool.map(hash_chunk, [(source, chunk) for chunk in chunks])
 
 
 def hash_chunk(job: tuple[Source, list[str]]) -> Outcome:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,6 +24,7 @@ from wordnet_splits.pixels import Problem
 from wordnet_splits.progress import Progress
 from wordnet_splits.reading import RAW_VIEW, AlteredImageError, RawImages, spec_id
 from wordnet_splits.sources import Source
+from wordnet_splits.workers import worker_processes
 
 CHUNK = 64  # images a worker renders at a time: at 100 kB each, 6 MB travel back
 AHEAD = 2  # chunks in flight for each worker, so that memory stays flat however slow the disk is
@@ -248,12 +248,8 @@ def _mapper(workers: int, images: int) -> Iterator[Mapped]:
     if workers <= 1 or images <= CHUNK:
         yield partial(map, _render)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        try:
-            yield lambda jobs: _ahead(pool, iter(jobs), workers * AHEAD)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with worker_processes(workers) as pool:
+        yield lambda jobs: _ahead(pool, iter(jobs), workers * AHEAD)
 
 
 def _ahead(pool: ProcessPoolExecutor, jobs: Iterator[_Job], depth: int) -> Iterator[list[_Outcome]]:

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
-from wordnet_splits.errors import MissingImageError, OutputError, SourceError
+from wordnet_splits.errors import MissingImageError, OutputError
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source
+from wordnet_splits.workers import worker_processes
 
 CHUNK = 128
 DIGEST = re.compile("[0-9a-f]{64}")
@@ -136,29 +132,8 @@ def _mapper(workers: int, jobs: int) -> Iterator[Mapper]:
     if workers <= 1 or jobs < 2:
         yield lambda source, chunks: (digest_chunk(source, c) for c in chunks)
         return
-    with ProcessPoolExecutor(min(workers, jobs), mp_context=get_context("spawn")) as pool:
-        try:
-            yield lambda source, chunks: _submit(pool, source, chunks)
-        except BrokenProcessPool:
-            raise SourceError(
-                "a process that reads images was killed, perhaps for want of memory",
-                hint="run it again with fewer --workers",
-            ) from None
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _submit(pool: ProcessPoolExecutor, source: Source, chunks: list[list[str]]) -> Iterable[list[Outcome]]:
-    """Start the workers deaf to Ctrl-C, which a terminal sends to all: this process alone answers it."""
-    jobs = [(source, c) for c in chunks]
-    if threading.current_thread() is not threading.main_thread():  # only the main thread sets handlers
-        return pool.map(_chunk, jobs)
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        return pool.map(_chunk, jobs)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with worker_processes(min(workers, jobs)) as pool:
+        yield lambda source, chunks: pool.map(_chunk, [(source, c) for c in chunks])
 
 
 def _header(source: Source) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -100,6 +101,17 @@ def journal_of(out: Path, process: subprocess.Popen[str]) -> Path:
     return journal
 
 
+def running(group: int) -> list[str]:
+    """The processes of a group, where /proc tells, but for those that only wait to be forgotten."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            name, _, fields = path.read_text().rpartition(")")
+            state, _, its_group = fields.split()[:3]
+            found += [name] if its_group == str(group) and state != "Z" else []
+    return found
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_leaves_nothing_half_written_and_the_next_build_goes_on(command, tmp_path, slow, workers):
     recipe, root, fingerprint = slow
@@ -124,10 +136,14 @@ def test_ctrl_c_leaves_nothing_half_written_and_the_next_build_goes_on(command, 
 def test_a_killed_build_leaves_nothing_half_written_either(command, tmp_path, slow):
     recipe, root, fingerprint = slow
     arguments = ("build", recipe, "--root", f"dtd={root}", "--out", "out", "--json")
-    process = start(tmp_path, *arguments)
+    process = start(tmp_path, *arguments, "--workers", 2, start_new_session=True)
     journal_of(tmp_path / "out", process)
     process.kill()
-    finish(process)
+    process.wait()
+    until = time.monotonic() + 30
+    while running(process.pid) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert running(process.pid) == [], "workers outlive the process that started them"
     assert visible(tmp_path / "out") == []
     with (tmp_path / "out" / ".mine.journal" / "dtd.tsv").open("ab") as journal:
         journal.write(b"banded/banded_0002\tnot a dig\xff")  # torn where the power went
