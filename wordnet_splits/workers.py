@@ -30,7 +30,7 @@ def worker_processes(count: int) -> Iterator[ProcessPoolExecutor]:
         except BrokenProcessPool:
             raise SplitsError(
                 "a worker process was killed, perhaps for want of memory",
-                hint="run it again with fewer --workers",
+                hint='use fewer; a script must start them below `if __name__ == "__main__":`',
             ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
