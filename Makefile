@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run test lint bench fidelity oldest clean
+.PHONY: run demo test lint bench fidelity oldest clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -18,13 +18,23 @@ $(VENV)/core: $(BIN)/python pyproject.toml
 	$(PIP) -e .
 	@touch $@
 
+$(VENV)/torch: $(BIN)/python pyproject.toml
+	$(PIP) -e '.[torch]'
+	@touch $@ $(VENV)/core
+
 $(VENV)/dev: $(BIN)/python pyproject.toml
 	$(PIP) -e '.[dev]'
-	@touch $@ $(VENV)/core
+	@touch $@ $(VENV)/torch $(VENV)/core
 
 run: $(VENV)/core
 	$(BIN)/wordnet-splits build --all --out $(OUT) --json > /dev/null
 	$(BIN)/wordnet-splits verify --all
+
+demo: $(VENV)/torch
+	$(BIN)/unknown-eval train --benchmark digits --recipe digits-demo --seeds 0-2 --threads 1 --device cpu --out $(OUT)/demo/models
+	OMP_NUM_THREADS=1 $(BIN)/unknown-eval run --benchmark digits --model trained:$(OUT)/demo/models/digits \
+	    --detectors msp,mls,entropy,energy,knn,mahalanobis,ensemble --device cpu \
+	    --store $(OUT)/demo/activations --out $(OUT)/demo/results
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
