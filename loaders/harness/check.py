@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.errors import DataError
+from wordnet_splits.progress import Progress
 
 from .derive import Classes, derive
 from .measure import Options
@@ -59,7 +60,7 @@ class Checked:
         return {"ok": self.ok, "folder": self.folder, **found, "problems": [asdict(p) for p in self.problems]}
 
 
-def check_results(folder: str | Path) -> Checked:
+def check_results(folder: str | Path, *, progress: Progress | None = None) -> Checked:
     """Recompute every row of a folder that `Results.write` wrote, intervals included, and compare.
 
     Raises
@@ -72,7 +73,7 @@ def check_results(folder: str | Path) -> Checked:
         (row["source"], row["class_id"]): row["similarity"]
         for row in stored.by_class.select(["source", "class_id", "similarity"]).to_pylist()
     }
-    found = derive(stored.scores, stored.predictions, similarity, options, classes)
+    found = derive(stored.scores, stored.predictions, similarity, options, classes, progress=progress)
     comparison = _Comparison()
     comparison.table(
         "results",

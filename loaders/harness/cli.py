@@ -9,6 +9,7 @@ import typer
 
 from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table
 from wordnet_splits.cli.runner import start
+from wordnet_splits.progress import OnStderr
 
 from .cli_run import run
 
@@ -33,7 +34,7 @@ def check_results_folder(
     """Recompute every row of a results folder from its stored confidences; exit 1 where one differs."""
     from .check import check_results
 
-    found = check_results(folder)
+    found = check_results(folder, progress=OnStderr())
     if json:
         print_json(found.as_dict())
         return DONE if found.ok else NEGATIVE

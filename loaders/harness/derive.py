@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.errors import DataError
+from wordnet_splits.progress import Progress, Silent
 
 from .by_class import BinRow, ClassRow, Members, by_nearness
 from .measure import POOLED, UNKNOWN_ROLES, Array, Options, Row, measure
@@ -53,6 +54,8 @@ def derive(
     similarity: Mapping[ClassKey, float | None],
     options: Options,
     classes: Classes,
+    *,
+    progress: Progress | None = None,
 ) -> Derived:
     """Compute every row from the two stored tables (`results.SCORES`, `results.PREDICTIONS`).
 
@@ -65,7 +68,8 @@ def derive(
     for (detector, run), images in said.items():
         if not detector:
             derived.results.extend(((MODEL, run), row) for row in _gammas(images, classes))
-    for key, table in _blocks(scores):
+    blocks = list(_blocks(scores))
+    for key, table in _watched(blocks, progress or Silent()):
         if key not in said and ("", key[1]) not in said:
             raise DataError(f"no predictions of run {key[1]}", where="predictions")
         images = said[key if key in said else ("", key[1])]
@@ -80,6 +84,13 @@ def derive(
             pooled = [part for part in sets if part.role in ("id", *UNKNOWN_ROLES)]
             derived.composition.update(composition(pooled)._asdict())
     return derived
+
+
+def _watched(blocks: list[tuple[Key, pa.Table]], progress: Progress) -> Iterator[tuple[Key, pa.Table]]:
+    with progress.task("detectors measured", len(blocks)) as task:
+        for block in blocks:
+            yield block
+            task.advance()
 
 
 class Images:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.errors import DataError, SplitsError
 from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.progress import Progress, Silent
 
 from .arrays import CHUNK, Arrays
 from .class_map import ClassMap
 from .derive import MODEL, Classes, Derived, Key, derive
-from .detectors import Chosen, parse_detectors
+from .detectors import Chosen, from_object, parse_detectors
 from .measure import Options
 from .results import BY_CLASS, BY_NEARNESS, RESULTS, Results, table_of
 from .runs import ModelRun
@@ -30,7 +30,7 @@ from .sweep import choose_on_validation, fit_data
 def evaluate(
     benchmark: Manifest | str | Path,
     runs: Sequence[ModelRun],
-    detectors: str | Sequence[str | Chosen],
+    detectors: str | Sequence[Any],
     *,
     options: Options | None = None,
     sweep: bool = False,
@@ -45,7 +45,7 @@ def evaluate(
     benchmark : a manifest, its name or its folder.
     runs : one model or several (seeds, optimizers), each with rows of its own. Detectors of many models
         (ensembles) use them all; they are left out, and said to be, where there is one.
-    detectors : see `detectors.parse_detectors`.
+    detectors : text (see `detectors.parse_detectors`), or texts, detector classes, functions and instances.
     sweep : choose the parameters that have a sweep, and were not given, on validation data, for each run.
     groups : the sets to evaluate beside ID; all by default. What is left out is named in the results.
     notes : kept with the results, e.g. what was left out of the images.
@@ -71,12 +71,14 @@ def evaluate(
     return work.results(options or Options(), [one.label for one in chosen])
 
 
-def chosen_detectors(given: str | Sequence[str | Chosen], benchmark: str) -> list[Chosen]:
-    """Return the detectors that are named, and those that are given as they are, each label once."""
+def chosen_detectors(given: str | Sequence[Any], benchmark: str) -> list[Chosen]:
+    """Return the detectors that are named, and those that are given as objects, each label once."""
     found: dict[str, Chosen] = {}
     for item in [given] if isinstance(given, str) else given:
-        for one in [item] if isinstance(item, Chosen) else parse_detectors(item, benchmark=benchmark):
-            found.setdefault(one.label, one)
+        named = parse_detectors(item, benchmark=benchmark) if isinstance(item, str) else [from_object(item)]
+        for one in named:
+            if found.setdefault(one.label, one) != one:
+                raise SplitsError(f"two detectors are called {one.label!r}", hint="give one another name")
     return list(found.values())
 
 
@@ -164,7 +166,8 @@ class _Work:
         scores = pa.concat_tables([self.scores[key] for key in keys]).combine_chunks()
         predictions = pa.concat_tables(list(self.predictions.values())).combine_chunks()
         classes = self._classes()
-        found = derive(scores, predictions, self.selection.similarity(), options, classes)
+        similarity = self.selection.similarity()
+        found = derive(scores, predictions, similarity, options, classes, progress=self.progress)
         return Results(
             table_of(self._rows(found), RESULTS),
             scores,

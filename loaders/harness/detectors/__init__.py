@@ -7,7 +7,7 @@ what may be swept. ``list_detectors("k*")``, ``get_detector("knn", k=100)``; a u
 from __future__ import annotations
 
 from . import ensembles, features, logits, probes
-from .choosing import Preset, parse_detectors, preset, preset_names
+from .choosing import Preset, from_object, parse_detectors, preset, preset_names
 from .paper import Paper
 from .registry import (
     METHODS,
@@ -33,6 +33,7 @@ __all__ = [
     "describe",
     "ensembles",
     "features",
+    "from_object",
     "get_detector",
     "get_method",
     "list_detectors",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
+import inspect
 import re
 import sys
 import tomllib
@@ -124,12 +126,9 @@ def _parse(spec: str) -> Chosen:
 def imported(path: str) -> Method:
     """Return the detector at ``module:attribute``; the working directory is searched too.
 
-    A class or function that registered itself keeps what it declared; another is taken as it stands, with
-    ``needs``, ``fit_on``, ``sweep`` and ``models`` read from attributes of those names.
-
     Raises
     ------
-    SplitsError : the module cannot be imported, or has no such attribute.
+    SplitsError : the module cannot be imported, has no such attribute, or it is no detector.
     """
     module_name, _, attribute = path.partition(":")
     here = str(Path.cwd())
@@ -146,7 +145,15 @@ def imported(path: str) -> Method:
         sys.path.remove(here)
     if not hasattr(module, attribute):
         raise unknown("attribute", attribute, [n for n in vars(module) if not n.startswith("_")], where=path)
-    thing: Any = getattr(module, attribute)
+    return method_of(getattr(module, attribute))
+
+
+def method_of(thing: Any) -> Method:
+    """Return the method of a detector class or function.
+
+    One that registered itself keeps what it declared; another is taken as it stands, with ``needs``,
+    ``fit_on``, ``sweep`` and ``models`` read from attributes of those names.
+    """
     for method in METHODS.values():
         if thing in (method.build, getattr(method.build, "made_of", None)):
             return method
@@ -154,3 +161,21 @@ def imported(path: str) -> Method:
         key: getattr(thing, key) for key in ("needs", "fit_on", "sweep", "models") if hasattr(thing, key)
     }
     return describe(thing, **about)
+
+
+def from_object(thing: Any) -> Chosen:
+    """Return a detector given as an object: a class, a function, or an instance with its parameters.
+
+    Raises
+    ------
+    SplitsError : it is no detector.
+    """
+    if isinstance(thing, Chosen):
+        return thing
+    if inspect.isclass(thing) or not dataclasses.is_dataclass(thing):
+        method = method_of(thing)
+        return choose(method, {}, label=method.name)
+    method = method_of(type(thing))
+    params = {name: getattr(thing, name) for name in method.parameters}
+    given = {name: value for name, value in params.items() if value != method.parameters[name]}
+    return choose(method, given, label=method.name)

@@ -12,7 +12,8 @@ import pytest
 
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.class_map import ClassMap
-from loaders.harness.detectors import Chosen, describe, get_detector
+from loaders.harness.detectors import describe, get_detector
+from loaders.harness.detectors.features import KNN, Mahalanobis
 from loaders.harness.detectors.registry import choose
 from loaders.harness.evaluate import evaluate
 from loaders.harness.measure import MEAN, POOLED, Options
@@ -34,7 +35,7 @@ from loaders.harness.metrics import (
 from loaders.harness.results import Results
 from loaders.harness.runs import Group, ModelRun
 from tests.loaders.harness.fake_runs import OPEN_SET, fake_manifest, fake_run
-from wordnet_splits.errors import DataError
+from wordnet_splits.errors import DataError, SplitsError
 
 
 @pytest.fixture(scope="module")
@@ -357,7 +358,23 @@ def test_a_label_beyond_the_models_classes_is_refused() -> None:
         evaluate(manifest, [ModelRun.of("small", groups)], "msp")
 
 
+def largest(data: Arrays, *, factor: float = 1.0) -> Array:
+    """Return the maximum logit."""
+    return np.asarray(data["logits"]).max(axis=1) * factor
+
+
 def test_detectors_may_be_given_as_objects() -> None:
-    chosen: list[str | Chosen] = [get_detector("energy", T=2), "preset:palechor"]
+    chosen = [get_detector("energy", T=2), "preset:palechor", KNN(k=7), Mahalanobis, largest]
     found = evaluate(OPEN_SET, [fake_run(OPEN_SET)], chosen)
-    assert found.detectors == ("energy[T=2]", "msp_float32", "msp")
+    labels = ("energy[T=2]", "msp_float32", "msp", "knn[k=7]", "mahalanobis", "largest")
+    assert found.detectors == labels
+    assert json.loads(found.rows(detector="knn[k=7]")[0]["params"]) == {"k": 7}
+    plain = evaluate(OPEN_SET, [fake_run(OPEN_SET)], "mls")
+    assert value(found, "auroc", "far-a", detector="largest") == value(
+        plain, "auroc", "far-a", detector="mls"
+    )
+
+
+def test_two_detectors_of_one_name_are_refused() -> None:
+    with pytest.raises(SplitsError, match="two detectors are called 'largest'"):
+        evaluate(OPEN_SET, [fake_run(OPEN_SET)], [largest, choose(describe(Spoilt), {}, label="largest")])
