@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.errors import DataError
 from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.progress import Progress, Silent
 
@@ -18,6 +18,7 @@ from .arrays import CHUNK, Arrays
 from .class_map import ClassMap
 from .derive import MODEL, Classes, Derived, Key, derive
 from .detectors import Chosen, from_object, parse_detectors
+from .detectors.choosing import each_once
 from .measure import Options
 from .results import BY_CLASS, BY_NEARNESS, RESULTS, Results, table_of
 from .runs import ModelRun
@@ -73,13 +74,12 @@ def evaluate(
 
 def chosen_detectors(given: str | Sequence[Any], benchmark: str) -> list[Chosen]:
     """Return the detectors that are named, and those that are given as objects, each label once."""
-    found: dict[str, Chosen] = {}
-    for item in [given] if isinstance(given, str) else given:
-        named = parse_detectors(item, benchmark=benchmark) if isinstance(item, str) else [from_object(item)]
-        for one in named:
-            if found.setdefault(one.label, one) != one:
-                raise SplitsError(f"two detectors are called {one.label!r}", hint="give one another name")
-    return list(found.values())
+    items = [given] if isinstance(given, str) else given
+    named = (
+        parse_detectors(item, benchmark=benchmark) if isinstance(item, str) else [from_object(item)]
+        for item in items
+    )
+    return each_once(one for several in named for one in several)
 
 
 @dataclass(frozen=True)

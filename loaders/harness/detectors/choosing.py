@@ -8,7 +8,7 @@ import inspect
 import re
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -82,7 +82,7 @@ def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[C
 
     Raises
     ------
-    SplitsError : malformed, unknown, or not importable.
+    SplitsError : malformed, unknown, not importable, or two of one label.
     """
     specs = [s for part in ([text] if isinstance(text, str) else text) for s in _split(part)]
     expanded: list[str] = []
@@ -93,11 +93,21 @@ def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[C
             expanded.append(spec)
     if not expanded:
         raise SplitsError("no detector is named", where=WHERE, hint="as in --detectors msp,knn[k=50]")
-    chosen: dict[str, Chosen] = {}
-    for spec in expanded:
-        one = _parse(spec)
-        chosen.setdefault(one.label, one)
-    return list(chosen.values())
+    return each_once(_parse(spec) for spec in expanded)
+
+
+def each_once(given: Iterable[Chosen]) -> list[Chosen]:
+    """Return detectors in order, each label once.
+
+    Raises
+    ------
+    SplitsError : two different ones bear one label.
+    """
+    found: dict[str, Chosen] = {}
+    for one in given:
+        if found.setdefault(one.label, one) != one:
+            raise SplitsError(f"two detectors are called {one.label!r}", hint="give one another name")
+    return list(found.values())
 
 
 def _split(text: str) -> list[str]:

@@ -131,12 +131,16 @@ def test_detectors_of_a_users_module(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "    'Return the maximum logit over T.'\n"
         "    return np.asarray(data['logits']).max(axis=1) / T\n"
         "top.needs = ('logits',)\n"
+        "def msp(data):\n"
+        "    return top(data)\n"
     )
     (tmp_path / "broken_detectors.py").write_text("1 / 0\n")
     monkeypatch.chdir(tmp_path)
     (chosen,) = parse_detectors("my_detectors:top[T=2]")
     assert (chosen.label, chosen.needs) == ("top[T=2]", ("logits",))
     np.testing.assert_allclose(confidence(fit(chosen), KNOWN), Z.max(axis=1) / 2, rtol=1e-6)
+    with pytest.raises(SplitsError, match="two detectors are called 'msp'"):
+        parse_detectors("msp,my_detectors:msp")
     with pytest.raises(SplitsError, match="cannot be imported: ZeroDivisionError"):
         parse_detectors("broken_detectors:top")
 
