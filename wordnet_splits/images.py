@@ -9,6 +9,7 @@ from wordnet_splits import sampling
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import RecipeError, SplitsError
 from wordnet_splits.inventory import inventory_splits, load_inventory, load_list
+from wordnet_splits.noise import NoiseId
 from wordnet_splits.population import Awaiting, Populations
 from wordnet_splits.recipe import Group, ImageRule, Recipe
 from wordnet_splits.tables import CUT_ORDER
@@ -104,14 +105,9 @@ def check_lists(recipe: Recipe, classes: Mapping[str, Sequence[str]]) -> None:
                 )
 
 
-def noise_name(shape: Sequence[int], seed: int, index: int) -> str:
-    """Return the image id of one generated image."""
-    return f"{'x'.join(map(str, shape))}/s{seed}/{index:05d}"
-
-
 def _generated(group: Group, split: str, count: int) -> Selection:
     assert group.noise is not None
-    ids = [noise_name(group.noise.shape, group.noise.seed, n) for n in range(count)]
+    ids = [str(NoiseId(group.noise.shape, group.noise.seed, n)) for n in range(count)]
     return Selection(group, split, count, {"all": ids})
 
 
