@@ -7,17 +7,22 @@ From Python::
     train_runs(plan_runs(recipe, seeds=range(5)), data, Path("models"), choose_machine())
     module = load_checkpoint("models/unknown-cifar-tinyval/kim-cifar-resnet20-e20-s0")
 
+Names are imported when first used, so that a command that only shows itself does not load torch.
 On the command line: ``unknown-eval train`` and ``unknown-eval recipes``.
 """
 
 from __future__ import annotations
 
-from .checkpoints import load_checkpoint, read_metadata
-from .data import TrainingData, load_arrays, load_training_data
-from .networks import build, list_networks
-from .recipe import TrainingRecipe, load_recipe, recipe_names
-from .runs import Trained, choose_machine, plan_runs, train_runs
-from .trainer import Run
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .checkpoints import load_checkpoint, read_metadata
+    from .data import TrainingData, load_arrays, load_training_data
+    from .networks import build, list_networks
+    from .recipe import TrainingRecipe, load_recipe, recipe_names
+    from .runs import Trained, choose_machine, plan_runs, train_runs
+    from .trainer import Run
 
 __all__ = [
     "Run",
@@ -36,3 +41,19 @@ __all__ = [
     "recipe_names",
     "train_runs",
 ]
+
+_HOME = {
+    "checkpoints": ("load_checkpoint", "read_metadata"),
+    "data": ("TrainingData", "load_arrays", "load_training_data"),
+    "networks": ("build", "list_networks"),
+    "recipe": ("TrainingRecipe", "load_recipe", "recipe_names"),
+    "runs": ("Trained", "choose_machine", "plan_runs", "train_runs"),
+    "trainer": ("Run",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOME.items():
+        if name in names:
+            return getattr(importlib.import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
