@@ -21,7 +21,8 @@ from wordnet_splits import fingerprint
 from wordnet_splits.errors import MissingImageError, SourceError, SplitsError
 from wordnet_splits.images import Selection, select_images
 from wordnet_splits.leaks import Leak, check_once, class_leaks, digest_leaks, judge, leaking_classes
-from wordnet_splits.manifest import SCHEMA, Manifest, Part, locked, write_manifest
+from wordnet_splits.manifest import Manifest, Part, locked, write_manifest
+from wordnet_splits.manifest_data import SCHEMA
 from wordnet_splits.membership import Membership, build_class_table, decide_membership, labels_of
 from wordnet_splits.pixels import Problem, read_digests
 from wordnet_splits.population import NO_POSITIONS, Populations

@@ -21,11 +21,11 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 
 from wordnet_splits.errors import ManifestError, OutputError, unknown
+from wordnet_splits.manifest_data import check_data
 from wordnet_splits.parquet import read_table, write_table
 from wordnet_splits.tables import CLASS_SCHEMA, IMAGE_SCHEMA, check_schema
 
 ENVIRONMENT = "WORDNET_SPLITS_MANIFESTS"
-SCHEMA = 1
 Part = tuple[str, str]
 """(split, group): one image table."""
 
@@ -127,10 +127,7 @@ def load_manifest(name: str | Path, given: Path | None = None) -> Manifest:
         raise ManifestError(
             f"manifest.json cannot be read: {error}", where=str(folder), hint="build it again"
         ) from None
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise ManifestError(
-            f"manifest.json has not schema {SCHEMA}", where=str(folder), hint="build it with this version"
-        )
+    data = check_data(data, str(folder))
     classes = read_table(folder / "classes.parquet", error=ManifestError)
     manifest = Manifest(data, check_schema(classes, CLASS_SCHEMA, f"{folder}/classes.parquet"), {}, folder)
     for row in data["fingerprints"]["images"]:

@@ -21,6 +21,7 @@ from wordnet_splits.tables import SPLITS
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,63}$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Count = Annotated[int, Field(ge=0)]
+Side = Annotated[int, Field(gt=0, le=4096)]
 Role = Literal["id", "near", "far", "external", "csid"]
 
 
@@ -52,7 +53,7 @@ class ImageRule(Model):
     total: Annotated[int, Field(gt=0)] | None = None
     all: Literal[True] | None = None
     rest: Literal[True] | None = None
-    generate: Annotated[int, Field(gt=0)] | None = None
+    generate: Annotated[int, Field(gt=0, le=100_000)] | None = None  # five digits number them
 
     @model_validator(mode="before")
     @classmethod
@@ -75,7 +76,7 @@ class ImageRule(Model):
 class Noise(Model):
     """Shape (height, width, channels) and seed of a generated source."""
 
-    shape: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)], Literal[1, 3]]
+    shape: tuple[Side, Side, Literal[1, 3]]
     seed: Count = 0
 
 
@@ -223,15 +224,24 @@ def _extended(raw: dict[str, Any], text: str, where: str) -> dict[str, Any]:
             f"{base_name!r} is itself a variant; variants have one level", where=where, hint="extend its base"
         )
     groups: dict[str, dict[str, Any]] = {g["name"]: g for g in base.get("group", [])}
-    for name in dropped:
+    if not isinstance(dropped, list):
+        raise RecipeError("`drop` is no list of group names", where=where, hint='as in drop = ["svhn"]')
+    for name in map(str, dropped):
         if name not in groups:
             raise unknown("group to drop", name, groups, where=where)
         del groups[name]
-    own: list[dict[str, Any]] = raw.pop("group", [])
-    groups |= {g.get("name", f"#{n}"): g for n, g in enumerate(own)}
-    leaks = [*_leaks_between(base.get("known_leak", []), groups), *raw.pop("known_leak", [])]
+    own = _tables(raw.pop("group", []), "group", where)
+    groups |= {str(g.get("name", f"#{n}")): g for n, g in enumerate(own)}
+    own_leaks = _tables(raw.pop("known_leak", []), "known_leak", where)
+    leaks = [*_leaks_between(base.get("known_leak", []), groups), *own_leaks]
     base = {"draw": base.get("name"), **base}
     return {**base, **raw, "group": list(groups.values()), "known_leak": leaks}
+
+
+def _tables(value: Any, key: str, where: str) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
+        raise RecipeError(f"`{key}` is no list of tables", where=where, hint=f"begin each with [[{key}]]")
+    return value
 
 
 def _leaks_between(leaks: list[dict[str, Any]], groups: dict[str, Any]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from wordnet_splits import fingerprint
 from wordnet_splits.build import Build, Options, build_recipe
 from wordnet_splits.diff import diff_manifests
 from wordnet_splits.errors import ManifestError, unknown
+from wordnet_splits.leak_report import recipe_within
 from wordnet_splits.manifest import Manifest, load_manifest, locked, write_manifest
 from wordnet_splits.pixels import Problem
 from wordnet_splits.progress import Progress
@@ -68,7 +69,7 @@ def recipe_of(manifest: Manifest) -> Recipe:
 
     if manifest.name in recipe_names():
         return load_recipe(manifest.name)
-    return Recipe.model_validate(manifest.data["recipe"])
+    return recipe_within(manifest)
 
 
 def known_digests(manifest: Manifest) -> dict[tuple[str, str], bytes]:

@@ -115,6 +115,29 @@ def test_a_recipe_that_cannot_be(refused, tmp_path, kind):
     assert "mine" in line
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("drop = 3", "`drop` is no list of group names"),
+        ('drop = ["uniforn"]', "unknown group to drop 'uniforn'; did you mean 'uniform'"),
+        ("group = [1]", "`group` is no list of tables"),
+        ("known_leak = 1", "`known_leak` is no list of tables"),
+        ("group = [{ name = [1] }]", "group.4."),
+    ],
+)
+def test_a_variant_that_cannot_be(refused, tmp_path, text, said):
+    path = tmp_path / "mine.toml"
+    path.write_text(f'extends = "digits"\nname = "mine"\n{text}\n')
+    assert said in refused(path)
+
+
+def test_noise_that_fills_the_memory(refused, tmp_path):
+    for images, shape in (("1_000_000_000", "[8, 8, 1]"), ("3", "[1_000_000, 8, 1]")):
+        rule = f"{{ test = {{ generate = {images} }} }}"
+        noise = group("noise", "far", "gaussian", "{ rest = true }", rule, f"noise = {{ shape = {shape} }}")
+        assert "should be less than or equal to" in refused(write_recipe(tmp_path, KNOWN, noise))
+
+
 def test_a_recipe_file_that_cannot_be_read(refused, tmp_path):
     assert "nowhere.toml: the recipe cannot be read: No such file" in refused("nowhere.toml")
     (tmp_path / "folder.toml").mkdir()
