@@ -7,6 +7,7 @@ which. A process that dies takes its shards with it, and they are done again.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import signal
 import threading
@@ -164,12 +165,24 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:  # a time-out is an OSError
         raise _unanswered("no Dask scheduler answers", address) from error
-    with client:
+    with _quiet("distributed.client"), client:
         try:
             client.wait_for_workers(1, timeout=WORKER_SECONDS)
         except OSError as error:
             raise _unanswered("the Dask scheduler has no worker", address) from error
         yield client
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Keep a logger from printing what is raised here as an error of ours."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _unanswered(what: str, address: str) -> SplitsError:

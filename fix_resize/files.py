@@ -32,12 +32,19 @@ def replacing(root: Path, file: str) -> Iterator[Path]:
     target, part = root / file, root / WORK / _UNFINISHED / uuid4().hex
     with writing(target):
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part.parent.mkdir(parents=True, exist_ok=True)
             yield part
-            part.replace(target)
-        finally:
+            _place(part, target)
+        except BaseException:
             part.unlink(missing_ok=True)
+            raise
+
+
+def _place(part: Path, target: Path) -> None:
+    try:
+        part.replace(target)
+    except FileNotFoundError:  # the first file of its folder
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.replace(target)
 
 
 @contextmanager
@@ -66,6 +73,18 @@ def write_json(root: Path, file: str, value: Mapping[str, Any]) -> None:
     write_bytes(root, file, text.encode())
 
 
-def sweep(root: Path) -> None:
-    """Remove what killed writers left unfinished."""
+def prepare(root: Path) -> None:
+    """Make a folder that can be written to by this module, without what killed writers left unfinished.
+
+    Raises
+    ------
+    OutputError : it cannot be written.
+    """
+    clear(root)
+    with writing(root):
+        (root / WORK / _UNFINISHED).mkdir(parents=True, exist_ok=True)
+
+
+def clear(root: Path) -> None:
+    """Remove what is unfinished, and the place for it."""
     shutil.rmtree(root / WORK / _UNFINISHED, ignore_errors=True)

@@ -1,32 +1,25 @@
 """The two ways an output keeps its pictures: a tree of PNG files, or Parquet shards that hold the same files.
 
-A picture is the same PNG file in both, deflated at level 1: at 32 pixels the files are 1.5% larger than
-at level 9 and made in two thirds of the time. The pixels are what counts: another zlib may write other bytes.
+A picture is the same PNG file in both. The pixels are what counts and what is hashed.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from PIL import Image, PngImagePlugin
 
 from fix_resize.files import replacing, write_bytes
-from fix_resize.tables import SPEC_KEY, Item
-from wordnet_splits.errors import DataError, unknown
+from fix_resize.png import SPEC_KEY
+from fix_resize.tables import Item
+from wordnet_splits.errors import unknown
 
-Pixels = npt.NDArray[np.uint8]
-
-COMPRESS_LEVEL: Final = 1
 ROW_GROUP: Final = 100
 """Pictures that are read to get at one; what the Hub advises for images."""
 
@@ -47,33 +40,6 @@ HF_FEATURES: Final = {
     **{name: {"dtype": "string", "_type": "Value"} for name in ("class_id", "group", "source", "image_id")},
 }
 """What `datasets` reads from the schema, so that ``image`` comes back as a picture and not as bytes."""
-
-
-def encode_png(pixels: Pixels, spec_id: str) -> bytes:
-    """Return a PNG file of (h, w, 3) uint8 that names its spec."""
-    about = PngImagePlugin.PngInfo()
-    about.add_text(SPEC_KEY, spec_id)
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG", compress_level=COMPRESS_LEVEL, pnginfo=about)
-    return buffer.getvalue()
-
-
-def decode_png(data: bytes, where: str) -> Pixels:
-    """Return the pixels of a PNG file, (h, w, 3) uint8.
-
-    Raises
-    ------
-    DataError : it is no PNG file, or damaged.
-    """
-    try:
-        with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
-            if image.mode != "RGB":
-                raise DataError(f"its mode is {image.mode}, not RGB", where=where)
-            return np.asarray(image)
-    except DataError:
-        raise
-    except Exception as error:  # damaged files make Pillow raise nearly anything
-        raise DataError("cannot be decoded", where=where, hint="build it again") from error
 
 
 Kept = tuple[Mapping[str, object], bytes]

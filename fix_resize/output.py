@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from fix_resize.formats import Kept, Pixels, decode_png, get_format
+from fix_resize.formats import Kept, get_format
+from fix_resize.png import Pixels, decode_png
 from fix_resize.spec import ResizeSpec
 from fix_resize.tables import IMAGE_SCHEMA, IMAGES
 from wordnet_splits.digests import digest_pixels

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from fix_resize import executors
 from fix_resize.draws import Shortfall
-from fix_resize.files import WORK, sweep, write_json, writing
+from fix_resize.files import WORK, clear, prepare, write_json, writing
 from fix_resize.finish import finish
 from fix_resize.formats import get_format
 from fix_resize.image_folder import ImageFolder
@@ -116,7 +116,6 @@ def build(selection: Selection, out: Path, settings: Settings) -> Built:
     out = out.absolute()
     with locked(out.parent, out.name):
         _claim(out, selection, settings)
-        sweep(out)
         held = selection.held()
         if not held.any():
             raise _none_held(selection)
@@ -134,7 +133,7 @@ def build(selection: Selection, out: Path, settings: Settings) -> Built:
         if lost and not settings.allow_missing:
             raise _missing_error(lost, selection.name)
         about = finish(out, selection, settings.spec, settings.file_format, outcomes, absent)
-        sweep(out)
+        clear(out)
     quarantined = [row for outcome in outcomes for row in outcome.quarantined]
     shards = (len(todo), len(spans) - len(todo))
     return Built(out, about, quarantined, [*absent, *lost], selection.shortfalls, *shards)
@@ -158,31 +157,37 @@ def _claim(out: Path, selection: Selection, settings: Settings) -> None:
                 where=str(out),
                 hint="give an --out beside it",
             )
-    path = out / _BUILD
+    theirs = _begun(out)
+    for name in ours if theirs else ():
+        if theirs.get(name) != ours[name]:
+            raise OutputError(
+                f"holds a build of other {name}: {theirs.get(name)}, not {ours[name]}",
+                where=str(out),
+                hint="give another --out, or remove this one",
+            )
+    prepare(out)
+    if not theirs:
+        write_json(out, _BUILD, ours)
+
+
+def _begun(out: Path) -> dict[str, Any]:
+    """Return what a folder says that is built in it; nothing where it is new or empty."""
+    try:
+        said = json.loads((out / _BUILD).read_text(encoding="utf-8"))
+        return said if isinstance(said, dict) and said else {"schema": None}
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        raise OutputError("cannot be read, so it is left alone", where=str(out / _BUILD)) from error
     with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            foreign = sorted(p.name for p in out.iterdir() if p.name != WORK)
-            if foreign:
-                raise OutputError(
-                    f"is not empty and no output of fix-resize: it holds {foreign[0]!r}",
-                    where=str(out),
-                    hint="give another --out",
-                )
-            write_json(out, _BUILD, ours)
-            return
-        try:
-            theirs = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            theirs = {}
-    differs = [name for name in ours if theirs.get(name) != ours[name]]
-    if differs:
-        name = differs[0]
+        foreign = sorted(p.name for p in out.iterdir() if p.name != WORK) if out.exists() else []
+    if foreign:
         raise OutputError(
-            f"holds a build of other {name}: {theirs.get(name)}, not {ours[name]}",
+            f"is not empty and no output of fix-resize: it holds {foreign[0]!r}",
             where=str(out),
-            hint="give another --out, or remove this one",
+            hint="give another --out",
         )
+    return {}
 
 
 def _absent(selection: Selection, row: int) -> dict[str, str]:

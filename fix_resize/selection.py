@@ -7,9 +7,9 @@ source) or from a folder. It is one table in one order, so that shards mean the 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -63,6 +63,10 @@ NAMED: Final = {
 """LSUN-FIX and TinyImageNet158-FIX of Kim et al."""
 
 
+_UNSAFE: Final = r"(^|/)(\.|/|$)|\\|\x00"
+"""Parts of a path that are empty or begin with a dot, and what other systems take for a separator."""
+
+
 @dataclass
 class Selection:
     """Images to build.
@@ -86,7 +90,7 @@ class Selection:
     population: dict[str, dict[str, int]] = field(default_factory=dict)
     unexpected: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over what is to be built, row by row, whatever of it a root holds."""
         state = hashlib.sha256()
@@ -257,55 +261,49 @@ def _note(selection: Selection, group: Group, drawn: Draw, *, whole: bool) -> No
 
 
 def _drawn_table(manifest: Manifest, group: Group, drawn: Draw) -> pa.Table:
-    classes = manifest.classes.select(["source", "class_id", "group", "label"]).to_pylist()
+    classes = manifest.classes.select(["class_id", "group", "label"]).to_pylist()
     labels = {c["class_id"]: c["label"] for c in classes if c["group"] == group.name}
-    rows = [
-        (image_id, class_id, split, labels[class_id])
-        for split, images in drawn.images.items()
-        for class_id, ids in images.items()
-        for image_id in ids
-    ]
-    image_ids, class_ids, splits, numbers = zip(*rows, strict=True) if rows else ((), (), (), ())
-    n = len(rows)
+    parts = [(s, c, ids) for s, images in drawn.images.items() for c, ids in images.items()]
+    n = sum(len(ids) for _, _, ids in parts)
     columns = {
         "source": pa.repeat(pa.scalar(group.source), n),
-        "image_id": pa.array(image_ids, pa.string()),
-        "class_id": pa.array(class_ids, pa.string()),
+        "image_id": pa.array((i for _, _, ids in parts for i in ids), pa.string()),
+        "class_id": pa.array((c for _, c, ids in parts for _ in ids), pa.string()),
         "group": pa.repeat(pa.scalar(group.name), n),
-        "split": pa.array(splits, pa.string()),
-        "label": pa.array(numbers, pa.int32()),
+        "split": pa.array((s for s, _, ids in parts for _ in ids), pa.string()),
+        "label": pa.array((labels[c] for _, c, ids in parts for _ in ids), pa.int32()),
         "digest": pa.nulls(n, pa.binary(32)),
     }
     return pa.table(columns)
 
 
-def _paths(folders: pa.ChunkedArray, rows: pa.Table) -> list[str]:
+def _paths(folders: pa.ChunkedArray, rows: pa.Table) -> pa.ChunkedArray:
     """Name each output ``<folder>/<class>/<last part of the id>.png``; the whole id where parts clash."""
-    places = zip(folders.to_pylist(), rows["class_id"].to_pylist(), strict=True)
-    homes = [f"{folder}/{class_id}" for folder, class_id in places]
-    ids = rows["image_id"].to_pylist()
-    short = [f"{home}/{i.rpartition('/')[2]}.png" for home, i in zip(homes, ids, strict=True)]
-    times = Counter(short)
-    clashing = {home for home, path in zip(homes, short, strict=True) if times[path] > 1}
-    return [
-        f"{home}/{i.replace('/', '-')}.png" if home in clashing else path
-        for home, i, path in zip(homes, ids, short, strict=True)
-    ]
+    homes = pc.binary_join_element_wise(folders, rows["class_id"], "/")
+    last = pc.replace_substring_regex(rows["image_id"], "^.*/", "")
+    whole = pc.replace_substring(rows["image_id"], "/", "-")
+    short = pc.binary_join_element_wise(homes, last, "/")
+    clashing = pc.unique(homes.filter(pc.is_in(short, value_set=_twice(short))))
+    named = pc.if_else(pc.is_in(homes, value_set=clashing), whole, last)
+    return pc.binary_join_element_wise(homes, pc.binary_join_element_wise(named, ".png", ""), "/")
+
+
+def _twice(names: pa.ChunkedArray) -> pa.Array:
+    """Return what is there more than once."""
+    counts = pc.value_counts(names)
+    return counts.field("values").filter(pc.greater(counts.field("counts"), 1))
 
 
 def _sorted(columns: Mapping[str, Any]) -> pa.Table:
     table = pa.table({name: columns[name] for name in SELECTION_SCHEMA.names}, schema=SELECTION_SCHEMA)
-    table = table.sort_by([(name, "ascending") for name in ORDER])
-    _check_paths(table["path"].to_pylist())
-    return table
+    _check_paths(table["path"])
+    return table.sort_by([(name, "ascending") for name in ORDER])
 
 
-def _check_paths(paths: Sequence[str]) -> None:
+def _check_paths(paths: pa.ChunkedArray) -> None:
     """Refuse names that would leave the output folder, hide in it, or share a file."""
-    for path in paths:
-        parts = path.split("/")
-        if "\\" in path or "\0" in path or any(p.startswith(".") or not p for p in parts):
-            raise DataError("an image's id or class cannot name a file", where=repr(path))
-    if len(set(paths)) != len(paths):
-        twice = Counter(paths).most_common(1)[0][0]
-        raise DataError("two images would be written to one file", where=twice)
+    unsafe = paths.filter(pc.match_substring_regex(paths, _UNSAFE))
+    if len(unsafe):
+        raise DataError("an image's id or class cannot name a file", where=repr(unsafe[0].as_py()))
+    if len(twice := _twice(paths)):
+        raise DataError("two images would be written to one file", where=twice[0].as_py())

@@ -10,11 +10,12 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +24,15 @@ from PIL import Image
 
 from fix_resize.decode import Decoded, decode
 from fix_resize.files import WORK, write_json
-from fix_resize.formats import checksum, encode_png, get_format
+from fix_resize.formats import checksum, get_format
+from fix_resize.png import encode_png
 from fix_resize.quarantine import QuarantinedImageError
-from fix_resize.resize import Pixels, apply_many
-from fix_resize.spec import Resize, ResizeSpec, libraries
+from fix_resize.resize import BACKENDS, Pixels, apply_many
+from fix_resize.spec import ResizeSpec, libraries
 from fix_resize.tables import IMAGE_SCHEMA, Item, plain, write_rows
 from wordnet_splits.digests import digest_pixels
 from wordnet_splits.errors import MissingImageError, SourceError, SplitsError
-from wordnet_splits.sources import Raw, Source
+from wordnet_splits.sources import Raw, Source, open_source
 from wordnet_splits.sources.base import as_rgb
 
 MARKER_SCHEMA: Final = 1
@@ -219,7 +221,7 @@ def _picture(job: Job, item: Item) -> _Picture:
     if item.digest is not None and digest != item.digest:
         what = "pixels" if source.lossless else "bytes"
         raise _Absent("altered", f"its {what} are not the published ones ({source.root})")
-    pixels = apply_many(job.spec, [image], backend(job.backend, job.spec))[0]
+    pixels = _resizer(job.backend, job.spec)(image)
     row = {
         "digest": digest,
         "pixel_sha256": digest_pixels(pixels),
@@ -247,28 +249,41 @@ def _decoded(raw: Raw, where: str) -> Decoded:
 
 _OPENED: dict[tuple[str, str], Source] = {}
 
+_MAPPED: Final = frozenset({"lmdb"})
+"""Layouts of files that are mapped: what was read of one counts as memory until it is closed."""
+
 
 def _opened(job: Job, group: str) -> Source:
-    """Return the source that this process uses in this run; each job brings a copy of its own."""
-    if (job.run, group) not in _OPENED:
-        for old in [key for key in _OPENED if key[0] != job.run]:
+    """Return the source that this process uses in this run; a mapped one is opened anew for each shard."""
+    mapped = job.sources[group].layout in _MAPPED
+    key = (f"{job.run} {job.name}" if mapped else job.run, group)
+    if key not in _OPENED:
+        for old in [old for old in _OPENED if old[0] not in (job.run, key[0])]:
             del _OPENED[old]
-        _OPENED[job.run, group] = job.sources[group]
-    return _OPENED[job.run, group]
+        source = job.sources[group]
+        _OPENED[key] = open_source(source.name, source.root) if mapped else source
+    return _OPENED[key]
 
 
 @lru_cache(maxsize=16)
-def backend(name: str, spec: ResizeSpec) -> str:
-    """Return the resizer to use: ``auto`` is numba where that is installed and can do the spec."""
-    if name != "auto":
-        return name
-    if any(isinstance(stage, Resize) and stage.engine != "pillow" for stage in spec.stages):
-        return "pillow"
-    try:
-        apply_many(spec, np.zeros((1, 8, 8, 3), np.uint8), "numba")
-    except SplitsError:
-        return "pillow"
-    return "numba"
+def _resizer(backend: str, spec: ResizeSpec) -> Callable[[Image.Image], Pixels]:
+    """Return what resizes one image; ``auto`` is numba where that is installed and can do the spec.
+
+    Raises
+    ------
+    UnknownNameError : no such backend.
+    SplitsError : it is not installed, or the spec has arithmetic of its own.
+    """
+    if backend == "auto":
+        try:
+            return _resizer("numba", spec)
+        except SplitsError:
+            return _resizer("pillow", spec)
+    if backend not in BACKENDS:
+        return lambda image: apply_many(spec, [image], backend)[0]
+    apply_many(spec, np.zeros((1, 8, 8, 3), np.uint8), backend)  # says so if it cannot
+    apply_batch = import_module(BACKENDS[backend][0]).apply_batch
+    return lambda image: cast(Pixels, apply_batch(spec, np.asarray(image)[None])[0])
 
 
 @lru_cache(maxsize=4)

@@ -12,10 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fix_resize.files import replacing
+from fix_resize.png import SPEC_KEY
 from wordnet_splits.fingerprint import row_line
-
-SPEC_KEY: Final = "resize-spec"
-"""Under which the id of the spec stands in every PNG file and in every table's metadata."""
 
 IMAGES: Final = "images.parquet"
 QUARANTINE: Final = "quarantine.parquet"

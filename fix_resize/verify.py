@@ -12,8 +12,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fix_resize.formats import decode_png
 from fix_resize.output import Output, open_output
+from fix_resize.png import decode_png
 from fix_resize.tables import IDENTITY, IMAGE_SCHEMA, IMAGES, MISSING, QUARANTINE, Fingerprint
 from wordnet_splits.digests import digest_pixels
 from wordnet_splits.errors import DataError

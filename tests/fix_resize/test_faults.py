@@ -183,18 +183,24 @@ def test_two_builds_in_one_folder(
     assert tree(out) == undisturbed["png"]
 
 
-@pytest.fixture(scope="module")
-def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+DASK = [sys.executable, "-m", "dask"]
+WORKER = ["--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", str(int(PATIENCE))]
+
+
+@contextlib.contextmanager
+def dask_scheduler() -> Iterator[tuple[subprocess.Popen[str], str]]:
     pytest.importorskip("distributed")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with started(*DASK, "scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"):
-        yield f"tcp://127.0.0.1:{port}"
+        port = str(free.getsockname()[1])
+    with started(*DASK, "scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard") as process:
+        yield process, f"tcp://127.0.0.1:{port}"
 
 
-DASK = [sys.executable, "-m", "dask"]
-WORKER = ["--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", str(int(PATIENCE))]
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    with dask_scheduler() as (_, address):
+        yield address
 
 
 def test_kill_9_of_a_dask_worker(
@@ -226,3 +232,20 @@ def test_kill_9_of_a_build_on_dask(
         again = run(*build(root, out), "--scheduler", scheduler, "--json")
     assert (again.code, again.json["shards"]["kept"] > 0) == (0, True)
     assert tree(out) == undisturbed["png"]
+
+
+def test_kill_9_of_the_dask_scheduler(
+    root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]]
+) -> None:
+    out = tmp_path / "out"
+    with (
+        dask_scheduler() as (scheduler, address),
+        started(*DASK, "worker", address, *WORKER, "--local-directory", str(tmp_path)),
+        started(*COMMAND, *build(root, out), "--scheduler", address) as process,
+    ):
+        wait_for(lambda: finished_shards(out), process)
+        scheduler.kill()
+        said, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, said, errors.count("\n")) == (2, "", 1)
+    assert "the Dask scheduler is gone" in errors
+    check_resumed(root, out, undisturbed["png"])

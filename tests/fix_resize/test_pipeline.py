@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import shutil
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from PIL import Image
 
 from fix_resize import apply, get_spec
 from fix_resize.decode import decode
+from fix_resize.files import prepare
 from fix_resize.output import open_output
 from fix_resize.pipeline import Built, Settings, build
 from fix_resize.selection import select_folder
@@ -239,7 +241,8 @@ def test_names_that_differ_in_nothing_but_the_extension_are_kept_whole(tmp_path:
         (root / name).write_bytes(jpeg(n))
     (root / "below").mkdir()
     (root / "below" / "a.JPG").write_bytes(jpeg(9))
-    made(root, tmp_path / "out")
+    Path(os.fsdecode(bytes(root / "below") + b"/\xff.jpg")).write_bytes(jpeg(3))
+    assert made(root, tmp_path / "out").about["unexpected"] == {"folder": 1}
     names = {row["image_id"]: row["class_id"] for row in table(tmp_path / "out")}
     assert names == {"a.jpg": "", "a.jpeg": "", "b.jpg": "", "a.jpg.jpg": "", "below/a": "below"}
     assert (tmp_path / "out" / "a.jpg.png").is_file()
@@ -272,6 +275,7 @@ def test_an_image_with_another_digest_is_not_taken_for_the_frozen_one(tmp_path: 
         for i, digest in zip(ids, [source.digest(source.read(["3"])[0]), b"\0" * 32], strict=True)
     )
     job = Job("run", "test-00000-of-00001", tmp_path, FIX, "png", "pillow", items, {"known": source})
+    prepare(tmp_path)
     outcome = run_shard(job)
     assert outcome.images == 1
     assert [(m["image_id"], m["kind"]) for m in outcome.missing] == [("4", "altered")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -120,6 +121,15 @@ def test_a_scheduler_elsewhere_is_warned_of(
     words = ("build", "folder", "--root", pictures, "--out", tmp_path / "out")
     assert command(*words, "--scheduler", "tcp://192.0.2.1:8786") == 2
     assert "can run code on its workers" in capsys.readouterr().err
+
+
+def test_without_dask_the_extra_is_named(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    words = ("build", "folder", "--root", pictures, "--out", tmp_path / "out")
+    assert command(*words, "--scheduler", "tcp://127.0.0.1:8786") == 2
+    assert "pip install 'wordnet-splits[dask]'" in capsys.readouterr().err
 
 
 def test_groups_without_a_root_are_built_from_their_manifest(
