@@ -104,7 +104,7 @@ def build_set(
     what: Annotated[str, typer.Argument(metavar="|".join(TARGETS), help="What to build.")],
     out: Annotated[Path, typer.Option(help="Folder to build in; the same command goes on with it.")],
     benchmark: Annotated[
-        str | None, typer.Argument(metavar="[BENCHMARK]", help="from-manifest: a name or a folder.")
+        str | None, typer.Argument(metavar="BENCHMARK", help="from-manifest: a name or a folder.")
     ] = None,
     root: Annotated[
         list[str] | None,

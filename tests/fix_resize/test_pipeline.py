@@ -23,6 +23,7 @@ from fix_resize.pipeline import Built, Settings, build
 from fix_resize.selection import select_folder
 from fix_resize.shards import Job, run_shard
 from fix_resize.tables import IMAGE_SCHEMA, Item
+from tests.fix_resize.golden_tables import frozen
 from tests.fix_resize.sets import finished_shards, jpeg, make_folder, tree
 from wordnet_splits.digests import digest_file, digest_pixels
 from wordnet_splits.errors import DataError, MissingImageError, OutputError, UnknownNameError
@@ -44,6 +45,14 @@ def made(root: Path, out: Path, **options: object) -> Built:
 def table(out: Path) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = pq.read_table(out / "images.parquet").to_pylist()
     return rows
+
+
+def test_photographs_come_out_as_frozen(real_data: Path, tmp_path: Path) -> None:
+    made(real_data / "imagenet" / "train", tmp_path / "out", shard_size=100)
+    rows = {str(row["image_id"]).rpartition("/")[2]: row for row in table(tmp_path / "out")}
+    *golden, _ = frozen("imagenet")
+    assert rows.keys() == {row.id for row in golden}
+    assert all(rows[row.id]["pixel_sha256"] == bytes.fromhex(row.fix) for row in golden)
 
 
 @pytest.mark.parametrize("file_format", ["png", "parquet"])
