@@ -15,7 +15,7 @@ class Row(NamedTuple):
     peer: str
     ratio: float | None  # peer's time over ours (or our rate over the peer's): above 1 we are faster
     target: str
-    ok: bool
+    ok: bool | None  # None where it was not measured
 
 
 def fastest(work: Callable[[], object], repeats: int) -> float:
