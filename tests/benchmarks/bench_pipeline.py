@@ -19,7 +19,7 @@ from PIL import Image
 
 from tests.benchmarks.rows import Row, fastest
 
-COPIES, ROUNDS = 50, 2
+COPIES, ROUNDS = 100, 2
 """Of each of the 200 photographs; and how often ours and the peer's loop are run, in turn."""
 
 FEW, MANY = 1000, 50_000
