@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run demo test lint bench fidelity oldest clean
+.PHONY: run demo test lint bench fidelity oldest pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -57,8 +57,17 @@ oldest:
 	$(VENV)-oldest/bin/wordnet-splits verify --all
 	$(VENV)-oldest/bin/python -m pytest -n $(WORKERS) tests/wordnet_splits
 
+# the golden pixels of FIX on three Pillows; DATA is where the real datasets are unpacked
+DATA ?= data
+pillow:
+	for version in 11.0.0 12.0.0 13.0.0; do \
+	    $(PYTHON) -m venv $(VENV)-pillow-$$version && \
+	    $(VENV)-pillow-$$version/bin/python -m pip install --quiet --disable-pip-version-check numpy pillow==$$version && \
+	    $(VENV)-pillow-$$version/bin/python -m tests.fix_resize.golden_tables $(DATA) || exit 1; \
+	done
+
 fidelity: $(VENV)/core
 	$(BIN)/wordnet-splits fidelity
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-pillow-* build .pytest_cache .mypy_cache .ruff_cache .hypothesis
