@@ -17,7 +17,7 @@ from torch.utils.data import Dataset
 from wordnet_splits import torch as named_by_pickles
 from wordnet_splits.errors import DataError
 from wordnet_splits.manifest import Manifest, load_manifest
-from wordnet_splits.reading import PartImages, Pixels, Rows, different_sizes
+from wordnet_splits.packed.reading import PartImages, Pixels, Rows, different_sizes
 
 from .batch import Batch
 from .opening import (
@@ -58,7 +58,7 @@ class UnknownDetectionSet(Dataset):  # type: ignore[misc]
 
     Attributes
     ----------
-    table : the image rows (``wordnet_splits.tables.IMAGE_SCHEMA``), in the order of the items.
+    table : the image rows (``wordnet_splits.manifest.tables.IMAGE_SCHEMA``), in the order of the items.
     labels : int64 (n,).
     classes : names of the ID classes in label order.
     missing : rows left out, with a column ``reason``.

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from wordnet_splits.errors import SourceError
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.packed import open_store
-from wordnet_splits.reading import RAW_VIEW, PartImages, spec_id
-from wordnet_splits.resized import ResizedImages, is_resized, open_resized
+from wordnet_splits.packed.reading import RAW_VIEW, PartImages, spec_id
+from wordnet_splits.packed.resized import ResizedImages, is_resized, open_resized
 
 
 class Held(NamedTuple):

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from wordnet_splits.errors import ManifestError, MissingImageError, SourceError, unknown
 from wordnet_splits.manifest import Manifest, Part
-from wordnet_splits.reading import PartImages, RawImages, no_root, open_sources, present
-from wordnet_splits.tables import IMAGE_SCHEMA, SPLITS
+from wordnet_splits.manifest.tables import IMAGE_SCHEMA, SPLITS
+from wordnet_splits.packed.reading import PartImages, RawImages, no_root, open_sources, present
 
 from .folders import Folder, Held, open_folder
 

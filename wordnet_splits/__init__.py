@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from wordnet_splits.catalog import Catalog as Catalog
     from wordnet_splits.catalog import catalog_names as catalog_names
     from wordnet_splits.catalog import load_catalog as load_catalog
-    from wordnet_splits.catalog_check import check_catalogs as check_catalogs
-    from wordnet_splits.cite import cite as cite_benchmark
-    from wordnet_splits.diff import diff_manifests as diff_manifests
-    from wordnet_splits.doctor import doctor as diagnose
+    from wordnet_splits.catalog.check import check_catalogs as check_catalogs
+    from wordnet_splits.catalog.inventory import load_inventory as load_inventory
+    from wordnet_splits.catalog.inventory import load_list as load_list
     from wordnet_splits.errors import SplitsError as SplitsError
-    from wordnet_splits.explain import explain as explain_class
-    from wordnet_splits.fidelity import fidelity as fidelity_rows
-    from wordnet_splits.inventory import load_inventory as load_inventory
-    from wordnet_splits.inventory import load_list as load_list
-    from wordnet_splits.leak_report import report_leaks
-    from wordnet_splits.listing import list_all as list_benchmarks
     from wordnet_splits.manifest import Manifest as Manifest
     from wordnet_splits.manifest import load_manifest as load_manifest
     from wordnet_splits.manifest import manifest_names as manifest_names
-    from wordnet_splits.near_duplicates import near_duplicates as find_near_duplicates
+    from wordnet_splits.manifest.diff import diff_manifests as diff_manifests
     from wordnet_splits.recipe import Recipe as Recipe
     from wordnet_splits.recipe import load_recipe as load_recipe
     from wordnet_splits.recipe import recipe_names as recipe_names
+    from wordnet_splits.reports.cite import cite as cite_benchmark
+    from wordnet_splits.reports.doctor import doctor as diagnose
+    from wordnet_splits.reports.explain import explain as explain_class
+    from wordnet_splits.reports.fidelity import fidelity as fidelity_rows
+    from wordnet_splits.reports.leaks import report_leaks
+    from wordnet_splits.reports.listing import list_all as list_benchmarks
+    from wordnet_splits.reports.near_duplicates import near_duplicates as find_near_duplicates
+    from wordnet_splits.reports.verify import freeze as freeze
+    from wordnet_splits.reports.verify import verify as verify_benchmark
     from wordnet_splits.similarity import compare as compare
     from wordnet_splits.similarity import matrix as similarity_matrix
     from wordnet_splits.sources import open_source as open_source
     from wordnet_splits.sources import source_info as source_info
     from wordnet_splits.sources import source_names as source_names
     from wordnet_splits.taxonomy import Taxonomy as Taxonomy
-    from wordnet_splits.verify import freeze as freeze
-    from wordnet_splits.verify import verify as verify_benchmark
 
 # public name -> module, and the name there where it differs. No public name is a module's: importing
 # wordnet_splits.build anywhere would put the module in its place
@@ -57,29 +57,29 @@ _PUBLIC = {
     "Taxonomy": "taxonomy",
     "build_benchmark": "build:build",
     "catalog_names": "catalog",
-    "check_catalogs": "catalog_check",
-    "cite_benchmark": "cite:cite",
+    "check_catalogs": "catalog.check",
+    "cite_benchmark": "reports.cite:cite",
     "compare": "similarity",
-    "diff_manifests": "diff",
-    "diagnose": "doctor:doctor",
-    "explain_class": "explain:explain",
-    "fidelity_rows": "fidelity:fidelity",
-    "find_near_duplicates": "near_duplicates:near_duplicates",
-    "freeze": "verify",
-    "list_benchmarks": "listing:list_all",
+    "diff_manifests": "manifest.diff",
+    "diagnose": "reports.doctor:doctor",
+    "explain_class": "reports.explain:explain",
+    "fidelity_rows": "reports.fidelity:fidelity",
+    "find_near_duplicates": "reports.near_duplicates:near_duplicates",
+    "freeze": "reports.verify",
+    "list_benchmarks": "reports.listing:list_all",
     "load_catalog": "catalog",
-    "load_inventory": "inventory",
-    "load_list": "inventory",
+    "load_inventory": "catalog.inventory",
+    "load_list": "catalog.inventory",
     "load_manifest": "manifest",
     "load_recipe": "recipe",
     "manifest_names": "manifest",
     "open_source": "sources",
     "recipe_names": "recipe",
-    "report_leaks": "leak_report",
+    "report_leaks": "reports.leaks",
     "similarity_matrix": "similarity:matrix",
     "source_info": "sources",
     "source_names": "sources",
-    "verify_benchmark": "verify:verify",
+    "verify_benchmark": "reports.verify:verify",
 }
 __all__ = [
     "Build",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Self
 
 
@@ -127,3 +128,18 @@ def unknown(what: str, name: str, known: Iterable[str], *, where: str | None = N
     )
     hint = None if near else listed
     return UnknownNameError(f"unknown {what} {name!r}", where=where, near=near, hint=hint)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong: ``kind`` is missing, unreadable, altered, or a verify finding."""
+
+    kind: str
+    source: str
+    class_id: str | None
+    image_id: str | None
+    detail: str
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Return the problem as ``--json`` prints it."""
+        return dict(vars(self))

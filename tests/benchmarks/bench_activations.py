@@ -14,7 +14,7 @@ from torch import nn
 from loaders.harness.activations import Store, extract
 from loaders.harness.model import load_model
 from loaders.harness.transforms import evaluation_transform
-from wordnet_splits.tables import IMAGE_SCHEMA
+from wordnet_splits.manifest.tables import IMAGE_SCHEMA
 
 from .rows import Row, fastest
 

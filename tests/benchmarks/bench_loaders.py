@@ -21,7 +21,7 @@ from torchvision.datasets import CIFAR100, ImageFolder
 
 from loaders import UnknownDetectionSet
 from wordnet_splits.build import build
-from wordnet_splits.packing import pack
+from wordnet_splits.packed.pack import pack
 
 from .rows import Row, fastest
 

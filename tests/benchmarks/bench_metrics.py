@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from loaders.harness import metrics
+from wordnet_splits import metrics
 
 from .rows import Row, fastest
 

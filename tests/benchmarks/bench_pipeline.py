@@ -100,7 +100,7 @@ def bare(path: Path) -> Image.Image:
 
 def command(*words: str) -> None:
     """Run ``fix-resize`` to its end."""
-    subprocess.run([sys.executable, "-m", "fix_resize.cli", *words], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "fix_resize.cli.main", *words], check=True, capture_output=True)
 
 
 def memory(place: Path) -> Row:
@@ -127,7 +127,7 @@ def peak(root: Path, out: Path) -> float:
     """Return the largest memory in MiB that a build and its processes take together."""
     words = ["build", "folder", "--root", str(root), "--out", str(out), "--shard-size", "250"]
     words += ["--format", "parquet", "--workers", "2"]
-    command_line = [sys.executable, "-m", "fix_resize.cli", *words]
+    command_line = [sys.executable, "-m", "fix_resize.cli.main", *words]
     process = subprocess.Popen(command_line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     largest = 0
     while process.poll() is None:

@@ -10,13 +10,14 @@ import time
 from pathlib import Path
 
 from tests.benchmarks.rows import Row, fastest
-from wordnet_splits import fingerprint, sampling
+from wordnet_splits import sampling
+from wordnet_splits.build.membership import build_class_table, decide_membership
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.listing import buildable
-from wordnet_splits.membership import build_class_table, decide_membership
-from wordnet_splits.parquet import write_table
+from wordnet_splits.manifest import fingerprint
+from wordnet_splits.manifest.parquet import write_table
+from wordnet_splits.manifest.tables import image_table
 from wordnet_splits.recipe import load_recipe
-from wordnet_splits.tables import image_table
+from wordnet_splits.reports.listing import buildable
 from wordnet_splits.taxonomy import load
 
 IMAGES = 1_281_167

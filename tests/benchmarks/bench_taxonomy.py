@@ -15,8 +15,8 @@ from typing import Any
 import nltk
 import numpy as np
 
-from wordnet_splits import similarity
 from wordnet_splits.catalog import load_catalog
+from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 
 from .rows import Row, fastest

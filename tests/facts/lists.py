@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from tests.facts.published import Published
-from wordnet_splits.inventory import LIST_SCHEMA
-from wordnet_splits.parquet import read_table, write_table
+from wordnet_splits.catalog.inventory import LIST_SCHEMA
+from wordnet_splits.manifest.parquet import read_table, write_table
 
 OPENSET = ("p1_val", "p1_test", "p2_train", "p2_val", "p2_test", "p3_val", "p3_test")
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-COMMAND = [sys.executable, "-m", "fix_resize.cli"]
+COMMAND = [sys.executable, "-m", "fix_resize.cli.main"]
 
 
 class Ran(NamedTuple):

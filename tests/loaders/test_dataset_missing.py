@@ -12,12 +12,7 @@ pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
 
 from loaders import UnknownDetectionSet
 from tests.photographs import COUNT, GOLDFISH, SHARK, TENCH, image_file, jpeg, write_root
-from wordnet_splits.errors import (
-    ManifestError,
-    MissingImageError,
-    SourceError,
-    UnknownNameError,
-)
+from wordnet_splits.errors import ManifestError, MissingImageError, SourceError, UnknownNameError
 from wordnet_splits.sources.base import Source
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
@@ -161,7 +156,7 @@ def test_a_damaged_or_other_image_is_named_with_the_root(photographs, own_root, 
 
 
 def test_damage_without_a_known_digest_is_noticed_by_decoding(photographs, own_root, tmp_path):
-    from wordnet_splits.reading import RawImages
+    from wordnet_splits.packed.reading import RawImages
     from wordnet_splits.sources import open_source
 
     image_file(own_root, SHARK, 0).write_bytes(jpeg(0, (300, 300))[:2000])

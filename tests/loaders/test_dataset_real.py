@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
 
 from loaders import UnknownDetectionSet
-from wordnet_splits.packing import pack
+from wordnet_splits.packed.pack import pack
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 
 from loaders import UnknownDetectionSet
 from wordnet_splits.errors import MissingImageError
-from wordnet_splits.packing import pack
+from wordnet_splits.packed.pack import pack
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 REPOSITORY = Path(__file__).parents[2]
@@ -119,7 +119,7 @@ def test_wordnet_splits_torch_has_it_and_says_which_path_hides_ours(tmp_path):
 
 def test_torch_is_imported_on_request_only(tmp_path):
     code = (
-        "import loaders, wordnet_splits, wordnet_splits.torch, wordnet_splits.packing, sys;"
+        "import loaders, wordnet_splits, wordnet_splits.torch, wordnet_splits.packed.pack, sys;"
         "print('torch' in sys.modules)"
     )
     assert python(code, tmp_path).stdout == "False\n"

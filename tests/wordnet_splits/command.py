@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.cli.main import app, run
-from wordnet_splits.roots import VARIABLE_PREFIX
+from wordnet_splits.sources.roots import VARIABLE_PREFIX
 
 PROGRAM = [sys.executable, "-m", "wordnet_splits.cli.main"]
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wordnet_splits.inventory import load_inventory
+from wordnet_splits.catalog.inventory import load_inventory
 
 from .sources.trees import jpeg
 

@@ -8,21 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.output import (
-    DONE,
-    LEFT_OUT,
-    NEGATIVE,
-    parse_roots,
-    print_json,
-    print_table,
-    say,
-)
+from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, parse_roots, print_json, print_table, say
 from wordnet_splits.errors import RecipeError, SplitsError
 
 if TYPE_CHECKING:
     from wordnet_splits.build import Build
     from wordnet_splits.recipe import Recipe
-    from wordnet_splits.verify import Verification
+    from wordnet_splits.reports.verify import Verification
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Roots = Annotated[
@@ -52,7 +44,7 @@ def register(app: typer.Typer) -> None:
 
 def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
     """List the benchmarks, their groups, published and frozen counts."""
-    from wordnet_splits.listing import list_all
+    from wordnet_splits.reports.listing import list_all
 
     found = list_all(manifests)
     if json:
@@ -87,9 +79,9 @@ def build_benchmarks(
 ) -> int:
     """Build manifests from rules, inventories and the roots at hand."""
     from wordnet_splits.build import build
-    from wordnet_splits.listing import buildable
     from wordnet_splits.progress import OnStderr
     from wordnet_splits.recipe import load_recipe
+    from wordnet_splits.reports.listing import buildable
 
     chosen = _names_or_all(names, all_, buildable())
     roots = parse_roots(root or [])
@@ -142,7 +134,7 @@ def freeze_benchmarks(
     json: Json = False,
 ) -> int:
     """Copy verified builds with nothing missing into the frozen manifests."""
-    from wordnet_splits.verify import freeze
+    from wordnet_splits.reports.verify import freeze
 
     found = sorted(f.parent.name for f in built.glob("*/manifest.json") if "@" not in f.parent.name)
     chosen = _names_or_all(names, all_, found, where=f"builds in {built}")
@@ -166,7 +158,7 @@ def verify_benchmarks(
     """Check frozen manifests against the rules, and against raw data where roots are given."""
     from wordnet_splits.manifest import manifest_names
     from wordnet_splits.progress import OnStderr
-    from wordnet_splits.verify import verify
+    from wordnet_splits.reports.verify import verify
 
     where = f"frozen manifests in {manifests}" if manifests else "frozen manifests"
     chosen = _names_or_all(names, all_ or not names, manifest_names(manifests), where=where)
@@ -203,8 +195,8 @@ def diff_benchmarks(
     json: Json = False,
 ) -> int:
     """Show what differs between two manifests, class by class and image by image."""
-    from wordnet_splits.diff import diff_manifests
     from wordnet_splits.manifest import load_manifest
+    from wordnet_splits.manifest.diff import diff_manifests
 
     found = diff_manifests(load_manifest(a), load_manifest(b))
     if json:
@@ -248,8 +240,8 @@ def print_groups(benchmarks: Sequence[tuple[str, Sequence[dict[str, Any]], bool 
 
 def _buildable(recipe: Recipe) -> Recipe:
     """Return the recipe; refuse a shipped one that awaits a list (in others a list's name may be wrong)."""
-    from wordnet_splits.listing import awaited_lists
     from wordnet_splits.recipe import recipe_names
+    from wordnet_splits.reports.listing import awaited_lists
 
     if recipe.name in recipe_names() and (absent := awaited_lists(recipe)):
         raise RecipeError(

@@ -10,9 +10,9 @@ import typer
 from wordnet_splits.cli.output import DONE, NEGATIVE, parse_roots, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from wordnet_splits.doctor import Diagnosis
-    from wordnet_splits.leak_report import LeakReport
-    from wordnet_splits.near_duplicates import NearReport
+    from wordnet_splits.reports.doctor import Diagnosis
+    from wordnet_splits.reports.leaks import LeakReport
+    from wordnet_splits.reports.near_duplicates import NearReport
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Roots = Annotated[
@@ -97,8 +97,8 @@ def _print_source(row: dict[str, Any], rooted: bool) -> None:
 
 def examine(root: Roots = None, manifests: Manifests = None, json: Json = False) -> int:
     """Look at every source's root, and say what each benchmark lacks."""
-    from wordnet_splits.doctor import doctor
     from wordnet_splits.progress import OnStderr
+    from wordnet_splits.reports.doctor import doctor
 
     roots = parse_roots(root or [])
     given = {name: roots[name] for name in (text.partition("=")[0] for text in root or [])}
@@ -112,7 +112,7 @@ def examine(root: Roots = None, manifests: Manifests = None, json: Json = False)
 
 
 def _print_sources_at_hand(found: Diagnosis) -> None:
-    from wordnet_splits.doctor import count_text
+    from wordnet_splits.reports.doctor import count_text
 
     rows = []
     for s in found.sources:
@@ -170,10 +170,10 @@ def show_leaks(
     Exit code 1 where a leak is found that the manifest does not record, or one recorded is not found; the
     look-alikes of --near are for a person to judge and never change the exit code.
     """
-    from wordnet_splits.leak_report import report_leaks
     from wordnet_splits.manifest import load_manifest
-    from wordnet_splits.near_duplicates import near_duplicates
     from wordnet_splits.progress import OnStderr
+    from wordnet_splits.reports.leaks import report_leaks
+    from wordnet_splits.reports.near_duplicates import near_duplicates
 
     manifest = load_manifest(name, manifests)
     roots = parse_roots(root or [])
@@ -191,7 +191,7 @@ def show_leaks(
 
 
 def _print_exact(report: LeakReport) -> None:
-    from wordnet_splits.leak_report import AS_RECORDED
+    from wordnet_splits.reports.leaks import AS_RECORDED
 
     for leak in report.leaks:
         status = leak.severity if leak.status == AS_RECORDED else leak.status.upper()
@@ -239,7 +239,7 @@ def cite_benchmark(
     json: Json = False,
 ) -> int:
     """Print BibTeX of a benchmark's paper, of WordNet and of every source."""
-    from wordnet_splits.cite import cite
+    from wordnet_splits.reports.cite import cite
 
     found = cite(benchmark, manifests=manifests)
     if json:

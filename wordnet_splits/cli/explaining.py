@@ -44,7 +44,7 @@ def explain_class(
     json: Json = False,
 ) -> int:
     """Say why a class is in-distribution, near, far, external or excluded, and how near it is."""
-    from wordnet_splits.explain import draw_tree, explain
+    from wordnet_splits.reports.explain import draw_tree, explain
 
     rows = explain(benchmark, class_name, manifests=manifests)
     if json:
@@ -75,7 +75,7 @@ def compare_synsets(
     json: Json = False,
 ) -> int:
     """Measure how alike two synsets are: distance, LCS, path, Wu-Palmer, Leacock-Chodorow, mean."""
-    from wordnet_splits import similarity
+    from wordnet_splits.similarity import similarity
 
     taxonomy = _taxonomy(wordnet, hierarchy)
     a, b = (find_synset(text, taxonomy) for text in (x, y))
@@ -124,7 +124,7 @@ def check_catalog(
     json: Json = False,
 ) -> int:
     """Prove that every synset exists, and list the names that naive first sense would get wrong."""
-    from wordnet_splits.catalog_check import check_catalogs
+    from wordnet_splits.catalog.check import check_catalogs
 
     taxonomy = load(wordnet)
     reports = check_catalogs([source] if source else None, taxonomy)
@@ -167,8 +167,8 @@ def show_catalog(source: Annotated[str, typer.Argument(help="A source.")], json:
 
 def show_fidelity(json: Json = False) -> int:
     """Print what the papers publish beside what our rules give, with each keyword switch in turn."""
-    from wordnet_splits.fidelity import fidelity
-    from wordnet_splits.rules import keyword_switches, switch_table
+    from wordnet_splits.reports.fidelity import fidelity
+    from wordnet_splits.reports.keyword_switches import keyword_switches, switch_table
 
     rows, switches = fidelity(), keyword_switches()
     if json:

@@ -75,8 +75,8 @@ def parse_roots(given: Sequence[str]) -> dict[str, Path]:
     SplitsError : not of that form, or of an unknown source.
     """
     from wordnet_splits.errors import unknown
-    from wordnet_splits.roots import resolve_root
     from wordnet_splits.sources import source_class, source_names
+    from wordnet_splits.sources.roots import resolve_root
 
     flags: dict[str, Path] = {}
     for text in given:

@@ -42,7 +42,7 @@ def pack_benchmark(
     """Write a benchmark's images into one memory-mapped store, or check such a store."""
     if check:
         return _check(_out(benchmark, out), json)
-    from wordnet_splits.packing import pack
+    from wordnet_splits.packed.pack import pack
     from wordnet_splits.progress import OnStderr
 
     if benchmark is None:

@@ -12,7 +12,6 @@ from wordnet_splits.rules.model import (
     operands,
     rule_text,
 )
-from wordnet_splits.rules.switches import keyword_switches, switch_table
 from wordnet_splits.rules.verdict import Finding, Key, Verdict, Via
 
 __all__ = [
@@ -25,11 +24,9 @@ __all__ = [
     "Verdict",
     "Via",
     "decide",
-    "keyword_switches",
     "known_keys",
     "lists_used",
     "operands",
     "rule_text",
     "sentence",
-    "switch_table",
 ]

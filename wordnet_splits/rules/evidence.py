@@ -6,7 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wordnet_splits.rules.context import WORDNET, Context
-from wordnet_splits.rules.model import ClassRule, Expression, KeywordOverlap, Operand, SimilarityBound, Slice
+from wordnet_splits.rules.model import (
+    ClassRule,
+    Expression,
+    KeywordOverlap,
+    Operand,
+    SimilarityBound,
+    Slice,
+)
 from wordnet_splits.rules.verdict import Finding, Key, Verdict, Via
 
 LISTED_AT_MOST = 3

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 
 OPERANDS = ("group", "source", "list")
 Hierarchy = Literal["wordnet", "imagenet-tree"]
-Measure = Literal[  # those of wordnet_splits.similarity.MEASURES, which a test compares
+Measure = Literal[  # those of wordnet_splits.similarity.similarity.MEASURES, which a test compares
     "distance", "path", "lch", "lch_perl", "wup", "wup_wn", "wup_perl", "mean", "mean_nltk", "mean2"
 ]
 

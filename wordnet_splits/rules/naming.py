@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from wordnet_splits.keywords import Match, matches
 from wordnet_splits.rules.context import Question, Synsets
+from wordnet_splits.rules.keywords import Match, matches
 from wordnet_splits.rules.model import Expression, KeywordOverlap
 from wordnet_splits.rules.registry import operator
 from wordnet_splits.rules.verdict import Finding, Key, Via

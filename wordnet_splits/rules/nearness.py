@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordnet_splits import similarity as measures
 from wordnet_splits.rules.context import Question
 from wordnet_splits.rules.model import Expression, SimilarityBound
 from wordnet_splits.rules.registry import operator
 from wordnet_splits.rules.verdict import Finding, Key, Via
+from wordnet_splits.similarity import similarity as measures
 
 
 @operator("similarity")

@@ -11,7 +11,7 @@ from wordnet_splits.digests import digest_file, digest_pixels
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import SCAN_SCHEMA, Raw, Source, register, registered
 from wordnet_splits.sources.info import SourceInfo, source_info
-from wordnet_splits.sources.walk import check_root
+from wordnet_splits.sources.layouts.walk import check_root
 
 __all__ = [
     "SCAN_SCHEMA",

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from wordnet_splits.sources.base import register
-from wordnet_splits.sources.folders import class_folders
-from wordnet_splits.sources.names import Naming
-from wordnet_splits.sources.parts import Part, PartedSource
-from wordnet_splits.sources.walk import bases
+from wordnet_splits.sources.layouts.folders import class_folders
+from wordnet_splits.sources.layouts.names import Naming
+from wordnet_splits.sources.layouts.parts import Part, PartedSource
+from wordnet_splits.sources.layouts.walk import bases
 
 IMAGES = Naming("caltech256", ("all",), r"\d{3}_\d{4}", qualified=True)
 

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import Raw, Row, register
-from wordnet_splits.sources.cifar_pickles import PickleLayout, Pickles
-from wordnet_splits.sources.matching import Copy, Index, match
-from wordnet_splits.sources.parquet_nameless import HubLayout, NamelessParquet
-from wordnet_splits.sources.picture_folders import PictureFolders
-from wordnet_splits.sources.walk import bases
+from wordnet_splits.sources.layouts.cifar_pickles import PickleLayout, Pickles
+from wordnet_splits.sources.layouts.matching import Copy, Index, match
+from wordnet_splits.sources.layouts.parquet_nameless import HubLayout, NamelessParquet
+from wordnet_splits.sources.layouts.picture_folders import PictureFolders
+from wordnet_splits.sources.layouts.walk import bases
 from wordnet_splits.sources.worker_copy import OneCopyPerProcess
 
 SPLITS = ("train", "test")

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from wordnet_splits.digits_data import load_digits_pixels
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import Raw, Row, Source, as_rgb, register
+from wordnet_splits.sources.digits_data import load_digits_pixels
 from wordnet_splits.sources.positions import parse_position
 
 

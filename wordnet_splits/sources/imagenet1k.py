@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from wordnet_splits.sources.base import Row, register
-from wordnet_splits.sources.folders import ClassFolders, class_folders, flat_folder
-from wordnet_splits.sources.names import Naming
-from wordnet_splits.sources.parquet_named import hub_part
-from wordnet_splits.sources.parts import Part, PartedSource
-from wordnet_splits.sources.tars import FlatTar, NestedTar, archive
-from wordnet_splits.sources.walk import bases
+from wordnet_splits.sources.layouts.folders import ClassFolders, class_folders, flat_folder
+from wordnet_splits.sources.layouts.names import Naming
+from wordnet_splits.sources.layouts.parquet_named import hub_part
+from wordnet_splits.sources.layouts.parts import Part, PartedSource
+from wordnet_splits.sources.layouts.tars import FlatTar, NestedTar, archive
+from wordnet_splits.sources.layouts.walk import bases
 
 TRAIN = Naming("imagenet1k", ("train",), r"(?P<class>n\d{8})_\d+")
 VAL = Naming("imagenet1k", ("val",), r"ILSVRC2012_val_\d{8}")

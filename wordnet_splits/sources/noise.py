@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from wordnet_splits import noise
 from wordnet_splits.errors import SourceError
+from wordnet_splits.sources import noise_stream as noise
 from wordnet_splits.sources.base import Raw, Row, Source, as_rgb, register
 
 PARAMETERS = frozenset({"shape", "seed"})

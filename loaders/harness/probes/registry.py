@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from wordnet_splits.errors import DataError, SplitsError, unknown
 
 if TYPE_CHECKING:
-    from ..class_map import ClassMap
     from ..model import Model
+    from ..model.class_map import ClassMap
 
 ProbeClass = TypeVar("ProbeClass", bound=type[Any])
 Value = int | float | str | bool
@@ -92,7 +92,7 @@ def probe_name(probe: Any) -> str:
     Parameters at None are left out, numbers are written as ``%g``, sequences as the eight digits that name
     them (see `class_map.columns_key`).
     """
-    from ..class_map import columns_key
+    from ..model.class_map import columns_key
 
     shown = []
     for item in dataclasses.fields(probe):

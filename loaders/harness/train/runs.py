@@ -28,7 +28,15 @@ from .checkpoints import (
 )
 from .data import TrainingData
 from .recipe import TrainingRecipe
-from .trainer import DeviceData, Machine, Precision, Run, Trainer, describe_network, reproducible
+from .trainer import (
+    DeviceData,
+    Machine,
+    Precision,
+    Run,
+    Trainer,
+    describe_network,
+    reproducible,
+)
 
 BETTER: dict[str, tuple[str, int]] = {"val-loss": ("val_loss", -1), "gamma": ("gamma", 1)}
 """Rule of selection -> column of the history and the sign that makes greater better."""

@@ -22,9 +22,9 @@ import torch
 from torch.nn import functional
 
 from wordnet_splits.errors import DataError
+from wordnet_splits.metrics import gamma_minus, gamma_plus
 from wordnet_splits.progress import Task
 
-from ..metrics import gamma_minus, gamma_plus
 from .augment import AUGMENTATIONS
 from .checkpoints import build_from, portable
 from .data import Images, TrainingData

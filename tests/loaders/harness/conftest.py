@@ -11,8 +11,8 @@ import torch
 from loaders import UnknownDetectionSet
 from loaders.harness.activations import Activations
 
-from .extract_digits import extract_near
-from .stored import SHARD
+from .activations.extract_digits import extract_near
+from .activations.stored import SHARD
 
 
 @pytest.fixture(autouse=True, scope="package")

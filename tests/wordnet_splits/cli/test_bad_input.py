@@ -16,7 +16,7 @@ import pytest
 from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.recipes import FAR, KNOWN, group, visible, write_dtd, write_recipe
 from tests.wordnet_splits.sources.trees import IMAGENET_VAL, jpeg, tar_bytes, val_tar, write_images
-from wordnet_splits.sources import cifar_pickles
+from wordnet_splits.sources.layouts import cifar_pickles
 
 
 @pytest.fixture

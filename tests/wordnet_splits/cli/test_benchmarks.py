@@ -16,7 +16,7 @@ from wordnet_splits.build import build
 from wordnet_splits.cli.benchmarks import COLUMNS
 from wordnet_splits.manifest import load_manifest
 from wordnet_splits.recipe import recipe_names
-from wordnet_splits.verify import freeze
+from wordnet_splits.reports.verify import freeze
 
 GROUP_KEYS = {"group", "role", "source", "split", "published", "expected", "actual", "status"}
 PROBLEM_KEYS = {"kind", "source", "class_id", "image_id", "detail"}

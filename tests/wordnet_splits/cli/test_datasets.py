@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from wordnet_splits import near_duplicates
 from wordnet_splits.build import build
 from wordnet_splits.cli import datasets
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.manifest import write_manifest
+from wordnet_splits.reports import near_duplicates
 from wordnet_splits.sources import source_names
 
 

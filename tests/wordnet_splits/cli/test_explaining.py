@@ -10,11 +10,11 @@ import pytest
 
 from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.recipes import FAR, KNOWN, group, write_recipe
-from wordnet_splits import similarity
 from wordnet_splits.build import build
 from wordnet_splits.catalog import catalog_names, load_catalog
 from wordnet_splits.cli.output import print_json
-from wordnet_splits.tables import CLASS_SCHEMA
+from wordnet_splits.manifest.tables import CLASS_SCHEMA
+from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 
 DOG, CAT, CARNIVORE, ANIMAL = "n02084071", "n02121620", "n02075296", "n00015388"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.photographs import SHARK, TENCH, build_photographs, image_file, jpeg, write_root
 from wordnet_splits.cli.main import app, run
-from wordnet_splits.packing import pack
+from wordnet_splits.packed.pack import pack
 from wordnet_splits.sources import root_variable, source_names
 
 

@@ -10,12 +10,21 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from tests.photographs import COUNT, GOLDFISH, SHARK, TENCH, build_photographs, image_file, jpeg, write_root
-from wordnet_splits.digits_data import load_digits_pixels
+from tests.photographs import (
+    COUNT,
+    GOLDFISH,
+    SHARK,
+    TENCH,
+    build_photographs,
+    image_file,
+    jpeg,
+    write_root,
+)
 from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.manifest import load_manifest
 from wordnet_splits.packed import check_store, open_store, part_paths
-from wordnet_splits.packing import pack
+from wordnet_splits.packed.pack import pack
+from wordnet_splits.sources.digits_data import load_digits_pixels
 
 from .helpers import build_many, flip
 
@@ -142,7 +151,7 @@ def test_bytes_of_another_row_are_noticed(digits):
 def test_damage_that_a_checksum_of_32_bits_misses_is_found_by_the_check(digits, monkeypatch):
     path, _ = part_paths(digits.folder, ("test", "uniform"))
     flip(path, 0)
-    monkeypatch.setattr("wordnet_splits.packed.PackedImages.damaged", lambda self: [])
+    monkeypatch.setattr("wordnet_splits.packed.store.PackedImages.damaged", lambda self: [])
     assert [p.detail for p in check_store(digits.folder)] == [f"{path} has another SHA-256"]
 
 
@@ -178,7 +187,7 @@ def test_images_of_another_version_or_spec_are_refused(photographs, tmp_path, mo
     loaded = load_manifest(manifest)
     assert len(store.images_of(loaded, ("test", "near"))) == COUNT
     with monkeypatch.context() as patch:
-        patch.setattr("wordnet_splits.packed.spec_id", lambda view: "another")
+        patch.setattr("wordnet_splits.packed.store.spec_id", lambda view: "another")
         with pytest.raises(SourceError, match="another resize spec"):
             store.images_of(loaded, ("test", "near"))
     loaded.data["fingerprints"]["images"][0]["images"] = "0" * 64

@@ -18,7 +18,7 @@ from tests.photographs import COUNT, SHARK, TENCH, image_file
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.errors import MissingImageError, OutputError, SourceError, UnknownNameError
 from wordnet_splits.packed import check_store, open_store, part_paths
-from wordnet_splits.packing import pack
+from wordnet_splits.packed.pack import pack
 
 from .helpers import build_many, flip
 
@@ -132,7 +132,7 @@ def test_an_interrupted_run_keeps_the_finished_parts(tmp_path):
 KILLED = """
 import sys, time
 from pathlib import Path
-from wordnet_splits import packing, part_writer
+from wordnet_splits.packed import pack as packing, part_writer
 write = part_writer._Index.write
 def slow(self, path, task):
     write(self, path, task)

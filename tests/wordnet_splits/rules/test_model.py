@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from wordnet_splits import similarity
 from wordnet_splits.rules import ClassRule, Operand, known_keys, lists_used, operands, rule_text
 from wordnet_splits.rules.model import OPERATORS, Expression, KeywordOverlap, Measure, SimilarityBound
+from wordnet_splits.similarity import similarity
 
 
 def parse(text: str) -> ClassRule:

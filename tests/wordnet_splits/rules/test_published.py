@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.rules import ClassRule, Context, Verdict, decide, keyword_switches, sentence, switch_table
+from wordnet_splits.reports.keyword_switches import keyword_switches, switch_table
+from wordnet_splits.rules import (
+    ClassRule,
+    Context,
+    Verdict,
+    decide,
+    sentence,
+)
 from wordnet_splits.taxonomy import Taxonomy
 
 Groups = dict[str, set[str]]

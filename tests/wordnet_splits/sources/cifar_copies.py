@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from wordnet_splits.sources import Source
-from wordnet_splits.unpickle import load_pickle
+from wordnet_splits.sources.layouts.unpickle import load_pickle
 
 Rows = list[tuple[str, str, str]]
 

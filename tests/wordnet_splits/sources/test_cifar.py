@@ -7,17 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.errors import MissingImageError, SourceError, UnsafeDataError
-from wordnet_splits.inventory import load_inventory
 from wordnet_splits.sources import open_source
 
-from .cifar_copies import (
-    class_names,
-    digests,
-    load_batches,
-    scan,
-    write_pickle,
-)
+from .cifar_copies import class_names, digests, load_batches, scan, write_pickle
 
 
 @pytest.fixture(scope="module")

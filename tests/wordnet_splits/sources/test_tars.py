@@ -18,7 +18,8 @@ from tests.wordnet_splits.sources.trees import (
     val_tar,
 )
 from wordnet_splits import errors
-from wordnet_splits.sources import Source, open_source, tars
+from wordnet_splits.sources import Source, open_source
+from wordnet_splits.sources.layouts import tars
 
 TRAIN, VAL = "ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar"
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from wordnet_splits.inventory import load_inventory
+from wordnet_splits.catalog.inventory import load_inventory
 
 Rows = set[tuple[str, str, str]]
 Write = Callable[[Path], None]

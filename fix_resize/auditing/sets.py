@@ -1,0 +1,321 @@
+"""Any set of pictures by one name: a folder, Parquet with images, a packed store, a manifest, a source.
+
+=====================  ==================================================================================
+``DIR``                image files below a folder (an id is the relative path without extension), or Parquet
+                       files with an ``image`` column, as ``datasets`` writes them
+``DIR:GROUP:SPLIT``    a group of a manifest (``manifest.json``), of a packed store (``packed.json``), or of
+                       what ``fix-resize build`` wrote (``output.json``; ``DIR`` alone is all of it)
+``NAME:GROUP:SPLIT``   a group of a manifest known by name
+``SOURCE:SPLIT``       a dataset as its publisher lays it out, under its root
+=====================  ==================================================================================
+
+A group or split that is the only one may be left out, and ``test`` is the split where none is named.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from PIL import Image
+
+from fix_resize.auditing.parquet_sets import Place, holds_pictures, name_rows, read_rows
+from fix_resize.decode import decode
+from fix_resize.pipeline.image_folder import EXTENSIONS, ImageFolder
+from fix_resize.resize import apply
+from fix_resize.spec import get_spec
+from wordnet_splits.errors import DataError, SourceError, unknown
+from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
+from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class, source_names
+from wordnet_splits.sources.base import as_rgb
+
+Roots = Mapping[str, Path]
+Outcome = tuple[str, Image.Image | SourceError | DataError]
+"""image_id, and the picture as RGB or why it cannot be had."""
+
+RAW_VIEW: Final = "raw"
+DEFAULT_SPLIT: Final = "test"
+
+
+class Pictures(ABC):
+    """A set of pictures with names.
+
+    Attributes
+    ----------
+    label : how the set was asked for.
+    ids : every image_id, sorted.
+    others : how many files below the folder are no pictures by their names.
+    """
+
+    def __init__(self, label: str, ids: Collection[str], others: int = 0) -> None:
+        self.label = label
+        self.ids: tuple[str, ...] = tuple(sorted(ids))
+        self.others = others
+        if not self.ids:
+            raise SourceError("no pictures here", where=label)
+
+    @abstractmethod
+    def read(self, ids: Collection[str]) -> Iterator[Outcome]:
+        """Yield those pictures, one by one and in the set's own order; an error takes a picture's place."""
+
+
+class Parquet(Pictures):
+    """Parquet files with the bytes of images."""
+
+    def __init__(self, label: str, files: Sequence[Path], ids: Mapping[str, Place]) -> None:
+        super().__init__(label, ids)
+        self._files, self._places = files, ids
+
+    def read(self, ids: Collection[str]) -> Iterator[Outcome]:
+        """Yield the rows' pictures by the rule of `fix_resize.decode`, in the order of the rows."""
+        names = {self._places[image_id]: image_id for image_id in ids}
+        for place, data in read_rows(self._files, names):
+            name = names[place]
+            yield name, _attempt(lambda data=data, name=name: decode(data, name).image)  # type: ignore[misc]
+
+
+class Stored(Pictures):
+    """Images that something else reads by position: a source, a manifest's group, a packed part."""
+
+    def __init__(
+        self, label: str, ids: Sequence[str], picture: Callable[[int], Image.Image], others: int = 0
+    ) -> None:
+        super().__init__(label, ids, others)
+        self._rows = {image_id: row for row, image_id in enumerate(ids)}
+        self._picture = picture
+
+    def read(self, ids: Collection[str]) -> Iterator[Outcome]:
+        """Yield the pictures in the order in which they are stored."""
+        for row, image_id in sorted((self._rows[image_id], image_id) for image_id in ids):
+            yield image_id, _attempt(lambda row=row: self._picture(row))  # type: ignore[misc]
+
+
+def open_pictures(name: str, roots: Roots | None = None, *, original: bool = False) -> Pictures:
+    """Find a set of pictures by what names it (see above).
+
+    Parameters
+    ----------
+    roots : where sources are, by name.
+    original : read a manifest's group as its source stores it, not in its view.
+
+    Raises
+    ------
+    UnknownNameError : no such folder, manifest, source, group or split; near names are offered.
+    SourceError : nothing to read there: empty, no pictures, no root; says what was found.
+    """
+    place, chosen = _parse(name)
+    asked = Asked(name, place, chosen, roots or {}, original)
+    if isinstance(place, Path):
+        for marker, opener in MARKED.items():
+            if (place / marker).is_file():
+                return opener(asked)
+        return _folder(asked)
+    if place in manifest_names():
+        return _manifest(asked)
+    if place in source_names():
+        return _source(asked)
+    if "/" in place or place.startswith("."):
+        raise SourceError("no such folder", where=name, hint="give a folder, a manifest or a source")
+    raise unknown("folder, manifest or source", place, {*manifest_names(), *source_names()})
+
+
+class Asked(NamedTuple):
+    """What was asked for: as written, the folder or name, what is chosen in it, where sources are."""
+
+    label: str
+    place: Path | str
+    chosen: Sequence[str]
+    roots: Roots
+    original: bool
+
+
+def _parse(name: str) -> tuple[Path | str, list[str]]:
+    """Return the folder or name, and what is chosen in it; a path that exists may itself hold colons."""
+    words = name.split(":")
+    if not words[0]:
+        raise SourceError("a set without a name", where=repr(name), hint="give a folder, manifest or source")
+    for length in range(len(words), 0, -1):
+        path = Path(":".join(words[:length])).expanduser()
+        if path.is_dir():
+            return path, words[length:]
+        if path.is_file():
+            raise SourceError("a file, not a folder", where=name, hint="give the folder that holds it")
+    return words[0], words[1:]
+
+
+def _folder(asked: Asked) -> Pictures:
+    label, folder = asked.label, Path(asked.place)
+    if asked.chosen:
+        raise SourceError(
+            "no manifest, packed store or output, so there are no groups to choose from", where=label
+        )
+    if not any(not path.name.startswith(".") for path in _listed(folder)):
+        raise SourceError("an empty folder", where=label, hint="give a folder that holds images")
+    source = ImageFolder.open(folder)
+    ids = _scanned(source, "all")
+    others = sum(source.unexpected.values())
+    if ids:
+        return Stored(label, ids, _reader(source, ids), others)
+    files = sorted(folder / name for name in source.unexpected if name.endswith(".parquet"))
+    if files := [path for path in files if holds_pictures(path)]:
+        return Parquet(label, files, name_rows(files))
+    looked_for = f"looked for files ending in {', '.join(sorted(EXTENSIONS))}, or Parquet with a column image"
+    raise SourceError(
+        f"no pictures here, but {others:,} files of other kinds",
+        where=label,
+        hint=_published(folder) or looked_for,
+    )
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError as error:
+        raise SourceError(f"cannot be listed: {error.strerror or error}", where=str(folder)) from error
+
+
+def _published(folder: Path) -> str:
+    """Return how to name a folder that is a dataset as published, "" where it is none."""
+    for name in source_names():
+        try:
+            if source_class(name).rooted and source_class(name).certain(folder.resolve()):
+                return f"it looks like {name}: give {name}:SPLIT and --root {name}={folder}"
+        except SourceError:  # a folder that another source cannot even walk is not that source
+            continue
+    return ""
+
+
+def _source(asked: Asked) -> Pictures:
+    name = str(asked.place)
+    split = _one("split", asked.chosen, source_class(name).splits, asked.label)
+    source = open_source(name, _root(name, asked))
+    ids = _scanned(source, split)
+    return Stored(asked.label, ids, _reader(source, ids))
+
+
+def _scanned(source: Source, split: str) -> list[str]:
+    """Return the ids a root holds, sorted, so that no order of files shows in the last digit of a mean."""
+    return sorted(i for batch in source.scan([split]) for i in batch.column("image_id").to_pylist())
+
+
+def _reader(source: Source, ids: Sequence[str]) -> Callable[[int], Image.Image]:
+    return lambda row: _image(source.read([ids[row]])[0], source.describe(ids[row]))
+
+
+def _manifest(asked: Asked) -> Pictures:
+    from wordnet_splits.packed.reading import RawImages
+
+    label = asked.label
+    manifest = load_manifest(asked.place)
+    _awaits(manifest, asked.chosen, label)
+    group, split = _group(asked, [(group, split) for split, group in manifest.parts])
+    table = manifest.images(split, group)
+    if not len(table):
+        raise SourceError("this group holds no image", where=label)
+    column = table.combine_chunks()
+    (source_name,) = set(column["source"].to_pylist())
+    (view,) = set(column["view"].to_pylist())
+    ids = column["image_id"].to_pylist()
+    source = open_source(source_name, _root(source_name, asked))
+    raw = RawImages(source, pa.array(ids), column["digest"].combine_chunks())
+    spec = None if asked.original or view == RAW_VIEW else get_spec(view)
+
+    def picture(row: int) -> Image.Image:
+        image = _image(raw.read(row), source.describe(ids[row]))
+        return image if spec is None else Image.fromarray(apply(spec, image))
+
+    return Stored(label, ids, picture)
+
+
+def _awaits(manifest: Manifest, chosen: Sequence[str], label: str) -> None:
+    """Refuse a group of which no image is known yet."""
+    if chosen and chosen[0] not in {group for _, group in manifest.parts}:
+        for group in manifest.data["groups"]:
+            if group["group"] == chosen[0]:
+                raise SourceError(
+                    f"this group awaits {group['source']}: its images are not known yet",
+                    where=label,
+                    hint="build it from its source first, then give the folder that was built",
+                )
+
+
+def _packed(asked: Asked) -> Pictures:
+    from wordnet_splits.packed import open_store
+
+    store = open_store(asked.place)
+    group, split = _group(asked, [(group, split) for split, group in store.parts])
+    images = store.images((split, group))
+    return Stored(asked.label, [images.image_id(row) for row in range(len(images))], images.picture)
+
+
+def _output(asked: Asked) -> Pictures:
+    """Open what `fix-resize build` wrote, all or a group; pixels are compared with their hashes."""
+    from fix_resize.pipeline.output import open_output
+
+    output = open_output(asked.place)
+    rows = output.table.select(["image_id", "source", "group", "split"]).to_pylist()
+    if asked.chosen:
+        group, split = _group(asked, list(dict.fromkeys((r["group"], r["split"]) for r in rows)))
+        rows = [r for r in rows if (r["group"], r["split"]) == (group, split)]
+    images = sorted({(r["image_id"], r["source"]) for r in rows})
+    times = Counter(image_id for image_id, _ in images)
+    ids = [image_id if times[image_id] == 1 else f"{source}/{image_id}" for image_id, source in images]
+    return Stored(asked.label, ids, lambda row: Image.fromarray(output.pixels(*images[row])))
+
+
+MARKED: Final = {"manifest.json": _manifest, "packed.json": _packed, "output.json": _output}
+"""How to open a folder that holds such a file."""
+
+
+def _group(asked: Asked, parts: Collection[tuple[str, str]]) -> tuple[str, str]:
+    """Return the (group, split) of ``parts`` that is asked for."""
+    group = _one("group", asked.chosen[:1], dict.fromkeys(group for group, _ in parts), asked.label)
+    splits = [split for g, split in parts if g == group]
+    return group, _one("split", asked.chosen[1:], splits, asked.label)
+
+
+def _one(what: str, chosen: Sequence[str], known: Collection[str], label: str) -> str:
+    """Return the one chosen, else the only one, else the test split."""
+    if len(chosen) > 1:
+        raise SourceError(f"too much after the {what}", where=label, hint="as in NAME:GROUP:SPLIT")
+    if chosen:
+        if chosen[0] not in known:
+            raise unknown(what, chosen[0], known, where=label)
+        return chosen[0]
+    if len(known) == 1:
+        return next(iter(known))
+    if DEFAULT_SPLIT in known and what == "split":
+        return DEFAULT_SPLIT
+    raise SourceError(
+        f"several {what}s, and none is named", where=label, hint=f"one of {label}:{{{','.join(known)}}}"
+    )
+
+
+def _root(name: str, asked: Asked) -> Path | None:
+    if not source_class(name).rooted:
+        return None
+    if name not in asked.roots:
+        raise SourceError(
+            f"the images of {name} have no root",
+            where=asked.label,
+            hint=f"give --root {name}=DIR, or set {root_variable(name)}",
+        )
+    return asked.roots[name]
+
+
+def _image(raw: Raw, where: str) -> Image.Image:
+    if isinstance(raw, np.ndarray):
+        return Image.fromarray(as_rgb(raw))
+    return decode(raw, where).image
+
+
+def _attempt(read: Callable[[], Image.Image]) -> Image.Image | SourceError | DataError:
+    try:
+        return read()
+    except (SourceError, DataError) as error:
+        return error

@@ -1,0 +1,196 @@
+"""Commands that look for what a resizer left behind: audit, and study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, parse_roots, print_json, print_table, say
+from wordnet_splits.errors import OutputError, SplitsError, unknown
+
+if TYPE_CHECKING:
+    from fix_resize.auditing.audit import Report
+    from fix_resize.auditing.sets import Pictures, Roots
+    from fix_resize.auditing.variation import LeftOut
+
+SHOWN = 10
+REFERENCE = "cifar100:test"
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+RootOptions = Annotated[
+    list[str] | None,
+    typer.Option("--root", metavar="NAME=DIR", help="Where a source's files are; repeatable."),
+]
+Reference = Annotated[str, typer.Option(metavar="SET", help="What to compare with.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="So many pictures of a set, drawn by a hash.")]
+
+SETS = (
+    "A SET is a folder of images (or of Parquet with images), a group of a manifest BENCHMARK:GROUP[:SPLIT], "
+    "one of a folder with a manifest, a packed store or an output DIR:GROUP[:SPLIT], or a published dataset "
+    "SOURCE:SPLIT."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command("audit", epilog=SETS)(audit_set)
+    app.command("study", epilog=SETS)(study_specs)
+
+
+def audit_set(
+    pictures: Annotated[str, typer.Argument(metavar="SET", help="The pictures to audit.")],
+    reference: Reference = REFERENCE,
+    originals: Annotated[
+        str | None, typer.Option(metavar="SET", help="What the pictures were made from, under their names.")
+    ] = None,
+    root: RootOptions = None,
+    limit: Limit = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for scores, histogram and images.")] = None,
+    json: Json = False,
+) -> int:
+    """Tell from its smoothness whether a set was resized without a low-pass filter.
+
+    Exit code 1: it was altered, or is suspicious; 3: pictures were left out.
+    """
+    from fix_resize.auditing.audit import run_audit
+    from fix_resize.auditing.sets import open_pictures
+    from wordnet_splits.progress import OnStderr
+
+    roots = parse_roots(root or [])
+    if out is not None:
+        _check_out(out, [pictures, reference, originals or ""])
+    subject = open_pictures(pictures, roots)
+    against = open_pictures(reference, roots)
+    made_from = None if originals is None else open_pictures(originals, roots, original=True)
+    report = run_audit(subject, against, made_from, limit=limit, progress=OnStderr())
+    files: list[Path] = []
+    if out is not None:
+        from fix_resize.auditing.output import write_report
+
+        files = write_report(report, subject, made_from, out)
+    if json:
+        print_json({**report.as_dict(), "files": [str(path) for path in files]})
+    else:
+        _print_report(report, made_from is not None)
+        for path in files:
+            say(f"wrote {path}")
+    _say_left_out(report.label, report.left_out)
+    _say_left_out(report.reference, report.reference_left_out)
+    if not report.audit.clean:
+        return NEGATIVE
+    return LEFT_OUT if report.left_out or report.reference_left_out else DONE
+
+
+def study_specs(
+    sets: Annotated[
+        list[str],
+        typer.Argument(metavar="SET", help="Pictures at the size they were taken; NAME=SET names them."),
+    ],
+    reference: Reference = REFERENCE,
+    spec: Annotated[
+        list[str] | None,
+        typer.Option("--spec", help="A spec to try; repeatable. All of the reference's size by default."),
+    ] = None,
+    root: RootOptions = None,
+    limit: Limit = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for table, JSON and histograms.")] = None,
+    grid: Annotated[
+        Path | None, typer.Option(help="PNG of some of the images under every spec, side by side.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Show what every resizer, good and broken, does to sets of photographs."""
+    from fix_resize.auditing.comparison import COLUMNS, FIGURES, compare_specs
+    from fix_resize.auditing.sets import open_pictures
+    from fix_resize.spec import spec_names
+    from wordnet_splits.progress import OnStderr
+
+    for name in spec or ():
+        if name not in spec_names():
+            raise unknown("resize spec", name, spec_names(), where="--spec")
+    roots = parse_roots(root or [])
+    named = [_named(text) for text in sets]
+    for folder in (out, None if grid is None else grid.parent):
+        if folder is not None:
+            _check_out(folder, [reference, *(place for _, place in named)])
+    opened = _open_all(named, roots)
+    against = open_pictures(reference, roots)
+    comparison = compare_specs(opened, spec, against, limit=limit, progress=OnStderr())
+    files: list[Path] = []
+    if out is not None or grid is not None:
+        from fix_resize.auditing.output import write_comparison, write_side_by_side
+
+        files += write_comparison(comparison, out) if out is not None else []
+        files += [write_side_by_side(comparison, opened, grid)] if grid is not None else []
+    if json:
+        print_json({**comparison.as_dict(), "files": [str(path) for path in files]})
+    else:
+        print_table(COLUMNS, comparison.rows(), right=FIGURES)
+        for path in files:
+            say(f"wrote {path}")
+    for label, entries in comparison.left_out.items():
+        _say_left_out(label, entries)
+    return LEFT_OUT if any(comparison.left_out.values()) else DONE
+
+
+def _named(text: str) -> tuple[str, str]:
+    """Return name and place of ``NAME=SET``; a set without a name is called as it is."""
+    name, equals, place = text.partition("=")
+    if not equals or "/" in name or Path(text).exists():
+        return text, text
+    if not name or not place:
+        raise SplitsError(f"{text!r} is not NAME=SET", hint="as in textures=data/dtd")
+    return name, place
+
+
+def _open_all(named: Sequence[tuple[str, str]], roots: Roots) -> list[tuple[str, Pictures]]:
+    from fix_resize.auditing.sets import open_pictures
+
+    if len({name for name, _ in named}) < len(named):
+        raise SplitsError("two sets have one name", hint="name them: NAME=SET")
+    return [(name, open_pictures(place, roots, original=True)) for name, place in named]
+
+
+def _check_out(out: Path, sets: Sequence[str]) -> None:
+    """Refuse to draw without matplotlib, or into a set, where the next audit would find the drawings."""
+    from fix_resize.auditing.plots import require_plots
+
+    require_plots()
+    for place in sets:
+        if place and Path(place).is_dir() and out.resolve().is_relative_to(Path(place).resolve()):
+            raise OutputError("lies in a set that is read", where=str(out), hint="give a folder beside it")
+
+
+def _print_report(report: Report, with_originals: bool) -> None:
+    height, width = report.size
+    drawn = f" of {report.drawn_from:,}" if len(report.scores) < report.drawn_from else ""
+    print(f"set        {report.label}: {len(report.scores):,}{drawn} pictures of {height} x {width}")
+    print(f"reference  {report.reference}: {len(report.reference_variation):,} pictures")
+    if with_originals:
+        print(f"originals  of {report.pairs:,} of the pictures")
+    if report.others:
+        print(f"           {report.others:,} other files passed over")
+    print()
+    rows = [
+        ("signed, rougher than the reference", *_texts(report.audit.signed)),
+        ("absolute, unlike the reference", *_texts(report.audit.unsigned)),
+    ]
+    if report.audit.paired is not None:
+        rows.append(("paired, rougher than fix of its originals", *_texts(report.audit.paired)))
+    print_table(("AUROC", "value", "95% interval"), rows)
+    print(f"\n{report.audit.sentence}")
+
+
+def _texts(estimate: tuple[float, float, float]) -> tuple[str, str]:
+    value, lo, hi = estimate
+    return f"{value:.3f}", f"{lo:.3f} to {hi:.3f}"
+
+
+def _say_left_out(label: str, entries: Sequence[LeftOut]) -> None:
+    for entry in entries[:SHOWN]:
+        say(f"  left out of {label}: {entry.image_id}: {entry.reason}: {entry.detail}")
+    if len(entries) > SHOWN:
+        say(f"  and {len(entries) - SHOWN:,} more of {label} (--json has all)")

@@ -1,0 +1,7 @@
+"""Resize whole sets of images: drawn, sharded, resumable, checked."""
+
+from __future__ import annotations
+
+from fix_resize.pipeline.pipeline import Built, Settings, build
+
+__all__ = ["Built", "Settings", "build"]

@@ -1,0 +1,103 @@
+"""The end of a build: the shards' tables joined, and ``output.json`` with what they were made by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from fix_resize.pipeline.files import write_json, writing
+from fix_resize.pipeline.output import OUTPUT, SCHEMA
+from fix_resize.pipeline.selection import Selection
+from fix_resize.pipeline.shards import Outcome, table_of
+from fix_resize.pipeline.tables import (
+    IMAGE_SCHEMA,
+    IMAGES,
+    MISSING,
+    MISSING_SCHEMA,
+    QUARANTINE,
+    QUARANTINE_SCHEMA,
+    Fingerprint,
+    table_writer,
+    write_rows,
+)
+from fix_resize.spec import ResizeSpec
+from wordnet_splits.errors import OutputError
+from wordnet_splits.manifest.parquet import read_table
+
+_ROWS: Final = 65_536
+"""Rows of a row group, and of what is held at a time."""
+
+
+def finish(
+    out: Path,
+    selection: Selection,
+    spec: ResizeSpec,
+    file_format: str,
+    outcomes: Sequence[Outcome],
+    absent: Sequence[dict[str, str]],
+) -> dict[str, Any]:
+    """Write the tables of a build whose shards are done; return the content of ``output.json``.
+
+    Parameters
+    ----------
+    outcomes : of every shard, in order.
+    absent : rows of `tables.MISSING_SCHEMA` that no shard was given.
+
+    Raises
+    ------
+    OutputError : something cannot be written.
+    """
+    with writing(out):
+        (out / OUTPUT).unlink(missing_ok=True)  # until the tables are whole again
+    missing = [*absent, *(row for outcome in outcomes for row in outcome.missing)]
+    quarantined = [row for outcome in outcomes for row in outcome.quarantined]
+    fingerprint = Fingerprint()
+    with table_writer(out, IMAGES, IMAGE_SCHEMA, spec.id) as writer:
+        for table in _joined(out, outcomes):
+            fingerprint.add(table)
+            writer.write_table(table, row_group_size=_ROWS)
+    write_rows(out, QUARANTINE, QUARANTINE_SCHEMA, spec.id, quarantined)
+    write_rows(out, MISSING, MISSING_SCHEMA, spec.id, missing)
+    about: dict[str, Any] = {
+        "schema": SCHEMA,
+        "name": selection.name,
+        "spec": {**spec.describe(), "libraries": _libraries(outcomes)},
+        "format": file_format,
+        "images": sum(outcome.images for outcome in outcomes),
+        "quarantined": len(quarantined),
+        "missing": len(missing),
+        "shortfalls": [vars(short) for short in selection.shortfalls],
+        "complete": not missing and not selection.shortfalls,
+        "population": selection.population,
+        "unexpected": {name: sum(counts.values()) for name, counts in selection.unexpected.items()},
+        "selection": selection.fingerprint,
+        "fingerprint": fingerprint.hexdigest(),
+        "provenance": {"wordnet-splits": version("wordnet-splits")},
+    }
+    write_json(out, OUTPUT, about)
+    return about
+
+
+def _joined(out: Path, outcomes: Iterable[Outcome]) -> Iterator[pa.Table]:
+    """Yield the shards' tables, as many together as make a row group."""
+    waiting: list[pa.Table] = []
+    for outcome in outcomes:
+        waiting.append(read_table(out / table_of(outcome.job), error=OutputError).cast(IMAGE_SCHEMA))
+        if sum(map(len, waiting)) >= _ROWS:
+            yield pa.concat_tables(waiting).combine_chunks()
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting).combine_chunks()
+
+
+def _libraries(outcomes: Iterable[Outcome]) -> dict[str, str]:
+    """Return the versions that the pixels depend on; all of them where workers differed."""
+    found: dict[str, set[str]] = {}
+    for outcome in outcomes:
+        for name, number in outcome.libraries.items():
+            found.setdefault(name, set()).add(number)
+    return {name: " + ".join(sorted(numbers)) for name, numbers in sorted(found.items())}

@@ -1,0 +1,154 @@
+"""The two ways an output keeps its pictures: a tree of PNG files, or Parquet shards that hold the same files.
+
+A picture is the same PNG file in both. The pixels are what counts and what is hashed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fix_resize.pipeline.files import replacing, write_bytes
+from fix_resize.pipeline.png import SPEC_KEY
+from fix_resize.pipeline.tables import Item
+from wordnet_splits.errors import unknown
+
+ROW_GROUP: Final = 100
+"""Pictures that are read to get at one; what the Hub advises for images."""
+
+IMAGE: Final = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+PACKED_SCHEMA: Final = pa.schema(
+    [
+        ("image", IMAGE),
+        ("label", pa.int32()),
+        ("class_id", pa.string()),
+        ("group", pa.string()),
+        ("source", pa.string()),
+        ("image_id", pa.string()),
+    ]
+)
+HF_FEATURES: Final = {
+    "image": {"_type": "Image"},
+    "label": {"dtype": "int32", "_type": "Value"},
+    **{name: {"dtype": "string", "_type": "Value"} for name in ("class_id", "group", "source", "image_id")},
+}
+"""What `datasets` reads from the schema, so that ``image`` comes back as a picture and not as bytes."""
+
+
+Kept = tuple[Mapping[str, object], bytes]
+"""The columns that stand beside a picture in its file, if any, and its PNG file."""
+
+
+class Format(Protocol):
+    """How the pictures of a shard are kept."""
+
+    def place(self, path: str, shard: str, row: int) -> tuple[str, int]:
+        """Return file and row of the picture that is number ``row`` of a shard."""
+
+    def write(self, root: Path, shard: str, spec_id: str, pictures: Iterable[tuple[Item, bytes]]) -> None:
+        """Write a shard's pictures, which come as they are made."""
+
+    def read(self, root: Path, file: str) -> Iterator[Kept]:
+        """Yield what is kept in one file, in order."""
+
+    def read_one(self, root: Path, file: str, row: int) -> bytes:
+        """Return one PNG file."""
+
+
+class PngTree:
+    """One PNG file a picture."""
+
+    def place(self, path: str, shard: str, row: int) -> tuple[str, int]:
+        """Return the picture's own path, and row 0 of it."""
+        return path, 0
+
+    def write(self, root: Path, shard: str, spec_id: str, pictures: Iterable[tuple[Item, bytes]]) -> None:
+        """Write the files one by one."""
+        for picture, data in pictures:
+            write_bytes(root, picture.path, data)
+
+    def read(self, root: Path, file: str) -> Iterator[Kept]:
+        """Yield the one PNG file."""
+        yield {}, (root / file).read_bytes()
+
+    def read_one(self, root: Path, file: str, row: int) -> bytes:
+        """Return the file's bytes."""
+        return (root / file).read_bytes()
+
+
+class ParquetShards:
+    """One Parquet file a shard, its column ``image`` as Hugging Face's `datasets` keeps images."""
+
+    def place(self, path: str, shard: str, row: int) -> tuple[str, int]:
+        """Return the shard's file, and the row."""
+        return f"data/{shard}.parquet", row
+
+    def write(self, root: Path, shard: str, spec_id: str, pictures: Iterable[tuple[Item, bytes]]) -> None:
+        """Write the shard's file, if it has any picture."""
+        rows = [
+            {
+                "image": {"bytes": data, "path": picture.path},
+                **{name: getattr(picture, name) for name in PACKED_SCHEMA.names[1:]},
+            }
+            for picture, data in pictures
+        ]
+        if not rows:
+            return
+        metadata = {"huggingface": json.dumps({"info": {"features": HF_FEATURES}}), SPEC_KEY: spec_id}
+        table = pa.Table.from_pylist(rows, schema=PACKED_SCHEMA.with_metadata(metadata))
+        with replacing(root, self.place("", shard, 0)[0]) as part:
+            pq.write_table(table, part, row_group_size=ROW_GROUP, compression="zstd", use_dictionary=False)
+
+    def read(self, root: Path, file: str) -> Iterator[Kept]:
+        """Yield the PNG files of a shard, each with its other columns."""
+        with pq.ParquetFile(root / file) as parquet:
+            for batch in parquet.iter_batches(ROW_GROUP, columns=PACKED_SCHEMA.names):
+                for row in batch.to_pylist():
+                    yield row, row.pop("image")["bytes"]
+
+    def read_one(self, root: Path, file: str, row: int) -> bytes:
+        """Return one PNG file; the row group that holds it is kept for the next."""
+        group, place = divmod(row, ROW_GROUP)
+        data: bytes = _row_group(root / file, group)[place].as_py()
+        return data
+
+
+@lru_cache(maxsize=64)
+def _row_group(path: Path, group: int) -> pa.Array:
+    with pq.ParquetFile(path) as parquet:
+        table = parquet.read_row_group(group, columns=["image.bytes"])
+        return table["image"].combine_chunks().field("bytes")
+
+
+FORMATS: Final[dict[str, Format]] = {"png": PngTree(), "parquet": ParquetShards()}
+
+
+def get_format(name: str) -> Format:
+    """Return the format of that name.
+
+    Raises
+    ------
+    UnknownNameError : there is none.
+    """
+    try:
+        return FORMATS[name]
+    except KeyError:
+        raise unknown("format", name, FORMATS) from None
+
+
+def checksum(root: Path, files: Iterable[str]) -> str | None:
+    """Return SHA-256 over the bytes of files in sequence, each once; None where one cannot be read."""
+    state = hashlib.sha256()
+    for file in dict.fromkeys(files):
+        try:
+            state.update((root / file).read_bytes())
+        except OSError:
+            return None
+    return state.hexdigest()

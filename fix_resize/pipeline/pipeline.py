@@ -1,0 +1,282 @@
+"""From a selection to an output folder: shards, whoever runs them, then the tables and ``output.json``.
+
+The folder can be left at any moment (Ctrl-C, kill -9, a full disk): shards that are done stay done, and
+the same command goes on. Everything in it is the same whatever ran the shards, and however often.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fix_resize.pipeline import executors
+from fix_resize.pipeline.draws import Shortfall
+from fix_resize.pipeline.files import WORK, clear, prepare, write_json, writing
+from fix_resize.pipeline.finish import finish
+from fix_resize.pipeline.formats import get_format
+from fix_resize.pipeline.image_folder import ImageFolder
+from fix_resize.pipeline.output import SCHEMA
+from fix_resize.pipeline.selection import Selection
+from fix_resize.pipeline.shards import Job, finished, marker_of, read_outcome
+from fix_resize.pipeline.tables import ABOUT, Item, plain
+from fix_resize.spec import ResizeSpec
+from wordnet_splits.errors import MissingImageError, OutputError
+from wordnet_splits.manifest import locked
+from wordnet_splits.progress import Progress, Silent
+
+SHARD_SIZE: Final = 1000
+"""Images of a shard: some seconds of work, so that little is done twice."""
+
+_BUILD: Final = f"{WORK}/build.json"
+
+
+@dataclass
+class Settings:
+    """How to build.
+
+    Attributes
+    ----------
+    spec : what the images are taken through.
+    file_format : ``png`` or ``parquet`` (`formats.FORMATS`).
+    backend : whose code resizes; equal bytes from each. ``auto``: numba where it is installed.
+    shard_size : images of a shard.
+    allow_missing : leave out what a root lacks, and say so, instead of raising.
+    workers : processes on this machine; 1 is this one alone.
+    scheduler : address of a Dask scheduler that is used instead.
+    """
+
+    spec: ResizeSpec
+    file_format: str = "png"
+    backend: str = "auto"
+    shard_size: int = SHARD_SIZE
+    allow_missing: bool = False
+    workers: int = 1
+    scheduler: str | None = None
+    progress: Progress = field(default_factory=Silent)
+
+
+@dataclass
+class Built:
+    """What a build made.
+
+    Attributes
+    ----------
+    about : the content of ``output.json``.
+    quarantined, missing : the rows of those tables.
+    shortfalls : classes of which a root held fewer images than were to be drawn.
+    made, kept : shards done now, and found done.
+    """
+
+    folder: Path
+    about: dict[str, Any]
+    quarantined: list[dict[str, str]]
+    missing: list[dict[str, str]]
+    shortfalls: list[Shortfall]
+    made: int
+    kept: int
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over the pictures (`tables.IDENTITY`)."""
+        return str(self.about["fingerprint"])
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing that was asked for is missing; what was quarantined is not counted here."""
+        return not self.missing and not self.shortfalls
+
+
+class _Span(NamedTuple):
+    """The rows of the selection that make a shard."""
+
+    name: str
+    first: int
+    rows: int
+
+
+def build(selection: Selection, out: Path, settings: Settings) -> Built:
+    """Build a selection into a folder, or go on with it.
+
+    Raises
+    ------
+    MissingImageError : a root lacks images, without ``allow_missing``.
+    OutputError : the folder cannot be written, is in use, or holds something else.
+    SplitsError : a worker, a cluster or a library fails; see the message.
+    """
+    out = out.absolute()
+    with locked(out.parent, out.name):
+        _claim(out, selection, settings)
+        held = selection.held()
+        if not held.any():
+            raise _none_held(selection)
+        absent = [_absent(selection, row) for row in np.flatnonzero(~held).tolist()]
+        if absent and not settings.allow_missing:
+            raise _missing_error(absent, selection.name)
+        spans = list(_spans(selection.table["split"], settings.shard_size))
+        jobs = _jobs(selection, held, out, settings)
+        todo = _unfinished(spans, jobs, settings.progress)
+        images = sum(int(held[span.first : span.first + span.rows].sum()) for span in todo)
+        _run(map(jobs, todo), images, selection.name, settings)
+        markers = [read_outcome(out / marker_of(span.name)) for span in spans]
+        outcomes = [outcome for outcome in markers if outcome is not None]
+        lost = [row for outcome in outcomes for row in outcome.missing]
+        if lost and not settings.allow_missing:
+            raise _missing_error(lost, selection.name)
+        about = finish(out, selection, settings.spec, settings.file_format, outcomes, absent)
+        clear(out)
+    quarantined = [row for outcome in outcomes for row in outcome.quarantined]
+    shards = (len(todo), len(spans) - len(todo))
+    return Built(out, about, quarantined, [*absent, *lost], selection.shortfalls, *shards)
+
+
+def _claim(out: Path, selection: Selection, settings: Settings) -> None:
+    """Take a folder that is new, empty, or of the same build; leave any other alone."""
+    ours = {
+        "schema": SCHEMA,
+        "what": selection.name,
+        "spec": settings.spec.id,
+        "format": settings.file_format,
+        "shard_size": settings.shard_size,
+        "selection": selection.fingerprint,
+    }
+    get_format(settings.file_format)
+    for source in selection.sources.values():
+        if isinstance(source, ImageFolder) and source.root and out.resolve().is_relative_to(source.root):
+            raise OutputError(
+                "lies inside the folder of images, whose part it would become",
+                where=str(out),
+                hint="give an --out beside it",
+            )
+    theirs = _begun(out)
+    for name in ours if theirs else ():
+        if theirs.get(name) != ours[name]:
+            raise OutputError(
+                f"holds a build of other {name}: {theirs.get(name)}, not {ours[name]}",
+                where=str(out),
+                hint="give another --out, or remove this one",
+            )
+    prepare(out)
+    if not theirs:
+        write_json(out, _BUILD, ours)
+
+
+def _begun(out: Path) -> dict[str, Any]:
+    """Return what a folder says that is built in it; nothing where it is new or empty."""
+    try:
+        said = json.loads((out / _BUILD).read_text(encoding="utf-8"))
+        return said if isinstance(said, dict) and said else {"schema": None}
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        raise OutputError("cannot be read, so it is left alone", where=str(out / _BUILD)) from error
+    with writing(out):
+        foreign = sorted(p.name for p in out.iterdir() if p.name != WORK) if out.exists() else []
+    if foreign:
+        raise OutputError(
+            f"is not empty and no output of fix-resize: it holds {foreign[0]!r}",
+            where=str(out),
+            hint="give another --out",
+        )
+    return {}
+
+
+def _absent(selection: Selection, row: int) -> dict[str, str]:
+    item = selection.table.select([f.name for f in ABOUT]).slice(row, 1).to_pylist()[0]
+    root = selection.sources[item["group"]].root
+    return {**item, "kind": "missing", "detail": plain(f"not under {root}")}
+
+
+def _none_held(selection: Selection) -> MissingImageError:
+    roots = ", ".join(sorted({str(source.root) for source in selection.sources.values()}))
+    return MissingImageError(
+        f"none of the images of {selection.name} is there",
+        where=roots,
+        hint="is it the right root? 'wordnet-splits doctor' says what a root holds",
+    )
+
+
+def _missing_error(missing: Sequence[Mapping[str, str]], name: str) -> MissingImageError:
+    kinds = " or ".join(sorted({m["kind"] for m in missing}))
+    first = "; ".join(f"{m['source']}:{m['image_id']} {m['kind']}" for m in missing[:3])
+    more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
+    return MissingImageError(
+        f"{len(missing):,} images are {kinds}: {first}{more}",
+        where=name,
+        hint="complete the root, or leave them out with --allow-missing",
+    )
+
+
+def _spans(splits: pa.ChunkedArray, size: int) -> Iterator[_Span]:
+    """Cut the table into shards of at most ``size`` rows, none of two splits."""
+    runs = pc.run_end_encode(splits.combine_chunks(), run_end_type=pa.int64())
+    first = 0
+    for split, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        count = -(-(end - first) // size)
+        for n in range(count):
+            start = first + n * size
+            yield _Span(f"{split}-{n:05d}-of-{count:05d}", start, min(size, end - start))
+        first = end
+
+
+def _jobs(
+    selection: Selection, held: npt.NDArray[np.bool_], out: Path, settings: Settings
+) -> Callable[[_Span], Job]:
+    run = uuid4().hex
+
+    def job(span: _Span) -> Job:
+        there = held[span.first : span.first + span.rows]
+        rows = selection.table.slice(span.first, span.rows).filter(pa.array(there)).to_pylist()
+        items = tuple(Item(**row) for row in rows)
+        return Job(
+            run=run,
+            name=span.name,
+            out=out,
+            spec=settings.spec,
+            file_format=settings.file_format,
+            backend=settings.backend,
+            items=items,
+            sources={group: selection.sources[group] for group in {item.group for item in items}},
+        )
+
+    return job
+
+
+def _unfinished(spans: Sequence[_Span], jobs: Callable[[_Span], Job], progress: Progress) -> list[_Span]:
+    """Return the shards that are to be done: those that have no marker, or whose checksums do not hold."""
+    todo = []
+    with progress.task("looking for finished shards", len(spans)) as task:
+        for span in spans:
+            if finished(jobs(span)) is None:
+                todo.append(span)
+            task.advance()
+    return todo
+
+
+def _run(jobs: Iterable[Job], images: int, name: str, settings: Settings) -> None:
+    """Do shards, whoever does them."""
+    if settings.scheduler is not None:
+        outcomes = executors.on_dask(jobs, settings.scheduler)
+    elif settings.workers > 1:
+        outcomes = executors.in_processes(jobs, settings.workers)
+    else:
+        outcomes = executors.here(jobs)
+    with closing(outcomes), settings.progress.task(f"resizing {name}", images) as task:
+        for job, outcome in outcomes:
+            seen = read_outcome(job.out / job.marker)
+            if seen is None or (seen.key, seen.data) != (outcome.key, outcome.data):
+                raise OutputError(
+                    "a worker has written elsewhere",
+                    where=str(job.out),
+                    hint="give an --out that all workers see under the same path",
+                )
+            task.advance(len(job.items))

@@ -1,0 +1,291 @@
+"""A shard: some images in one order, read, decoded, resized, hashed and written by one process.
+
+The same function runs here, in local processes and on a Dask cluster. A shard is done when its marker is
+there and the checksums in it hold; until then it may be begun again by anybody, and gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+from fix_resize.decode import Decoded, decode
+from fix_resize.pipeline.files import WORK, write_json
+from fix_resize.pipeline.formats import checksum, get_format
+from fix_resize.pipeline.png import encode_png
+from fix_resize.pipeline.tables import IMAGE_SCHEMA, Item, plain, write_rows
+from fix_resize.quarantine import QuarantinedImageError
+from fix_resize.resize import BACKENDS, Pixels, apply_many
+from fix_resize.spec import ResizeSpec, libraries
+from wordnet_splits.digests import digest_pixels
+from wordnet_splits.errors import MissingImageError, SourceError, SplitsError
+from wordnet_splits.sources import Raw, Source, open_source
+from wordnet_splits.sources.base import as_rgb
+
+MARKER_SCHEMA: Final = 1
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+"""Pillow names objects in some errors by where they lie, which is different in every run."""
+
+
+def marker_of(shard: str) -> str:
+    """Return the file that says that a shard is done."""
+    return f"{WORK}/{shard}.json"
+
+
+def table_of(shard: str) -> str:
+    """Return the file that holds a shard's part of the table of images."""
+    return f"{WORK}/{shard}.parquet"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A shard to be done.
+
+    Attributes
+    ----------
+    run : names the run, so that a process opens each source once in it.
+    name : of the shard, and of its files.
+    out : the output folder, absolute.
+    items : the images that the root holds, in order.
+    sources : the opened source of each group among them.
+    """
+
+    run: str
+    name: str
+    out: Path
+    spec: ResizeSpec
+    file_format: str
+    backend: str
+    items: tuple[Item, ...]
+    sources: dict[str, Source] = field(hash=False)
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of what determines the shard's bytes: neither backend nor executor do."""
+        rows = [(*i[:6], i.digest.hex() if i.digest else None, i.path) for i in self.items]
+        what = [MARKER_SCHEMA, self.name, self.spec.id, self.file_format, rows]
+        return hashlib.sha256(json.dumps(what, ensure_ascii=False).encode()).hexdigest()
+
+    @property
+    def marker(self) -> str:
+        """File that says the shard is done."""
+        return marker_of(self.name)
+
+    @property
+    def table(self) -> str:
+        """File that holds the shard's part of the table of images."""
+        return table_of(self.name)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a shard.
+
+    Attributes
+    ----------
+    job : the shard's name.
+    key : of the job that made it.
+    images : how many pictures it holds.
+    quarantined, missing : rows of those tables.
+    table, data : SHA-256 of the shard's table, and over its files.
+    libraries : versions that its pixels depend on.
+    """
+
+    job: str
+    key: str
+    images: int
+    quarantined: tuple[dict[str, str], ...]
+    missing: tuple[dict[str, str], ...]
+    table: str
+    data: str
+    libraries: dict[str, str]
+
+
+_ONE_AT_A_TIME: Final = threading.Lock()
+"""Sources keep one handle a process, which threads must not share; a Dask worker may have threads."""
+
+
+def run_shard(job: Job) -> Outcome:
+    """Do a shard; safe to repeat, anywhere that sees the roots and the output folder.
+
+    Raises
+    ------
+    OutputError : it cannot be written.
+    SplitsError : a backend or library is lacking.
+    """
+    with _ONE_AT_A_TIME:
+        return _make(job)
+
+
+def finished(job: Job) -> Outcome | None:
+    """Return the outcome of a shard that is done and whole, else None."""
+    outcome = read_outcome(job.out / job.marker)
+    if outcome is None or outcome.key != job.key:
+        return None
+    if outcome.missing or checksum(job.out, [job.table]) != outcome.table:
+        return None  # what could not be read may be there by now
+    try:
+        files = pq.read_table(job.out / job.table, columns=["file"])["file"].to_pylist()
+    except (OSError, pa.ArrowException):
+        return None
+    return outcome if checksum(job.out, files) == outcome.data else None
+
+
+def read_outcome(marker: Path) -> Outcome | None:
+    """Return what a marker says, None where there is none or it cannot be read."""
+    try:
+        said: dict[str, Any] = json.loads(marker.read_text(encoding="utf-8"))
+        said |= {name: tuple(said[name]) for name in ("quarantined", "missing")}
+        return Outcome(**said)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _make(job: Job) -> Outcome:
+    (job.out / job.marker).unlink(missing_ok=True)
+    keep = get_format(job.file_format)
+    rows: list[dict[str, Any]] = []
+    quarantined: list[dict[str, str]] = []
+    missing: list[dict[str, str]] = []
+
+    def pictures() -> Iterator[tuple[Item, bytes]]:
+        for item in job.items:
+            try:
+                picture = _picture(job, item)
+            except QuarantinedImageError as error:
+                detail = plain(_ADDRESS.sub("", error.detail))
+                quarantined.append({**item.about(), "reason": error.reason, "detail": detail})
+                continue
+            except _Absent as error:
+                missing.append({**item.about(), "kind": error.kind, "detail": plain(error.detail)})
+                continue
+            file, row = keep.place(item.path, job.name, len(rows))
+            rows.append({**item.about(), **picture.row, "label": item.label, "file": file, "row": row})
+            yield item, encode_png(picture.pixels, job.spec.id)
+
+    keep.write(job.out, job.name, job.spec.id, pictures())
+    files = [row["file"] for row in rows]
+    for stale in {keep.place(item.path, job.name, 0)[0] for item in job.items} - set(files):
+        (job.out / stale).unlink(missing_ok=True)
+    write_rows(job.out, job.table, IMAGE_SCHEMA, job.spec.id, rows)
+    outcome = Outcome(
+        job=job.name,
+        key=job.key,
+        images=len(rows),
+        quarantined=tuple(quarantined),
+        missing=tuple(missing),
+        table=checksum(job.out, [job.table]) or "",
+        data=checksum(job.out, files) or "",
+        libraries=_libraries(job.spec),
+    )
+    write_json(job.out, job.marker, vars(outcome))
+    return outcome
+
+
+class _Absent(Exception):
+    """An image that a root does not give."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        self.kind, self.detail = kind, detail
+
+
+class _Picture(NamedTuple):
+    pixels: Pixels
+    row: dict[str, Any]
+
+
+def _picture(job: Job, item: Item) -> _Picture:
+    source = _opened(job, item.group)
+    where = f"{item.source}:{item.image_id}"
+    try:
+        raw = source.read([item.image_id])[0]
+    except MissingImageError as error:
+        raise _Absent("missing", str(error)) from None
+    except SourceError as error:
+        raise _Absent("unreadable", str(error)) from None
+    image, mode, notes = _decoded(raw, where)
+    digest = source.digest(raw)
+    if item.digest is not None and digest != item.digest:
+        what = "pixels" if source.lossless else "bytes"
+        raise _Absent("altered", f"its {what} are not the published ones ({source.root})")
+    pixels = _resizer(job.backend, job.spec)(image)
+    row = {
+        "digest": digest,
+        "pixel_sha256": digest_pixels(pixels),
+        "width": pixels.shape[1],
+        "height": pixels.shape[0],
+        "mode": "RGB",
+        "spec": job.spec.id,
+        "source_width": image.width,
+        "source_height": image.height,
+        "source_mode": mode,
+        "notes": ",".join(notes),
+    }
+    return _Picture(pixels, row)
+
+
+def _decoded(raw: Raw, where: str) -> Decoded:
+    if isinstance(raw, np.ndarray):
+        mode = "RGB" if raw.ndim == 3 and raw.shape[2] == 3 else "L"
+        return Decoded(Image.fromarray(as_rgb(raw)), mode, ())
+    try:
+        return decode(raw, where)
+    except MemoryError:
+        raise SplitsError("not enough memory to decode it", where=where, hint="use fewer workers") from None
+
+
+_OPENED: dict[tuple[str, str], Source] = {}
+
+_MAPPED: Final = frozenset({"lmdb"})
+"""Layouts of files that are mapped: what was read of one counts as memory until it is closed."""
+
+
+def _opened(job: Job, group: str) -> Source:
+    """Return the source that this process uses in this run; a mapped one is opened anew for each shard."""
+    mapped = job.sources[group].layout in _MAPPED
+    key = (f"{job.run} {job.name}" if mapped else job.run, group)
+    if key not in _OPENED:
+        for old in [old for old in _OPENED if old[0] not in (job.run, key[0])]:
+            del _OPENED[old]
+        source = job.sources[group]
+        _OPENED[key] = open_source(source.name, source.root) if mapped else source
+    return _OPENED[key]
+
+
+@lru_cache(maxsize=16)
+def _resizer(backend: str, spec: ResizeSpec) -> Callable[[Image.Image], Pixels]:
+    """Return what resizes one image; ``auto`` is numba where that is installed and can do the spec.
+
+    Raises
+    ------
+    UnknownNameError : no such backend.
+    SplitsError : it is not installed, or the spec has arithmetic of its own.
+    """
+    if backend == "auto":
+        try:
+            return _resizer("numba", spec)
+        except SplitsError:
+            return _resizer("pillow", spec)
+    if backend not in BACKENDS:
+        return lambda image: apply_many(spec, [image], backend)[0]
+    apply_many(spec, np.zeros((1, 8, 8, 3), np.uint8), backend)  # says so if it cannot
+    apply_batch = import_module(BACKENDS[backend][0]).apply_batch
+    return lambda image: cast(Pixels, apply_batch(spec, np.asarray(image)[None])[0])
+
+
+@lru_cache(maxsize=4)
+def _libraries(spec: ResizeSpec) -> dict[str, str]:
+    return libraries(spec)

@@ -1,0 +1,131 @@
+"""The tables of an output: its images, what was quarantined, and what was missing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fix_resize.pipeline.files import replacing
+from fix_resize.pipeline.png import SPEC_KEY
+from wordnet_splits.manifest.fingerprint import row_line
+
+IMAGES: Final = "images.parquet"
+QUARANTINE: Final = "quarantine.parquet"
+MISSING: Final = "missing.parquet"
+
+IMAGE_SCHEMA: Final = pa.schema(
+    [
+        ("image_id", pa.string()),
+        ("source", pa.string()),
+        ("class_id", pa.string()),
+        ("group", pa.string()),
+        ("split", pa.string()),
+        ("label", pa.int32()),
+        ("digest", pa.binary(32)),
+        ("pixel_sha256", pa.binary(32)),
+        ("width", pa.int32()),
+        ("height", pa.int32()),
+        ("mode", pa.string()),
+        ("spec", pa.string()),
+        ("source_width", pa.int32()),
+        ("source_height", pa.int32()),
+        ("source_mode", pa.string()),
+        ("notes", pa.string()),
+        ("file", pa.string()),
+        ("row", pa.int32()),
+    ]
+)
+"""One row a picture.
+
+``digest`` is of the source's image (`wordnet_splits.digests`: of its file, or of its pixels where the source
+is lossless), ``pixel_sha256`` of the picture (`digests.digest_pixels`). ``width``, ``height`` and ``mode``
+are the picture's, ``source_*`` those of what it was made from, ``notes`` what the colour rule did
+(`decode.NOTES`). ``spec`` is the id of the resize spec; ``file`` and ``row`` say where the picture is.
+"""
+
+ABOUT: Final = [pa.field(n, pa.string()) for n in ("image_id", "source", "class_id", "group", "split")]
+QUARANTINE_SCHEMA: Final = pa.schema([*ABOUT, ("reason", pa.string()), ("detail", pa.string())])
+"""``reason`` is a key of `quarantine.REASONS`."""
+
+MISSING_SCHEMA: Final = pa.schema([*ABOUT, ("kind", pa.string()), ("detail", pa.string())])
+"""``kind`` is missing, unreadable, or altered (the image has another digest than the manifest's)."""
+
+IDENTITY: Final = ("source", "image_id", "class_id", "group", "split", "label", "spec", "pixel_sha256")
+"""What the fingerprint covers: who built the same pixels has the same, whatever copy they were made from."""
+
+_BATCH: Final = 16_384
+
+
+class Item(NamedTuple):
+    """An image to build; see `selection.SELECTION_SCHEMA`."""
+
+    source: str
+    image_id: str
+    class_id: str
+    group: str
+    split: str
+    label: int
+    digest: bytes | None
+    path: str
+
+    def about(self) -> dict[str, str]:
+        """Return what names the image in every table."""
+        return {n: getattr(self, n) for n in ("image_id", "source", "class_id", "group", "split")}
+
+
+def plain(text: str) -> str:
+    """Return text that any file can hold: paths may have bytes that are no UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+@contextmanager
+def table_writer(root: Path, file: str, schema: pa.Schema, spec_id: str) -> Iterator[pq.ParquetWriter]:
+    """Yield a writer of tables; the file appears in one step when the block ends well.
+
+    Raises
+    ------
+    OutputError : it cannot be written.
+    """
+    hashes = {name for name in schema.names if pa.types.is_fixed_size_binary(schema.field(name).type)}
+    with (
+        replacing(root, file) as part,
+        pq.ParquetWriter(
+            part,
+            schema.with_metadata({SPEC_KEY: spec_id}),
+            compression={n: "NONE" if n in hashes else "ZSTD" for n in schema.names},
+            use_dictionary=[n for n in schema.names if n not in hashes and n not in ("image_id", "file")],
+        ) as writer,
+    ):
+        yield writer
+
+
+def write_rows(
+    root: Path, file: str, schema: pa.Schema, spec_id: str, rows: Iterable[dict[str, Any]]
+) -> None:
+    """Write a whole table. Raises as `table_writer`."""
+    with table_writer(root, file, schema, spec_id) as writer:
+        writer.write_table(pa.Table.from_pylist(list(rows), schema=schema))
+
+
+class Fingerprint:
+    """SHA-256 over the rows of a table of images, added batch by batch."""
+
+    def __init__(self) -> None:
+        self._state = hashlib.sha256()
+
+    def add(self, table: pa.Table) -> None:
+        """Add rows, in the table's order."""
+        for batch in table.select(list(IDENTITY)).to_batches(max_chunksize=_BATCH):
+            for row in batch.to_pylist():
+                line = row_line({**row, "pixel_sha256": row["pixel_sha256"].hex()})
+                self._state.update(line.encode())
+
+    def hexdigest(self) -> str:
+        """Return the fingerprint of what was added."""
+        return self._state.hexdigest()

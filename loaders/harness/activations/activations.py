@@ -1,0 +1,294 @@
+"""Features, logits and probes of a model on a group of images: one forward pass each, kept in a store.
+
+``extract`` computes what the store lacks and opens it; a second call, from another benchmark too, reads it::
+
+    activations = extract(model, UnknownDetectionSet("digits", role="near"), Store(Path("activations")))
+    activations.features, activations.logits        # array views over memory-mapped shards
+    activations.data(model.class_map(space, activations.width))     # what detectors get
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import torch
+from filelock import FileLock, Timeout
+
+from wordnet_splits.errors import DataError, OutputError, unknown
+from wordnet_splits.progress import Progress, Silent
+
+from ..arrays import Array, Arrays, ArrayView
+from ..keys import list_key
+from ..model import Model
+from ..model.class_map import ClassMap
+from ..model.head import Head
+from ..model.ranks import Ranks, current_ranks
+from ..probes import Probe, parse_probe, probe_name
+from ..transforms import Transform, as_transform, recipe_transform
+from .batches import ImageSet, Reader
+from .extraction import Extraction
+from .settings import deterministic, differences
+from .store import FORWARD, SHARD_ROWS, Store, StoredGroup, StoreError
+
+CANARY_ROWS = 8
+RTOL = 1e-4
+FEATURES = ("float32", "float16")
+BATCH = 128
+
+
+@dataclass(frozen=True, eq=False)
+class Activations:
+    """What is stored of one model on one group, opened.
+
+    Attributes
+    ----------
+    arrays : over all columns: ``features`` (n, D), ``logits`` (n, K) and those of probes.
+    table : the image rows (`wordnet_splits.manifest.tables.IMAGE_SCHEMA`), row by row as the arrays.
+    labels : (n,) int64, the benchmark's, -1 where an image has none.
+    head : the linear head over all columns, None where the model has none.
+    notes : what differs from one undisturbed run, e.g. a batch halved for want of memory.
+    model_key, transform_key, list_key : where it is stored. model : the model's name.
+    """
+
+    arrays: Arrays
+    table: pa.Table
+    labels: npt.NDArray[np.int64]
+    head: Head | None
+    notes: tuple[str, ...]
+    model: str
+    model_key: str
+    transform_key: str
+    list_key: str
+
+    @property
+    def n(self) -> int:
+        """Number of images."""
+        return self.arrays.n
+
+    @property
+    def features(self) -> ArrayView:
+        """Features (n, D)."""
+        return self.arrays["features"]
+
+    @property
+    def logits(self) -> ArrayView:
+        """Logits (n, K) over all columns."""
+        return self.arrays["logits"]
+
+    @property
+    def width(self) -> int:
+        """K, the columns of the model's output."""
+        return self.logits.shape[1]
+
+    def data(self, classes: ClassMap | None = None, *, labels: bool = False) -> Arrays:
+        """Return what detectors get: logits restricted by ``classes``, and labels where asked for."""
+        chosen = classes or ClassMap(tuple(range(self.width)), self.width)
+        return chosen.arrays(self.arrays, self.labels if labels else None)
+
+    def head_of(self, classes: ClassMap | None = None) -> Head | None:
+        """Return the head whose rows are the columns of `data`'s logits."""
+        return self.head if self.head is None or classes is None else self.head.rows(classes.kept)
+
+
+def extract(
+    model: Model,
+    dataset: ImageSet,
+    store: Store,
+    *,
+    probes: Sequence[Probe | str] = (),
+    batch_size: int = BATCH,
+    workers: int = 0,
+    features_dtype: str = "float32",
+    transform: Any = None,
+    transform_id: str | None = None,
+    verify: bool = True,
+    progress: Progress | None = None,
+) -> Activations:
+    """Compute what ``store`` lacks of a model's activations on a dataset, and open them.
+
+    Under ``torchrun`` the ranks share the shards; every rank returns the same.
+
+    Parameters
+    ----------
+    dataset : the images of one group.
+    probes : probes, or their names: ``odin[T=1000,eps=0.0014]``.
+    batch_size : halved, for the rest of this call, where memory does not suffice.
+    workers : processes that read images; 0: a thread.
+    features_dtype : ``float32`` or ``float16``, for a group not begun yet.
+    transform : in place of the dataset's own, the model's, or the benchmark's, which are taken in this order.
+    transform_id : name of a transform that is a plain function.
+    verify : compare stored files with their checksums.
+
+    Raises
+    ------
+    StoreError : stored files are damaged, or of a model that computes something else under the same key.
+    DataError : activations that are not finite, no images, or a function without a name.
+    OutputError : the store cannot be written to.
+    """
+    if features_dtype not in FEATURES:
+        raise unknown("type of features", features_dtype, FEATURES)
+    if batch_size < 1 or batch_size > SHARD_ROWS:
+        raise DataError(f"a batch of {batch_size} images", hint=f"1 to {SHARD_ROWS}")
+    table: pa.Table = dataset.table
+    if not table.num_rows:
+        raise DataError("there is not one image", where=_where(model, table))
+    chosen = choose_transform(model, dataset, transform, transform_id)
+    wanted = {probe_name(p): p for p in (parse_probe(p) if isinstance(p, str) else p for p in probes)}
+    group = store.group(model.key, chosen.key, list_key(table))
+    ranks = current_ranks()
+    reader = Reader(dataset, chosen, device=model.device, dtype=model.dtype, workers=workers)
+    with deterministic(), model.evaluating(chosen), _locked(group, ranks):
+        with ranks.together("opening the store"):
+            if ranks.first:
+                _begin(model, group, reader, table, chosen, features_dtype)
+        with ranks.together("the check of the stored activations"):
+            canary = _check(model, group, features_dtype)
+        with ranks.together("the extraction"):
+            work = Extraction(model, group, reader, table, ranks, batch_size, progress or Silent())
+            work.run(wanted)
+    arrays: dict[str, ArrayView] = dict(group.open(FORWARD, verify=verify))
+    for name in wanted:
+        opened = group.open(name, verify=verify)
+        arrays |= {f"{name}/{array}": view for array, view in opened.items()}
+    records = [record for unit in (FORWARD, *wanted) for record in group.records(unit)]
+    halved = [note for record in records for note in record["settings"].get("notes", [])]
+    return Activations(
+        Arrays(arrays),
+        table,
+        table["label"].to_numpy().astype(np.int64),
+        model.head,
+        tuple(dict.fromkeys([*halved, *differences(records), *canary])),
+        model.name,
+        model.key,
+        chosen.key,
+        group.folder.name,
+    )
+
+
+def choose_transform(
+    model: Model, dataset: ImageSet, transform: Any = None, transform_id: str | None = None
+) -> Transform:
+    """Return the transform in force: given, the dataset's, the model's, or the benchmark's for its source.
+
+    Raises
+    ------
+    DataError : a plain function without ``transform_id``, or groups whose sources have different transforms.
+    """
+    if transform is not None:
+        return as_transform(transform, transform_id=transform_id)
+    image, batch = getattr(dataset, "transform", None), getattr(dataset, "batch_transform", None)
+    if image is not None or batch is not None:
+        return as_transform(image, batch, transform_id)
+    if model.preprocess is not None:
+        return model.preprocess
+    recipe: Mapping[str, Any] = getattr(dataset, "manifest", {}).get("recipe", {})
+    found = {
+        t.key: t for t in (recipe_transform(recipe, s) for s in dataset.table["source"].unique().to_pylist())
+    }
+    if len(found) > 1:
+        raise DataError(
+            "the sources of these images have different evaluation transforms",
+            where=model.name,
+            hint="extract one group at a time: UnknownDetectionSet.parts(...)",
+        )
+    return next(iter(found.values()))
+
+
+def _begin(
+    model: Model,
+    group: StoredGroup,
+    reader: Reader,
+    table: pa.Table,
+    transform: Transform,
+    features_dtype: str,
+) -> None:
+    """Begin a group's folder with what it is and the canary, and clear what a killed run left."""
+    group.discard_partial()
+    if group.begun:
+        return
+    inputs = reader.rows(range(min(CANARY_ROWS, table.num_rows)))
+    model.prepare(inputs)
+    about = {
+        "features_dtype": features_dtype,
+        "head": model.head_name,
+        "list_key": group.folder.name,
+        "model": model.name,
+        "model_key": model.key,
+        "n": table.num_rows,
+        "sources": sorted(table["source"].unique().to_pylist()),
+        "transform": dict(transform.spec),
+        "transform_key": transform.key,
+    }
+    canary = {"inputs": inputs.float().cpu().numpy(), "logits": _logits(model, inputs)}
+    if not np.isfinite(canary["logits"]).all():
+        raise DataError("the model gives NaN or infinite logits", where=_where(model, table))
+    group.begin(about, canary)
+
+
+def _check(model: Model, group: StoredGroup, features_dtype: str) -> list[str]:
+    """Compare the canary's logits with what the model computes now; return notes."""
+    stored = group.canary()
+    inputs = torch.from_numpy(stored["inputs"]).to(model.device, model.dtype)
+    model.prepare(inputs)
+    logits = _logits(model, inputs)
+    scale = float(np.abs(stored["logits"]).max(initial=0.0))
+    if logits.shape != stored["logits"].shape or not np.allclose(
+        logits, stored["logits"], rtol=RTOL, atol=RTOL * scale
+    ):
+        raise StoreError(
+            "the model's logits of the stored inputs are not those stored: its code has changed",
+            where=str(group.folder),
+            hint="delete that folder, or give the model another name (model_id)",
+        )
+    held = group.about["features_dtype"]
+    if held == features_dtype:
+        return []
+    if held == "float16":
+        raise StoreError(
+            "features are stored as float16 here, float32 was asked for",
+            where=str(group.folder),
+            hint="ask for float16, delete that folder, or use another store",
+        )
+    return [f"features are {held}, as this group was begun"]
+
+
+def _logits(model: Model, inputs: Any) -> Array:
+    with torch.no_grad():
+        logits: Array = model.forward(inputs)[1].float().cpu().numpy()
+    return logits
+
+
+@contextmanager
+def _locked(group: StoredGroup, ranks: Ranks) -> Iterator[None]:
+    """Hold a group's folder for one extraction; a second one waits for it."""
+    if not ranks.first:
+        yield
+        return
+    try:
+        group.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(str(group.folder / ".lock"))
+        lock.acquire()
+    except (OSError, Timeout) as error:
+        raise OutputError(
+            f"cannot be written: {error}",
+            where=str(group.folder),
+            hint="give a store that may be written to",
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _where(model: Model, table: pa.Table) -> str:
+    groups = ", ".join(table["group"].unique().to_pylist()) or "no group"
+    return f"{model.name} on {groups}"
+
+
+__all__ = ["Activations", "Store", "choose_transform", "extract"]

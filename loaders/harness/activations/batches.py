@@ -1,0 +1,116 @@
+"""Batches of images, none of which crosses a shard; the next is read while one is computed."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils.data import DataLoader
+
+from wordnet_splits.errors import DataError
+
+from ..transforms import Transform
+
+Tensor = Any  # torch.Tensor
+ImageSet = Any
+"""An `UnknownDetectionSet`, or what has its ``table``, both transforms and ``__getitems__``."""
+
+
+class Piece(NamedTuple):
+    """One batch: which shard, which rows of the list, and what the model takes once `finish` has had it."""
+
+    shard: int
+    rows: range
+    images: Tensor
+
+
+class Reader:
+    """Reads the batches of some shards in order.
+
+    Parameters
+    ----------
+    dataset : the images; its own transforms are not used.
+    transform : applied here; its batch step on the device.
+    workers : processes that read and transform; 0: a thread of this process reads one batch ahead.
+    """
+
+    def __init__(
+        self, dataset: ImageSet, transform: Transform, *, device: Any, dtype: Any, workers: int
+    ) -> None:
+        self.transform, self.workers = transform, workers
+        self.device, self.dtype = torch.device(device), dtype
+        self.dataset = copy.copy(dataset)
+        self.dataset.transform = transform.image
+        self.dataset.batch_transform = torch.nn.Identity() if transform.batch else None  # uint8 (n, 3, h, w)
+
+    def rows(self, rows: Sequence[int]) -> Tensor:
+        """Return the images of some rows as the model takes them."""
+        return self.finish(_stacked(self.dataset.__getitems__(list(rows))))
+
+    def pieces(self, shards: Sequence[tuple[int, range]], batch_size: int) -> Iterator[Piece]:
+        """Yield the batches of ``shards`` (number, rows): of ``batch_size`` rows, fewer at a shard's end."""
+        plan = [
+            (shard, rows[start : start + batch_size])
+            for shard, rows in shards
+            for start in range(0, len(rows), batch_size)
+        ]
+        read = self._by_workers if self.workers else self._by_thread
+        for (shard, rows), images in zip(plan, read([list(rows) for _, rows in plan]), strict=True):
+            yield Piece(shard, rows, self.finish(images))
+
+    def finish(self, images: Tensor) -> Tensor:
+        """Bring a batch to the device and apply the transform's batch step."""
+        if self.device.type == "cuda":
+            images = images.pin_memory().to(self.device, non_blocking=True)
+        else:
+            images = images.to(self.device)
+        if self.transform.batch is not None:
+            images = self.transform.batch(images)
+        return images.to(self.dtype)
+
+    def _by_thread(self, plan: list[list[int]]) -> Iterator[Tensor]:
+        def load(rows: list[int]) -> Tensor:
+            return _stacked(self.dataset.__getitems__(rows))
+
+        with ThreadPoolExecutor(1, thread_name_prefix="read") as pool:
+            ahead = deque(pool.submit(load, rows) for rows in plan[:1])
+            for rows in [*plan[1:], []]:
+                if not ahead:
+                    return
+                images = ahead.popleft().result()
+                if rows:
+                    ahead.append(pool.submit(load, rows))
+                yield images
+
+    def _by_workers(self, plan: list[list[int]]) -> Iterator[Tensor]:
+        loader = iter(DataLoader(self.dataset, batch_sampler=plan, num_workers=self.workers))
+        for rows in plan:
+            try:
+                images, _ = next(loader)
+            except Exception:  # a worker's error comes as the text of its traceback: have it here, as it is
+                _stacked(self.dataset.__getitems__(rows))
+                raise
+            yield images
+
+
+def _stacked(items: Any) -> Tensor:
+    """Return the images of a batch that is one tensor already, or of (image, label) pairs."""
+    images = getattr(items, "images", None)
+    if images is not None:
+        return images
+    found = [image for image, _ in items]
+    if not all(isinstance(image, torch.Tensor) for image in found):
+        raise DataError(
+            f"the transform makes {type(found[0]).__name__}, not a tensor", hint="let it end with ToTensor"
+        )
+    shapes = sorted({tuple(image.shape) for image in found})
+    if len(shapes) > 1:
+        raise DataError(
+            f"the transform makes images of different sizes: {shapes[0]} and {shapes[1]}",
+            hint="let it end with a crop or a resize to one size",
+        )
+    return torch.stack(found)

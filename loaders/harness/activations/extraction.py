@@ -1,0 +1,164 @@
+"""The pass over the images: forward and probes of each batch, shard by shard, halving where memory ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.progress import Progress
+
+from ..arrays import Array
+from ..model import Model
+from ..model.ranks import Ranks
+from ..probes import Probe
+from .batches import Piece, Reader
+from .settings import settings
+from .store import FORWARD, StoredGroup
+
+Outputs = dict[str, dict[str, list[Any]]]
+"""unit -> array -> the tensors of each batch of a shard."""
+
+
+@dataclass
+class Extraction:
+    """One call's share of a group's missing shards."""
+
+    model: Model
+    group: StoredGroup
+    reader: Reader
+    table: pa.Table
+    ranks: Ranks
+    batch_size: int
+    progress: Progress
+
+    def run(self, probes: Mapping[str, Probe]) -> None:
+        """Compute and write every shard of this rank that the forward unit or a probe lacks."""
+        lacking = {unit: set(self.group.missing(unit)) for unit in (FORWARD, *probes)}
+        todo = sorted(set().union(*lacking.values()))
+        mine = [s for s in todo if s % self.ranks.world == self.ranks.rank]
+        halved: list[str] = []
+        with (
+            ThreadPoolExecutor(1, thread_name_prefix="write") as writer,
+            self.progress.task("images", sum(len(self.group.shards[s]) for s in mine)) as task,
+        ):
+            waiting: list[Future[None]] = []
+            while mine:
+                full = False
+                try:
+                    for shard, outputs in self._shards(mine, lacking, probes):
+                        _finish(
+                            waiting, keep=1
+                        )  # of this process's memory two shards: one written, one filled
+                        waiting += self._submit(writer, shard, outputs, halved)
+                        halved = []
+                        mine = mine[1:]
+                        task.advance(len(self.group.shards[shard]))
+                except RuntimeError as error:
+                    if not out_of_memory(error):
+                        raise DataError(
+                            f"the forward pass fails in shard {mine[0]}: {str(error).splitlines()[0][:300]}",
+                            where=self.model.name,
+                            hint="images of another size? check the transform",
+                        ) from error
+                    full = True  # acted on below, where the error no longer holds the batch in memory
+                if full:
+                    halved.append(self._halve(mine[0]))
+            _finish(waiting, keep=0)
+
+    def _shards(
+        self, shards: Sequence[int], lacking: Mapping[str, set[int]], probes: Mapping[str, Probe]
+    ) -> Iterator[tuple[int, Outputs]]:
+        """Yield the outputs of each shard once its last batch is through."""
+        rows = [(s, self.group.shards[s]) for s in shards]
+        outputs: Outputs = {}
+        for piece in self.reader.pieces(rows, self.batch_size):
+            wanted = {unit: probe for unit, probe in probes.items() if piece.shard in lacking[unit]}
+            self._batch(piece, wanted, outputs, forward=piece.shard in lacking[FORWARD])
+            if piece.rows.stop == self.group.shards[piece.shard].stop:
+                yield piece.shard, outputs
+                outputs = {}
+
+    def _batch(self, piece: Piece, probes: Mapping[str, Probe], outputs: Outputs, *, forward: bool) -> None:
+        """Put a batch through the model and its probes."""
+        layers = sorted({layer for probe in probes.values() for layer in probe.layers})
+        needs_pass = forward or bool(layers)
+        with self.model.batch(piece.images, layers, skip=not needs_pass) as result:
+            if forward and result is not None:
+                _keep(outputs, FORWARD, {"features": result[0], "logits": result[1].float()}, len(piece.rows))
+            for unit, probe in probes.items():
+                arrays = probe(self.model, piece.images)
+                _keep(outputs, unit, {k: v.float() for k, v in arrays.items()}, len(piece.rows))
+
+    def _submit(
+        self, writer: ThreadPoolExecutor, shard: int, outputs: Outputs, notes: list[str]
+    ) -> list[Future[None]]:
+        """Bring a shard to the host, check it, and have it written."""
+        about = settings(self.model.device, self.model.dtype, self.batch_size)
+        if notes:
+            about["notes"] = notes
+        arrays = {
+            unit: {k: self._host(unit, k, v, shard) for k, v in held.items()}
+            for unit, held in outputs.items()
+        }
+        outputs.clear()
+        return [writer.submit(self.group.write, unit, shard, held, about) for unit, held in arrays.items()]
+
+    def _host(self, unit: str, name: str, tensors: list[Any], shard: int) -> Array:
+        """Join the batches of one array, in its stored type.
+
+        Raises
+        ------
+        DataError : a value is NaN or infinite; the first image is named.
+        """
+        joined = torch.cat([t.detach() for t in tensors])
+        stored = getattr(torch, self.group.about["features_dtype"]) if name == "features" else torch.float32
+        array: Array = joined.to(stored).cpu().numpy()
+        finite = np.isfinite(array).reshape(len(array), -1).all(axis=1)
+        if finite.all():
+            return array
+        row = self.group.shards[shard].start + int(np.flatnonzero(~finite)[0])
+        overflow = bool(torch.isfinite(joined).all())
+        raise DataError(
+            f"{name} of {int((~finite).sum())} images are NaN or infinite, the first of "
+            f"{self.table['source'][row]} {self.table['image_id'][row]}",
+            where=f"{self.model.name} on {self.table['group'][row]}, {unit}",
+            hint="they exceed float16: store float32"
+            if overflow
+            else "check the model's weights and its transform",
+        )
+
+    def _halve(self, shard: int) -> str:
+        """Halve the batch and return the sentence that the store keeps."""
+        if self.batch_size == 1:
+            raise SplitsError(
+                "out of memory with a batch of one image", where=self.model.name, hint="use a larger device"
+            )
+        if self.model.device.type == "cuda":
+            torch.cuda.empty_cache()
+        before, self.batch_size = self.batch_size, self.batch_size // 2
+        return f"out of memory at batch {before}: shard {shard} restarted at {self.batch_size}"
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Say whether an error is the device, or the host's allocator, running out of memory."""
+    return isinstance(error, torch.cuda.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def _keep(outputs: Outputs, unit: str, arrays: Mapping[str, Any], rows: int) -> None:
+    for name, tensor in arrays.items():
+        if len(tensor) != rows:
+            raise DataError(f"{name} of {len(tensor)} rows for {rows} images", where=unit)
+        outputs.setdefault(unit, {}).setdefault(name, []).append(tensor.detach())
+
+
+def _finish(waiting: list[Future[None]], *, keep: int) -> None:
+    """Wait for writes until ``keep`` are left; an error of one is raised here."""
+    while len(waiting) > keep:
+        waiting.pop(0).result()

@@ -1,0 +1,155 @@
+"""Models put through a benchmark's images: what an evaluation asks for is found in the store or extracted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.progress import Progress, Silent
+
+from ...dataset import UnknownDetectionSet
+from ...opening import PackedFolders, Roots
+from ..model import Model
+from ..model.class_map import ClassMap, LabelSpace
+from ..probes import Probe, parse_probe, probe_name
+from .activations import BATCH, Activations, extract
+from .runs import Group, ModelRun, Part
+from .store import Store
+
+PLAIN = frozenset({"features", "logits", "background"})
+
+
+@dataclass
+class Images:
+    """The images of a benchmark's groups, each opened when first asked for.
+
+    Attributes
+    ----------
+    benchmark : a manifest's name or folder. roots, packed, allow_missing : as of `UnknownDetectionSet`.
+    """
+
+    benchmark: str | Path
+    roots: Roots | None = None
+    packed: PackedFolders | None = None
+    allow_missing: bool = False
+    _opened: dict[Part, UnknownDetectionSet] = field(default_factory=dict)
+
+    def group(self, split: str, name: str) -> UnknownDetectionSet:
+        """Return the images of one group of one split."""
+        if (split, name) not in self._opened:
+            self._opened[split, name] = UnknownDetectionSet(
+                self.benchmark,
+                group=name,
+                split=split,
+                roots=self.roots,
+                packed=self.packed,
+                allow_missing=self.allow_missing,
+            )
+        return self._opened[split, name]
+
+    def test(self, groups: Sequence[str]) -> dict[str, UnknownDetectionSet]:
+        """Return the test images of some groups, opened together: a scan for what is missing is made once."""
+        if self.allow_missing:
+            whole = UnknownDetectionSet.parts(
+                self.benchmark, roots=self.roots, packed=self.packed, allow_missing=True
+            )
+            self._opened |= {("test", name): images for name, images in whole.items() if name in groups}
+        return {name: self.group("test", name) for name in groups}
+
+    @property
+    def left_out(self) -> list[str]:
+        """What was left out of the groups opened so far, as sentences."""
+        found = []
+        for (split, name), images in sorted(self._opened.items()):
+            if images.missing.num_rows:
+                reason = images.missing["reason"][0].as_py()
+                found.append(f"{name}/{split}: {images.missing.num_rows:,} images left out: {reason}")
+        return found
+
+
+@dataclass
+class Extractor:
+    """Reads a model's groups from the store and computes what it lacks.
+
+    Attributes
+    ----------
+    model : the classifier; its class choice says which column is which label.
+    batch_size, workers, progress : of `activations.extract`.
+    """
+
+    model: Model
+    images: Images
+    store: Store
+    space: LabelSpace
+    batch_size: int
+    workers: int
+    progress: Progress
+    _opened: dict[Part, Activations] = field(default_factory=dict)
+    _class_map: ClassMap | None = None
+
+    def read(self, split: str, name: str, needs: frozenset[str]) -> Group:
+        """Return what the model gives on one group, with at least the arrays named."""
+        wanted = {parse_probe(need) for need in needs - PLAIN if "/" in need}
+        found = self._opened.get((split, name))
+        if self._class_map is None:  # how wide the output is, and so what probes are over, one pass tells
+            found = self._extract(split, name, ())
+            self._class_map = self.model.class_map(self.space, found.width)
+        probes = [self._over_classes(probe, self._class_map) for probe in wanted]
+        names = sorted(probe_name(probe) for probe in probes)
+        held = {array.rpartition("/")[0] for array in found.arrays} if found is not None else set()
+        if found is None or not held.issuperset(names):
+            found = self._extract(split, name, probes)
+        labelled = split != "test"  # on test images no detector sees a label
+        return Group(
+            found.table,
+            found.data(self._class_map, labels=labelled),
+            self._class_map,
+            found.head_of(self._class_map),
+            found.transform_key,
+            found.notes,
+        )
+
+    def _extract(self, split: str, name: str, probes: Sequence[Probe]) -> Activations:
+        found = extract(
+            self.model,
+            self.images.group(split, name),
+            self.store,
+            probes=sorted(probes, key=probe_name),
+            batch_size=self.batch_size,
+            workers=self.workers,
+            progress=self.progress,
+        )
+        self._opened[split, name] = found
+        return found
+
+    @staticmethod
+    def _over_classes(probe: Probe, class_map: ClassMap) -> Probe:
+        """Return the probe with its softmax over the columns that the class map keeps."""
+        names = {item.name for item in dataclasses.fields(probe)}  # type: ignore[arg-type]
+        if "columns" not in names or class_map.identity:
+            return probe
+        return dataclasses.replace(probe, columns=class_map.softmax_columns)  # type: ignore[type-var]
+
+
+def model_run(
+    model: Model,
+    manifest: Manifest,
+    images: Images,
+    store: Store,
+    *,
+    batch_size: int = BATCH,
+    workers: int = 0,
+    progress: Progress | None = None,
+) -> ModelRun:
+    """Return a run of ``model`` whose groups are extracted when an evaluation asks for them.
+
+    Parameters
+    ----------
+    batch_size, workers, progress : see `activations.extract`.
+    """
+    space = LabelSpace.of(manifest.classes)
+    extractor = Extractor(model, images, store, space, batch_size, workers, progress or Silent())
+    return ModelRun(model.name, model.key, extractor.read)

@@ -1,0 +1,144 @@
+"""What one model gave on the sets of a benchmark: the input of an evaluation, in memory or read on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from wordnet_splits.errors import DataError
+
+from ..arrays import Array, Arrays
+from ..detectors import Head
+from ..detectors.softmax import log_sum_exp, logits_of
+from ..model.class_map import ClassMap
+
+Part = tuple[str, str]
+"""(split, group)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """One set of images and what a model gave for them.
+
+    Attributes
+    ----------
+    table : the image rows (the manifest's image table), in the order of the arrays.
+    arrays : what detectors get, see `arrays`; logits restricted as the class map says.
+    class_map : which column is which label; None where column k of the logits is label k.
+    head : the linear classifier head, rows as the columns of the logits; None where there is none.
+    transform_key : of the transform the images went through.
+    notes : what differs from one undisturbed computation.
+    """
+
+    table: pa.Table
+    arrays: Arrays
+    class_map: ClassMap | None = None
+    head: Head | None = None
+    transform_key: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.arrays.n != self.table.num_rows:
+            raise DataError(f"{self.arrays.n:,} rows of arrays for {self.table.num_rows:,} images")
+
+    @property
+    def labels(self) -> Array:
+        """The benchmark's label of each image, -1 where it has none."""
+        return np.asarray(self.table["label"].to_numpy())
+
+    @property
+    def classes(self) -> ClassMap | None:
+        """The class map, one column per label where none is given; None where there are no logits."""
+        if self.class_map is not None or "logits" not in self.arrays:
+            return self.class_map
+        width = self.arrays["logits"].shape[1]
+        return ClassMap(tuple(range(width)), width)
+
+
+Read = Callable[[str, str, frozenset[str]], Group]
+"""(split, group, names of arrays) -> what the model gave, with at least those arrays."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelRun:
+    """One model (one seed, one optimizer) on one benchmark.
+
+    Attributes
+    ----------
+    model, model_key : as results name them.
+    read : gives a group; computes what is not there yet.
+    """
+
+    model: str
+    model_key: str
+    read: Read
+
+    @classmethod
+    def of(cls, model: str, groups: Mapping[Part, Group], *, model_key: str = "") -> ModelRun:
+        """Return a run over arrays held in memory, by (split, group)."""
+
+        def read(split: str, group: str, needs: frozenset[str]) -> Group:
+            if (split, group) not in groups:
+                raise DataError(f"nothing was computed on {group}/{split}", where=model)
+            return groups[split, group]
+
+        return cls(model, model_key, read)
+
+    def group(self, split: str, name: str, needs: Iterable[str] = ()) -> Group:
+        """Return what the model gave on one group of one split."""
+        return self.read(split, name, frozenset(needs))
+
+
+class Prediction(NamedTuple):
+    """What a model says of n images.
+
+    Attributes
+    ----------
+    label : (n,) int32, the class predicted; -1 for a column that is none of the benchmark's classes.
+    of_target : (n,) float32 softmax of the image's own class, NaN where it has no label.
+    greatest : (n,) float32, the greatest softmax over the benchmark's classes.
+    """
+
+    label: Array
+    of_target: Array
+    greatest: Array
+
+
+def predict(group: Group, name: str = "") -> Prediction | None:
+    """Return the predictions of a model on a group; None where the model gives no logits.
+
+    Raises
+    ------
+    DataError : an image's label is beyond the model's classes.
+    """
+    class_map = group.classes
+    if class_map is None:
+        return None
+    if class_map.columns and group.labels.max(initial=-1) >= len(class_map.columns):
+        raise DataError(
+            f"label {int(group.labels.max())} of a model with {len(class_map.columns)} classes", where=name
+        )
+    positions = class_map.positions(group.labels)
+    parts = [Prediction(np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.float32))]
+    start = 0
+    for chunk in group.arrays.chunks():
+        parts.append(_predicted(chunk, positions[start : start + chunk.n], class_map))
+        start += chunk.n
+    return Prediction(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _predicted(data: Arrays, target: Array, class_map: ClassMap) -> Prediction:
+    """Predictions of a few images whose own class is column ``target`` (-1: none)."""
+    logits, background = logits_of(data)
+    total = log_sum_exp(logits if background is None else np.column_stack([logits, background]))
+    own = np.where(target >= 0, logits[np.arange(len(target)), target], np.nan)
+    known = class_map.positions(np.arange(len(class_map.columns))) if class_map.columns else slice(None)
+    return Prediction(
+        class_map.predictions(logits).astype(np.int32),
+        np.exp(own - total).astype(np.float32),
+        np.exp(logits[:, known].max(axis=1) - total).astype(np.float32),
+    )

@@ -1,0 +1,178 @@
+"""Commands of training: ``unknown-eval train`` and ``unknown-eval recipes``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wordnet_splits.cli.output import DONE, parse_roots, print_json, print_table, say
+from wordnet_splits.errors import SplitsError
+
+if TYPE_CHECKING:
+    from ..train.recipe import TrainingRecipe
+    from ..train.runs import Trained
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Roots = Annotated[
+    list[str] | None,
+    typer.Option("--root", metavar="NAME=DIR", help="Where a source's files are; repeatable."),
+]
+Packed = Annotated[
+    list[Path] | None,
+    typer.Option("--packed", help="A folder written by `wordnet-splits pack`; repeatable."),
+]
+MOST_SEEDS = 1000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.command("train")(train)
+    app.command("recipes")(show_recipes)
+
+
+def train(
+    benchmark: Annotated[str, typer.Option(help="A frozen benchmark, or the folder of a manifest.")],
+    recipe: Annotated[str, typer.Option(help="A training recipe (see `recipes`), or a TOML file.")],
+    out: Annotated[Path, typer.Option(help="Folder of the models; each run gets one of its own in it.")],
+    network: Annotated[str | None, typer.Option(help="By default that of the recipe.")] = None,
+    seeds: Annotated[str, typer.Option(help="As in 0, 0-4 or 0,2,5-7.")] = "0",
+    optimizers: Annotated[str, typer.Option(help="Of those in the recipe, as in adam,sgd.")] = "all",
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="In place of the recipe's; the schedule is scaled, and it is said."),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(help="Series of runs in --out to train further, for recipes that do.")
+    ] = None,
+    root: Roots = None,
+    packed: Packed = None,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, cuda:1; by default cuda if there is one.")
+    ] = None,
+    precision: Annotated[str, typer.Option(help="auto, float32, bf16 or fp16.")] = "auto",
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="CPU threads; part of what makes bytes equal.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Train models of a benchmark's ID classes; killed runs go on where they were, finished ones are kept."""
+    import torch
+
+    from wordnet_splits.progress import OnStderr
+
+    from ..train.data import load_training_data
+    from ..train.losses import LOSSES
+    from ..train.recipe import load_recipe
+    from ..train.runs import choose_machine, plan_runs, train_runs
+
+    chosen = load_recipe(recipe)
+    chosen = chosen.with_epochs(epochs) if epochs else chosen
+    names = [] if optimizers == "all" else [name.strip() for name in optimizers.split(",")]
+    runs = plan_runs(chosen, network=network, optimizers=names, seeds=parse_seeds(seeds))
+    if threads:
+        torch.set_num_threads(threads)
+    machine = choose_machine(device, precision)
+    _announce(chosen)
+    progress = OnStderr()
+    negatives = LOSSES[chosen.loss.name].negatives != "none"
+    roots = parse_roots(root or [])
+    data = load_training_data(benchmark, roots=roots, packed=packed, negatives=negatives, progress=progress)
+    trained = train_runs(
+        runs, data, out, machine, command=_command(), start=start, progress=progress, say=say
+    )
+    if json:
+        print_json({"recipe": chosen.as_dict(), "runs": [_row(t) for t in trained]})
+    else:
+        _print_runs(trained)
+    return DONE
+
+
+def _announce(recipe: TrainingRecipe) -> None:
+    """Say what is trained, and every departure from the paper or from the recipe."""
+    say(f"{recipe.name}: {recipe.title}{f' ({recipe.paper})' if recipe.paper else ''}")
+    for difference in recipe.differs:
+        say(f"  differs: {difference}")
+
+
+def _command() -> str:
+    return shlex.join(["unknown-eval", *sys.argv[1:]])
+
+
+def _row(trained: Trained) -> dict[str, Any]:
+    metadata = trained.metadata
+    return {
+        "run": metadata["run"],
+        "model": str(trained.folder),
+        "seed": metadata["seed"],
+        "optimizer": metadata["optimizer"],
+        "epochs": metadata["epochs_trained"],
+        "selected_epoch": metadata["selected_epoch"],
+        **{key: metadata["selected"].get(key) for key in ("loss", "val_loss", "val_accuracy", "gamma")},
+        "seconds": trained.seconds,
+        "differs": metadata["recipe"]["differs"],
+    }
+
+
+def _print_runs(trained: list[Trained]) -> None:
+    rows = [_row(t) for t in trained]
+    numbers = ("epochs", "selected_epoch", "loss", "val_loss", "val_accuracy", "gamma", "seconds")
+    shown = [n for n in numbers if any(row[n] is not None for row in rows)]
+    print_table(
+        ("run", *(n.replace("_", " ") for n in shown)),
+        [(row["run"], *(row[n] for n in shown)) for row in rows],
+        right=tuple(n.replace("_", " ") for n in shown),
+    )
+    for folder in sorted({str(t.folder.parent) for t in trained}):
+        print(f"models in {folder}")
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Return the seeds of ``0-4`` or ``0,2,5-7``, in the order given, each once.
+
+    Raises
+    ------
+    SplitsError : not of that form, or more than a thousand.
+    """
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise SplitsError(
+                f"{text!r} is not a list of seeds", where="--seeds", hint="as in 0-4 or 0,2,5-7"
+            )
+        low, high = int(first), int(last or first)
+        if high < low or high - low >= MOST_SEEDS:
+            raise SplitsError(
+                f"{part.strip()!r} is not a range of up to {MOST_SEEDS} seeds",
+                where="--seeds",
+                hint="as in 0-4",
+            )
+        seeds += [seed for seed in range(low, high + 1) if seed not in seeds]
+    return seeds
+
+
+def show_recipes(json: Json = False) -> int:
+    """List the training recipes and the networks."""
+    from ..train.networks import NETWORKS, list_networks
+    from ..train.recipe import load_recipe, recipe_names
+
+    recipes = [load_recipe(name) for name in recipe_names()]
+    if json:
+        networks = [{"name": name, "title": NETWORKS[name].title} for name in list_networks()]
+        print_json({"recipes": [r.as_dict() for r in recipes], "networks": networks})
+        return DONE
+    print_table(
+        ("recipe", "network", "loss", "optimizers", "epochs", "keeps", "title"),
+        [
+            (r.name, r.network, r.loss.name, ", ".join(r.optimizer), r.epochs, r.select, r.title)
+            for r in recipes
+        ],
+        right=("epochs",),
+    )
+    print()
+    print_table(("network", "title"), [(name, NETWORKS[name].title) for name in list_networks()])
+    return DONE

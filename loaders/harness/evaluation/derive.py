@@ -1,0 +1,188 @@
+"""From stored confidences and predictions to all rows of results: one way, for evaluating and checking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.metrics import ScoreSet, composition, gamma, gamma_minus, gamma_plus
+from wordnet_splits.progress import Progress, Silent
+
+from .by_class import BinRow, ClassRow, Members, by_nearness
+from .measure import POOLED, UNKNOWN_ROLES, Array, Options, Row, measure
+
+MODEL = "(model)"
+"""In the place of a detector: what is a matter of the model alone."""
+Key = tuple[str, int]
+"""(detector, run)."""
+ClassKey = tuple[str, str]
+"""(source, class_id)."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """What rows need to know of a model's classes.
+
+    Attributes
+    ----------
+    known : K, how many of the benchmark's classes it has.
+    others : whether its softmax has columns besides them (a background class; all columns of a larger model).
+    """
+
+    known: int
+    others: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """Rows by detector and run, in the order of the scores."""
+
+    results: list[tuple[Key, Row]] = field(default_factory=list)
+    classes: list[tuple[Key, ClassRow]] = field(default_factory=list)
+    bins: list[tuple[Key, BinRow]] = field(default_factory=list)
+    composition: dict[str, Any] = field(default_factory=dict)
+
+
+def derive(
+    scores: pa.Table,
+    predictions: pa.Table,
+    similarity: Mapping[ClassKey, float | None],
+    options: Options,
+    classes: Classes,
+    *,
+    progress: Progress | None = None,
+) -> Derived:
+    """Compute every row from the two stored tables (`results.SCORES`, `results.PREDICTIONS`).
+
+    Raises
+    ------
+    DataError : scores hold an image that predictions lack, or the other way round; NaN among scores.
+    """
+    derived = Derived()
+    said = {key: Images(table) for key, table in _blocks(predictions)}
+    for (detector, run), images in said.items():
+        if not detector:
+            derived.results.extend(((MODEL, run), row) for row in _gammas(images, classes))
+    blocks = list(_blocks(scores))
+    for key, table in _watched(blocks, progress or Silent()):
+        if key not in said and ("", key[1]) not in said:
+            raise DataError(f"no predictions of run {key[1]}", where="predictions")
+        images = said[key if key in said else ("", key[1])]
+        confidence = images.aligned(table, f"{key[0]}, run {key[1]}")
+        sets = [images.score_set(group, confidence) for group in images.groups]
+        members = {group: images.members(group, similarity) for group in images.groups}
+        found, bins, trend = by_nearness(sets, members, options)
+        derived.results.extend((key, row) for row in [*measure(sets, options), *trend])
+        derived.classes.extend((key, row) for row in found)
+        derived.bins.extend((key, row) for row in bins)
+        if not derived.composition:
+            pooled = [part for part in sets if part.role in ("id", *UNKNOWN_ROLES)]
+            derived.composition.update(composition(pooled)._asdict())
+    return derived
+
+
+def _watched(blocks: list[tuple[Key, pa.Table]], progress: Progress) -> Iterator[tuple[Key, pa.Table]]:
+    with progress.task("detectors measured", len(blocks)) as task:
+        for block in blocks:
+            yield block
+            task.advance()
+
+
+class Images:
+    """The images of one run with their labels and what the model, or an ensemble, predicts for them."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.keys = _keys(table)
+        self._group = np.array(table["group"].to_pylist(), dtype=object)
+        self._columns = {
+            name: table[name].to_numpy() for name in ("label", "target_probability", "max_probability")
+        }
+        self._prediction = np.array(table["prediction"].to_pylist(), dtype=object)
+        self._class = np.array(table["class_id"].to_pylist(), dtype=object)
+        first: dict[str, tuple[str, str]] = {}
+        for group, role, source in zip(
+            self._group, table["role"].to_pylist(), table["source"].to_pylist(), strict=True
+        ):
+            first.setdefault(str(group), (role, source))
+        self.groups = tuple(first)
+        self.roles = {group: role for group, (role, _) in first.items()}
+        self.sources = {group: source for group, (_, source) in first.items()}
+        self._rows = {group: np.flatnonzero(self._group == group) for group in first}
+
+    def aligned(self, scores: pa.Table, where: str) -> Array:
+        """Return the confidences in the order of these images."""
+        keys = _keys(scores)
+        confidence = np.asarray(scores["confidence"].to_numpy())
+        if np.array_equal(keys, self.keys):
+            return confidence
+        mine, theirs = np.argsort(self.keys, kind="stable"), np.argsort(keys, kind="stable")
+        if not np.array_equal(self.keys[mine], keys[theirs]):
+            apart = sorted(set(self.keys) ^ set(keys)) or ["an image twice"]
+            raise DataError(
+                f"scores and predictions hold different images, e.g. {apart[0].replace(chr(31), ' ')}",
+                where=where,
+            )
+        out = np.empty_like(confidence)
+        out[mine] = confidence[theirs]
+        return out
+
+    def score_set(self, group: str, confidence: Array) -> ScoreSet:
+        """Return one group's confidences, with correctness where every image of an ID group has a label."""
+        rows, role = self._rows[group], self.roles[group]
+        label, predicted = self._columns["label"][rows], self._prediction[rows]
+        known = role in ("id", "csid") and (label >= 0).all() and all(p is not None for p in predicted)
+        return ScoreSet(group, role, confidence[rows], (predicted == label) if known else None)
+
+    def members(self, group: str, similarity: Mapping[ClassKey, float | None]) -> Members:
+        """Return the classes of one group's images."""
+        ids, source = self._class[self._rows[group]], self.sources[group]
+        return Members(source, ids, {str(i): similarity.get((source, str(i))) for i in set(ids)})
+
+    def probabilities(self, group: str, column: str) -> Array:
+        """Return the softmax probabilities of one group's images, NaN where there is none."""
+        return np.asarray(self._columns[column][self._rows[group]], dtype=np.float64)
+
+
+def _gammas(images: Images, classes: Classes) -> Iterator[Row]:
+    """Palechor's validation confidences on these images: of ID, of each OOD set, and their mean."""
+    inside = [group for group in images.groups if images.roles[group] == "id"]
+    outside = [group for group in images.groups if images.roles[group] not in ("id", "csid")]
+    target = np.concatenate([images.probabilities(g, "target_probability") for g in inside] or [np.empty(0)])
+    if not len(target) or np.isnan(target).any():
+        return
+    n = len(target)
+    yield Row(POOLED, "id", "gamma_plus", gamma_plus(target), None, None, n, 0)
+    for group in outside:
+        greatest = images.probabilities(group, "max_probability")
+        if not len(greatest):
+            continue
+        role = images.roles[group]
+        options: dict[str, Any] = {"classes": classes.known, "background": classes.others}
+        minus = gamma_minus(greatest, **options)
+        yield Row(group, role, "gamma_minus", minus, None, None, 0, len(greatest))
+        yield Row(group, role, "gamma", gamma(target, greatest, **options), None, None, n, len(greatest))
+
+
+def _keys(table: pa.Table) -> Array:
+    """One string per row naming its image in its group."""
+    columns = (table[name].to_pylist() for name in ("group", "source", "image_id"))
+    return np.array(["\x1f".join(row) for row in zip(*columns, strict=True)], dtype=object)
+
+
+def _blocks(table: pa.Table) -> Iterator[tuple[Key, pa.Table]]:
+    """Yield the rows of each (detector, run), in the order in which they first appear."""
+    names = table["detector"].combine_chunks().dictionary_encode()
+    codes = np.asarray(names.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    runs = np.asarray(table["run"].to_numpy(), dtype=np.int64)
+    pairs, first, inverse = np.unique(
+        np.column_stack([codes, runs]), axis=0, return_index=True, return_inverse=True
+    )
+    for number in np.argsort(first):
+        code, run = pairs[number]
+        rows = np.flatnonzero(inverse.reshape(-1) == number)
+        yield (names.dictionary[int(code)].as_py(), int(run)), table.take(pa.array(rows))

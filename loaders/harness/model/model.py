@@ -1,0 +1,227 @@
+"""One interface to every classifier: features and logits of a batch, a key, and its own preprocessing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from wordnet_splits.errors import DataError
+
+from ..keys import model_key
+from ..transforms import Transform, Triple
+from .class_map import ClassMap, LabelSpace
+from .class_match import MappingGiven, class_map
+from .head import Head, HookedNetwork, captured
+from .ranks import default_device
+from .sources.registry import Loaded, open_model
+
+Tensor = Any  # torch.Tensor
+
+
+@dataclass(frozen=True)
+class ClassChoice:
+    """How a model's columns become labels, as the user chose: see `class_map`."""
+
+    restrict: str = "columns"
+    background: int | str | None = None
+    mapping: MappingGiven | None = None
+
+
+class Model:
+    """A classifier on a device: ``model.forward(x)`` gives features (n, D) and logits (n, K), all columns.
+
+    Attributes
+    ----------
+    name : what it was loaded from.
+    key : SHA-256 over its tensors and architecture (and the head, where one was named).
+    module : the nn.Module, None for a function.
+    device : where it computes. dtype : of its input.
+    preprocess : its own preprocessing, None where it brings none.
+    classes : its class names or wnids, one per column, None where it does not say.
+    choice : restriction, background column and mapping, applied by `class_map`, never to what is stored.
+    std : standard deviation per channel of its input's normalisation while activations are extracted.
+    """
+
+    def __init__(self, loaded: Loaded, *, device: Any, head: str | None, choice: ClassChoice) -> None:
+        self.name, self.preprocess, self.choice = loaded.name, loaded.preprocess, choice
+        self.classes, self.source_of_classes = loaded.classes, loaded.source_of_classes
+        self.device = torch.device(device)
+        self.std: Triple | None = None
+        self.module = loaded.module
+        self._shared: dict[Any, Any] = {}
+        self._batch: Tensor = None
+        if self.module is not None:
+            self.module.to(self.device)
+            self.network: Any = loaded.network or HookedNetwork(self.module, head, self.name)
+            named = "" if head is None else f"\nhead={head}"
+            self.key = model_key(self.module.state_dict(), loaded.architecture + named)
+        else:
+            self.network = loaded.network
+            self.key = model_key({}, loaded.architecture)
+        parameters = () if self.module is None else self.module.parameters()
+        self.dtype = next((p.dtype for p in parameters if p.is_floating_point()), torch.float32)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return features (n, D) and logits (n, K) of a batch (n, 3, h, w); gradients flow where enabled."""
+        features, logits = self.network(x)
+        return features, logits
+
+    def prepare(self, x: Tensor) -> None:
+        """Find the head by a trial forward pass of a few inputs.
+
+        Raises
+        ------
+        DataError : the model refuses inputs of this shape, or gives no logits.
+        """
+        try:
+            with torch.no_grad():
+                (self.network.prepare if isinstance(self.network, HookedNetwork) else self.network)(x)
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except (RuntimeError, ValueError, AssertionError, TypeError) as error:
+            raise DataError(
+                f"the model cannot take inputs of shape {tuple(x.shape)}: {str(error).splitlines()[0][:300]}",
+                where=self.name,
+                hint="check the transform; an exported program may be fixed to one batch size",
+            ) from error
+
+    @property
+    def head(self) -> Head | None:
+        """The linear head over all columns; None where there is none, or before the first forward pass."""
+        return getattr(self.network, "matrix", None)
+
+    @property
+    def head_name(self) -> str | None:
+        """The head's name within the module; None for a function, or before the first forward pass."""
+        return getattr(self.network, "head_name", None)
+
+    def class_map(self, space: LabelSpace, width: int) -> ClassMap:
+        """Match the columns of its output with a benchmark's labels: see `class_match.class_map`."""
+        mapping = self.choice.mapping
+        if mapping is None and self.source_of_classes in space.sources and self.classes is None:
+            mapping = self.source_of_classes
+        return class_map(
+            space,
+            width,
+            classes=self.classes,
+            mapping=mapping,
+            restrict=self.choice.restrict,
+            background=self.choice.background,
+            where=self.name,
+        )
+
+    def layers(self, x: Tensor, names: Sequence[str]) -> dict[str, Tensor]:
+        """Return the outputs of named layers for a batch.
+
+        While activations are extracted they were taken in the one forward pass; else this is a forward pass.
+        """
+        if x is self._batch and all(("layer", name) in self._shared for name in names):
+            return {name: self._shared["layer", name] for name in names}
+        with self.batch(x, names):
+            return {name: self._shared["layer", name] for name in names}
+
+    def shared(self, x: Tensor, key: Any, compute: Callable[[], Any]) -> Any:
+        """Return ``compute()``, computed once for the batch being extracted: what several probes share."""
+        if x is not self._batch:
+            return compute()
+        if key not in self._shared:
+            self._shared[key] = compute()
+        return self._shared[key]
+
+    @contextmanager
+    def batch(
+        self, x: Tensor, layers: Sequence[str] = (), *, skip: bool = False
+    ) -> Iterator[tuple[Tensor, Tensor] | None]:
+        """Give features and logits of a batch, keeping the outputs of ``layers`` for probes, while inside.
+
+        ``skip``: None in their place, without a forward pass.
+        """
+        outer = self._batch, self._shared
+        self._batch, self._shared = x, {}
+        try:
+            with torch.no_grad():
+                outputs = None if skip else self._forward_keeping(x, layers)
+            yield outputs
+        finally:
+            self._batch, self._shared = outer
+
+    def _forward_keeping(self, x: Tensor, layers: Sequence[str]) -> tuple[Tensor, Tensor]:
+        if not layers:
+            return self.forward(x)
+        if self.module is None:
+            raise DataError("a function has no layers to name", where=self.name)
+        with captured(self.module, layers, copy=True) as seen:
+            outputs = self.forward(x)
+        for name in layers:
+            if name not in seen:
+                raise DataError(f"layer {name!r} was not called in the forward pass", where=self.name)
+            self._shared["layer", name] = seen[name]
+        return outputs
+
+    @contextmanager
+    def evaluating(self, transform: Transform) -> Iterator[None]:
+        """Put the module in evaluation mode, and its flags back as they were afterwards."""
+        parts = [] if self.module is None else list(self.module.modules())
+        flags = [part.training for part in parts]
+        for part in parts:
+            part.training = False
+        self.std = transform.std
+        try:
+            yield
+        finally:
+            self.std = None
+            for part, flag in zip(parts, flags, strict=True):
+                part.training = flag
+
+
+def load_model(
+    spec: Any,
+    *,
+    head: str | None = None,
+    device: Any = None,
+    weights: str | Path | None = None,
+    trust_model: bool = False,
+    restrict: str = "columns",
+    background: int | str | None = None,
+    mapping: MappingGiven | None = None,
+    model_id: str | None = None,
+    preprocess: Transform | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Model:
+    """Load a classifier.
+
+    Parameters
+    ----------
+    spec : an nn.Module; a function x -> (features, logits); ``timm:NAME``; ``torchvision:NAME``;
+        ``hf:NAME`` (a Hugging Face image classifier, from the Hub or a folder); ``exported:FILE``
+        (torch.export); ``MODULE:NAME`` (a module, or a function that makes one).
+    head : name of the classifier head; found by a forward pass where it is not given.
+    device : by default the GPU where there is one.
+    weights : a file of a state dict (.pt, .pth, .safetensors), read without unpickling objects; for
+        torchvision and timm also the name of published weights, or ``random``. By default the publisher's.
+    trust_model : needed for exported programs, which may run code when loaded.
+    restrict, background, mapping : which columns are which labels, see `class_map`.
+    model_id : what names a function, and so its activations.
+    preprocess : in place of the model's own.
+    options : arguments of the constructor, e.g. ``{"num_classes": 40}``.
+
+    Raises
+    ------
+    UnknownNameError, DataError, UnsafeDataError : see the sources of models.
+    """
+    loaded = open_model(
+        spec,
+        weights=None if weights is None else str(weights),
+        trust=trust_model,
+        model_id=model_id,
+        options=dict(options or {}),
+    )
+    if preprocess is not None:
+        loaded.preprocess = preprocess
+    choice = ClassChoice(restrict, background, mapping)
+    return Model(loaded, device=default_device() if device is None else device, head=head, choice=choice)

@@ -1,0 +1,82 @@
+"""Hugging Face image classifiers: ``hf:NAME`` on the Hub, or ``hf:FOLDER``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from wordnet_splits.errors import DataError
+
+from ...transforms import Transform, Triple
+from .registry import Loaded, Request, model_source, need
+from .weights import fill, read_state
+
+ANONYMOUS = re.compile(r"(label_?)?\d+", re.IGNORECASE)
+
+
+@model_source("hf")
+def huggingface_model(name: str, request: Request) -> Loaded:
+    """Load an image classifier and its processor; no code of the repository runs, weights are safetensors.
+
+    Raises
+    ------
+    DataError : it cannot be fetched, is no image classifier, or has no .safetensors weights.
+    """
+    where = f"hf:{name}"
+    transformers = need("transformers", where)
+    try:
+        module = transformers.AutoModelForImageClassification.from_pretrained(
+            name, trust_remote_code=False, use_safetensors=True, **request.options
+        )
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"no image classifier can be loaded: {' '.join(str(error).split())[:300]}",
+            where=where,
+            hint="give a folder with config.json and model.safetensors, or the like on the Hub",
+        ) from None
+    if request.weights is not None:
+        module = fill(module, read_state(Path(request.weights)), request.weights)
+    names = tuple(module.config.id2label[i] for i in range(module.config.num_labels))
+    anonymous = all(ANONYMOUS.fullmatch(str(n)) for n in names)
+    return Loaded(
+        where,
+        module,
+        repr(module),
+        preprocess=_preprocess(transformers, name),
+        classes=None if anonymous else names,
+    )
+
+
+class _Processor:
+    """A processor on one image."""
+
+    def __init__(self, processor: Any) -> None:
+        self.processor = processor
+
+    def __call__(self, image: Image.Image) -> Any:
+        return self.processor(images=image.convert("RGB"), return_tensors="pt")["pixel_values"][0]
+
+
+def _preprocess(transformers: Any, name: str) -> Transform | None:
+    """Return the model's processor as a transform, None where it brings none."""
+    try:
+        processor = transformers.AutoImageProcessor.from_pretrained(name, trust_remote_code=False)
+    except (OSError, ValueError):
+        return None
+    known = {k: v for k, v in processor.to_dict().items() if _plain(v)}
+    normalised = known.get("do_normalize", False) and known.get("image_std")
+    std: Triple | None = tuple(known["image_std"]) if normalised else (1.0, 1.0, 1.0)
+    return Transform(
+        {"huggingface": known, "processor": type(processor).__name__}, _Processor(processor), std=std
+    )
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(_plain(v) for v in value.values())
+    if isinstance(value, list | tuple):
+        return all(_plain(v) for v in value)
+    return value is None or isinstance(value, str | int | float | bool)

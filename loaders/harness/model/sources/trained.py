@@ -1,0 +1,55 @@
+"""Networks that ``unknown-eval train`` wrote: ``trained:FOLDER``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wordnet_splits.errors import DataError
+
+from ...train.checkpoints import METADATA, load_checkpoint, read_metadata
+from .registry import Loaded, Request, model_source
+
+PREFIX = "trained:"
+
+
+@model_source("trained")
+def trained_network(name: str, request: Request) -> Loaded:
+    """Load a trained network; its classes are those it was trained on.
+
+    Raises
+    ------
+    DataError : no finished model there, or weights given besides its own.
+    """
+    if request.weights is not None:
+        raise DataError("a trained model has weights of its own", where=PREFIX + name)
+    module = load_checkpoint(name)
+    run = f"{module.metadata['benchmark']['name']}/{module.metadata['run']}"
+    return Loaded(request.model_id or run, module, repr(module), classes=module.classes)
+
+
+def trained_folders(name: str) -> list[Path]:
+    """Return the models at a place: a model's folder, a folder of such, or a pattern; sorted by path.
+
+    Raises
+    ------
+    DataError : there is none.
+    """
+    place = Path(name)
+    if any(c in name for c in "*?["):
+        found = sorted(Path(place.anchor or ".").glob(str(place.relative_to(place.anchor))))
+    elif (place / METADATA).exists() or not place.is_dir():
+        found = [place]
+    else:
+        found = sorted(place.iterdir())
+    folders = [folder for folder in found if (folder / METADATA).is_file()]
+    if not folders:
+        raise DataError(
+            "no trained model here", where=name, hint="give a folder that `unknown-eval train` has written"
+        )
+    return folders
+
+
+def trained_background(name: str) -> int | None:
+    """Return the column of a trained network's background class, None where it has none."""
+    column = read_metadata(name)["network"]["background"]
+    return None if column is None else int(column)

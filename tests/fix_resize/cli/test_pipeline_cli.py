@@ -1,0 +1,221 @@
+"""The command line: exit codes, one JSON object, one line for every error."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from fix_resize import get_spec
+from fix_resize.cli.main import app
+from tests.fix_resize.sets import jpeg, make_folder, photographs
+from tests.fix_resize.sets import run as run_process
+from wordnet_splits.cli.main import run
+from wordnet_splits.manifest import load_manifest
+from wordnet_splits.sampling import ordered
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    return make_folder(tmp_path / "pictures")
+
+
+def command(*words: object) -> int:
+    return run(app, [str(word) for word in words], "fix-resize")
+
+
+def test_a_folder_is_built_and_verified(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert command("build", "folder", "--root", pictures, "--out", out, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["images"], said["complete"], said["spec"]["id"]) == (15, True, get_spec("fix").id)
+    assert said["fingerprint"] == json.loads((out / "output.json").read_text())["fingerprint"]
+    assert (said["missing"], said["quarantined"], said["shards"]) == ([], [], {"made": 1, "kept": 0})
+    assert command("verify", out, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["ok"] is True
+    shutil.copy(out / "class-0" / "picture 000.png", out / "class-1" / "picture 001.png")
+    assert command("verify", out, "--json") == 1
+    (problem,) = json.loads(capsys.readouterr().out)["problems"]
+    assert problem["image_id"] == "class-1/picture 001"
+    assert command("verify", out) == 1
+    assert "altered: class-1/picture 001" in capsys.readouterr().err
+
+
+def test_quarantine_is_counted_and_exits_with_3(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pictures / "class-0" / "cut.jpg").write_bytes(jpeg(1)[:-100])
+    (pictures / "class-0" / "readme.md").write_text("x")
+    assert command("build", "folder", "--root", pictures, "--out", tmp_path / "out") == 3
+    said = capsys.readouterr()
+    assert "quarantined: 1 (truncated 1)" in said.err
+    assert "folder:class-0/cut: truncated" in said.err
+    assert "folder: 1 files under no known name" in said.err
+    assert command("build", "folder", "--root", pictures, "--out", tmp_path / "out", "--json") == 3
+    said = json.loads(capsys.readouterr().out)
+    assert [row["image_id"] for row in said["quarantined"]] == ["class-0/cut"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["build", "folders"], "unknown set to build 'folders'; did you mean 'folder'"),
+        (["build", "folder"], "one folder is needed"),
+        (["build", "folder", "--root", "ROOT", "--spec", "fixx"], "unknown resize spec 'fixx'"),
+        (["build", "folder", "--root", "ROOT", "--format", "jpg"], "unknown format 'jpg'"),
+        (["build", "folder", "--root", "ROOT", "--backend", "cuda"], "unknown backend 'cuda'"),
+        (["build", "folder", "--root", "ROOT", "--local"], "takes no --local"),
+        (["build", "folder", "unknown-cifar", "--root", "ROOT"], "takes no benchmark"),
+        (["build", "folder", "--root", "ROOT/nowhere"], "does not exist"),
+        (["build", "folder", "--root", "EMPTY"], "is empty"),
+        (["build", "folder", "--root", "ROOT", "--workers", "2", "--scheduler", "tcp://x:1"], "not both"),
+        (["build", "folder", "--root", "ROOT", "--workers", "0"], "--workers"),
+        (["build", "tiny-imagenet", "--root", "ROOT", "--per-class", "3"], "takes no --per-class"),
+        (["build", "tiny-imagenet", "--root", "ROOT"], "not imagenet1k"),
+        (["build", "lsun"], "needs the images of lsun"),
+        (["build", "from-manifest"], "no benchmark given"),
+        (["build", "from-manifest", "unknown-cifr"], "did you mean 'unknown-cifar'"),
+        (["build", "from-manifest", "unknown-cifar", "--group", "tin"], "unknown group 'tin'"),
+        (["build", "from-manifest", "digits"], "--group"),
+        (["build", "from-manifest", "unknown-cifar", "--split", "tests"], "did you mean 'test'"),
+        (["build", "folder", "--root", "ROOT", "--scheduler", "127.0.0.1:1"], "no Dask scheduler answers"),
+    ],
+)
+def test_bad_input_is_one_line_and_exits_with_2(
+    pictures: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    message: str,
+) -> None:
+    monkeypatch.setattr("fix_resize.pipeline.executors.CONNECT_SECONDS", 1)
+    (tmp_path / "empty").mkdir()
+    named = [w.replace("ROOT", str(pictures)).replace("EMPTY", str(tmp_path / "empty")) for w in words]
+    assert command(*named, "--out", tmp_path / "out", "--json") == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.count("error:") == 1
+    assert set(json.loads(said.out)["error"]) == {"kind", "what", "where", "hint", "near"}
+    assert not (tmp_path / "out" / "output.json").exists()
+
+
+def test_a_scheduler_elsewhere_is_warned_of(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fix_resize.pipeline.executors import warning
+
+    assert warning("tcp://127.0.0.1:8786") is None
+    assert warning("tcp://[::1]:8786") is None
+    assert warning("tcp://localhost:8786") is None
+    assert warning("tls://10.0.0.7:8786") is None
+    assert "10.0.0.7" in (warning("tcp://10.0.0.7:8786") or "")
+    assert warning("ws://cluster:80") is not None
+    monkeypatch.setattr("fix_resize.pipeline.executors.CONNECT_SECONDS", 0.2)
+    words = ("build", "folder", "--root", pictures, "--out", tmp_path / "out")
+    assert command(*words, "--scheduler", "tcp://192.0.2.1:8786") == 2
+    assert "can run code on its workers" in capsys.readouterr().err
+
+
+def test_without_dask_the_extra_is_named(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    words = ("build", "folder", "--root", pictures, "--out", tmp_path / "out")
+    assert command(*words, "--scheduler", "tcp://127.0.0.1:8786") == 2
+    assert "pip install 'wordnet-splits[dask]'" in capsys.readouterr().err
+
+
+def test_groups_without_a_root_are_built_from_their_manifest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("build", "from-manifest", "digits", "--split", "test", "--format", "parquet")
+    manifest = load_manifest("digits")
+    groups = sorted(group for split, group in manifest.parts if split == "test")
+    chosen = [word for group in groups for word in ("--group", group)]
+    assert command(*words, *chosen, "--out", tmp_path / "out", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    rows = pq.read_table(tmp_path / "out" / "images.parquet")
+    frozen = manifest.images("test").to_pylist()
+    assert said["images"] == len(rows) == len(frozen)
+    columns = ("source", "image_id", "group", "label", "digest")
+    assert sorted(zip(*(rows[c].to_pylist() for c in columns), strict=True)) == sorted(
+        tuple(row[c] for c in columns) for row in frozen
+    )
+
+
+def test_missing_images_are_an_error_or_reported_one_by_one(
+    real_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frozen = load_manifest("unknown-imagenet").images("test", "near-200")["image_id"].to_pylist()
+    root = tmp_path / "imagenet" / "val"
+    root.mkdir(parents=True)
+    there = sorted(frozen)[5:8]
+    for image_id, photo in zip(there, photographs(real_data), strict=False):
+        shutil.copy(photo, root / f"{image_id}.JPEG")
+    words = ["build", "from-manifest", "unknown-imagenet", "--group", "near-200", "--out", tmp_path / "out"]
+    words += ["--root", f"imagenet1k={root.parent}"]
+    assert command(*words) == 2
+    assert f"{len(frozen) - 3:,} images are missing" in capsys.readouterr().err
+    assert command(*words, "--allow-missing", "--json") == 3
+    said = json.loads(capsys.readouterr().out)
+    assert (said["images"], said["complete"]) == (3, False)
+    assert sorted(row["image_id"] for row in said["missing"]) == sorted(set(frozen) - set(there))
+    table = pq.read_table(tmp_path / "out" / "missing.parquet")
+    assert sorted(table["image_id"].to_pylist()) == sorted(set(frozen) - set(there))
+    for path in root.iterdir():
+        path.unlink()
+    numbers = (f"ILSVRC2012_val_{n:08d}" for n in range(1, 50_001))
+    another = next(image_id for image_id in numbers if image_id not in frozen)
+    (root / f"{another}.JPEG").write_bytes(b"x")
+    assert command(*words, "--allow-missing") == 2
+    assert "none of the images" in capsys.readouterr().err
+
+
+def test_tiny_imagenet_is_drawn_as_the_recipe_cuts_it(
+    real_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """13 or 12 of each class for val, the next for train; what the root lacks of 500 is said."""
+    root, held = tmp_path / "imagenet", {}
+    for path in photographs(real_data):
+        wnid = path.parent.name
+        held[wnid] = [f"{wnid}_{n}" for n in range(1000, 1020)]
+        folder = root / "train" / wnid
+        folder.mkdir(parents=True)
+        for image_id in held[wnid]:
+            (folder / f"{image_id}.JPEG").write_bytes(b"not looked at yet")
+    words = ["build", "tiny-imagenet", "--root", f"imagenet1k={root}", "--out", tmp_path / "out"]
+    assert command(*words) == 2
+    assert "of 1,281,167 train images" in capsys.readouterr().err
+    assert command(*words, "--local") == 2
+    assert "12 of 500" not in (said := capsys.readouterr().err)
+    assert "158 classes hold" in said
+    from fix_resize.pipeline.selection import select_named
+
+    selection = select_named("tiny-imagenet", {"imagenet1k": root}, local=True, allow_missing=True)
+    assert selection.name == "tiny-imagenet@local"
+    rows = selection.table.to_pylist()
+    classes = {row["class_id"] for row in rows}
+    assert len(classes) == 158
+    assert sum(row["split"] == "val" for row in rows) == 2000
+    for wnid in classes:
+        order = ordered("unknown-cifar", 0, "imagenet1k", wnid, held[wnid])
+        val = [row["image_id"] for row in rows if (row["class_id"], row["split"]) == (wnid, "val")]
+        train = [row["image_id"] for row in rows if (row["class_id"], row["split"]) == (wnid, "train")]
+        assert sorted(val) == sorted(order[: len(val)])
+        assert len(val) in (12, 13)
+        assert sorted(train) == sorted(order[len(val) :])
+    assert sum(s.wanted - s.taken for s in selection.shortfalls) == 79_000 + 2000 - 158 * 20
+    assert selection.population["tin158"] == dict.fromkeys(classes, 20)
+
+
+def test_help_and_a_closed_pipe(pictures: Path, tmp_path: Path) -> None:
+    assert "from-manifest" in run_process("build", "--help").out
+    assert run_process("build", "folder", "--root", pictures, "--out", tmp_path / "out").code == 0
+    assert run_process("verify", tmp_path / "out").code == 0

@@ -1,0 +1,339 @@
+"""What a build makes: the pixels of the recipe, the same whoever runs it, and nothing silently skipped."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from fix_resize import apply, get_spec
+from fix_resize.decode import decode
+from fix_resize.pipeline import Built, Settings, build
+from fix_resize.pipeline.files import prepare
+from fix_resize.pipeline.output import open_output
+from fix_resize.pipeline.selection import select_folder
+from fix_resize.pipeline.shards import Job, run_shard
+from fix_resize.pipeline.tables import IMAGE_SCHEMA, Item
+from tests.fix_resize.golden_tables import frozen
+from tests.fix_resize.sets import finished_shards, jpeg, make_folder, tree
+from wordnet_splits.digests import digest_file, digest_pixels
+from wordnet_splits.errors import DataError, MissingImageError, OutputError, UnknownNameError
+from wordnet_splits.sources import open_source
+
+FIX = get_spec("fix")
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    return make_folder(tmp_path / "pictures")
+
+
+def made(root: Path, out: Path, **options: object) -> Built:
+    settings = {"spec": FIX, "shard_size": 4, **options}
+    return build(select_folder(root), out, Settings(**settings))  # type: ignore[arg-type]
+
+
+def table(out: Path) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = pq.read_table(out / "images.parquet").to_pylist()
+    return rows
+
+
+def test_photographs_come_out_as_frozen(real_data: Path, tmp_path: Path) -> None:
+    made(real_data / "imagenet" / "train", tmp_path / "out", shard_size=100)
+    rows = {str(row["image_id"]).rpartition("/")[2]: row for row in table(tmp_path / "out")}
+    *golden, _ = frozen("imagenet")
+    assert rows.keys() == {row.id for row in golden}
+    assert all(rows[row.id]["pixel_sha256"] == bytes.fromhex(row.fix) for row in golden)
+
+
+@pytest.mark.parametrize("file_format", ["png", "parquet"])
+def test_pixels_and_table_are_those_of_the_recipe(pictures: Path, tmp_path: Path, file_format: str) -> None:
+    built = made(pictures, tmp_path / "out", file_format=file_format)
+    output = open_output(tmp_path / "out")
+    rows = table(tmp_path / "out")
+    files = sorted(pictures.rglob("*.jpg"))
+    ids = [path.relative_to(pictures).with_suffix("").as_posix() for path in files]
+    assert [row["image_id"] for row in rows] == ids
+    assert (built.about["images"], built.complete, output.spec_id, len(output)) == (15, True, FIX.id, 15)
+    for path, row in zip(files, rows, strict=True):
+        image = decode(path.read_bytes()).image
+        expected = apply(FIX, image)
+        np.testing.assert_array_equal(output.pixels(str(row["image_id"])), expected)
+        assert row["pixel_sha256"] == digest_pixels(expected)
+        assert row["digest"] == digest_file(path.read_bytes())
+        assert (row["width"], row["height"], row["mode"]) == (32, 32, "RGB")
+        assert (row["source_width"], row["source_height"]) == image.size
+        assert (row["class_id"], row["spec"], row["source_mode"]) == (path.parent.name, FIX.id, "RGB")
+    assert pq.read_schema(tmp_path / "out" / "images.parquet").metadata[b"resize-spec"] == FIX.id.encode()
+
+
+def test_a_png_names_its_spec_and_keeps_its_name(pictures: Path, tmp_path: Path) -> None:
+    made(pictures, tmp_path / "out")
+    with Image.open(tmp_path / "out" / "class-0" / "picture 000.png") as image:
+        assert image.info["resize-spec"] == FIX.id
+        np.testing.assert_array_equal(
+            np.asarray(image),
+            apply(FIX, decode((pictures / "class-0" / "picture 000.jpg").read_bytes()).image),
+        )
+
+
+def test_formats_shards_and_backends_give_one_fingerprint(pictures: Path, tmp_path: Path) -> None:
+    one = made(pictures, tmp_path / "a", backend="pillow", shard_size=1000)
+    for name, options in {
+        "b": {"backend": "numpy", "shard_size": 1},
+        "c": {"backend": "numba", "shard_size": 7, "file_format": "parquet"},
+        "d": {"backend": "auto"},
+    }.items():
+        assert made(pictures, tmp_path / name, **options).fingerprint == one.fingerprint
+    assert made(pictures, tmp_path / "e", spec=get_spec("fix-64")).fingerprint != one.fingerprint
+
+
+def test_processes_give_the_same_bytes_as_one(pictures: Path, tmp_path: Path) -> None:
+    made(pictures, tmp_path / "one")
+    made(pictures, tmp_path / "two", workers=2)
+    assert tree(tmp_path / "one") == tree(tmp_path / "two")
+
+
+def test_the_order_of_files_does_not_matter(pictures: Path, tmp_path: Path) -> None:
+    other = tmp_path / "copied backwards"
+    for path in sorted(pictures.rglob("*.jpg"), reverse=True):
+        target = other / path.relative_to(pictures)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    assert made(other, tmp_path / "b").fingerprint == made(pictures, tmp_path / "a").fingerprint
+
+
+def test_a_second_run_does_nothing_again(pictures: Path, tmp_path: Path) -> None:
+    first = made(pictures, tmp_path / "out")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.png")}
+    marks = {path: path.stat().st_mtime_ns for path in finished_shards(tmp_path / "out")}
+    again = made(pictures, tmp_path / "out", workers=2)
+    assert (first.made, first.kept, again.made, again.kept) == (4, 0, 0, 4)
+    assert again.fingerprint == first.fingerprint
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+    assert marks == {path: path.stat().st_mtime_ns for path in marks}
+
+
+def _cut_picture(out: Path) -> None:
+    path = out / "class-1" / "picture 001.png"
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _lose_picture(out: Path) -> None:
+    (out / "class-1" / "picture 001.png").unlink()
+
+
+def _cut_marker(out: Path) -> None:
+    path = finished_shards(out)[1]
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def _cut_table(out: Path) -> None:
+    path = finished_shards(out)[1].with_suffix(".parquet")
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _lose_tables(out: Path) -> None:
+    for path in out.glob("*.parquet"):
+        path.unlink()
+    (out / "output.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "redone"),
+    [(_cut_picture, 1), (_lose_picture, 1), (_cut_marker, 1), (_cut_table, 1), (_lose_tables, 0)],
+)
+def test_what_is_damaged_is_done_again_and_nothing_else(
+    pictures: Path, tmp_path: Path, harm: Callable[[Path], None], redone: int
+) -> None:
+    out = tmp_path / "out"
+    made(pictures, out)
+    whole = tree(out)
+    harm(out)
+    assert tree(out) != whole
+    assert made(pictures, out).made == redone
+    assert tree(out) == whole
+
+
+def test_unfinished_files_are_swept(pictures: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    made(pictures, out)
+    whole = tree(out)
+    (out / ".shards" / "unfinished").mkdir(exist_ok=True)
+    (out / ".shards" / "unfinished" / "half").write_bytes(b"x")
+    made(pictures, out)
+    assert tree(out) == whole
+
+
+def test_another_build_is_not_mixed_in(pictures: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    made(pictures, out)
+    with pytest.raises(OutputError, match="another --out"):
+        made(pictures, out, spec=get_spec("fix-64"))
+    with pytest.raises(OutputError, match="another --out"):
+        made(pictures, out, file_format="parquet")
+    (pictures / "class-0" / "new.jpg").write_bytes(jpeg(99))
+    with pytest.raises(OutputError, match="other selection"):
+        made(pictures, out)
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "thesis.txt").write_text("x")
+    with pytest.raises(OutputError, match=r"not empty.*thesis.txt"):
+        made(pictures, full)
+    assert [p.name for p in full.iterdir()] == ["thesis.txt"]
+    with pytest.raises(OutputError, match="inside the folder"):
+        made(pictures, pictures / "out")
+    with pytest.raises(UnknownNameError, match="format 'jpg'"):
+        made(pictures, tmp_path / "new", file_format="jpg")
+
+
+def saved(image: Image.Image, file_format: str, **options: object) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, file_format, **options)
+    return buffer.getvalue()
+
+
+def test_every_kind_of_image_follows_its_rule_or_is_quarantined(tmp_path: Path) -> None:
+    rgb = Image.open(io.BytesIO(jpeg(1))).convert("RGB")
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    deep = np.linspace(0, 65535, 40 * 60).reshape(40, 60).astype(np.uint16)
+    kept = {
+        "alpha.png": (saved(rgb.convert("RGBA"), "PNG"), "alpha"),
+        "cmyk.jpg": (saved(rgb.convert("CMYK"), "JPEG"), "cmyk"),
+        "deep.png": (saved(Image.fromarray(deep), "PNG"), "16-bit"),
+        "grey.png": (saved(rgb.convert("L"), "PNG"), ""),
+        "palette.gif": (saved(rgb.quantize(8), "GIF"), "palette"),
+        "rotated.jpg": (saved(rgb, "JPEG", exif=exif), "orientation"),
+        "plain.webp": (saved(rgb, "WEBP", lossless=True), ""),
+    }
+    set_aside = {
+        "bomb.pbm": (b"P4 30000 30000\n", "bomb"),
+        "cut.jpg": (jpeg(2)[:-200], "truncated"),
+        "empty.jpg": (b"", "empty"),
+        "float.tif": (saved(Image.fromarray(np.zeros((9, 9), np.float32)), "TIFF"), "mode"),
+        "long.png": (saved(Image.new("RGB", (40_000, 1)), "PNG"), "aspect"),
+        "text.jpg": (b"not an image", "unidentified"),
+    }
+    root = tmp_path / "all kinds"
+    root.mkdir()
+    for name, (data, _) in (kept | set_aside).items():
+        (root / name).write_bytes(data)
+    (root / "notes.txt").write_text("no image, and said so")
+    built = made(root, tmp_path / "out")
+    rows = {row["image_id"]: row["notes"] for row in table(tmp_path / "out")}
+    assert rows == {name.rpartition(".")[0]: note for name, (_, note) in kept.items()}
+    out = pq.read_table(tmp_path / "out" / "quarantine.parquet").to_pylist()
+    assert {row["image_id"]: row["reason"] for row in out} == {
+        name.rpartition(".")[0]: reason for name, (_, reason) in set_aside.items()
+    }
+    assert built.quarantined == out
+    assert all(" at 0x" not in row["detail"] for row in out)
+    assert (built.complete, built.about["quarantined"]) == (True, 6)
+    assert built.about["unexpected"] == {"folder": 1}
+    assert built.about["images"] + built.about["quarantined"] == len(kept) + len(set_aside)
+
+
+def test_names_that_differ_in_nothing_but_the_extension_are_kept_whole(tmp_path: Path) -> None:
+    root = tmp_path / "names"
+    root.mkdir()
+    for n, name in enumerate(["a.jpg", "a.jpeg", "b.jpg", "a.jpg.jpg"]):
+        (root / name).write_bytes(jpeg(n))
+    (root / "below").mkdir()
+    (root / "below" / "a.JPG").write_bytes(jpeg(9))
+    Path(os.fsdecode(bytes(root / "below") + b"/\xff.jpg")).write_bytes(jpeg(3))
+    assert made(root, tmp_path / "out").about["unexpected"] == {"folder": 1}
+    names = {row["image_id"]: row["class_id"] for row in table(tmp_path / "out")}
+    assert names == {"a.jpg": "", "a.jpeg": "", "b.jpg": "", "a.jpg.jpg": "", "below/a": "below"}
+    assert (tmp_path / "out" / "a.jpg.png").is_file()
+    output = open_output(tmp_path / "out")
+    np.testing.assert_array_equal(output.pixels("below/a"), apply(FIX, decode(jpeg(9)).image))
+
+
+def test_an_image_that_vanishes_is_missing_until_it_is_back(pictures: Path, tmp_path: Path) -> None:
+    selection = select_folder(pictures)
+    lost = pictures / "class-1" / "picture 001.jpg"
+    data = lost.read_bytes()
+    lost.unlink()
+    with pytest.raises(MissingImageError, match="1 images are missing: folder:class-1/picture 001"):
+        build(selection, tmp_path / "out", Settings(FIX, shard_size=4))
+    assert not (tmp_path / "out" / "output.json").exists()
+    part = build(selection, tmp_path / "out", Settings(FIX, shard_size=4, allow_missing=True))
+    assert (part.complete, part.about["images"], len(part.missing)) == (False, 14, 1)
+    assert pq.read_table(tmp_path / "out" / "missing.parquet")["kind"].to_pylist() == ["missing"]
+    lost.write_bytes(data)
+    whole = made(pictures, tmp_path / "out")
+    assert (whole.complete, whole.made, whole.about["images"]) == (True, 1, 15)
+    assert whole.fingerprint == made(pictures, tmp_path / "undisturbed").fingerprint
+
+
+def test_an_image_with_another_digest_is_not_taken_for_the_frozen_one(tmp_path: Path) -> None:
+    source = open_source("digits")
+    ids = ["3", "4"]
+    items = tuple(
+        Item("digits", i, "0", "known", "test", 0, digest, f"test/0/{i}.png")
+        for i, digest in zip(ids, [source.digest(source.read(["3"])[0]), b"\0" * 32], strict=True)
+    )
+    job = Job("run", "test-00000-of-00001", tmp_path, FIX, "png", "pillow", items, {"known": source})
+    prepare(tmp_path)
+    outcome = run_shard(job)
+    assert outcome.images == 1
+    assert [(m["image_id"], m["kind"]) for m in outcome.missing] == [("4", "altered")]
+    assert pq.read_schema(tmp_path / job.table).names == IMAGE_SCHEMA.names
+
+
+def test_an_output_is_picklable_and_says_what_it_lacks(pictures: Path, tmp_path: Path) -> None:
+    made(pictures, tmp_path / "out", file_format="parquet")
+    output = open_output(tmp_path / "out")
+    assert "class-0/picture 000" in output
+    copy = pickle.loads(pickle.dumps(output))
+    np.testing.assert_array_equal(copy.pixels("class-2/picture 002"), output.pixels("class-2/picture 002"))
+    with pytest.raises(MissingImageError, match="'class-0/x' is not in this output"):
+        output.pixels("class-0/x")
+    with pytest.raises(MissingImageError):
+        output.pixels("class-2/picture 002", source="lsun")
+    with pytest.raises(OutputError, match="no finished output"):
+        open_output(pictures)
+    assert output.table.schema.equals(IMAGE_SCHEMA)
+
+
+def test_changed_pixels_are_not_handed_out(pictures: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    made(pictures, out)
+    shutil.copy(out / "class-1" / "picture 001.png", out / "class-0" / "picture 000.png")
+    (out / "class-0" / "picture 003.png").write_bytes(b"")
+    output = open_output(out)
+    with pytest.raises(DataError, match="not those that were built"):
+        output.pixels("class-0/picture 000")
+    with pytest.raises(DataError, match="cannot be decoded"):
+        output.pixels("class-0/picture 003")
+
+
+def test_shards_load_as_images_with_datasets(pictures: Path, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    made(pictures, tmp_path / "out", file_format="parquet")
+    loaded = datasets.load_dataset(
+        "parquet", data_dir=str(tmp_path / "out"), cache_dir=str(tmp_path / "cache")
+    )["images"]
+    assert isinstance(loaded.features["image"], datasets.Image)
+    assert len(loaded) == 15
+    output = open_output(tmp_path / "out")
+    for row in loaded:
+        np.testing.assert_array_equal(np.asarray(row["image"]), output.pixels(row["image_id"]))
+        assert row["class_id"] == row["image_id"].split("/")[0]
+
+
+def test_parquet_bytes_do_not_depend_on_when_they_are_written(pictures: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        made(pictures, tmp_path / name, file_format="parquet")
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+    assert pa.types.is_struct(pq.read_schema(next((tmp_path / "a" / "data").iterdir())).field("image").type)

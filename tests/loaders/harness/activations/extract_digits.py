@@ -1,0 +1,46 @@
+"""Extract one group of digits, slowly where asked: run by tests that kill it, or under torchrun.
+
+``python extract_digits.py STORE SHARD_ROWS SECONDS_PER_BATCH``
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from loaders import UnknownDetectionSet
+from loaders.harness.activations import Store, extract
+from loaders.harness.model import load_model
+from tests.loaders.harness.model.networks import Wrapped
+
+PROBES = ("odin[T=10,eps=0.01]", "layer[layer=network.2,statistic=mean]")
+BATCH = 32
+
+
+class Slow(Wrapped):
+    """Waits before each forward pass."""
+
+    seconds = 0.0
+
+    def forward(self, x: Any) -> Any:
+        time.sleep(self.seconds)
+        return super().forward(x)
+
+
+def extract_near(store: Path, shard_rows: int) -> Any:
+    """Extract the near group with two probes."""
+    data = UnknownDetectionSet("digits", role="near")
+    return extract(
+        load_model(Slow(), device="cpu"), data, Store(store, shard_rows), probes=PROBES, batch_size=BATCH
+    )
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    Slow.seconds = float(sys.argv[3])
+    found = extract_near(Path(sys.argv[1]), int(sys.argv[2]))
+    print(found.n)

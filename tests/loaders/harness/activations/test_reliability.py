@@ -1,0 +1,227 @@
+"""Extractions killed, divided, short of memory, damaged or wrong: the same bytes, or an error by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from filelock import FileLock
+
+from loaders import UnknownDetectionSet
+from loaders.harness.activations import Store, extract
+from loaders.harness.activations.extraction import out_of_memory
+from loaders.harness.activations.store import StoreError
+from loaders.harness.model import load_model
+from wordnet_splits.errors import DataError, OutputError, SplitsError
+
+from ..model.networks import Greedy, Poisoned, Scaled, Wrapped, small_network
+from . import extract_digits
+from .extract_digits import extract_near
+from .stored import SHARD, contents, folder_of, pixels
+
+REPOSITORY = Path(__file__).resolve().parents[4]
+
+
+def run_script(store: Path, seconds: float, *launcher: str, **options: Any) -> subprocess.Popen[str]:
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("RANK", "WORLD", "MASTER", "LOCAL_"))},
+        "PYTHONPATH": str(REPOSITORY),
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, *launcher, extract_digits.__file__, str(store), str(SHARD), str(seconds)]
+    return subprocess.Popen(
+        command,
+        env=environment,
+        cwd=store,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
+
+
+def test_a_killed_and_resumed_extraction_gives_the_same_bytes(reference: Any, tmp_path: Path) -> None:
+    process = run_script(tmp_path, 0.1)
+    try:
+        deadline = time.monotonic() + 120
+        while len(list(tmp_path.rglob("forward/0000*.json"))) < 2:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    finally:
+        process.kill()
+        process.communicate()
+    done = len(list(tmp_path.rglob("forward/0000*.json")))
+    assert 2 <= done < 6
+    folder = folder_of(tmp_path)
+    (folder / "forward" / "logits" / "00005.npy.partial").write_bytes(b"half")  # what a kill may leave
+    kept = {path: path.stat().st_mtime_ns for path in folder.glob("forward/*.json")}
+    resumed = extract_near(tmp_path, SHARD)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept  # what was done is not done again
+    assert contents(tmp_path) == contents(reference[0])
+    np.testing.assert_array_equal(resumed.logits[:], reference[1].logits[:])
+
+
+def test_two_gloo_ranks_give_the_bytes_of_one_process(reference: Any, tmp_path: Path) -> None:
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1", "--nproc-per-node=2")
+    process = run_script(tmp_path, 0, *launcher)
+    out, errors = process.communicate(timeout=180)
+    assert process.returncode == 0, errors
+    assert out.count("714") == 2  # both ranks opened all of it
+    assert contents(tmp_path) == contents(reference[0])
+
+
+def test_out_of_memory_restarts_the_shard_at_half_the_batch_and_the_store_says_so(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    found = extract(load_model(Greedy(), device="cpu"), near, Store(tmp_path / "a", 300), batch_size=64)
+    assert found.notes == (
+        "out of memory at batch 64: shard 0 restarted at 32",
+        "out of memory at batch 32: shard 0 restarted at 16",
+    )
+    records = [json.loads(p.read_text()) for p in sorted(folder_of(tmp_path / "a").glob("forward/*.json"))]
+    assert [record["settings"]["batch_size"] for record in records] == [16, 16, 16]
+    again = extract(load_model(Greedy(), device="cpu"), near, Store(tmp_path / "a", 300), batch_size=64)
+    assert again.notes == found.notes
+    calm = extract(load_model(Greedy(), device="cpu"), near, Store(tmp_path / "b", 300), batch_size=16)
+    np.testing.assert_array_equal(found.logits[:], calm.logits[:])
+    assert calm.notes == ()
+
+
+def test_one_image_too_large_is_an_error(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    class Full(Wrapped):
+        def forward(self, x: Any) -> Any:
+            if self.seen > 40:
+                raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+            return super().forward(x)
+
+    with pytest.raises(SplitsError, match="out of memory with a batch of one image"):
+        extract(load_model(Full(), device="cpu"), near, Store(tmp_path), batch_size=4)
+
+
+def test_a_forward_pass_that_fails_names_the_model(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    class Failing(Wrapped):
+        def forward(self, x: Any) -> Any:
+            if self.seen > 300:
+                raise RuntimeError("shapes cannot be multiplied")
+            return super().forward(x)
+
+    with pytest.raises(DataError, match="fails in shard 3: shapes cannot be multiplied") as caught:
+        extract(load_model(Failing(), device="cpu"), near, Store(tmp_path, 100), batch_size=50)
+    assert caught.value.where == "Failing"
+    assert len(list(tmp_path.rglob("forward/*.json"))) == 3  # what was finished is kept
+
+
+def test_the_hosts_allocator_running_out_counts_as_out_of_memory() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**58)
+    assert out_of_memory(caught.value)
+    assert not out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+
+
+def test_shards_of_different_settings_are_said_to_differ(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    model, store = load_model(small_network(), device="cpu"), Store(tmp_path, 300)
+    extract(model, near, store, batch_size=64)
+    folder = folder_of(tmp_path)
+    (folder / "forward" / "00001.json").unlink()
+    found = extract(model, near, store, batch_size=32)
+    assert found.notes == ("shards differ in batch_size: 32, 64; equality is rtol 1e-4",)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "says"),
+    [
+        ("forward/features/00002.npy", lambda b: b[:-1] + bytes([b[-1] ^ 1]), "its checksum differs"),
+        ("forward/logits/00000.npy", lambda b: b[:200], "its checksum differs"),
+        ("odin[T=10,eps=0.01]/logits/00001.npy", lambda b: b"", "its checksum differs"),
+        ("forward/logits/00004.npy", None, "cannot be read"),
+        ("forward/00001.json", lambda b: b"{", "cannot be read"),
+        ("list.json", lambda b: b"[]", "not an object"),
+        ("canary/inputs.npy", lambda b: b + b"\0", "its checksum differs"),
+    ],
+)
+def test_a_damaged_store_is_noticed_and_the_file_is_named(
+    reference: Any, tmp_path: Path, name: str, damage: Any, says: str
+) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(reference[0], store)
+    path = folder_of(store) / name
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(StoreError, match=says) as caught:
+        extract_near(store, SHARD)
+    assert caught.value.where == str(path)
+
+
+def test_activations_that_are_not_finite_are_refused_by_name(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    row = 200
+    totals = pixels(near).double().sum((1, 2, 3)).numpy()
+    first = int(np.flatnonzero(np.abs(totals - totals[row]) < 1e-6)[0])
+    model = load_model(Poisoned(float(totals[row])), device="cpu", head="network.6")
+    with pytest.raises(DataError, match="NaN or infinite") as caught:
+        extract(model, near, Store(tmp_path))
+    assert str(near.table["image_id"][first]) in str(caught.value)
+    assert not list(tmp_path.rglob("forward/*.json"))
+
+
+def test_the_canary_notices_code_that_changed_under_the_same_weights(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    first, changed = load_model(Scaled(1.0), device="cpu"), load_model(Scaled(1.01), device="cpu")
+    assert first.key == changed.key
+    extract(first, near, Store(tmp_path))
+    extract(first, near, Store(tmp_path))
+    with pytest.raises(StoreError, match="its code has changed"):
+        extract(changed, near, Store(tmp_path))
+
+
+def test_a_second_extraction_waits_for_the_first(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    model = load_model(small_network(), device="cpu")
+    first = extract(model, near, Store(tmp_path))
+    lock = FileLock(str(folder_of(tmp_path) / ".lock"))
+    order: list[str] = []
+
+    def second() -> None:
+        extract(model, near, Store(tmp_path))
+        order.append("second")
+
+    with lock:
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.3)
+        order.append("first")
+    thread.join(60)
+    assert order == ["first", "second"]
+    assert first.n == 714
+
+
+def test_a_store_that_cannot_be_written_is_an_output_error(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot be written"):
+        extract(load_model(small_network(), device="cpu"), near, Store(tmp_path / "file"))
+
+
+def test_no_images_and_odd_batches_are_refused(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    model = load_model(small_network(), device="cpu")
+    with pytest.raises(DataError, match="a batch of 0 images"):
+        extract(model, near, Store(tmp_path), batch_size=0)
+    empty = UnknownDetectionSet("digits", role="near")
+    empty.table = empty.table.slice(0, 0)
+    with pytest.raises(DataError, match="not one image"):
+        extract(model, empty, Store(tmp_path))

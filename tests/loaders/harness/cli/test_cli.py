@@ -1,0 +1,351 @@
+"""``unknown-eval``: models through whole benchmarks, from pixels to the table, and every way to go wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from loaders.harness.activations.on_benchmark import Extractor, Images, model_run
+from loaders.harness.activations.store import Store
+from loaders.harness.arrays import Arrays
+from loaders.harness.cli.main import app
+from loaders.harness.detectors import parse_detectors
+from loaders.harness.evaluation.check import check_results
+from loaders.harness.evaluation.evaluate import evaluate
+from loaders.harness.evaluation.results import Results
+from loaders.harness.model import load_model
+from loaders.harness.model.class_map import LabelSpace
+from tests.photographs import SHARK, build_photographs, image_file, write_root
+from wordnet_splits.cli.runner import run
+from wordnet_splits.manifest import load_manifest
+from wordnet_splits.metrics import auroc
+from wordnet_splits.progress import Silent
+
+from ..model.networks import Wrapped, small_network
+
+MODULE = """
+import torch
+from torch import nn
+
+def build(classes, size, seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Flatten(), nn.Linear(3 * size * size, 16), nn.ReLU(), nn.Linear(16, classes))
+
+def six(): return build(6, 8)
+def seven(): return build(7, 8)
+def ten(): return build(10, 8)
+def photographs(): return build(2, 32)
+def broken():
+    network = build(6, 8)
+    network[3].weight.data.fill_(float("nan"))
+    return network
+def sure(data):
+    import numpy as np
+    return np.asarray(data["logits"]).max(axis=1)
+"""
+
+
+class Called(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_roots_of_this_machine: None) -> Iterator[None]:
+    """A working folder with a module of networks, which is imported from there."""
+    (tmp_path / "tiny_nets.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+    sys.modules.pop("tiny_nets", None)
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Any:
+    def called(*arguments: str) -> Called:
+        code = run(app, list(arguments), "unknown-eval")
+        captured = capsys.readouterr()
+        return Called(code, captured.out, captured.err)
+
+    return called
+
+
+def digits(*more: str, model: str = "tiny_nets:six") -> list[str]:
+    return ["run", "--benchmark", "digits", "--model", model, "--device", "cpu", "--out", "out", *more]
+
+
+def test_from_pixels_to_the_table(call: Any) -> None:
+    found = call(*digits("--detectors", "preset:openood", "--bootstrap", "20", "--seed-boot", "5"))
+    assert found.code == 0, found.err
+    assert found.out.splitlines()[1].split()[:3] == ["detector", "ACC", "AURC"]
+    pooled = (
+        "AURC pools digits-0-5 360, digits-6-9 714, gaussian 500, uniform 500: 360 ID and 1,714 OOD images"
+    )
+    assert pooled in found.out
+    assert "not built yet and left out: openmax" in found.err
+    results = Results.read(Path("out"))
+    assert results.detectors[2:5] == ("odin", "mds", "energy[T=1]")
+    assert results.about["options"]["replicates"] == 20
+    (row,) = results.rows(metric="auroc", group="uniform", detector="mds")
+    scores = results.scores.to_pandas()
+    scores = scores[scores.detector == "mds"].set_index("group").confidence
+    assert row["value"] == auroc(scores["digits-0-5"], scores["uniform"])
+    assert row["lo"] < row["value"] < row["hi"]
+    assert row["images_fingerprint"] == load_manifest("digits").fingerprint
+    assert len(row["model_key"]) == len(row["transform_key"]) == 64
+    assert scores.shape == (360 + 714 + 500 + 500,)
+    checked = call("check-results", "out")
+    assert (checked.code, "all recompute" in checked.out) == (0, True)
+
+
+def test_one_json_object_and_nothing_else_on_stdout(call: Any) -> None:
+    found = call(*digits("--detectors", "msp,ensemble", "--json"))
+    assert found.json["composition"]["prevalence"] == pytest.approx(1714 / 2074)
+    assert found.json["notes"] == ["left out, as one model is no ensemble: ensemble"]
+    assert [Path(file).name for file in found.json["files"]][:3] == [
+        "results.parquet",
+        "results.csv",
+        "scores.parquet",
+    ]
+    assert found.json["tables"][0]["rows"][0]["detector"] == "msp"
+    assert "results in out" in found.err
+
+
+def save_weights(seed: int) -> str:
+    import importlib
+
+    network = importlib.import_module("tiny_nets").build(6, 8, seed)
+    torch.save(network.state_dict(), f"seed{seed}.pt")
+    return f"seed{seed}.pt"
+
+
+def test_several_weights_are_several_runs_and_an_ensemble(call: Any) -> None:
+    files = [save_weights(seed) for seed in (1, 2, 3)]
+    given = [argument for file in files for argument in ("--weights", file)]
+    found = call(*digits("--detectors", "mcp,ensemble", *given))
+    assert found.code == 0, found.err
+    assert "±" in found.out
+    results = Results.read(Path("out"))
+    assert len(results.values("auroc", group="uniform", detector="mcp")) == 3
+    assert results.about["models"] == [f"tiny_nets:six {file}" for file in files]
+    assert len({row["model_key"] for row in results.rows(metric="auroc", detector="mcp")}) == 3
+    assert check_results("out").ok
+    again = call(*digits("--detectors", "mcp", "--weights", files[0], "--weights", files[0]))
+    assert (again.code, "one model is given twice" in again.err) == (2, True)
+
+
+def test_a_background_column_is_dropped_after_softmax(call: Any) -> None:
+    assert call(*digits("--detectors", "msp,odin", "--background", "last", model="tiny_nets:seven")).code == 0
+    results = Results.read(Path("out"))
+    (choice,) = results.about["class_maps"]
+    assert (choice["background"], choice["columns"], choice["of"]) == (6, 6, 7)
+    assert results.about["other_columns"]
+    assert max(results.predictions["prediction"].to_pylist()) < 6
+
+
+@pytest.mark.parametrize("restrict", ["columns", "full"])
+def test_a_wider_model_is_restricted_by_a_mapping(call: Any, restrict: str) -> None:
+    given = ["--mapping", "identity", "--restrict", restrict]
+    assert call(*digits("--detectors", "msp,odin", *given, model="tiny_nets:ten")).code == 0
+    results = Results.read(Path("out"))
+    assert results.about["class_maps"][0]["restrict"] == restrict
+    predicted = set(results.predictions["prediction"].to_pylist())
+    assert (-1 in predicted) == (restrict == "full")
+    assert max(predicted) <= 5
+
+
+def test_a_users_detector(call: Any) -> None:
+    assert call(*digits("--detectors", "tiny_nets:sure,mls")).code == 0
+    results = Results.read(Path("out"))
+    own, built_in = (results.values("auroc", group="uniform", detector=name) for name in ("sure", "mls"))
+    assert own == built_in
+
+
+def test_a_trained_model_and_a_folder_of_them(call: Any) -> None:
+    training = [
+        "--recipe",
+        "digits-demo",
+        "--epochs",
+        "1",
+        "--seeds",
+        "0-1",
+        "--device",
+        "cpu",
+        "--threads",
+        "1",
+    ]
+    assert call("train", "--benchmark", "digits", "--out", "models", *training).code == 0
+    found = call(*digits("--detectors", "msp", "--json", model="trained:models/digits"))
+    assert found.json["models"] == [f"digits/digits-demo-tiny-cnn-e1-s{seed}" for seed in (0, 1)]
+    one = call(*digits("--detectors", "msp", "--json", model="trained:models/digits/*-s1"))
+    assert one.json["models"] == ["digits/digits-demo-tiny-cnn-e1-s1"]
+    nothing = call(*digits(model="trained:models"))
+    assert (nothing.code, "models: no trained model here" in nothing.err) == (2, True)
+
+
+def test_sets_may_be_chosen_and_the_missing_ones_are_named(call: Any) -> None:
+    found = call(*digits("--detectors", "msp", "--group", "gaussian"))
+    assert found.code == 0
+    assert "Missing: digits-6-9 (near), 0 of 714 images scored." in found.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (digits("--detectors", "mspp"), "unknown detector 'mspp'; did you mean 'msp'"),
+        (digits("--layout", "kimm"), "unknown layout 'kimm'; did you mean 'kim'"),
+        (digits("--group", "gausian"), "unknown test group 'gausian'; did you mean 'gaussian'"),
+        (digits("--prevalence", "1.5"), "--prevalence: 1.5 is no share"),
+        (digits("--sweep", "--detectors", "knn"), "digits: has no ID and OOD validation images"),
+        (digits(model="tiny_nets:seven"), "tiny_nets:seven: the model has 7 classes, the benchmark 6 labels"),
+        (digits(model="tiny_nets:sixx"), "unknown name 'sixx'; did you mean 'six'"),
+        (digits(model="tiny_nets:broken"), "NaN or infinite logits"),
+        (
+            digits("--weights", "a", "--model", "tiny_nets:six", "--weights", "b", "--weights", "c"),
+            "3 weights files",
+        ),
+        (digits("--model", "tiny_nets:six"), "one model is given twice"),
+        (["run", "--benchmark", "digitz", "--model", "tiny_nets:six"], "unknown manifest 'digitz'"),
+        (["run", "--benchmark", "digits"], "Missing option '--model'"),
+        (["check-results", "nowhere"], "nowhere: no results.parquet here"),
+    ],
+)
+def test_every_error_is_one_line_and_exit_2(call: Any, arguments: list[str], message: str) -> None:
+    found = call(*arguments)
+    assert found.code == 2
+    assert found.err.splitlines()[-1].startswith("error: ")
+    assert message in found.err
+    assert "Traceback" not in found.err
+
+
+def test_errors_are_objects_with_json(call: Any) -> None:
+    found = call(*digits("--detectors", "mspp", "--json"))
+    assert (found.code, found.json["error"]["near"]) == (2, ["msp", "mls", "mds"])
+
+
+def photographs(*more: str) -> list[str]:
+    fixed = ["--model", "tiny_nets:photographs", "--device", "cpu", "--detectors", "msp", "--out", "out"]
+    return ["run", "--benchmark", "build/photographs@local", *fixed, *more]
+
+
+@pytest.fixture
+def root() -> Path:
+    folder = write_root(Path("imagenet"), (32, 32))
+    assert build_photographs(folder, Path("build")).name == "photographs@local"
+    return folder
+
+
+def test_a_missing_root_is_named(call: Any, root: Path) -> None:
+    found = call(*photographs())
+    assert (found.code, "imagenet1k" in found.err, "--root" in found.err) == (2, True, True)
+
+
+def test_missing_images_are_an_error_unless_they_may_be_left_out(call: Any, root: Path) -> None:
+    image_file(root, SHARK, 2).unlink()
+    refused = call(*photographs("--root", f"imagenet1k={root}"))
+    assert (refused.code, f"{SHARK}_5002" in refused.err) == (2, True)
+    found = call(*photographs("--root", f"imagenet1k={root}", "--allow-missing", "--json"))
+    assert found.code == 3, found.err
+    assert len(found.json["left_out"]) == 1
+    assert found.json["left_out"][0].startswith("near/test: 1 images left out: not under ")
+    assert found.json["missing"][0]["group"] == "near"
+    assert (found.json["missing"][0]["scored"], found.json["missing"][0]["expected"]) == (3, 4)
+    assert Results.read(Path("out")).about["notes"] == found.json["left_out"]
+
+
+def test_a_set_without_one_image_is_left_out_whole(call: Any, root: Path) -> None:
+    for number in range(4):
+        image_file(root, SHARK, number).unlink()
+    found = call(*photographs("--root", f"imagenet1k={root}", "--allow-missing"))
+    assert found.code == 3, found.err
+    assert "Missing: near (near), 0 of 4 images scored." in found.out
+    assert set(Results.read(Path("out")).scores["group"].to_pylist()) == {"known", "noise"}
+    nothing = call(*photographs("--allow-missing"))
+    assert (nothing.code, "known: no ID image is there" in nothing.err) == (2, True)
+
+
+def test_changed_results_exit_with_1(call: Any) -> None:
+    assert call(*digits("--detectors", "msp")).code == 0
+    table = pq.read_table("out/results.parquet")
+    values = [v + 0.001 for v in table["value"].to_pylist()]
+    column = table.schema.get_field_index("value")
+    pq.write_table(table.set_column(column, table.schema.field(column), [values]), "out/results.parquet")
+    found = call("check-results", "out")
+    assert found.code == 1
+    assert "results: msp, 0, (pooled), id, accuracy: value stored" in found.out
+    assert call("check-results", "out", "--json").json["ok"] is False
+
+
+def test_detectors_and_presets_are_listed(call: Any) -> None:
+    found = call("detectors", "k*")
+    assert found.code == 0
+    assert found.out.splitlines()[2].split()[:2] == ["knn", "deepnn"]
+    assert "preset" in found.out
+    listed = call("detectors", "--json").json
+    assert [row["sweep"] for row in listed["detectors"] if row["name"] == "odin"] == [
+        {"T": [1, 10, 100, 1000], "eps": [0.0014, 0.0028]}
+    ]
+    assert {row["name"] for row in listed["presets"]} >= {"kim", "openood", "abdelzad", "recalcati"}
+
+
+class Watching(Extractor):
+    """Remembers the arrays it gave of each split."""
+
+    given: dict[str, Arrays]
+
+    def read(self, split: str, name: str, needs: frozenset[str]) -> Any:
+        found = super().read(split, name, needs)
+        self.__dict__.setdefault("given", {})[split] = found.arrays
+        return found
+
+
+def test_no_image_is_forwarded_twice_and_test_labels_are_not_given(tmp_path: Path) -> None:
+    network = Wrapped()
+    manifest = load_manifest("digits")
+    images, store = Images("digits"), Store(tmp_path / "store")
+    model = load_model(network, device="cpu")
+    extractor = Watching(model, images, store, LabelSpace.of(manifest.classes), 128, 0, Silent())
+    from loaders.harness.activations.runs import ModelRun
+
+    watched = ModelRun("m", model.key, extractor.read)
+    evaluate(manifest, [watched], parse_detectors("msp,knn,tempscale,mds"))
+    groups = 6
+    overhead = groups * 4 * 8  # of each group the canary and its check: a few passes of 8 images
+    assert 2797 <= network.seen <= 2797 + overhead
+    assert set(extractor.given) == {"test", "train", "val"}
+    assert "labels" not in extractor.given["test"]
+    assert "labels" in extractor.given["train"]
+    network.seen = 0
+    evaluate(manifest, [model_run(model, manifest, Images("digits"), store)], "energy,knn")
+    assert network.seen <= overhead
+
+
+def test_odin_of_a_restricted_model_goes_over_the_benchmarks_columns(tmp_path: Path) -> None:
+    """Its gradient is of the softmax that the detector takes, not of the model's ten classes."""
+    manifest = load_manifest("digits")
+    wide, narrow = small_network(10), small_network(10)
+    narrow[6].weight.data = narrow[6].weight.data[:6].clone()
+    narrow[6].bias.data = narrow[6].bias.data[:6].clone()
+    found = []
+    for network, mapping in ((wide, "identity"), (narrow, None)):
+        model = load_model(network, device="cpu", mapping=mapping)
+        run = model_run(model, manifest, Images("digits"), Store(tmp_path / "store"))
+        results = evaluate(manifest, [run], "odin[T=10,eps=0.05]", groups=["digits-6-9"])
+        found.append(results.scores["confidence"].to_numpy())
+    assert found[0] == pytest.approx(found[1], rel=1e-4, abs=1e-5)

@@ -1,0 +1,178 @@
+"""Registering detectors of one's own, and choosing them by text: lists, parameters, presets, modules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loaders.harness.arrays import Array, Arrays
+from loaders.harness.detectors import (
+    METHODS,
+    get_detector,
+    get_method,
+    list_detectors,
+    parse_detectors,
+    preset,
+    preset_names,
+    register,
+)
+from loaders.harness.evaluation.scoring import confidence, fit
+from loaders.harness.evaluation.sweep import combinations
+from tests.loaders.harness.detectors.separable import CLASSES, images
+from wordnet_splits.errors import DataError, SplitsError, UnknownNameError
+from wordnet_splits.metrics import auroc
+
+BUILT_IN = list_detectors()
+TRAIN, KNOWN, UNKNOWN = images(400, seed=1), images(300, seed=3), images(300, seed=4, unknown=True)
+Z = np.asarray(KNOWN["logits"], dtype=np.float64)
+
+
+@pytest.fixture
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loaders.harness.detectors.registry.METHODS", dict(METHODS))
+    monkeypatch.setattr("loaders.harness.detectors.choosing.METHODS", dict(METHODS))
+
+
+@pytest.mark.usefixtures("own_registry")
+def test_a_users_class_with_head_and_fit() -> None:
+    @register(needs=("features", "head"), fit_on="train", sweep={"power": (1, 2)})
+    @dataclass(frozen=True)
+    class Residual:
+        """Distance from the mean along the head."""
+
+        power: int = 1
+
+        def fit(self, data: Arrays, head: Any) -> tuple[Array, Array]:
+            return np.asarray(data["features"]).mean(axis=0), head.weight
+
+        def score(self, state: tuple[Array, Array], data: Arrays) -> Array:
+            mean, weight = state
+            return np.asarray(
+                np.abs((np.asarray(data["features"]) - mean) @ weight.T).max(axis=1) ** self.power
+            )
+
+    @dataclass(frozen=True)
+    class Head:
+        weight: Array
+        bias: Array
+
+    chosen = get_detector("residual", power=2)
+    fitted = fit(chosen, TRAIN, Head(np.eye(CLASSES, 6), np.zeros(CLASSES)))
+    assert auroc(confidence(fitted, KNOWN), confidence(fitted, UNKNOWN)) > 0.9
+    assert [one.params for one in combinations(get_detector("residual"))] == [{"power": 1}, {"power": 2}]
+    with pytest.raises(DataError, match="'residual.*needs the weights of a linear head"):
+        fit(chosen, TRAIN, None)
+
+
+@pytest.mark.usefixtures("own_registry")
+def test_a_users_function() -> None:
+    @register("scaled", needs=("logits",))
+    def scaled_maximum(data: Arrays, *, factor: float = 2.0) -> Array:
+        """Return the maximum logit, scaled."""
+        return np.asarray(data["logits"]).max(axis=1) * factor
+
+    assert get_method("scaled").summary == "Return the maximum logit, scaled."
+    np.testing.assert_allclose(
+        confidence(fit(get_detector("scaled", factor=3)), KNOWN), Z.max(axis=1) * 3, rtol=1e-6
+    )
+
+
+@pytest.mark.usefixtures("own_registry")
+def test_what_is_no_detector_is_refused() -> None:
+    with pytest.raises(SplitsError, match="two detectors are called 'mcp'"):
+        register("mcp")(lambda data: data)
+    with pytest.raises(SplitsError, match="a detector class is a dataclass"):
+        register()(type("Plain", (), {}))
+    with pytest.raises(UnknownNameError, match="parameter 'kk'.*did you mean 'k'"):
+        register("other", sweep={"kk": (1,)})(type(get_detector("knn").detector))
+    with pytest.raises(SplitsError, match="parameter 'needed' has no default"):
+        register("third")(lambda data, needed: data)
+
+
+def test_detectors_are_parsed_from_text() -> None:
+    chosen = parse_detectors("MSP, knn[k=100],odin[T=10, eps=0.002],msp")
+    assert [c.label for c in chosen] == ["msp", "knn[k=100]", "odin[T=10,eps=0.002]"]
+    assert [dict(c.params) for c in chosen] == [{}, {"k": 100}, {"T": 10.0, "eps": 0.002}]
+    assert chosen[2].needs == ("odin[T=10,eps=0.002]/logits",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mspp", "unknown detector 'mspp'.*did you mean 'msp'"),
+        ("knn[k]", "'k' is not parameter=value"),
+        ("knn[kk=3]", "unknown parameter 'kk'.*did you mean 'k'"),
+        ("knn[k=many]", "knn: k: 'many' is not int"),
+        ("knn[k=0]", "k=0 is not positive"),
+        ("energy[T=-1]", "T=-1 is not positive"),
+        ("odin[eps=-1]", "eps=-1 is negative"),
+        ("mahalanobis[on=labels]", "unknown array for mahalanobis 'labels'"),
+        ("msp[T=2]", "unknown parameter 'T' .msp has no parameters"),
+        ("knn]k[", "is not NAME"),
+        ("preset:openod", "unknown preset 'openod'.*did you mean 'openood'"),
+        ("no_such_module:thing", "module 'no_such_module' cannot be imported"),
+        ("json:thing", "unknown attribute 'thing'"),
+        ("", "no detector is named"),
+    ],
+)
+def test_bad_detector_lists_say_what_is_wrong(text: str, message: str) -> None:
+    with pytest.raises(SplitsError, match=message):
+        parse_detectors(text)
+
+
+def test_detectors_of_a_users_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_detectors.py").write_text(
+        "import numpy as np\n"
+        "def top(data, *, T=1.0):\n"
+        "    'Return the maximum logit over T.'\n"
+        "    return np.asarray(data['logits']).max(axis=1) / T\n"
+        "top.needs = ('logits',)\n"
+        "def msp(data):\n"
+        "    return top(data)\n"
+    )
+    (tmp_path / "broken_detectors.py").write_text("1 / 0\n")
+    monkeypatch.chdir(tmp_path)
+    (chosen,) = parse_detectors("my_detectors:top[T=2]")
+    assert (chosen.label, chosen.needs) == ("top[T=2]", ("logits",))
+    np.testing.assert_allclose(confidence(fit(chosen), KNOWN), Z.max(axis=1) / 2, rtol=1e-6)
+    with pytest.raises(SplitsError, match="two detectors are called 'msp'"):
+        parse_detectors("msp,my_detectors:msp")
+    with pytest.raises(SplitsError, match="cannot be imported: ZeroDivisionError"):
+        parse_detectors("broken_detectors:top")
+
+
+def test_presets_hold_only_what_is_built_and_name_the_rest() -> None:
+    for name in preset_names():
+        assert preset(name).paper
+        for spec in (*preset(name).detectors, *(s for specs in preset(name).only.values() for s in specs)):
+            (chosen,) = parse_detectors(spec)
+            assert chosen.method.name in BUILT_IN
+        for spec in preset(name).absent:  # a row of the paper leaves this list when it is built
+            with pytest.raises(UnknownNameError):
+                parse_detectors(spec)
+
+
+def test_openood_defaults_are_those_of_its_table() -> None:
+    chosen = {c.method.name: dict(c.params) for c in parse_detectors("preset:openood")}
+    assert chosen["knn"] == {"k": 50}
+    assert chosen["odin"] == {"T": 1000.0, "eps": 0.0014}
+    assert chosen["energy"] == {"T": 1.0}
+
+
+def test_kim_selected_other_values_on_each_benchmark() -> None:
+    by_benchmark = {
+        name: next(c.params for c in parse_detectors("preset:kim", benchmark=name) if c.method.name == "odin")
+        for name in ("unknown-cifar", "unknown-imagenet")
+    }
+    assert by_benchmark["unknown-cifar"] == {"T": 10.0, "eps": 0.002}
+    assert by_benchmark["unknown-imagenet"] == {"T": 10.0, "eps": 0.0}
+
+
+def test_list_detectors_knows_wildcards_and_aliases() -> None:
+    assert list_detectors("ms*") == ("msp", "msp_float32")
+    assert list_detectors("mcp") == ("msp",)
+    assert get_method("MDS") is get_method("mahalanobis")

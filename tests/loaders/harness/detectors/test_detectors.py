@@ -1,0 +1,337 @@
+"""Every registered detector: direction, sweeps, invariances, formulas against independent computation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import log_softmax, logsumexp, softmax
+from sklearn.covariance import EmpiricalCovariance
+from sklearn.neighbors import NearestNeighbors
+
+from loaders.harness.arrays import Array, Arrays
+from loaders.harness.detectors import (
+    METHODS,
+    Chosen,
+    get_detector,
+    get_method,
+    list_detectors,
+    parse_detectors,
+)
+from loaders.harness.detectors import features as feature_detectors
+from loaders.harness.evaluation import scoring
+from loaders.harness.evaluation.scoring import confidence, fit
+from tests.loaders.harness.detectors.separable import CLASSES, images, reordered
+from wordnet_splits.errors import DataError
+from wordnet_splits.metrics import auroc
+
+BUILT_IN = list_detectors()
+TRAIN, VAL = images(400, seed=1), images(120, seed=2)
+KNOWN, UNKNOWN = images(300, seed=3), images(300, seed=4, unknown=True)
+SPLITS = {"train": TRAIN, "val": VAL}
+Z = np.asarray(KNOWN["logits"], dtype=np.float64)
+
+
+def several(data: Arrays) -> list[Arrays]:
+    """Three models that differ a little."""
+    shift = np.linspace(-1, 1, data["logits"].shape[1], dtype=np.float32)
+    return [
+        data.replace(logits=np.asarray(data["logits"]) * factor + factor * shift) for factor in (0.8, 1, 1.3)
+    ]
+
+
+def score(chosen: Chosen, data: Arrays, *, rows: int = 4096, train: Arrays | None = None) -> Array:
+    learn = SPLITS[chosen.method.fit_on] if chosen.method.fit_on else None
+    if train is not None and learn is not None:
+        learn = train
+    if chosen.method.models == "many":
+        return confidence(fit(chosen, None, [None] * 3), several(data), rows=rows)
+    return confidence(fit(chosen, learn), data, rows=rows)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_known_images_score_higher(name: str) -> None:
+    chosen = get_detector(name)
+    assert auroc(score(chosen, KNOWN), score(chosen, UNKNOWN)) > 0.9
+
+
+@pytest.mark.parametrize("name", [n for n in BUILT_IN if METHODS[n].sweep])
+def test_every_swept_value_changes_the_scores(name: str) -> None:
+    chosen = get_detector(name)
+    for parameter, values in chosen.method.sweep.items():
+        values = [v for v in values if not (parameter == "k" and v > TRAIN.n)]  # k neighbours of 400 images
+        scores = [score(chosen.with_params({parameter: value}, ""), KNOWN) for value in values]
+        for a in range(len(values)):
+            for b in range(a):
+                assert not np.array_equal(scores[a], scores[b]), (parameter, values[a], values[b])
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_chunks_and_row_order_play_no_part(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = get_detector(name)
+    whole, outside = score(chosen, KNOWN), score(chosen, UNKNOWN)
+    monkeypatch.setattr(feature_detectors, "QUERIES", 7)
+    monkeypatch.setattr(feature_detectors, "BANK", 64)
+    chunked = score(chosen, KNOWN, rows=11)
+    np.testing.assert_allclose(chunked, whole, rtol=1e-4)
+    order = np.random.default_rng(0).permutation(KNOWN.n)
+    learned = np.random.default_rng(1).permutation(TRAIN.n)
+    fitted_on = chosen.method.fit_on and SPLITS[chosen.method.fit_on]
+    train = reordered(fitted_on, learned[learned < fitted_on.n]) if fitted_on else None
+    shuffled = score(chosen, reordered(KNOWN, order), train=train)
+    np.testing.assert_allclose(shuffled, whole[order], rtol=1e-4)
+    for other in (chunked, shuffled):
+        assert auroc(other, outside) == pytest.approx(auroc(whole, outside), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_each_says_what_it_is_and_names_its_paper(name: str) -> None:
+    method = get_method(name)
+    assert method.summary.endswith(".")
+    assert method.paper is not None
+    assert method.paper.url.startswith("https://arxiv.org/abs/")
+    assert str(method.paper.year) in str(method.paper)
+
+
+P = softmax(Z, axis=1)
+SORTED = np.sort(P, axis=1)[:, ::-1]
+FORMULAS: dict[str, Array] = {
+    "msp": log_softmax(Z, axis=1).max(axis=1),
+    "mls": Z.max(axis=1),
+    "entropy": -stats.entropy(P, axis=1),
+    "margin": -np.log(1 - (SORTED[:, 0] - SORTED[:, 1])),
+    "energy": logsumexp(Z, axis=1),
+    "energy[T=10]": 10 * logsumexp(Z / 10, axis=1),
+    "ts[T=2]": 2 * (np.log(CLASSES - 1) + stats.logistic.ppf(softmax(Z / 2, axis=1).max(axis=1))),
+}
+
+
+@pytest.mark.parametrize("spec", FORMULAS)
+def test_formula(spec: str) -> None:
+    (chosen,) = parse_detectors(spec)
+    np.testing.assert_allclose(score(chosen, KNOWN), FORMULAS[spec], rtol=1e-5, atol=1e-6)
+
+
+def test_msp_float32_is_the_softmax_of_float32() -> None:
+    found = score(get_detector("msp_float32"), KNOWN)
+    np.testing.assert_allclose(found, P.max(axis=1), rtol=1e-6)
+    wide = Arrays.of(logits=np.array([[30, 0], [40, 0]], np.float32))
+    assert confidence(fit(get_detector("msp_float32")), wide).tolist() == [1, 1]  # the ties that papers have
+
+
+def test_odin_is_the_maximum_softmax_of_its_probe() -> None:
+    z = np.asarray(KNOWN["odin[T=10,eps=0.0028]/logits"], dtype=np.float64)
+    found = score(get_detector("odin", T=10, eps=0.0028), KNOWN)
+    assert stats.spearmanr(found, softmax(z / 10, axis=1).max(axis=1)).statistic == pytest.approx(1)
+    assert np.array_equal(
+        score(get_detector("ip_ts_mlv", T=10, eps=0.0028), KNOWN), z.max(axis=1).astype("f4")
+    )
+
+
+def test_odin_without_its_probe_says_which_array_it_needs() -> None:
+    with pytest.raises(DataError, match=r"odin.*'odin\[T=7,eps=0\]/logits'"):
+        score(get_detector("odin", T=7, eps=0), KNOWN)
+
+
+def test_temperature_has_the_lowest_nll_of_all() -> None:
+    chosen = get_detector("tempscale")
+    labels = np.asarray(VAL["labels"]).copy()
+    labels[::10] = (labels[::10] + 1) % CLASSES  # some are wrong, else the best temperature is 0
+    fitted = fit(chosen, VAL.replace(labels=labels))
+    logits = np.asarray(VAL["logits"], dtype=np.float64)
+
+    def nll(temperature: float) -> float:
+        return float(-log_softmax(logits / temperature, axis=1)[np.arange(len(labels)), labels].mean())
+
+    grid = np.geomspace(0.01, 100, 2001)
+    assert nll(fitted.state) <= min(nll(t) for t in grid)
+    expected = softmax(Z / fitted.state, axis=1).max(axis=1)
+    assert stats.spearmanr(confidence(fitted, KNOWN), expected).statistic == pytest.approx(1, abs=1e-6)
+
+
+def test_temperature_needs_labels() -> None:
+    unlabelled = VAL.replace(labels=np.full(VAL.n, -1))
+    with pytest.raises(DataError, match="'tempscale'.*no validation image has a label"):
+        fit(get_detector("tempscale"), unlabelled)
+
+
+@pytest.mark.parametrize("k", [1, 10, 399])
+def test_knn_is_that_of_scikit_learn(k: int) -> None:
+    unit = [np.asarray(d["features"], dtype=np.float64) for d in (TRAIN, KNOWN)]
+    bank, queries = (f / np.linalg.norm(f, axis=1, keepdims=True) for f in unit)
+    distance, _ = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(bank).kneighbors(queries)
+    np.testing.assert_allclose(score(get_detector("knn", k=k), KNOWN), -(distance[:, -1] ** 2), rtol=1e-4)
+
+
+def test_knn_of_an_image_seen_in_training_is_zero_and_near_ones_keep_their_digits() -> None:
+    fitted = fit(get_detector("knn", k=1), TRAIN)
+    assert np.abs(confidence(fitted, TRAIN)).max() < 1e-12
+    bank = Arrays.of(features=np.array([[1, 0], [0, 1]], np.float32), labels=np.zeros(2, np.int64))
+    near = Arrays.of(features=np.array([[1, 1e-5], [1, 2e-5], [1, 3e-5]], np.float32))
+    squared = confidence(fit(get_detector("knn", k=1), bank), near)
+    np.testing.assert_allclose(squared, [-1e-10, -4e-10, -9e-10], rtol=1e-4)  # products are all 1 in float32
+
+
+def test_knn_takes_features_without_direction() -> None:
+    blank = Arrays.of(features=np.zeros((3, 6), np.float32))
+    assert confidence(fit(get_detector("knn"), TRAIN), blank).tolist() == [-1, -1, -1]
+
+
+def test_knn_needs_k_images() -> None:
+    with pytest.raises(DataError, match="400 training images where the 401-th"):
+        fit(get_detector("knn", k=401), TRAIN)
+
+
+@pytest.mark.parametrize("on", ["features", "logits"])
+def test_mahalanobis_is_that_of_scikit_learn(on: str) -> None:
+    x, labels = np.asarray(TRAIN[on], dtype=np.float64), np.asarray(TRAIN["labels"])
+    means = np.stack([x[labels == c].mean(axis=0) for c in range(CLASSES)])
+    tied = EmpiricalCovariance(assume_centered=True).fit(x - means[labels])
+    points = np.asarray(KNOWN[on], dtype=np.float64)
+    each = np.stack([((points - m) @ tied.precision_ * (points - m)).sum(axis=1) for m in means])
+    np.testing.assert_allclose(score(get_detector("mahalanobis", on=on), KNOWN), -each.min(axis=0), rtol=1e-4)
+
+
+def test_mahalanobis_leaves_out_directions_in_which_nothing_varies() -> None:
+    """As a pseudo-inverse: dead and repeated features change nothing."""
+
+    def widened(data: Arrays) -> Arrays:
+        x = np.asarray(data["features"])
+        return data.replace(
+            features=np.concatenate([x, np.zeros((len(x), 2), np.float32), x[:, :1] + x[:, 1:2]], 1)
+        )
+
+    chosen = get_detector("mds")
+    plain = confidence(fit(chosen, TRAIN), KNOWN)
+    wide = confidence(fit(chosen, widened(TRAIN)), widened(KNOWN))
+    np.testing.assert_allclose(wide, plain, rtol=1e-4)
+
+
+def test_mahalanobis_of_unlabelled_or_constant_images_is_refused() -> None:
+    with pytest.raises(DataError, match="no training image has a label"):
+        fit(get_detector("mds"), TRAIN.replace(labels=np.full(TRAIN.n, -1)))
+    with pytest.raises(DataError, match="all alike"):
+        fit(get_detector("mds"), TRAIN.replace(features=np.ones((TRAIN.n, 3), np.float32)))
+
+
+def test_ensemble_is_the_greatest_mean_softmax_and_predicts_it() -> None:
+    models = several(KNOWN)
+    mean = np.mean([softmax(np.asarray(m["logits"], dtype=np.float64), axis=1) for m in models], axis=0)
+    chosen = get_detector("ensemble")
+    np.testing.assert_allclose(score(chosen, KNOWN), np.log(mean.max(axis=1)), rtol=1e-5, atol=1e-7)
+    joint = chosen.detector.combine(models)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(np.exp(joint["logits"][:]), mean, rtol=1e-12)
+
+
+def test_ensemble_of_different_heads_is_refused() -> None:
+    models = [KNOWN, KNOWN.replace(logits=np.zeros((KNOWN.n, 5), np.float32))]
+    with pytest.raises(DataError, match="'ensemble'.*differ in classes"):
+        confidence(fit(get_detector("ensemble"), None, [None, None]), models)
+
+
+SATURATING = ("msp", "ts", "tempscale", "entropy", "margin", "energy", "mls", "ensemble", "odin")
+
+
+@pytest.mark.parametrize("name", SATURATING)
+def test_float32_logits_with_margins_around_50_are_still_ranked(name: str) -> None:
+    margins = np.array([20, 30, 38, 49, 50, 51, 60], np.float32)
+    logits = np.zeros((len(margins), CLASSES), np.float32)
+    logits[:, 1] = margins
+    data = Arrays({"logits": logits, "odin[T=1000,eps=0.0014]/logits": logits})
+    chosen = get_detector(name)
+    if chosen.method.models == "many":
+        found = confidence(fit(chosen, None, [None, None]), [data, data])
+    else:
+        found = confidence(fit(chosen, VAL), data)
+    assert np.array_equal(np.argsort(found), np.arange(len(margins)))
+    assert len(np.unique(found)) == len(margins)
+
+
+def test_the_gap_of_a_confidence_near_chance_survives_a_high_temperature() -> None:
+    logits = np.array([[1, 0, 0, 0], [1.0001, 0, 0, 0]], np.float32)
+    low, high = confidence(fit(get_detector("ts", T=1000)), Arrays.of(logits=logits))
+    assert high > low
+
+
+@pytest.mark.parametrize("name", ["msp", "msp_float32", "ts", "margin"])
+def test_a_background_class_stays_in_the_denominator(name: str) -> None:
+    """Its column is dropped after softmax: an image of the background has low confidence in every class."""
+    background = np.random.default_rng(5).normal(0, 3, KNOWN.n).astype(np.float32)
+    data = KNOWN.replace(background=background)
+    found = confidence(fit(get_detector(name)), data)
+    temperature = 1000 if name == "ts" else 1
+    p = softmax(np.column_stack([Z, background]) / temperature, axis=1)[:, :CLASSES]
+    top = np.sort(p, axis=1)[:, ::-1]
+    expected = top[:, 0] - top[:, 1] if name == "margin" else top[:, 0]
+    assert stats.spearmanr(found, expected).statistic == pytest.approx(1, abs=1e-5)
+    assert not np.array_equal(np.argsort(found), np.argsort(confidence(fit(get_detector(name)), KNOWN)))
+
+
+def test_background_far_above_the_classes_gives_finite_scores() -> None:
+    data = Arrays.of(logits=np.zeros((2, 3), np.float32), background=np.array([800, 900], np.float32))
+    low, lower = confidence(fit(get_detector("msp")), data)
+    assert low > lower
+
+
+def test_an_ensemble_with_background_and_the_entropy_of_one() -> None:
+    data = KNOWN.replace(background=np.ones(KNOWN.n, np.float32))
+    p = softmax(np.column_stack([Z, np.ones(KNOWN.n)]), axis=1)[:, :CLASSES]
+    found = confidence(fit(get_detector("ensemble"), None, [None, None]), [data, data])
+    np.testing.assert_allclose(found, np.log(p.max(axis=1)), rtol=1e-5, atol=1e-6)
+    with pytest.raises(DataError, match="'entropy'.*background"):
+        confidence(fit(get_detector("entropy")), data)
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A detector that fails as asked."""
+
+    how: str = "nan"
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return something wrong for the third image."""
+        scores = np.zeros(data.n)
+        wrong: dict[str, Any] = {"nan": np.nan, "inf": np.inf, "beyond": 1e300}
+        if self.how in wrong:
+            scores[2] = wrong[self.how]
+        return (
+            scores.astype(complex) if self.how == "complex" else scores[: -1 if self.how == "short" else None]
+        )
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("nan", r"detector 'bad\[how=nan\]' on svhn: gave NaN for 1 of 300 images, first for image 2"),
+        ("inf", "gave infinity for 1"),
+        ("beyond", "gave infinity for 1"),  # float64 that float32 cannot hold
+        ("short", r"gave shape \(299,\) for 300 images"),
+        ("complex", "gave values of type complex128"),
+    ],
+)
+def test_bad_scores_are_refused_by_the_name_of_the_detector(how: str, message: str) -> None:
+    from loaders.harness.detectors import describe
+    from loaders.harness.detectors.registry import choose
+
+    chosen = choose(describe(Bad), {"how": how}, label="bad")
+    with pytest.raises(DataError, match=message):
+        confidence(fit(chosen), KNOWN, on="svhn")
+
+
+def test_a_detector_without_its_data_or_head_is_refused() -> None:
+    with pytest.raises(DataError, match="'knn'.*fits on ID train images"):
+        fit(get_detector("knn"))
+    with pytest.raises(DataError, match="'knn'.*needs the array 'features'"):
+        fit(get_detector("knn"), Arrays.of(logits=np.zeros((60, 2)), labels=np.zeros(60)))
+    with pytest.raises(DataError, match="'mahalanobis'.*needs the array 'labels'"):
+        fit(get_detector("mahalanobis"), Arrays.of(features=np.zeros((60, 2))))
+    with pytest.raises(DataError, match="needs the array 'logits'.*there are features"):
+        confidence(fit(get_detector("msp")), Arrays.of(features=np.zeros((60, 2))))
+
+
+def test_scoring_names_a_group_of_models_that_saw_different_images() -> None:
+    with pytest.raises(DataError, match="different numbers of images"):
+        scoring.confidence(fit(get_detector("ensemble"), None, [None, None]), [KNOWN, KNOWN.rows(0, 5)])

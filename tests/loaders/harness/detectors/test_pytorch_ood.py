@@ -1,0 +1,97 @@
+"""Detectors against those of pytorch-ood, whose scores are higher for out-of-distribution images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from loaders.harness.activations.on_benchmark import Images, model_run
+from loaders.harness.activations.store import Store
+from loaders.harness.arrays import Array, Arrays
+from loaders.harness.detectors import parse_detectors
+from loaders.harness.evaluation.scoring import confidence, fit
+from loaders.harness.model import load_model
+from tests.loaders.harness.detectors.separable import CLASSES, images
+from tests.loaders.harness.model.networks import small_network
+from wordnet_splits.manifest import load_manifest
+from wordnet_splits.metrics import auroc
+
+theirs = pytest.importorskip("pytorch_ood.detector", reason="pytorch-ood is not installed")
+
+TRAIN, KNOWN, UNKNOWN = images(400, seed=1), images(300, seed=3), images(300, seed=4, unknown=True)
+LABELS = np.where(np.arange(120) % 10, np.arange(120) % CLASSES, 0)  # some are wrong, so that T is not 0
+VAL = images(120, seed=2).replace(labels=LABELS)
+
+
+def tensor(data: Arrays, name: str) -> Any:
+    return torch.from_numpy(np.array(data[name]))
+
+
+def logits(detector: Any) -> Callable[[Arrays], Array]:
+    return lambda data: -detector.predict_logits(tensor(data, "logits").double()).detach().numpy()
+
+
+def features(detector: Any) -> Callable[[Arrays], Array]:
+    learned = detector.fit_features(tensor(TRAIN, "features"), tensor(TRAIN, "labels"))
+    return lambda data: -learned.predict_features(tensor(data, "features")).numpy()
+
+
+PAIRS: dict[str, Callable[[], Callable[[Arrays], Array]]] = {
+    "msp": lambda: logits(theirs.MaxSoftmax(None)),
+    "ts[T=10]": lambda: logits(theirs.MaxSoftmax(None, t=10)),
+    "mls": lambda: logits(theirs.MaxLogit(None)),
+    "entropy": lambda: logits(theirs.Entropy(None)),
+    "energy": lambda: logits(theirs.EnergyBased(None)),
+    "energy[T=5]": lambda: logits(theirs.EnergyBased(None, t=5)),
+    "knn[k=20]": lambda: features(theirs.KNN(None, k=20)),
+    "mahalanobis": lambda: features(theirs.Mahalanobis(None)),
+}
+
+
+@pytest.mark.parametrize("spec", PAIRS)
+def test_the_same_ranking_and_auroc(spec: str) -> None:
+    (chosen,) = parse_detectors(spec)
+    fitted = fit(chosen, {"train": TRAIN, "val": VAL, None: None}[chosen.method.fit_on])
+    other = PAIRS[spec]()
+    ours = [confidence(fitted, data) for data in (KNOWN, UNKNOWN)]
+    reference = [other(data) for data in (KNOWN, UNKNOWN)]
+    ranks = stats.spearmanr(np.concatenate(ours), np.concatenate(reference)).statistic
+    assert ranks == pytest.approx(1, abs=1e-5)
+    assert auroc(*ours) == pytest.approx(auroc(*reference), abs=1e-4)  # theirs are of float32 statistics
+
+
+def test_the_temperature_is_theirs_or_better() -> None:
+    """Theirs stops after 50 steps; ours at the lowest NLL."""
+    (chosen,) = parse_detectors("tempscale")
+    fitted = fit(chosen, VAL)
+    detector = theirs.TemperatureScaling(None).fit_logits(tensor(VAL, "logits"), tensor(VAL, "labels"))
+
+    def nll(temperature: float) -> float:
+        z = tensor(VAL, "logits").double() / temperature
+        return float(torch.nn.functional.cross_entropy(z, tensor(VAL, "labels")))
+
+    assert nll(fitted.state) <= nll(float(detector.t.detach())) < nll(1.0)
+    ranks = stats.spearmanr(confidence(fitted, KNOWN), logits(detector)(KNOWN)).statistic
+    assert ranks > 0.999
+
+
+def test_odin_from_pixels(tmp_path: Path) -> None:
+    """The probe and the detector together: gradient, step and temperature."""
+    network = small_network()
+    run = model_run(
+        load_model(network, device="cpu"), load_manifest("digits"), Images("digits"), Store(tmp_path)
+    )
+    (chosen,) = parse_detectors("odin[T=10,eps=0.01]")
+    ours = confidence(fit(chosen), run.group("test", "digits-6-9", chosen.needs).arrays)
+    detector = theirs.ODIN(network.eval(), temperature=10, eps=0.01)
+    pixels = torch.stack(
+        [torch.from_numpy(np.array(image)) for image, _ in Images("digits").group("test", "digits-6-9")]
+    )
+    reference = -detector.predict(pixels.permute(0, 3, 1, 2) / 255).detach().double().numpy()
+    assert stats.spearmanr(ours, reference).statistic > 1 - 1e-4

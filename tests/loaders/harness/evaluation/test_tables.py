@@ -1,0 +1,242 @@
+"""Tables in the papers' layouts: what they hold, and what they never set beside a paper's figure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loaders.harness.detectors import get_method
+from loaders.harness.evaluation.derive import MODEL
+from loaders.harness.evaluation.evaluate import evaluate
+from loaders.harness.evaluation.measure import MEAN, POOLED, UNKNOWN_ROLES, Options
+from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.tables import (
+    OVER,
+    Table,
+    composition_lines,
+    layout_of,
+    layouts,
+    summary_lines,
+    tables,
+)
+from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
+from wordnet_splits.errors import UnknownNameError
+from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.metrics import METRICS
+
+SETS = [
+    ("cifar-40", "id", "test", 80),
+    ("cifar-60", "near", "test", 60),
+    ("lsun", "far", "test", 40),
+    ("svhn", "far", "test", 50),
+]
+GAMMAS = {"gamma", "gamma_plus", "gamma_minus"}
+
+
+def named(name: str, sets: Sequence[tuple[str, str, str, int]] = SETS) -> Manifest:
+    return fake_manifest(sets, name=name)
+
+
+def evaluated(manifest: Manifest, detectors: str = "mcp,energy", *, runs: int = 1, **options: Any) -> Results:
+    return evaluate(manifest, [fake_run(manifest, seed) for seed in range(runs)], detectors, **options)
+
+
+def text(made: Sequence[Table]) -> str:
+    return "\n".join(" | ".join(row) for table in made for row in (table.columns, *table.rows))
+
+
+def cell(table: Table, row: str, column: str) -> str:
+    (found,) = [r for r in table.rows if r[0] == row]
+    return found[table.columns.index(column)]
+
+
+def value(results: Results, metric: str, group: str, role: str, detector: str = "mcp") -> float:
+    return float(np.mean(results.values(metric, group=group, role=role, detector=detector)))
+
+
+def test_every_layout_asks_for_metrics_that_exist() -> None:
+    for layout in layouts().values():
+        for table in layout["table"]:
+            for part in table["columns"]:
+                assert part["over"] in OVER
+                for _, metric, factor in part["show"]:
+                    assert metric.partition("[")[0] in {*METRICS, *GAMMAS}
+                    assert factor in (1, 100, 1000)
+        for row in layout.get("published", ()):
+            get_method(row["of"])
+            keys = {*row["cells"], *row["pooled_cells"]}
+            shown = {m for t in layout["table"] for part in t["columns"] for _, m, _ in part["show"]}
+            assert {key.partition("/")[2] for key in keys} <= shown
+            assert all(
+                re.fullmatch(r"[\d.]+(±[\d.]+)?", v)
+                for v in [*row["cells"].values(), *row["pooled_cells"].values()]
+            )
+
+
+def test_published_cells_are_of_groups_of_the_shipped_benchmarks() -> None:
+    for row in layouts()["kim"]["published"]:
+        name = row["benchmarks"][0].rstrip("*")
+        groups = {g["group"] for g in load_manifest(name).data["groups"]} | {POOLED}
+        assert {key.partition("/")[0] for key in row["cells"]} <= groups
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "title"),
+    [
+        ("unknown-cifar", "Kim"),
+        ("unknown-cifar-tinyval", "Kim"),
+        ("unknown-imagenet-placesval@local", "Kim"),
+        ("osc-p3-dag", "Palechor"),
+        ("optimizers-mnist", "Abdelzad"),
+        ("openood-cifar10", "OpenOOD"),
+        ("places-inter", "Recalcati"),
+        ("digits", "AURC"),
+    ],
+)
+def test_a_benchmark_has_the_layout_of_its_paper(benchmark: str, title: str) -> None:
+    assert layout_of(benchmark)["title"].startswith(title)
+
+
+def test_an_unknown_layout_names_the_near_ones() -> None:
+    with pytest.raises(UnknownNameError, match="unknown layout 'opneood'.*did you mean 'openood'"):
+        layout_of("digits", "opneood")
+
+
+def test_kim_prints_percent_and_aurc_in_thousandths() -> None:
+    results = evaluated(named("unknown-cifar-near4000"))
+    (table,) = tables(results)
+    assert cell(table, "mcp", "ACC") == f"{100 * value(results, 'accuracy', POOLED, 'id'):.2f}"
+    assert cell(table, "mcp", "AURC") == f"{1000 * value(results, 'aurc_unknown', POOLED, 'near+far'):.2f}"
+    assert cell(table, "mcp", "miscls. AURC") == f"{1000 * value(results, 'aurc', POOLED, 'id'):.2f}"
+    expected = 100 * value(results, "fpr95_id_positive", "lsun", "far", "energy")
+    assert cell(table, "energy", "lsun FPR95") == f"{expected:.2f}"
+    sets = [c.removesuffix(" AUROC") for c in table.columns if c.endswith("AUROC")]
+    assert sets == ["cifar-60", "lsun", "svhn"]  # near first, then in the benchmark's order
+
+
+def test_the_papers_row_stands_below_ours_with_its_pooled_aurc_where_every_set_is_there() -> None:
+    (table,) = tables(evaluated(named("unknown-cifar-near4000")))
+    assert [row[0] for row in table.rows] == ["mcp", "MCP, table 6", "energy"]
+    assert cell(table, "MCP, table 6", "AURC") == "773.15±12.77"
+    assert cell(table, "MCP, table 6", "svhn AUROC") == "74.91±1.30"
+    assert table.notes == ("Table 6 is of another draw of 40 classes: compare order and size, not digits.",)
+
+
+@pytest.mark.parametrize("benchmark", ["unknown-cifar", "unknown-cifar-tinyval"])
+def test_the_paper_s_aurc_is_compared_with_the_4000_variant_alone(benchmark: str) -> None:
+    made = tables(evaluated(named(benchmark)))
+    assert "MCP, table 6" in text(made)
+    assert "773.15" not in text(made)
+
+
+def test_aurc_is_never_beside_the_papers_while_a_set_is_missing() -> None:
+    results = evaluated(named("unknown-cifar-near4000"), groups=["cifar-60", "svhn"])
+    made = tables(results)
+    assert cell(made[0], "MCP, table 6", "AURC") == "-"
+    assert "773.15" not in text(made)
+    lines = composition_lines(results)
+    assert lines == [
+        "AURC pools cifar-40 80, cifar-60 60, svhn 50: 80 ID and 110 OOD images, 57.9% OOD.",
+        "Missing: lsun (far), 0 of 40 images scored.",
+        "So this AURC is over other images than the benchmark's and is compared with no paper's.",
+    ]
+
+
+def test_a_set_that_is_there_in_part_counts_as_missing() -> None:
+    manifest = named("unknown-cifar-near4000")
+    for row in manifest.data["groups"]:
+        row["expected"] += row["group"] == "svhn"
+    results = evaluated(manifest)
+    assert "773.15" not in text(tables(results))
+    assert "Missing: svhn (far), 50 of 51 images scored." in composition_lines(results)
+
+
+def test_a_set_that_awaits_its_source_is_named_so() -> None:
+    results = evaluated(named("unknown-cifar"))
+    awaited = [{"group": "lsun", "role": "far", "scored": 0, "expected": None, "status": "awaiting lsun"}]
+    lines = composition_lines(replace(results, about={**results.about, "missing": awaited}))
+    assert "Missing: lsun (far), 0 images scored (awaiting lsun)." in lines
+
+
+def test_several_runs_give_mean_and_sample_deviation() -> None:
+    results = evaluated(named("unknown-cifar"), runs=3)
+    (table,) = tables(results)
+    runs = 100 * np.array(results.values("auroc", group="svhn", role="far", detector="energy"))
+    assert len(runs) == 3
+    assert cell(table, "energy", "svhn AUROC") == f"{runs.mean():.2f}±{runs.std(ddof=1):.2f}"
+    assert table.numbers[1]["svhn/auroc"] == pytest.approx(runs.mean() / 100)
+
+
+def test_below_the_table_stand_aurc_at_a_prevalence_and_the_trend_over_nearness() -> None:
+    results = evaluated(named("digits"), options=Options(prevalences=(0.1,)))
+    prevalence, trend = summary_lines(results)
+    expected = 1000 * value(results, "aurc_unknown[prevalence=0.1]", POOLED, "near+far")
+    assert prevalence.startswith(f"AURC x 1000 if 10% were OOD: mcp {expected:.2f}, energy ")
+    expected = value(results, "nearness_trend", POOLED, "near+far", "energy")
+    assert trend.endswith(f", energy {expected:.4f}.")
+
+
+OSC = [
+    ("known", "id", "test", 60),
+    ("negative", "external", "test", 30),
+    ("unknown", "far", "test", 40),
+]
+
+
+def test_palechor_has_a_table_for_each_of_negatives_and_unknowns_with_its_count() -> None:
+    results = evaluated(named("osc-p1", OSC), "msp_float32")
+    unknown, negative, confidences = tables(results)
+    assert unknown.title == "CCR at FPR on unknown (40 images)"
+    assert negative.title == "CCR at FPR on negative (30 images)"
+    expected = value(results, "ccr_at_fpr_0.1", "negative", "external", "msp_float32")
+    assert cell(negative, "msp_float32", "1e-1") == f"{expected:.4f}"
+    assert cell(negative, "msp_float32", "1e-3 nearest") == "-"  # 30 images: the authors leave it blank
+    assert confidences.columns == (
+        "",
+        "gamma+",
+        "unknown gamma-",
+        "unknown gamma",
+        "negative gamma-",
+        "negative gamma",
+    )
+    assert cell(confidences, "model", "gamma+") == f"{value(results, 'gamma_plus', POOLED, 'id', MODEL):.4f}"
+
+
+def test_abdelzad_prints_variance_over_runs_under_both_conventions() -> None:
+    sets = [("mnist", "id", "test", 60), ("omniglot", "far", "test", 40), ("uniform", "far", "test", 30)]
+    results = evaluated(named("optimizers-mnist", sets), "msp_float32", runs=3)
+    made = tables(results)
+    assert [table.title for table in made] == ["omniglot (40 images)", "uniform (30 images)"]
+    runs = 100 * np.array(results.values("fpr95_ood_positive_interpolated", group="uniform", role="far"))
+    assert cell(made[1], "msp_float32", "FPR95 OOD+") == f"{runs.mean():.2f} ({runs.var():.2f})"
+    ours = 100 * value(results, "fpr95_id_positive", "uniform", "far", "msp_float32")
+    assert cell(made[1], "msp_float32", "FPR95").startswith(f"{ours:.2f} (")
+
+
+def test_openood_has_means_and_the_full_spectrum_where_there_is_shifted_id() -> None:
+    plain = evaluated(named("openood-cifar10"))
+    assert len(tables(plain)) == 1
+    shifted = evaluated(named("openood-imagenet200", [*SETS, ("imagenet-r", "csid", "test", 40)]))
+    standard, full = tables(shifted)
+    expected = 100 * np.mean([value(shifted, "auroc", group, "far") for group in ("lsun", "svhn")])
+    assert cell(standard, "mcp", "far mean AUROC") == f"{expected:.2f}"
+    expected = 100 * value(shifted, "auroc[full-spectrum]", MEAN, "near")
+    assert cell(full, "mcp", "near mean AUROC") == f"{expected:.2f}"
+    assert cell(full, "mcp", "ACC") == f"{100 * value(shifted, 'accuracy[full-spectrum]', POOLED, 'id'):.2f}"
+
+
+def test_a_layout_can_be_asked_for() -> None:
+    results = evaluated(named("digits"))
+    assert "near mean AUPR-in" in tables(results, "openood")[0].columns
+
+
+def test_json_keys_name_group_and_metric() -> None:
+    (table,) = tables(evaluated(named("digits")))
+    row = table.as_dict()["rows"][0]
+    assert row["detector"] == "mcp"
+    assert {f"{group}/auroc" for group, role, _, _ in SETS if role in UNKNOWN_ROLES} <= set(row)

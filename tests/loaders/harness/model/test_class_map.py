@@ -1,0 +1,157 @@
+"""Columns as labels: found by name, given, restricted, without the background; differences are named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loaders.harness.arrays import Arrays
+from loaders.harness.model.class_map import ClassMap, Label, LabelSpace
+from loaders.harness.model.class_match import class_map
+from wordnet_splits.errors import DataError, SplitsError, UnknownNameError
+from wordnet_splits.manifest import load_manifest
+
+SPACE = LabelSpace(
+    (
+        Label("n01440764", "tench", ("n01440764",)),
+        Label("n02012849", "crane", ("n02012849",)),
+        Label("n02814860", "beacon", ("n02814860",)),
+    ),
+    {"imagenet1k": ("n01440764", "n01443537", "n02012849", "n02814860", "n03126707")},
+)
+LOGITS = np.array([[0, 9, 1, 2, 3], [5, 4, 3, 2, 1], [0, 1, 2, 8, 9]], dtype=np.float32)
+
+
+def test_labels_are_read_from_the_class_table() -> None:
+    space = LabelSpace.of(load_manifest("digits").classes)
+    assert [label.name for label in space.labels] == ["zero", "one", "two", "three", "four", "five"]
+    assert space.sources["digits"] == tuple("0123456789")
+    imagenet = LabelSpace.of(load_manifest("osc-p2").classes)
+    assert len(imagenet.sources["imagenet1k"]) == 1000
+    known = class_map(imagenet, 1000, mapping="imagenet1k")
+    assert len(known.columns) == 30
+    wnids = imagenet.sources["imagenet1k"]
+    assert [wnids[c] for c in known.columns] == [label.class_id for label in imagenet.labels]
+
+
+@pytest.mark.parametrize(
+    ("options", "columns", "how"),
+    [
+        ({"mapping": "imagenet1k"}, (0, 2, 3), "source:imagenet1k"),
+        ({"mapping": [4, 0, 1]}, (4, 0, 1), "given"),
+        ({"mapping": {"n02012849": 1, "n01440764": 2, "n02814860": 0}}, (2, 1, 0), "given"),
+        ({"mapping": ["n02814860", "n01440764", "x", "n02012849", "y"]}, (1, 3, 0), "given"),
+        (
+            {"classes": ["Beacon, lighthouse", "goldfish", "tench, Tinca tinca", "CRANE", "x"]},
+            (2, 3, 0),
+            "classes",
+        ),
+        ({"classes": list(SPACE.sources["imagenet1k"])}, (0, 2, 3), "classes"),
+        ({"mapping": "identity"}, (0, 1, 2), "identity"),
+        ({"mapping": "identity", "background": 0}, (1, 2, 3), "identity"),
+        ({"classes": ["none", "tench", "crane", "x", "beacon"], "background": 0}, (1, 2, 4), "classes"),
+        ({"classes": ["tench", "crane", "x", "beacon"], "background": 0}, (1, 2, 4), "classes"),
+    ],
+)
+def test_columns_are_found(options: dict[str, Any], columns: tuple[int, ...], how: str) -> None:
+    found = class_map(SPACE, 5, **options)
+    assert (found.columns, found.how) == (columns, how)
+
+
+def test_a_mapping_is_read_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text(
+        json.dumps({label.class_id: 4 - i for i, label in enumerate(SPACE.labels)})
+    )
+    (tmp_path / "m.txt").write_text("beacon\ncrane\n\ntench\na\nb\n")
+    assert class_map(SPACE, 5, mapping=tmp_path / "m.json").columns == (4, 3, 2)
+    assert class_map(SPACE, 5, mapping=str(tmp_path / "m.txt")).columns == (2, 1, 0)
+    (tmp_path / "bad.json").write_text("{")
+    with pytest.raises(DataError, match="not JSON"):
+        class_map(SPACE, 5, mapping=tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({}, DataError, "the model has 5 classes, the benchmark 3 labels"),
+        (
+            {"classes": ["tench", "a", "b", "c", "d"]},
+            DataError,
+            r"2 of 3 labels have no column: n02012849 \(crane\), n02814860 \(beacon\); "
+            r"4 classes of the model are no label: a, b",
+        ),
+        (
+            {"classes": ["tench", "crane", "crane", "beacon", "d"]},
+            DataError,
+            r"match several columns: n02012849",
+        ),
+        ({"mapping": [0, 1]}, DataError, "2 columns given for 3 labels"),
+        ({"mapping": [0, 1, 5]}, DataError, r"columns \[5\] are not classes of a 5-column output"),
+        ({"mapping": [0, 1, 1]}, DataError, "n02012849 and n02814860 have the same column 1"),
+        ({"mapping": [0, 1, 4], "background": "last"}, DataError, r"columns \[4\]"),
+        ({"mapping": {"n01440764": 0}}, DataError, "2 of 3 labels have no column"),
+        ({"mapping": ["a", "b"]}, DataError, "2 class names for 5 columns"),
+        ({"mapping": "imagenet"}, UnknownNameError, "did you mean 'imagenet1k'"),
+        ({"mapping": "identity", "restrict": "rows"}, UnknownNameError, "unknown restriction"),
+        ({"mapping": "identity", "background": 7}, DataError, "background column 7"),
+        ({"mapping": "identity", "background": "first"}, DataError, "neither 'last' nor a column"),
+    ],
+)
+def test_a_mismatch_is_refused_with_the_difference(
+    options: dict[str, Any], error: type[SplitsError], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        class_map(SPACE, 5, **options)
+
+
+def test_columns_restrict_softmax_and_full_does_not() -> None:
+    columns = class_map(SPACE, 5, mapping=[3, 0, 2])
+    logits, predicted = columns.apply(LOGITS)
+    np.testing.assert_array_equal(logits, LOGITS[:, [3, 0, 2]])
+    np.testing.assert_array_equal(predicted, [0, 1, 0])
+    full = class_map(SPACE, 5, mapping=[3, 0, 2], restrict="full")
+    logits, predicted = full.apply(LOGITS)
+    np.testing.assert_array_equal(logits, LOGITS)
+    np.testing.assert_array_equal(predicted, [-1, 1, -1])
+    np.testing.assert_array_equal(columns.positions([2, -1, 0]), [2, -1, 0])
+    np.testing.assert_array_equal(full.positions([2, -1, 0]), [2, -1, 3])
+    assert full.record() == {
+        "restrict": "full",
+        "columns": 5,
+        "of": 5,
+        "background": None,
+        "mapping": "given",
+    }
+    assert full.identity
+    assert not columns.identity
+
+
+@pytest.mark.parametrize("restrict", ["columns", "full"])
+def test_the_background_is_dropped_after_softmax(restrict: str) -> None:
+    """Palechor: p over all columns, the background among them; then its column goes."""
+    found = class_map(SPACE, 5, mapping=[3, 0, 2], restrict=restrict, background=1)
+    data = found.arrays(Arrays.of(features=np.zeros((3, 7)), logits=LOGITS), labels=[0, 1, -1])
+    assert data["features"].shape == (3, 7)
+    kept = [3, 0, 2] if restrict == "columns" else [0, 2, 3, 4]
+    np.testing.assert_array_equal(data["logits"][:], LOGITS[:, kept])
+    np.testing.assert_array_equal(data["background"][:], LOGITS[:, 1])
+    np.testing.assert_array_equal(data["labels"][:], [kept.index(3), kept.index(0), -1])
+    assert 1 not in found.kept
+    assert found.softmax_columns == (*kept, 1)
+
+
+def test_a_benchmark_without_labels_sees_every_column() -> None:
+    space = LabelSpace((), {"imagenet1k": ()})
+    found = class_map(space, 5)
+    assert found.kept == (0, 1, 2, 3, 4)
+    np.testing.assert_array_equal(found.predictions(LOGITS), [-1, -1, -1])
+    np.testing.assert_array_equal(found.positions([-1, -1]), [-1, -1])
+
+
+def test_logits_of_another_width_are_refused() -> None:
+    with pytest.raises(DataError, match="logits of 5 columns where the model gives 6"):
+        ClassMap((0, 1), 6).arrays(Arrays.of(logits=LOGITS))

@@ -1,0 +1,246 @@
+"""Probes: ODIN against the formula in float64, layer statistics against the layer, names and errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from loaders import UnknownDetectionSet
+from loaders.harness.activations import Store, extract
+from loaders.harness.detectors.probes import ODIN
+from loaders.harness.model import Model, load_model
+from loaders.harness.model.class_map import ClassMap
+from loaders.harness.probes import (
+    PROBES,
+    LayerStatistic,
+    Odin,
+    for_classes,
+    get_probe,
+    list_probes,
+    parse_probe,
+    probe_name,
+    register_probe,
+)
+from loaders.harness.transforms import Transform, evaluation_transform, to_uint8
+from wordnet_splits.errors import DataError, SplitsError, UnknownNameError
+
+from ..model.networks import small_network
+
+MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)
+NORMALISED = evaluation_transform("none", MEAN, STD)
+
+
+def images(data: UnknownDetectionSet, n: int) -> Any:
+    return torch.stack([NORMALISED(data[i][0]) for i in range(n)])
+
+
+def odin_by_the_formula(network: Any, x: Any, T: float, eps: float, columns: list[int] | None = None) -> Any:
+    """x' = x - eps sign(-grad) / std in float64, the gradient by central differences, image by image."""
+    network = network.double().eval()
+    out = []
+    for image in x.double():
+        flat = image.reshape(-1)
+
+        def peak(value: Any, shape: Any = image.shape, label: int | None = None) -> tuple[float, int]:
+            with torch.no_grad():
+                logits = network(value.reshape(1, *shape))[0]
+            chosen = logits if columns is None else logits[columns]
+            label = int(chosen.argmax()) if label is None else label
+            return float(torch.log_softmax(chosen / T, 0)[label]), label
+
+        _, label = peak(flat)
+        step, gradient = 1e-6, torch.zeros_like(flat)
+        for i in range(len(flat)):
+            moved = flat.clone()
+            moved[i] += step
+            above = peak(moved, label=label)[0]
+            moved[i] -= 2 * step
+            gradient[i] = above - peak(moved, label=label)[0]
+        gradient = torch.where(gradient.abs() < 1e-13, 0, gradient).reshape(image.shape)
+        std = torch.tensor(STD, dtype=torch.float64).view(3, 1, 1)
+        moved_image = image - eps * torch.sign(-gradient) / std
+        with torch.no_grad():
+            out.append(network(moved_image[None])[0])
+    return torch.stack(out).numpy()
+
+
+@pytest.mark.parametrize("columns", [None, (0, 2, 5)])
+def test_odin_is_the_formula(near: UnknownDetectionSet, columns: tuple[int, ...] | None) -> None:
+    x = images(near, 6)
+    model = load_model(small_network(), device="cpu")
+    with model.evaluating(NORMALISED):
+        ours = Odin(T=2.0, eps=0.05, columns=columns)(model, x)["logits"].numpy()
+        unmoved = model.forward(x)[1].detach().numpy()
+    wanted = odin_by_the_formula(small_network(), x, 2.0, 0.05, None if columns is None else list(columns))
+    np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=1e-4)
+    assert np.abs(ours - unmoved).max() > 0.01
+
+
+def test_the_step_raises_the_confidence_of_the_predicted_class(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    found = extract(
+        load_model(small_network(), device="cpu"),
+        near,
+        Store(tmp_path, 300),
+        probes=["odin[T=1,eps=0.01]", Odin(1, 0.0)],
+    )
+    before, after = found.logits[:], found.arrays["odin[T=1,eps=0.01]/logits"][:]
+    label = before.argmax(1)[:, None]
+    gain = [
+        np.take_along_axis(torch.log_softmax(torch.tensor(z), 1).numpy(), label, 1) for z in (after, before)
+    ]
+    assert (gain[0] > gain[1]).mean() > 0.99
+    np.testing.assert_array_equal(found.arrays["odin[T=1,eps=0]/logits"][:], before)
+
+
+def test_a_step_does_not_depend_on_the_batch_or_on_other_probes(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    model = load_model(small_network(), device="cpu")
+    alone = extract(model, near, Store(tmp_path / "a"), probes=["odin[T=10,eps=0.02]"], batch_size=7)
+    names = ["odin[T=1000,eps=0.02]", "odin[T=10,eps=0.01]", "odin[T=10,eps=0.02]", "layer[layer=2]"]
+    together = extract(model, near, Store(tmp_path / "b"), probes=names, batch_size=7)
+    name = "odin[T=10,eps=0.02]/logits"
+    np.testing.assert_array_equal(alone.arrays[name][:], together.arrays[name][:])
+    np.testing.assert_array_equal(alone.logits[:], together.logits[:])
+    whole = extract(model, near, Store(tmp_path / "c"), probes=["odin[T=10,eps=0.02]"], batch_size=714)
+    np.testing.assert_allclose(whole.arrays[name][:], alone.arrays[name][:], rtol=1e-4, atol=1e-4)
+
+
+def test_probes_of_one_temperature_share_the_gradient(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    calls = {"n": 0}
+
+    def network(x: Any) -> tuple[Any, Any]:
+        calls["n"] += 1
+        features = x.flatten(1)
+        return features, features[:, :4] * features[:, 4:8]
+
+    model = load_model(network, device="cpu", model_id="products")
+    names = [f"odin[T=10,eps={eps}]" for eps in (0, 0.1, 0.2, 0.3)]
+    extract(model, near, Store(tmp_path), probes=names, batch_size=714)
+    canary = 4  # tried and computed, then tried and compared
+    assert calls["n"] == canary + 1 + 1 + len(names)  # the forward pass, the gradient, a step each
+
+
+def test_layer_statistics_are_of_the_layer_even_before_a_step_in_place(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    model = load_model(small_network(), device="cpu")
+    names = ["layer[layer=1,statistic=mean]", "layer[layer=1,statistic=sum]", "layer[layer=4]"]
+    found = extract(model, near, Store(tmp_path, 100), probes=names, transform=NORMALISED)
+    network = small_network().eval()
+    with torch.no_grad():
+        maps = network[:2](images(near, len(near)))
+        flat = network[:5](images(near, len(near)))
+    assert float(maps.min()) < 0  # the ReLU behind it works in place
+    expected = {"mean": maps.mean((2, 3)), "sum": maps.sum((2, 3))}
+    for statistic, values in expected.items():
+        stored = found.arrays[f"layer[layer=1,statistic={statistic}]/maps"]
+        np.testing.assert_allclose(stored[:], values.numpy(), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        found.arrays["layer[layer=4,statistic=mean]/maps"][:], flat.numpy(), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_a_layer_is_read_outside_an_extraction_too(near: UnknownDetectionSet) -> None:
+    model = load_model(small_network(), device="cpu")
+    x = images(near, 3)
+    with model.evaluating(NORMALISED):
+        assert LayerStatistic("0")(model, x)["maps"].shape == (3, 8)
+
+
+def test_names_carry_the_parameters_and_are_read_back() -> None:
+    assert probe_name(Odin()) == "odin[T=1000,eps=0.0014]"
+    assert (
+        f"{probe_name(Odin(10, 0.002))}/logits" == ODIN(T=10, eps=0.002).array
+    )  # what the detector asks for
+    assert parse_probe("odin") == Odin()
+    assert parse_probe("odin[eps=0.002,T=10]/logits") == Odin(10, 0.002)
+    assert parse_probe("layer[layer=network.2,statistic=sum]") == LayerStatistic("network.2", "sum")
+    assert parse_probe(probe_name(Odin(7, 0.5))) == Odin(7, 0.5)
+    restricted = for_classes(Odin(), ClassMap((2, 0), 4))
+    assert probe_name(restricted).startswith("odin[T=1000,eps=0.0014,columns=")
+    assert for_classes(Odin(), ClassMap((0, 1, 2), 3)) == Odin()
+    assert for_classes(LayerStatistic("x"), ClassMap((2, 0), 4)) == LayerStatistic("x")
+    assert {"odin", "layer"} <= set(list_probes())
+    assert list_probes("od*") == ("odin",)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "says"),
+    [
+        ("odn", UnknownNameError, "did you mean 'odin'"),
+        ("odin[t=1]", UnknownNameError, "unknown parameter 't'"),
+        ("odin[T=hot]", DataError, "'hot' is not float"),
+        ("odin[T=0]", DataError, "not positive"),
+        ("odin[eps=-1]", DataError, "negative"),
+        ("odin[T]", DataError, "not NAME=VALUE"),
+        ("odin[T=1", DataError, "is no probe"),
+        ("../odin", DataError, "is no probe"),
+        ("layer", DataError, "no layer is named"),
+        ("layer[layer=1,statistic=max]", UnknownNameError, "unknown statistic 'max'"),
+    ],
+)
+def test_a_probe_that_cannot_be_is_refused(text: str, error: type[SplitsError], says: str) -> None:
+    with pytest.raises(error, match=says):
+        parse_probe(text)
+
+
+def test_errors_of_probes_name_what_is_wrong(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    model = load_model(small_network(), device="cpu")
+    with pytest.raises(UnknownNameError, match="unknown layer 'conv1'"):
+        extract(model, near, Store(tmp_path), probes=["layer[layer=conv1]"])
+    unknown_std = Transform({"bare": 1}, lambda image: to_uint8(image).float())
+    with pytest.raises(DataError, match="standard deviations"):
+        extract(model, near, Store(tmp_path), probes=["odin"], transform=unknown_std)
+    function = load_model(lambda x: (x.flatten(1), x.flatten(1)[:, :4]), device="cpu", model_id="f")
+    with pytest.raises(DataError, match="no layers to name"):
+        extract(function, near, Store(tmp_path), probes=["layer[layer=conv1]"])
+
+
+def test_a_probe_of_ones_own(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    @register_probe("norms")
+    @dataclass(frozen=True)
+    class Norms:
+        p: int = 2
+
+        def __call__(self, model: Model, x: Any) -> dict[str, Any]:
+            return {"input": x.flatten(1).norm(p=self.p, dim=1)}
+
+    try:
+        found = extract(
+            load_model(small_network(), device="cpu"),
+            near,
+            Store(tmp_path, 300),
+            probes=[get_probe("norms", p=1)],
+        )
+        wanted = torch.stack([to_uint8(near[i][0]) for i in range(len(near))]).double().sum((1, 2, 3)) / 255
+        np.testing.assert_allclose(found.arrays["norms[p=1]/input"][:], wanted, rtol=1e-5)
+        with pytest.raises(SplitsError, match="no free name"):
+            register_probe("norms")(Norms)
+    finally:
+        del PROBES["norms"]
+    with pytest.raises(SplitsError, match="a probe is a dataclass"):
+        register_probe("bare")(object)
+
+
+def test_the_class_map_gives_the_probe_made_for_its_columns(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    model = load_model(small_network(), device="cpu")
+    classes = ClassMap((4, 1, 0), 6)
+    probes = [Odin(2, 0.05), for_classes(Odin(2, 0.05), classes), LayerStatistic("1")]
+    found = extract(model, near, Store(tmp_path), probes=probes)
+    data = found.data(classes)
+    name = "odin[T=2,eps=0.05]/logits"
+    mine = found.arrays[f"{probe_name(probes[1])}/logits"][:][:, [4, 1, 0]]
+    assert sorted(data) == ["features", "layer[layer=1,statistic=mean]/maps", "logits", name]
+    np.testing.assert_array_equal(data[name][:], mine)
+    assert not np.array_equal(mine, found.arrays[name][:][:, [4, 1, 0]])
+    np.testing.assert_array_equal(found.data()[name][:], found.arrays[name][:])

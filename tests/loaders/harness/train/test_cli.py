@@ -1,0 +1,130 @@
+"""The commands, and one real training on the embedded digits, killed and resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from loaders.harness.cli.train import parse_seeds, register
+from loaders.harness.train.checkpoints import load_checkpoint, load_state
+from loaders.harness.train.data import load_training_data
+from wordnet_splits.cli.main import run
+from wordnet_splits.errors import SplitsError
+
+PROGRAM = "unknown-eval"
+
+
+def call(*arguments: str) -> int:
+    app = typer.Typer()
+    register(app)
+    return run(app, list(arguments), PROGRAM)
+
+
+def train_digits(out: Path, *more: str) -> list[str]:
+    fixed = ["--recipe", "digits-demo", "--threads", "1", "--device", "cpu"]
+    return ["train", "--benchmark", "digits", *fixed, "--out", str(out), *more]
+
+
+def test_digits_are_learnt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(*train_digits(tmp_path, "--seeds", "0-1", "--epochs", "12", "--json")) == 0
+    captured = capsys.readouterr()
+    found: dict[str, Any] = json.loads(captured.out)
+    assert "differs: 12 epochs in place of 40" in captured.err
+    assert [row["run"] for row in found["runs"]] == [
+        "digits-demo-tiny-cnn-e12-s0",
+        "digits-demo-tiny-cnn-e12-s1",
+    ]
+    assert all(row["val_accuracy"] > 0.9 for row in found["runs"])
+    assert found["runs"][0]["differs"] == ["12 epochs in place of 40"]
+    module = load_checkpoint(found["runs"][0]["model"])
+    val = load_training_data("digits").val
+    assert val is not None
+    accuracy = (module(val.pixels / 255).argmax(1) == val.labels).double().mean()
+    assert float(accuracy) == pytest.approx(found["runs"][0]["val_accuracy"])
+    assert call(*train_digits(tmp_path, "--seeds", "0-1", "--epochs", "12")) == 0
+    captured = capsys.readouterr()
+    assert "digits-demo-tiny-cnn-e12-s1: trained already" in captured.err
+    assert "val accuracy" in captured.out
+
+
+KILLED = """
+import sys, time
+import typer
+from loaders.harness.train import runs
+from loaders.harness.cli.train import register
+from wordnet_splits.cli.main import run
+
+kept = runs.save_state
+def slow(*arguments):
+    kept(*arguments)
+    time.sleep(0.5)
+runs.save_state = slow
+app = typer.Typer()
+register(app)
+sys.exit(run(app, sys.argv[1:], "unknown-eval"))
+"""
+
+
+def test_a_killed_training_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    arguments = train_digits(tmp_path / "killed", "--epochs", "6")
+    process = subprocess.Popen([sys.executable, "-c", KILLED, *arguments], stderr=subprocess.DEVNULL)
+    folder = tmp_path / "killed" / "digits" / "digits-demo-tiny-cnn-e6-s0"
+    deadline = time.monotonic() + 60
+    while not (folder / "training.pt").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not (folder / "model.json").exists()
+    state = load_state(folder)
+    assert state is not None
+    assert 1 <= len(state["history"]) < 6
+    assert call(*arguments) == 0
+    assert call(*train_digits(tmp_path / "whole", "--epochs", "6")) == 0
+    whole = tmp_path / "whole" / "digits" / folder.name
+    assert (folder / "model.pt").read_bytes() == (whole / "model.pt").read_bytes()
+
+
+def test_recipes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("recipes") == 0
+    assert "kim-cifar-short" in capsys.readouterr().out
+    assert call("recipes", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"abdelzad", "kim-cifar"} <= {r["name"] for r in found["recipes"]}
+    assert "resnet20" in {n["name"] for n in found["networks"]}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--seeds", "4-1"), "'4-1' is not a range"),
+        (("--seeds", "a"), "'a' is not a list of seeds"),
+        (("--optimizers", "adm"), "unknown optimizer 'adm'; did you mean 'adam'"),
+        (("--network", "resnet18"), "8 x 8 are too small for network 'resnet18'"),
+        (("--precision", "half"), "unknown precision 'half'"),
+        (("--root", "digits"), "'digits' is not NAME=DIR"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_2(
+    tmp_path: Path, more: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(*train_digits(tmp_path, *more)) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_seeds() -> None:
+    assert parse_seeds("0") == [0]
+    assert parse_seeds("0-4") == [0, 1, 2, 3, 4]
+    assert parse_seeds("3, 0,5-6,5") == [3, 0, 5, 6]
+    with pytest.raises(SplitsError, match="up to 1000"):
+        parse_seeds("0-99999999")

@@ -1,0 +1,203 @@
+"""The shipped inventories: whole, unique, and of the classes and counts that the catalogs hold."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from PIL import Image
+
+from wordnet_splits.catalog import catalog_names, inventory, load_catalog
+from wordnet_splits.catalog.inventory import (
+    INVENTORY_SCHEMA,
+    inventory_origin,
+    inventory_splits,
+    load_inventory,
+)
+from wordnet_splits.digests import digest_file, digest_pixels
+from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.manifest.parquet import write_table
+
+# images, of each class (where all classes hold the same), whether digests are shipped, one known image
+PUBLISHED = {
+    ("caltech256", "all"): (29_780, None, False, ("001.ak47/001_0001", "001.ak47")),
+    ("cifar10", "test"): (10_000, 1000, True, ("test/airplane/aeroplane_s_000002", "airplane")),
+    ("cifar10", "train"): (50_000, 5000, False, ("train/frog/leptodactylus_pentadactylus_s_000004", "frog")),
+    ("cifar100", "test"): (10_000, 100, True, ("test/apple/apple_s_000022", "apple")),
+    ("cifar100", "train"): (50_000, 500, True, ("train/apple/apple_s_000027", "apple")),
+    ("digits", "all"): (1_797, None, True, ("0", "0")),
+    ("dtd", "all"): (5_640, 120, False, ("banded/banded_0002", "banded")),
+    ("food101", "test"): (25_250, 250, False, ("apple_pie/1011328", "apple_pie")),
+    ("food101", "train"): (75_750, 750, False, ("apple_pie/1005649", "apple_pie")),
+    ("imagenet1k", "val"): (50_000, 50, False, ("ILSVRC2012_val_00000293", "n01440764")),
+    ("places365", "val"): (36_500, 100, False, ("Places365_val_00000001", "greenhouse/indoor")),
+    ("svhn", "test"): (26_032, None, False, ("test/22007", "2")),
+    ("tiny-imagenet", "train"): (100_000, 500, False, ("n01443537_0", "n01443537")),
+    ("tiny-imagenet", "val"): (10_000, 50, True, ("val_0", "n03444034")),
+}
+SHIPPED = sorted(PUBLISHED)
+
+
+def load(source: str, split: str) -> pa.Table:
+    table = load_inventory(source, split)
+    assert table is not None
+    return table
+
+
+def classes_by_id(source: str, split: str) -> dict[str, str]:
+    table = load(source, split)
+    return dict(zip(table["image_id"].to_pylist(), table["class_id"].to_pylist(), strict=True))
+
+
+def digests_by_id(source: str, split: str) -> dict[str, bytes]:
+    table = load(source, split)
+    return dict(zip(table["image_id"].to_pylist(), table["digest"].to_pylist(), strict=True))
+
+
+def test_the_sources_whose_ids_are_known_are_shipped() -> None:
+    shipped = [(source, split) for source in catalog_names() for split in inventory_splits(source)]
+    assert sorted(shipped) == SHIPPED
+
+
+@pytest.mark.parametrize(("source", "split"), SHIPPED)
+def test_an_inventory_is_whole_and_unique_and_counts_as_published(source: str, split: str) -> None:
+    images, per_class, digested, (image_id, class_id) = PUBLISHED[source, split]
+    table = load(source, split)
+    assert table.schema.equals(INVENTORY_SCHEMA)
+    ids = table["image_id"].to_pylist()
+    assert len(ids) == len(set(ids)) == images
+    assert ids == sorted(ids)
+    assert classes_by_id(source, split)[image_id] == class_id
+    assert (table["digest"].null_count == 0) is digested
+    if per_class:
+        assert set(Counter(table["class_id"].to_pylist()).values()) == {per_class}
+    assert "@" in inventory_origin(source, split) or source == "digits"
+
+
+@pytest.mark.parametrize(("source", "split"), SHIPPED)
+def test_an_inventory_agrees_with_the_catalog_class_by_class(source: str, split: str) -> None:
+    catalog = load_catalog(source)
+    held = Counter(load(source, split)["class_id"].to_pylist())
+    assert set(held) == {item.class_id for item in catalog}
+    counted = {c: catalog.count(c, split) for c in held if catalog.count(c, split) is not None}
+    assert counted == {c: held[c] for c in counted}
+    sums: Counter[str] = Counter()
+    for class_id in held.keys() - counted.keys():
+        sums[catalog[class_id].count_group] += held[class_id]
+    assert dict(sums) == catalog.group_counts(split)
+
+
+def test_ids_of_one_source_never_name_two_images() -> None:
+    for source in catalog_names():
+        ids = [i for split in inventory_splits(source) for i in load(source, split)["image_id"].to_pylist()]
+        assert len(ids) == len(set(ids)), source
+
+
+def test_svhn_places_are_the_published_numbers_less_one_with_the_published_digit_counts() -> None:
+    classes = classes_by_id("svhn", "test")
+    assert set(classes) == {f"test/{i}" for i in range(26_032)}
+    digits = Counter(classes.values())  # Netzer et al. 2011: label counts of test_32x32.mat, 10 meaning 0
+    assert [digits[str(d)] for d in range(10)] == [
+        1744, 5099, 4149, 2882, 2523, 2384, 1977, 2019, 1660, 1595,
+    ]  # fmt: skip
+
+
+def test_four_cifar100_file_names_occur_in_two_classes() -> None:
+    holders = defaultdict(set)
+    for split in ("train", "test"):
+        for image_id, class_id in classes_by_id("cifar100", split).items():
+            holders[image_id.rsplit("/", 1)[1]].add(class_id)
+    assert sum(len(held) > 1 for held in holders.values()) == 4
+
+
+def test_cifar100_has_26_groups_of_identical_pixels() -> None:
+    groups = defaultdict(set)
+    for split in ("train", "test"):
+        for image_id, digest in digests_by_id("cifar100", split).items():
+            groups[digest].add(tuple(image_id.split("/")))
+    equal = [held for held in groups.values() if len(held) > 1]
+    assert len(equal) == 26
+    assert sum(len({class_id for _, class_id, _ in held}) > 1 for held in equal) == 17
+    assert sum(len({split for split, _, _ in held}) > 1 for held in equal) == 10
+
+
+@pytest.mark.parametrize(
+    ("source", "split", "file"),
+    [
+        ("cifar100", "train", "cifar-100-python/train"),
+        ("cifar100", "test", "cifar-100-python/test"),
+        ("cifar10", "test", "cifar-10-batches-py/test_batch"),
+    ],
+)
+def test_cifar_digests_are_those_of_the_publishers_pixels(
+    real_data: Path, source: str, split: str, file: str
+) -> None:
+    batch = pickle.loads((real_data / file).read_bytes(), encoding="latin1")
+    labels = batch.get("fine_labels", batch.get("labels"))
+    names = [item.class_id for item in load_catalog(source)]
+    digests = digests_by_id(source, split)
+    for row in range(0, len(labels), 211):
+        planes = np.asarray(batch["data"][row], np.uint8).reshape(3, 32, 32)
+        image_id = f"{split}/{names[labels[row]]}/{batch['filenames'][row].removesuffix('.png')}"
+        assert digests[image_id] == digest_pixels(np.dstack(list(planes)))
+        png = io.BytesIO()  # a lossless copy has the same digest
+        Image.fromarray(np.dstack(list(planes))).save(png, "PNG")
+        assert digests[image_id] == digest_pixels(np.asarray(Image.open(png).convert("RGB")))
+
+
+def test_tiny_imagenet_digests_are_those_of_the_publishers_files(real_data: Path) -> None:
+    digests = digests_by_id("tiny-imagenet", "val")
+    for number in range(0, 10_000, 97):
+        file = real_data / f"tiny-imagenet-200/val/images/val_{number}.JPEG"
+        assert digests[f"val_{number}"] == digest_file(file.read_bytes())
+
+
+def test_unknown_sources_and_splits_offer_near_names() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'cifar100'"):
+        load_inventory("cifar-100", "test")
+    with pytest.raises(UnknownNameError, match=r"unknown source '\.\./lists'"):
+        inventory_splits("../lists")
+    with pytest.raises(UnknownNameError, match=r"cifar100.*unknown split 'tets'.*did you mean 'test'"):
+        load_inventory("cifar100", "tets")
+
+
+def test_a_split_whose_ids_are_not_known_is_none() -> None:
+    assert load_inventory("imagenet1k", "train") is None
+    assert load_inventory("lsun", "val") is None
+    assert inventory_splits("gaussian") == ()
+    assert inventory_origin("places365", "train") == ""
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"image_id": ["b", "a"]}, "not sorted by unique image_id"),
+        ({"image_id": ["a", "a"]}, "not sorted by unique image_id"),
+        ({"class_id": ["x", None]}, "has an empty class_id"),
+        ({"split": ["all", "test"]}, "holds other splits than 'all'"),
+        ({"digest": pa.array([b"\1" * 32, None], pa.binary(32))}, "has digests of some images only"),
+        ({"digest": pa.array([b"\1" * 16, None], pa.binary(16))}, "has columns .*16.*, not .*32"),
+    ],
+)
+def test_a_damaged_inventory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: dict[str, object], message: str
+) -> None:
+    good = {
+        "image_id": ["a", "b"],
+        "class_id": ["x", "x"],
+        "split": ["all", "all"],
+        "digest": pa.nulls(2, pa.binary(32)),
+    }
+    folder = tmp_path / "inventories" / "lsun"
+    folder.mkdir(parents=True)
+    write_table(pa.table(good | columns), folder / "all.parquet")
+    monkeypatch.setattr(inventory, "DATA", tmp_path)
+    monkeypatch.setattr(inventory, "inventory_splits", lambda source: ("all",))
+    with pytest.raises(DataError, match=message) as caught:
+        load_inventory.__wrapped__("lsun", "all")
+    assert caught.value.where == str(folder / "all.parquet")

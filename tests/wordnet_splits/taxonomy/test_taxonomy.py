@@ -1,0 +1,229 @@
+"""The graph: parents, depths, chains, the tree projection, and what bad input gets."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.errors import TaxonomyError
+from wordnet_splits.similarity import similarity
+from wordnet_splits.taxonomy import Taxonomy, taxonomy
+from wordnet_splits.taxonomy.tree import imagenet_choices
+
+from ..similarity.test_similarity_nltk import hashed, synset
+
+DOG, CAT = "n02084071", "n02121620"
+EMBEDDED = Taxonomy.embedded()
+nouns = st.integers(0, len(EMBEDDED) - 1).map(EMBEDDED.wnid)
+
+
+def test_size_root_and_height(wordnet: Taxonomy) -> None:
+    assert (wordnet.version, len(wordnet), wordnet.root) == ("3.0", 82_115, "n00001740")
+    assert wordnet.max_depths.max() == 19
+    assert list(wordnet) == sorted(wordnet)
+    assert DOG in wordnet
+    assert "dog" not in wordnet
+
+
+def test_relations_depths_and_names_equal_nltk(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
+    def wnids(found: Any) -> tuple[str, ...]:
+        return tuple(sorted(f"n{s.offset():08d}" for s in found))
+
+    for wnid in (wordnet.wnid(i) for i in hashed("nodes", 4_000, len(wordnet))):
+        noun = synset(nltk_wordnet, wnid)
+        assert wordnet.name(wnid) == noun.name()
+        assert wordnet.from_name(noun.name()) == wnid
+        assert wordnet.lemmas(wnid) == tuple(noun.lemma_names())
+        assert wordnet.parents(wnid) == wnids(noun.hypernyms() + noun.instance_hypernyms())
+        assert wordnet.children(wnid) == wnids(noun.hyponyms() + noun.instance_hyponyms())
+        assert wordnet.min_depth(wnid) == noun.min_depth()
+        assert wordnet.max_depth(wnid) == noun.max_depth()
+        assert wordnet.ancestors(wnid) == {
+            f"n{s.offset():08d}": d for s, d in noun._shortest_hypernym_paths(False).items()
+        }
+        assert re.sub(r"[\"].*?[\"]", "", wordnet.gloss(wnid)).strip().strip("; ") == noun.definition()
+
+
+def test_arrays_describe_one_graph(wordnet: Taxonomy) -> None:
+    n = len(wordnet)
+    child = np.repeat(np.arange(n), np.diff(wordnet.parent_indptr))
+    parent = np.repeat(np.arange(n), np.diff(wordnet.child_indptr))
+    down = sorted(zip(parent.tolist(), wordnet.child_indices.tolist(), strict=True))
+    assert down == sorted(zip(wordnet.parent_indices.tolist(), child.tolist(), strict=True))
+    assert sorted(wordnet.order.tolist()) == list(range(n))
+    position = np.empty(n, int)
+    position[wordnet.order] = np.arange(n)
+    assert (position[wordnet.parent_indices] < position[child]).all()
+    for array in (wordnet.parent_indptr, wordnet.child_indices, wordnet.min_depths, wordnet.order):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+@given(nouns, nouns)
+def test_ancestors_and_descendants_mirror_each_other(x: str, y: str) -> None:
+    above = EMBEDDED.ancestors(x)
+    assert above[x] == 0
+    assert above[EMBEDDED.root] == EMBEDDED.min_depth(x)
+    assert EMBEDDED.is_ancestor(y, x) == (y in above)
+    nearest = min((a for a in above if a != x), key=lambda a: (above[a], a), default=x)
+    assert x in EMBEDDED.descendants(nearest, y)
+    assert y in EMBEDDED.descendants(nearest, y)
+
+
+@given(nouns, st.data())
+def test_path_up_is_a_shortest_chain(x: str, data: st.DataObject) -> None:
+    above = EMBEDDED.ancestors(x)
+    top = data.draw(st.sampled_from(sorted(above)))
+    chain = EMBEDDED.path_up(x, top)
+    assert (chain[0], chain[-1], len(chain)) == (x, top, above[top] + 1)
+    assert all(upper in EMBEDDED.parents(lower) for lower, upper in pairwise(chain))
+
+
+@given(nouns, nouns)
+def test_properties_of_the_measures(x: str, y: str) -> None:
+    forth, back = similarity.compare(x, y), similarity.compare(y, x)
+    for measure in ("distance", "path", "lch", "lch_perl", "wup_wn", "wup_perl", "mean", "mean2"):
+        assert getattr(forth, measure) == getattr(back, measure)
+    itself = similarity.compare(x, x)
+    for measure in ("path", "lch", "wup_wn", "mean"):
+        assert getattr(forth, measure) <= getattr(itself, measure)
+    assert (forth.distance == 0) == (x == y)
+    assert itself.path == itself.wup_wn == itself.mean == 1
+    assert 0 < forth.mean <= 1
+    assert 0 < forth.wup_perl <= 1
+    up_x, up_y = EMBEDDED.ancestors(x), EMBEDDED.ancestors(y)
+    assert forth.distance == min(up_x[a] + up_y[a] for a in up_x if a in up_y)
+    assert forth.lcs in up_x.keys() & up_y.keys()
+
+
+def test_path_up_takes_the_smaller_of_two_parents(wordnet: Taxonomy) -> None:
+    diamond = Taxonomy.from_edges({"b": ("root",), "a": ("root",), "x": ("b", "a")})
+    assert diamond.path_up("x", "root") == ("x", "a", "root")
+    with pytest.raises(TaxonomyError, match="b is not an ancestor of a"):
+        diamond.path_up("a", "b")
+
+
+def test_the_tree_gives_the_published_protocol(wordnet: Taxonomy) -> None:
+    """P1 of Palechor et al.: 116 dogs, 67 other four-legged animals, 166 others; more on the full graph."""
+    classes = [entry.wnids[0] for entry in load_catalog("imagenet1k").classes]
+    known = ("n02084071",)
+    negative = (
+        *("n02118333", "n02115335", "n02114100", "n02120997"),
+        *("n02131653", "n02441326", "n02370806", "n02469914"),
+    )
+    unknown = ("n07555863", "n03791235", "n03183080")
+
+    def counts(graph: Taxonomy) -> list[int]:
+        groups = (known, negative, unknown)
+        by_class = [sum(any(graph.is_ancestor(a, c) for a in group) for c in classes) for group in groups]
+        by_root = [len(graph.descendants(*group) & set(classes)) for group in groups]
+        assert by_class == by_root
+        return by_class
+
+    assert counts(wordnet.tree()) == [116, 67, 166]
+    assert counts(wordnet) == [118, 72, 179]
+    assert len(imagenet_choices()) == 75
+
+
+def test_the_tree_names_what_it_does_not_know(wordnet: Taxonomy) -> None:
+    tree = wordnet.tree()
+    several = [w for w in wordnet if len(wordnet.parents(w)) > 1 and w not in imagenet_choices()]
+    undecided = next(w for w in several if tree.graph.unresolved[tree.index(w)] and tree.children(w))
+    below = tree.children(undecided)[0]
+    for ask in (tree.parents, tree.ancestors, tree.min_depth, tree.max_depth):
+        with pytest.raises(TaxonomyError, match=undecided):
+            ask(undecided)
+    for ask in (tree.ancestors, tree.max_depth):
+        with pytest.raises(TaxonomyError, match=undecided):
+            ask(below)
+    with pytest.raises(TaxonomyError, match=undecided):
+        similarity.matrix("path", [DOG, below], taxonomy=tree)
+    assert tree.parents(below) == (undecided,)
+
+
+def test_the_tree_drops_instance_edges_and_checks_choices() -> None:
+    graph = Taxonomy.from_edges(
+        {"a": ("root",), "b": ("root",), "x": ("a", "b"), "y": ("a", "b")},
+        instances={"einstein": ("a",), "x": ("root",)},
+    )
+    tree = graph.tree({"x": "b"})
+    assert tree.parents("x") == ("b",)
+    assert tree.parents("einstein") == ()
+    assert graph.parents("einstein") == ("a",)
+    assert tree.descendants("root") == {"root", "a", "b", "x"}
+    assert len(tree) == len(graph)
+    with pytest.raises(TaxonomyError, match=r"choice among the hypernyms of y"):
+        tree.parents("y")
+    with pytest.raises(TaxonomyError, match="a is not an ancestor of x"):
+        tree.path_up("x", "a")
+    with pytest.raises(TaxonomyError, match="einstein is not a hypernym of x"):
+        graph.tree({"x": "einstein"})
+    with pytest.raises(TaxonomyError, match="'z' is not a noun synset"):
+        graph.tree({"z": "a"})
+    with pytest.raises(TaxonomyError, match="have no common ancestor"):
+        similarity.compare("einstein", "a", tree)
+
+
+def test_a_wnid_of_another_version_is_refused_with_the_reason(wordnet: Taxonomy) -> None:
+    for call in (
+        wordnet.index,
+        wordnet.parents,
+        wordnet.ancestors,
+        wordnet.lemmas,
+        wordnet.gloss,
+        wordnet.descendants,
+    ):
+        with pytest.raises(TaxonomyError, match=r"'n02086723' is not a noun synset of WordNet 3\.0.*offset"):
+            call("n02086723")  # the dog of WordNet 3.1
+    with pytest.raises(TaxonomyError, match="n02086723"):
+        wordnet.indices([DOG, "n02086723"])
+    with pytest.raises(TaxonomyError, match=DOG):
+        wordnet.index("dog")  # a word where a wnid was wanted: its senses are offered
+
+
+def test_cycles_and_emptiness_are_refused() -> None:
+    with pytest.raises(TaxonomyError, match="a: hypernyms form a cycle"):
+        Taxonomy.from_edges({"a": ("b",), "b": ("a",), "c": ("root",)})
+    with pytest.raises(TaxonomyError, match="at least one synset"):
+        Taxonomy.from_edges({})
+    with pytest.raises(TaxonomyError, match="without edges"):
+        similarity.compare("a", "a", Taxonomy.from_edges({"a": ()}))
+    with pytest.raises(TaxonomyError, match="255 edges or more"):
+        Taxonomy.from_edges({f"n{i:03d}": (f"n{i - 1:03d}",) for i in range(1, 257)})
+
+
+def test_embedded_taxonomies_pickle_as_references(wordnet: Taxonomy, toy: Taxonomy) -> None:
+    for shared in (wordnet, wordnet.tree()):
+        text = pickle.dumps(shared)
+        assert len(text) < 200
+        assert pickle.loads(text) is shared
+    copy = pickle.loads(pickle.dumps(toy))
+    assert {x: copy.ancestors(x) for x in copy} == {x: toy.ancestors(x) for x in toy}
+    assert copy.name("hound") == "hound.n.01"
+
+
+def test_load_names_a_taxonomy(wordnet: Taxonomy, tmp_path: Path) -> None:
+    assert taxonomy.load() is wordnet
+    with pytest.raises(TaxonomyError, match=r"data\.noun"):
+        taxonomy.load(str(tmp_path))
+
+
+def test_importing_the_engine_imports_no_heavy_library() -> None:
+    code = (
+        "import sys; from wordnet_splits import similarity, taxonomy; t = taxonomy.load(); "
+        "similarity.compare('n02084071', 'n02121620'); t.senses('dogs'); "
+        "print([m for m in ('nltk', 'pandas', 'torch', 'scipy', 'datasets') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

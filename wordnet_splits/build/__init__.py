@@ -1,0 +1,7 @@
+"""From a recipe to a manifest."""
+
+from __future__ import annotations
+
+from wordnet_splits.build.run import Build, Options, build, build_recipe
+
+__all__ = ['Build', 'Options', 'build', 'build_recipe']

@@ -1,0 +1,23 @@
+"""The classes of every source and the images whose ids are known without pixels."""
+
+from __future__ import annotations
+
+from wordnet_splits.catalog.catalog import (
+    CATALOGS,
+    FIXED_COLUMNS,
+    Catalog,
+    CatalogClass,
+    catalog_names,
+    load_catalog,
+    read_catalog,
+)
+
+__all__ = [
+    "CATALOGS",
+    "FIXED_COLUMNS",
+    "Catalog",
+    "CatalogClass",
+    "catalog_names",
+    "load_catalog",
+    "read_catalog",
+]

@@ -1,0 +1,259 @@
+"""Catalogs: the classes of each source, with their synsets and published counts.
+
+A catalog is a TSV under ``data/catalogs``: ``#`` lines on top hold the origin, then a header row, then one
+row per class in the publisher's label order. ``mapped`` says how the synsets were found: ``exact`` (the name
+is a lemma and its first sense is meant), ``variant`` (the same after plural, spelling or joining),
+``head`` (the head noun of a compound that WordNet lacks) or ``hand`` (a sense or word chosen by a person,
+with the reason in ``why``). A class without synsets has an empty ``mapped`` and a reason. In the ImageNet
+family the class id is the publisher's synset, and every class is ``exact``.
+
+Counts known only as the sum over several classes stand in ``count_group`` as ``split:group=sum``, the same
+text on every class of the group, whose own count is then empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from wordnet_splits.errors import DataError, unknown
+
+CATALOGS = Path(__file__).parent.parent / "data" / "catalogs"
+MAPPED = ("exact", "variant", "head", "hand")
+FIXED_COLUMNS = ("class_id", "index", "name", "superclass", "wnids", "mapped", "why")
+TEXT_COLUMNS = ("class_id", "name", "superclass", "mapped", "why", "count_group")
+
+_WNID = re.compile(r"n\d{8}")
+_COUNT = re.compile(r"[1-9]\d*")
+_GROUP = re.compile(r"([a-z]+):([^=\s]+)=([1-9]\d*)")
+
+
+@dataclass(frozen=True)
+class CatalogClass:
+    """One class of a source.
+
+    ``index`` is its place in the publisher's label order, from 0. ``wnids`` are WordNet 3.0 synsets; several
+    only where the name covers several. ``counts`` maps each of the publisher's splits to the number of its
+    images, None where that is unknown or known only for the whole ``count_group``.
+    """
+
+    source: str
+    class_id: str
+    index: int
+    name: str
+    superclass: str
+    wnids: tuple[str, ...]
+    mapped: str
+    why: str
+    counts: dict[str, int | None] = field(hash=False)
+    count_group: str
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The classes of one source, in the publisher's label order.
+
+    ``splits`` are the publisher's splits, ``origin`` the comment lines of the table (where it was read).
+    """
+
+    source: str
+    classes: tuple[CatalogClass, ...]
+    splits: tuple[str, ...]
+    origin: tuple[str, ...]
+    _sums: dict[str, dict[str, int]] = field(repr=False, hash=False)  # split -> count_group -> sum
+    _by_id: dict[str, CatalogClass] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_id", {c.class_id: c for c in self.classes})
+
+    def __getitem__(self, class_id: str) -> CatalogClass:
+        """Return the class of that id; UnknownNameError with near matches where there is none."""
+        try:
+            return self._by_id[class_id]
+        except KeyError:
+            raise unknown("class", class_id, self._by_id, where=f"source {self.source!r}") from None
+
+    def __iter__(self) -> Iterator[CatalogClass]:
+        return iter(self.classes)
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __contains__(self, class_id: object) -> bool:
+        return class_id in self._by_id
+
+    def column(self, name: str) -> list[str]:
+        """Return one text column, in label order; UnknownNameError for any other name."""
+        if name not in TEXT_COLUMNS:
+            raise unknown("catalog column", name, TEXT_COLUMNS, where=f"source {self.source!r}")
+        return [getattr(c, name) for c in self.classes]
+
+    def count(self, class_id: str, split: str) -> int | None:
+        """Return the published number of images of a class in a split, None where it is not known."""
+        self._check_split(split)
+        return self[class_id].counts[split]
+
+    def group_counts(self, split: str) -> dict[str, int]:
+        """Return the published sum of each count_group whose classes are not counted apart in this split."""
+        self._check_split(split)
+        return dict(self._sums.get(split, {}))
+
+    def total(self, split: str) -> int | None:
+        """Return the published number of images of a split, None where a class of it is not counted."""
+        self._check_split(split)
+        sums = self.group_counts(split)
+        total = sum(sums.values())
+        for item in self.classes:
+            count = item.counts[split]
+            if count is None and item.count_group not in sums:
+                return None
+            total += count or 0
+        return total
+
+    def _check_split(self, split: str) -> None:
+        if split not in self.splits:
+            raise unknown("split", split, self.splits, where=f"source {self.source!r}")
+
+
+def catalog_names() -> tuple[str, ...]:
+    """Return the sources that have a shipped catalog, sorted."""
+    return tuple(sorted(path.stem for path in CATALOGS.glob("*.tsv")))
+
+
+@cache
+def load_catalog(source: str) -> Catalog:
+    """Return the shipped catalog of a source; UnknownNameError where there is none."""
+    if source not in catalog_names():
+        raise unknown("source", source, catalog_names())
+    return read_catalog(CATALOGS / f"{source}.tsv")
+
+
+def read_catalog(path: str | Path) -> Catalog:
+    """Read a catalog TSV; the file's stem is the name of the source.
+
+    Raises
+    ------
+    DataError : the file is unreadable or malformed, naming file and line.
+    """
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"catalog cannot be read: {error}", where=str(path)) from error
+    return _Reader(path, lines).read()
+
+
+class _Reader:
+    """Parses one table, remembering the line for errors."""
+
+    def __init__(self, path: Path, lines: list[str]) -> None:
+        self.path = path
+        self.lines = lines[:-1] if lines and lines[-1] == "" else lines
+        self.line = 0
+        self.sums: dict[str, dict[str, int]] = {}
+        self.members: dict[str, int] = {}
+
+    def read(self) -> Catalog:
+        origin = []
+        while self.line < len(self.lines) and self.lines[self.line].startswith("#"):
+            origin.append(self.lines[self.line].lstrip("# "))
+            self.line += 1
+        splits = self._header()
+        classes: list[CatalogClass] = []
+        seen: set[str] = set()
+        while self.line < len(self.lines):
+            self.line += 1
+            item = self._row(self.lines[self.line - 1], len(classes), splits)
+            if item.class_id in seen:
+                raise self._error(f"class {item.class_id!r} occurs twice")
+            seen.add(item.class_id)
+            classes.append(item)
+        if not classes:
+            raise self._error("the catalog holds no class")
+        for group, members in self.members.items():
+            if members < 2:
+                raise self._error(f"count_group {group!r} has one class: give it as that class's own count")
+        return Catalog(self.path.stem, tuple(classes), splits, tuple(origin), self.sums)
+
+    def _header(self) -> tuple[str, ...]:
+        self.line += 1
+        header = self.lines[self.line - 1].split("\t") if self.line <= len(self.lines) else []
+        counts = header[len(FIXED_COLUMNS) : -1]
+        splits = tuple(c.removeprefix("count_") for c in counts)
+        good = (
+            tuple(header[: len(FIXED_COLUMNS)]) == FIXED_COLUMNS
+            and header[-1] == "count_group"
+            and len(splits) > 0
+            and all(c.startswith("count_") and c != "count_" for c in counts)
+            and len(set(splits)) == len(splits)
+        )
+        if not good:
+            wanted = " ".join(FIXED_COLUMNS)
+            raise self._error("wrong header row", hint=f"expected {wanted} count_<split>... count_group")
+        return splits
+
+    def _row(self, line: str, position: int, splits: tuple[str, ...]) -> CatalogClass:
+        cells = line.split("\t")
+        columns = len(FIXED_COLUMNS) + len(splits) + 1
+        if len(cells) != columns:
+            raise self._error(f"{len(cells)} cells where the header has {columns}")
+        for cell in cells:
+            if cell != cell.strip():
+                raise self._error(f"blank around {cell!r}")
+        class_id, index, name, superclass, wnids, mapped, why = cells[: len(FIXED_COLUMNS)]
+        if not class_id or not name:
+            raise self._error("empty class_id or name")
+        if index != str(position):
+            raise self._error(f"index {index!r} where row order gives {position}")
+        counts = {s: self._count(s, c) for s, c in zip(splits, cells[len(FIXED_COLUMNS) : -1], strict=True)}
+        return CatalogClass(
+            source=self.path.stem,
+            class_id=class_id,
+            index=position,
+            name=name,
+            superclass=superclass,
+            wnids=self._wnids(wnids, mapped, why),
+            mapped=mapped,
+            why=why,
+            counts=counts,
+            count_group=self._group(cells[-1], counts),
+        )
+
+    def _wnids(self, text: str, mapped: str, why: str) -> tuple[str, ...]:
+        wnids = tuple(text.split(" ")) if text else ()
+        for wnid in wnids:
+            if not _WNID.fullmatch(wnid):
+                raise self._error(f"{wnid!r} is no wnid", hint="a wnid is n and eight digits, 'n02084071'")
+        if len(set(wnids)) != len(wnids):
+            raise self._error("a wnid occurs twice in one class")
+        if mapped not in (MAPPED if wnids else ("",)):
+            wanted = " | ".join(MAPPED) if wnids else "empty, as there is no wnid"
+            raise self._error(f"mapped is {mapped!r}", hint=f"expected {wanted}")
+        if mapped in ("hand", "") and not why:
+            raise self._error("a class mapped by hand or not at all needs a reason in 'why'")
+        return wnids
+
+    def _count(self, split: str, cell: str) -> int | None:
+        if cell and not _COUNT.fullmatch(cell):
+            raise self._error(f"count_{split} is {cell!r}", hint="a positive integer, or empty where unknown")
+        return int(cell) if cell else None
+
+    def _group(self, cell: str, counts: dict[str, int | None]) -> str:
+        if not cell:
+            return ""
+        match = _GROUP.fullmatch(cell)
+        if match is None or match[1] not in counts:
+            raise self._error(f"count_group is {cell!r}", hint="expected split:group=sum")
+        split, group, total = match[1], match[2], int(match[3])
+        if counts[split] is not None:
+            raise self._error(f"class of count_group {group!r} has a count_{split} of its own")
+        if self.sums.setdefault(split, {}).setdefault(group, total) != total:
+            raise self._error(f"count_group {group!r} has two sums")
+        self.members[group] = self.members.get(group, 0) + 1
+        return group
+
+    def _error(self, what: str, hint: str | None = None) -> DataError:
+        return DataError(what, where=f"{self.path}:{max(self.line, 1)}", hint=hint)

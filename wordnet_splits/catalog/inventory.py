@@ -1,0 +1,165 @@
+"""Inventories (every image of one split of a source) and published lists (selections of images), shipped.
+
+An inventory is complete or absent: draws are made over it, so a part of one would change them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordnet_splits.catalog.catalog import catalog_names, load_catalog
+from wordnet_splits.digests import DIGEST_BYTES
+from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.manifest.parquet import read_table
+
+DATA = Path(__file__).parent.parent / "data"
+INVENTORY_SCHEMA = pa.schema(
+    [
+        pa.field("image_id", pa.string()),
+        pa.field("class_id", pa.string()),
+        pa.field("split", pa.string()),
+        pa.field("digest", pa.binary(DIGEST_BYTES)),
+    ]
+)
+LIST_SCHEMA = pa.schema(
+    [
+        pa.field("source", pa.string()),
+        pa.field("image_id", pa.string()),
+        pa.field("class_id", pa.string()),
+        pa.field("label", pa.int32()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class ListInfo:
+    """What a published list is.
+
+    ``origin`` is where it was read (owner/repository:path@commit), ``sha256`` that of the published file,
+    ``images`` the number of rows.
+    """
+
+    name: str
+    origin: str
+    sha256: str
+    images: int
+
+
+@cache
+def inventory_splits(source: str) -> tuple[str, ...]:
+    """Return the publisher's splits of ``source`` whose image ids are known without pixels, sorted.
+
+    Raises
+    ------
+    UnknownNameError : there is no such source.
+    """
+    if source not in catalog_names():
+        raise unknown("source", source, catalog_names())
+    return tuple(sorted(path.stem for path in (DATA / "inventories" / source).glob("*.parquet")))
+
+
+@cache
+def load_inventory(source: str, split: str) -> pa.Table | None:
+    """Return every image of one publisher's split, or None where the ids are not known.
+
+    Returns
+    -------
+    Columns image_id, class_id, split (all ``split``) and digest (32 bytes; of every image or of none, see
+    ``wordnet_splits.digests``), sorted by image_id, which is unique.
+
+    Raises
+    ------
+    UnknownNameError : the publisher has no such source or split.
+    DataError : the shipped table is damaged.
+    """
+    if split not in inventory_splits(source):
+        splits = load_catalog(source).splits
+        if split not in splits:
+            raise unknown("split", split, splits, where=source)
+        return None
+    path = DATA / "inventories" / source / f"{split}.parquet"
+    table = _read_sorted(path, INVENTORY_SCHEMA, key=("image_id",))
+    if pc.unique(table["split"]).to_pylist() != [split]:
+        raise DataError(f"holds other splits than {split!r}", where=str(path))
+    if table["digest"].null_count not in (0, len(table)):
+        raise DataError("has digests of some images only", where=str(path))
+    return table
+
+
+def inventory_origin(source: str, split: str) -> str:
+    """Return where the ids of an inventory were read; "" where there is none."""
+    table = load_inventory(source, split)
+    return "" if table is None else _metadata(table, "origin")
+
+
+@cache
+def list_names() -> tuple[str, ...]:
+    """Return the names of the published lists, ``family/name``, sorted."""
+    root = DATA / "lists"
+    return tuple(sorted(f"{path.parent.name}/{path.stem}" for path in root.glob("*/*.parquet")))
+
+
+@cache
+def load_list(name: str) -> pa.Table:
+    """Return a published list of images, e.g. ``openset-imagenet/p3_val``.
+
+    Returns
+    -------
+    Columns source, image_id, class_id and label (int32, as published: what a negative one means is the
+    publisher's), sorted by source and image_id; the schema's metadata holds origin and sha256.
+
+    Raises
+    ------
+    UnknownNameError : there is no such list.
+    DataError : the shipped table is damaged.
+    """
+    if name not in list_names():
+        raise unknown("list", name, list_names())
+    path = DATA / "lists" / f"{name}.parquet"
+    table = _read_sorted(path, LIST_SCHEMA, key=("source", "image_id"))
+    absent = [key for key in ("origin", "sha256") if not _metadata(table, key)]
+    if absent:
+        raise DataError(f"has no {absent[0]} in its metadata", where=str(path))
+    return table
+
+
+def list_info(name: str) -> ListInfo:
+    """Return origin, SHA-256 and size of a published list. Raises as :func:`load_list`."""
+    table = load_list(name)
+    return ListInfo(name, _metadata(table, "origin"), _metadata(table, "sha256"), len(table))
+
+
+def _metadata(table: pa.Table, key: str) -> str:
+    value: bytes = (table.schema.metadata or {}).get(key.encode(), b"")
+    return value.decode("utf-8")
+
+
+def _read_sorted(path: Path, schema: pa.Schema, key: tuple[str, ...]) -> pa.Table:
+    """Read a shipped table and hold it to its schema: types, no nulls but digests, sorted unique ``key``."""
+    table = read_table(path)
+    if not table.schema.equals(schema):
+        raise DataError(f"has columns {_columns(table.schema)}, not {_columns(schema)}", where=str(path))
+    for name in schema.names:
+        if name != "digest" and table[name].null_count:
+            raise DataError(f"has an empty {name}", where=str(path))
+    if not _strictly_ascending(table.select(list(key)).combine_chunks()):
+        raise DataError(f"is not sorted by unique {', '.join(key)}", where=str(path))
+    return table
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
+def _strictly_ascending(keys: pa.Table) -> bool:
+    pairs = max(len(keys) - 1, 0)
+    above = pa.repeat(False, pairs)
+    for name in reversed(keys.column_names):  # lexicographic: earlier columns decide, later ones break ties
+        here, following = keys[name].slice(0, pairs), keys[name].slice(1)
+        above = pc.or_(pc.less(here, following), pc.and_(pc.equal(here, following), above))
+    return pc.all(above, min_count=0).as_py() is True

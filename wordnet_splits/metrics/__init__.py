@@ -1,0 +1,126 @@
+"""Metrics of unknown detection: pure functions on confidences, one shared sort, exact ties.
+
+Scores are confidence, higher = more in-distribution. ``rank_counts`` sorts a score pair once and every metric
+takes its counts in place of the arrays; ``evaluate`` computes all registered metrics from them::
+
+    counts = rank_counts(id_scores, ood_scores, correct=predictions == labels, name="msp on svhn")
+    auroc(counts), fpr95_id_positive(counts), aurc_unknown(counts)
+    evaluate(counts)                                    # {"accuracy": ..., "auroc": ..., ...}
+    bootstrap([ScoreSet("cifar-40", "id", id_scores, correct), ScoreSet("svhn", "far", ood_scores)])
+"""
+
+from __future__ import annotations
+
+from .counts import RankCounts, rank_counts
+from .nearness import (
+    ClassAuroc,
+    NearnessBin,
+    auroc_by_nearness,
+    auroc_per_class,
+    nearness_trend,
+)
+from .openset import (
+    OscrCurve,
+    ccr_at_fpr,
+    gamma,
+    gamma_minus,
+    gamma_plus,
+    oscr,
+    oscr_curve,
+)
+from .ranking import (
+    aupr_in,
+    aupr_out,
+    auroc,
+    detection_error,
+    detection_error_at_tpr95,
+    detection_error_min,
+    fpr95_id_positive,
+    fpr95_ood_positive,
+    openood_fpr95,
+)
+from .registry import METRICS, Metric, evaluate, get_metric, list_metrics, metric
+from .robustness import (
+    Robustness,
+    mixture_moments,
+    robustness,
+    robustness_score,
+    run_moments,
+)
+from .selective import (
+    accuracy,
+    augrc,
+    aurc,
+    aurc_original,
+    aurc_proposed,
+    aurc_unknown,
+    auroc_failure,
+    e_aurc,
+    e_aurc_geifman,
+)
+from .summary import Composition, ScoreSet, Spread, composition, pool, role_means, spread
+from .uncertainty import (
+    Interval,
+    bootstrap,
+    bootstrap_indices,
+    bootstrap_replicates,
+    interval,
+)
+
+__all__ = [
+    "METRICS",
+    "ClassAuroc",
+    "Composition",
+    "Interval",
+    "Metric",
+    "NearnessBin",
+    "OscrCurve",
+    "RankCounts",
+    "Robustness",
+    "ScoreSet",
+    "Spread",
+    "accuracy",
+    "augrc",
+    "aupr_in",
+    "aupr_out",
+    "aurc",
+    "aurc_original",
+    "aurc_proposed",
+    "aurc_unknown",
+    "auroc",
+    "auroc_by_nearness",
+    "auroc_failure",
+    "auroc_per_class",
+    "bootstrap",
+    "bootstrap_indices",
+    "bootstrap_replicates",
+    "ccr_at_fpr",
+    "composition",
+    "detection_error",
+    "detection_error_at_tpr95",
+    "detection_error_min",
+    "e_aurc",
+    "e_aurc_geifman",
+    "evaluate",
+    "fpr95_id_positive",
+    "fpr95_ood_positive",
+    "gamma",
+    "gamma_minus",
+    "gamma_plus",
+    "get_metric",
+    "interval",
+    "list_metrics",
+    "metric",
+    "mixture_moments",
+    "nearness_trend",
+    "openood_fpr95",
+    "oscr",
+    "oscr_curve",
+    "pool",
+    "rank_counts",
+    "robustness",
+    "robustness_score",
+    "role_means",
+    "run_moments",
+    "spread",
+]

@@ -1,0 +1,208 @@
+"""Writing packed stores: part by part, each in one step, so that an interrupted run goes on where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wordnet_splits.errors import MissingImageError, OutputError, Problem, unknown
+from wordnet_splits.manifest import Manifest, Part, load_manifest, locked
+from wordnet_splits.manifest.tables import SPLITS
+from wordnet_splits.packed.part_writer import PartTask, write_part
+from wordnet_splits.packed.reading import no_root, open_sources, spec_id
+from wordnet_splits.packed.store import PackedStore, images_fingerprint, is_store, open_store, part_paths
+from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.sources import Source
+
+
+@dataclass
+class Packed:
+    """What `pack` made.
+
+    Attributes
+    ----------
+    store : the store, with every part it now holds.
+    missing : one problem for each image left out.
+    awaiting : "group split" of the parts whose images are not known yet.
+    """
+
+    store: PackedStore
+    missing: list[Problem] = field(default_factory=list)
+    awaiting: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Say whether no image was left out."""
+        return not self.missing
+
+
+def pack(
+    benchmark: str | Path,
+    out: Path,
+    *,
+    roots: Mapping[str, Path | str] | None = None,
+    groups: Collection[str] = (),
+    splits: Collection[str] = (),
+    allow_missing: bool = False,
+    workers: int = 1,
+    progress: Progress | None = None,
+    manifests: Path | None = None,
+) -> Packed:
+    """Write a benchmark's images into the packed store ``out``.
+
+    Finished parts are kept; parts that another version of the benchmark changed, or that lacked images, are
+    packed again. The bytes do not depend on the number of workers.
+
+    Parameters
+    ----------
+    benchmark : name or folder of a manifest.
+    roots : folder of each source.
+    groups, splits : pack only these; all of them when empty.
+    allow_missing : leave out images that a root lacks, or cannot give, instead of raising.
+    workers : processes that read, decode and resize.
+
+    Raises
+    ------
+    UnknownNameError : no such benchmark, group, split or source.
+    SourceError : a source has no root, or not that dataset's.
+    MissingImageError : images are absent, damaged or altered, without ``allow_missing``.
+    OutputError : ``out`` cannot be written, is in use, or holds another benchmark.
+    """
+    manifest = load_manifest(benchmark, manifests)
+    chosen = _chosen(manifest, groups, splits)
+    names = {source_of(manifest, group) for _, group in chosen}
+    sources = open_sources(sorted(names), roots)
+    out = Path(out).absolute()
+    with _writing(out), locked(out.parent, out.name):
+        out.mkdir(parents=True, exist_ok=True)
+        result = Packed(_store(manifest, out), awaiting=_awaiting(manifest, groups, splits))
+        _drop_stale(manifest, result.store)
+        for part in chosen:
+            if not _finished(manifest, result.store, part):
+                _pack_part(manifest, part, sources, result, allow_missing, workers, progress or Silent())
+        result.store.write()
+    return result
+
+
+def source_of(manifest: Manifest, group: str) -> str:
+    """Return the source of a group."""
+    return next(str(row["source"]) for row in manifest.data["groups"] if row["group"] == group)
+
+
+def _chosen(manifest: Manifest, groups: Collection[str], splits: Collection[str]) -> list[Part]:
+    known = {row["group"] for row in manifest.data["groups"]}
+    for group in groups:
+        if group not in known:
+            raise unknown("group", group, known, where=manifest.name)
+    for split in splits:
+        if split not in SPLITS:
+            raise unknown("split", split, SPLITS, where=manifest.name)
+    return [p for p in manifest.parts if (not splits or p[0] in splits) and (not groups or p[1] in groups)]
+
+
+def _awaiting(manifest: Manifest, groups: Collection[str], splits: Collection[str]) -> list[str]:
+    return [
+        f"{row['group']} {row['split']}"
+        for row in manifest.data["groups"]
+        if row["status"].startswith("awaiting")
+        and (not groups or row["group"] in groups)
+        and (not splits or row["split"] in splits)
+    ]
+
+
+def _store(manifest: Manifest, out: Path) -> PackedStore:
+    store = PackedStore(out, manifest.name, manifest.data["version"])
+    if is_store(out):
+        before = open_store(out)
+        if before.benchmark != manifest.name:
+            raise OutputError(
+                f"holds the packed images of {before.benchmark}, not of {manifest.name}",
+                where=str(out),
+                hint="give another --out",
+            )
+        store.parts = before.parts
+    return store
+
+
+def _drop_stale(manifest: Manifest, store: PackedStore) -> None:
+    """Forget parts that this manifest does not have; their files go last."""
+    stale = [part for part in store.parts if part not in manifest.parts]
+    for part in stale:
+        _forget(store, part)
+        for path in part_paths(store.folder, part):
+            path.unlink(missing_ok=True)
+
+
+def _forget(store: PackedStore, part: Part) -> None:
+    if store.parts.pop(part, None) is not None:
+        store.write()
+
+
+def _finished(manifest: Manifest, store: PackedStore, part: Part) -> bool:
+    entry = store.parts.get(part)
+    if entry is None or entry.missing or entry.images != images_fingerprint(manifest, part):
+        return False
+    bin_path, index_path = part_paths(store.folder, part)
+    whole = bin_path.is_file() and bin_path.stat().st_size == entry.bytes and index_path.is_file()
+    return whole and entry.spec == spec_id(entry.view)
+
+
+def _pack_part(
+    manifest: Manifest,
+    part: Part,
+    sources: Mapping[str, Source],
+    result: Packed,
+    allow_missing: bool,
+    workers: int,
+    progress: Progress,
+) -> None:
+    table = manifest.parts[part]()
+    name = source_of(manifest, part[1])
+    if name not in sources:
+        if not allow_missing:
+            raise no_root(name, part[1])
+        pairs = zip(table["class_id"].to_pylist(), table["image_id"].to_pylist(), strict=True)
+        result.missing += [Problem("missing", name, c, i, f"{name} has no root") for c, i in pairs]
+        return
+    paths = part_paths(result.store.folder, part)
+    partial = [path.with_name(f".{path.name}.part") for path in paths]
+    paths[0].parent.mkdir(exist_ok=True)
+    try:
+        task = PartTask(part, table, images_fingerprint(manifest, part), sources[name])
+        entry, missing = write_part(task, partial[0], partial[1], workers=workers, progress=progress)
+        if missing and not allow_missing:
+            raise _incomplete(missing, manifest.name)
+        _forget(result.store, part)  # between the two renames the files fit no entry
+        for written, path in zip(partial, paths, strict=True):
+            written.replace(path)
+    finally:
+        for path in partial:
+            path.unlink(missing_ok=True)
+    result.missing += missing
+    result.store.parts[part] = entry
+    result.store.write()
+
+
+def _incomplete(missing: list[Problem], where: str) -> MissingImageError:
+    kinds = sorted({problem.kind for problem in missing})
+    first = "; ".join(f"{p.source}:{p.image_id} {p.kind} ({p.detail})" for p in missing[:3])
+    more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
+    return MissingImageError(
+        f"{len(missing):,} images are {' or '.join(kinds)}: {first}{more}",
+        where=where,
+        hint="complete the root, or leave them out with --allow-missing",
+    )
+
+
+@contextmanager
+def _writing(out: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"cannot be written: {error.strerror or error}",
+            where=str(out),
+            hint="check that the folder may be written to and has space left",
+        ) from None

@@ -1,0 +1,230 @@
+"""Images of one part of a manifest, read from a raw root: checked, decoded, and in the view asked for.
+
+A part is the images of one (split, group). Everything that serves a part's images, raw or packed, does so
+through `PartImages`, whose rows are positions in the part's image table.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from PIL import Image
+
+from wordnet_splits.errors import DataError, SourceError
+from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class
+from wordnet_splits.sources.base import as_rgb
+from wordnet_splits.sources.roots import resolve_root
+
+Pixels = npt.NDArray[np.uint8]
+Rows = npt.NDArray[np.int64]
+RAW_VIEW = "raw"
+READ_AT_ONCE = 32  # files held undecoded; decoded photographs are made and dropped one by one
+
+
+class PartImages(Protocol):
+    """The images of one (split, group), by row of its image table; picklable, safe to fork."""
+
+    def picture(self, row: int) -> Image.Image:
+        """Return one image, RGB."""
+
+    def pictures(self, rows: Rows) -> Iterator[Image.Image]:
+        """Yield some images, RGB, in the order of ``rows``; few of them are held at a time."""
+
+    def pixels(self, rows: Rows) -> Pixels:
+        """Return some images as one array, uint8 (n, 3, h, w); DataError where their sizes differ."""
+
+    def encoded(self, row: int) -> tuple[bytes, str]:
+        """Return an image file's bytes and its extension: the original's where there is one, else PNG."""
+
+
+class RawImages:
+    """Images under a source's root (or built in), in the view of their group.
+
+    An image whose digest the manifest knows is compared with it when it is first read in a process.
+
+    Parameters
+    ----------
+    source : the opened source.
+    ids : image_id of every row.
+    digests : 32 bytes of every row, null where not known.
+    view : ``raw``, or the name of a resize spec.
+    """
+
+    def __init__(
+        self, source: Source, ids: pa.Array, digests: pa.Array | None = None, view: str = RAW_VIEW
+    ) -> None:
+        self.source = source
+        self.view = view
+        self._ids = ids
+        self._digests = digests
+        self._checked = np.zeros(len(ids), bool)
+
+    def picture(self, row: int) -> Image.Image:
+        """Return one image, RGB.
+
+        Raises
+        ------
+        MissingImageError : it is not under the root; named with the root.
+        SourceError : it is truncated or corrupt, or not the image that the manifest means.
+        """
+        return next(self.pictures(np.array([row])))
+
+    def pictures(self, rows: Rows) -> Iterator[Image.Image]:
+        """Yield some images, RGB. Raises as `picture`."""
+        return (self.render(raw, image_id) for raw, image_id in self._read(rows))
+
+    def pixels(self, rows: Rows) -> Pixels:
+        """Return some images, uint8 (n, 3, h, w). Raises as `picture`; DataError where their sizes differ."""
+        arrays, ids = [], []
+        for raw, image_id in self._read(rows):
+            plain = self.view == RAW_VIEW and isinstance(raw, np.ndarray)
+            arrays.append(as_rgb(raw) if plain else np.asarray(self.render(raw, image_id)))  # type: ignore[arg-type]
+            ids.append(image_id)
+        return stack(arrays, ids)
+
+    def encoded(self, row: int) -> tuple[bytes, str]:
+        """Return an image file's bytes and its extension. Raises as `picture`."""
+        raw, image_id = next(self._read(np.array([row])))
+        if self.view == RAW_VIEW and isinstance(raw, bytes):
+            return raw, file_extension(raw)
+        return png(self.render(raw, image_id)), ".png"
+
+    def read(self, row: int) -> Raw:
+        """Return an image as its source stores it, compared with its digest. Raises as `picture`."""
+        return next(self._read(np.array([row])))[0]
+
+    def render(self, raw: Raw, image_id: str) -> Image.Image:
+        """Return an image in the view, RGB; SourceError where it cannot be decoded."""
+        if self.view == RAW_VIEW:
+            return self.source.decode(raw, image_id)
+        from fix_resize import decode, resize, spec
+
+        where = self.source.describe(image_id)
+        if isinstance(raw, np.ndarray):
+            image = Image.fromarray(as_rgb(raw))
+        else:
+            image = decode.decode(raw, where).image
+        return Image.fromarray(resize.apply(spec.get_spec(self.view), image))
+
+    def _read(self, rows: Rows) -> Iterator[tuple[Raw, str]]:
+        """Yield images as stored, and their ids, some read at once: a source may do that in storage order."""
+        for start in range(0, len(rows), READ_AT_ONCE):
+            some = rows[start : start + READ_AT_ONCE]
+            ids = self._ids.take(pa.array(some)).to_pylist()
+            for raw, row, image_id in zip(self.source.read(ids), some.tolist(), ids, strict=True):
+                if self._digests is not None and not self._checked[row]:
+                    self._check(raw, row, image_id)
+                yield raw, image_id
+
+    def _check(self, raw: Raw, row: int, image_id: str) -> None:
+        assert self._digests is not None
+        known = self._digests[row].as_py()
+        if known is not None and self.source.digest(raw) != known:
+            what = "pixels" if self.source.lossless else "bytes"
+            raise AlteredImageError(
+                f"image {image_id!r} of {self.source.name} is not the one that the manifest means: "
+                + (self.source.check_image(raw) or f"its {what} have another digest"),
+                where=str(self.source.root) if self.source.root else self.source.name,
+                hint="fetch this image again",
+            )
+        self._checked[row] = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_checked": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._checked = np.zeros(len(self._ids), bool)
+
+
+class AlteredImageError(SourceError):
+    """An image whose pixels are other than the manifest's digest says."""
+
+    kind = "altered-image"
+
+
+def spec_id(view: str) -> str | None:
+    """Return the id of a view's resize spec, None for ``raw``; UnknownNameError for an unknown view."""
+    if view == RAW_VIEW:
+        return None
+    from fix_resize.spec import get_spec
+
+    return get_spec(view).id
+
+
+def open_sources(names: Sequence[str], roots: Mapping[str, Path | str] | None) -> dict[str, Source]:
+    """Open the sources that are built in or have a root: given, in the environment, or in roots.toml.
+
+    Raises
+    ------
+    UnknownNameError : a root of a source that does not exist.
+    SourceError : a root is absent, unreadable or of another dataset.
+    """
+    given = {name: Path(root) for name, root in (roots or {}).items()}
+    for name in given:
+        source_class(name)
+    opened = {}
+    for name in sorted(set(names)):
+        if not source_class(name).rooted:
+            opened[name] = open_source(name)
+        elif (root := resolve_root(name, given)) is not None:
+            opened[name] = open_source(name, root)
+    return opened
+
+
+def no_root(source: str, group: str) -> SourceError:
+    """Build the error for a group whose source has no root."""
+    return SourceError(
+        f"group {group} needs the images of {source}, which has no root",
+        where=source,
+        hint=f"give --root {source}=DIR, roots={{'{source}': DIR}} or {root_variable(source)}",
+    )
+
+
+def present(source: Source, ids: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.bool_]:
+    """Return for each id whether the root holds the image: by a scan of names, no image is read."""
+    if not source.rooted:
+        return np.ones(len(ids), bool)
+    held = [batch.column("image_id") for batch in source.scan()]
+    found = pc.is_in(ids, value_set=pa.chunked_array(held, pa.string()).combine_chunks())
+    return np.asarray(found.to_numpy(zero_copy_only=False) if isinstance(found, pa.Array) else found, bool)
+
+
+def stack(arrays: Sequence[Pixels], ids: Sequence[str]) -> Pixels:
+    """Return (h, w, 3) arrays as one (n, 3, h, w); DataError names two images whose sizes differ."""
+    if not arrays:
+        return np.empty((0, 3, 0, 0), np.uint8)
+    for array, image_id in zip(arrays, ids, strict=True):
+        if array.shape != arrays[0].shape:
+            raise different_sizes(array.shape, image_id, arrays[0].shape, ids[0])
+    return np.ascontiguousarray(np.stack(arrays).transpose(0, 3, 1, 2))
+
+
+def different_sizes(a: Sequence[int], a_id: str, b: Sequence[int], b_id: str) -> DataError:
+    """Build the error for two images, (h, w, 3) each, that do not fit into one array."""
+    return DataError(
+        f"image {a_id!r} has {a[0]} x {a[1]} pixels and {b_id!r} has {b[0]} x {b[1]}: no one array",
+        hint="give a `transform` that makes them one size",
+    )
+
+
+def png(image: Image.Image) -> bytes:
+    """Return an image as a PNG file."""
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+_MAGIC = {b"\xff\xd8": ".jpg", b"\x89PNG": ".png", b"GIF8": ".gif", b"BM": ".bmp", b"RIFF": ".webp"}
+
+
+def file_extension(data: bytes) -> str:
+    """Return the extension that fits an image file's first bytes, "" for another format."""
+    return next((ext for magic, ext in _MAGIC.items() if data.startswith(magic)), "")

@@ -1,0 +1,7 @@
+"""A benchmark as declared in a TOML file."""
+
+from __future__ import annotations
+
+from wordnet_splits.recipe.recipe import Group, ImageRule, KnownLeak, Recipe, load_recipe, recipe_names
+
+__all__ = ["Group", "ImageRule", "KnownLeak", "Recipe", "load_recipe", "recipe_names"]

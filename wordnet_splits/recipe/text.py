@@ -1,0 +1,108 @@
+"""Errors of a recipe's text: where in the file, and which key was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from wordnet_splits.errors import RecipeError
+
+
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """Parse TOML, with the line in the error."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(f"not valid TOML: {error}", where=where, hint="mend the syntax there") from None
+
+
+def explain_validation(error: ValidationError, text: str, where: str) -> RecipeError:
+    """Turn pydantic's report into one error: the first problem, its line, the nearest right key."""
+    problem = most_specific(error)
+    location = [part for part in problem["loc"] if isinstance(part, int) or _is_key(part, text)]
+    line = find_line(text, location)
+    place = f"{where}, line {line}" if line else where
+    path = ".".join(str(p) for p in problem["loc"] if isinstance(p, int) or re.fullmatch(r"[\w-]+", str(p)))
+    if problem["type"] == "extra_forbidden":
+        key = str(problem["loc"][-1])
+        return RecipeError(
+            f"unknown key {key!r}",
+            where=place,
+            near=difflib.get_close_matches(key, known_keys(), n=2, cutoff=0.5),
+            hint="see the recipe syntax in the README",
+        )
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "missing":
+        return RecipeError(
+            f"the key {str(problem['loc'][-1])!r} is missing",
+            where=place,
+            hint=f"add it to {path.rpartition('.')[0] or 'the recipe'}",
+        )
+    return RecipeError(f"{path}: {message}" if path else message, where=place, hint="mend the recipe")
+
+
+def most_specific(error: ValidationError) -> dict[str, Any]:
+    """Return the problem to show: an unknown key before all, then the one deepest in the file."""
+    problems: list[dict[str, Any]] = list(error.errors(include_url=False))  # type: ignore[arg-type]
+    extra = [p for p in problems if p["type"] == "extra_forbidden"]
+    return max(extra or problems, key=lambda p: (len(p["loc"]), -problems.index(p)))
+
+
+def known_keys() -> set[str]:
+    """Return every key that a recipe can hold, at any depth."""
+    from wordnet_splits.recipe.recipe import Recipe
+
+    keys = {"extends", "drop"}
+    seen: set[type[BaseModel]] = set()
+
+    def visit(model: type[BaseModel]) -> None:
+        if model in seen:
+            return
+        seen.add(model)
+        for name, field in model.model_fields.items():
+            keys.add(field.alias or name)
+            for inner in models_in(field.annotation):
+                visit(inner)
+
+    visit(Recipe)
+    return keys
+
+
+def models_in(annotation: Any) -> list[type[BaseModel]]:
+    """Return the pydantic models named in a type annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [m for part in getattr(annotation, "__args__", ()) for m in models_in(part)]
+
+
+def find_line(text: str, location: list[str | int]) -> int | None:
+    """Return the 1-based line of the key at ``location`` (table names, array indices, keys).
+
+    Walks down the file: an array index moves to that ``[[table]]`` header, a name to its first use below.
+    Inline tables stay on one line, so the last name found is the line to show.
+    """
+    lines = text.splitlines()
+    row, found = 0, None
+    for depth, part in enumerate(location):
+        if isinstance(part, int):
+            header = re.compile(r"^\s*\[\[\s*" + re.escape(str(location[depth - 1])) + r"\s*\]\]")
+            starts = [n for n, line in enumerate(lines) if header.match(line)]
+            if depth and part < len(starts):
+                row = found = starts[part]
+            continue
+        use = re.compile(r"(?<![\w-])[\"']?" + re.escape(part) + r"[\"']?\s*(=|\]|\.)")
+        nearest = next((n for n in range(row, len(lines)) if use.search(lines[n])), None)
+        if nearest is not None:
+            row = found = nearest
+    return None if found is None else found + 1
+
+
+def _is_key(part: Any, text: str) -> bool:
+    """Say whether a location part is a key of the file rather than a name pydantic gives a union member."""
+    return (
+        isinstance(part, str) and re.search(r"(?<![\w-])" + re.escape(part) + r"(?![\w-])", text) is not None
+    )

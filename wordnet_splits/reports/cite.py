@@ -1,0 +1,128 @@
+"""BibTeX of everything a benchmark stands on: its paper, WordNet, and the datasets it draws from."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.manifest import load_manifest, manifest_names
+from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
+from wordnet_splits.reports.leaks import recipe_within
+from wordnet_splits.rules import operands
+from wordnet_splits.sources import source_info
+
+WORDNET = "wordnet"
+
+
+@dataclass
+class Entry:
+    """One BibTeX entry and what it is cited for: ``paper``, ``wordnet``, or names of sources."""
+
+    key: str
+    bibtex: str
+    cited_for: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Citation:
+    """The entries of one benchmark; ``unlisted`` is a recipe's paper of which nothing is known here."""
+
+    benchmark: str
+    entries: list[Entry] = field(default_factory=list)
+    unlisted: str | None = None
+
+    @property
+    def bibtex(self) -> str:
+        """Return the whole as a .bib file."""
+        return "\n\n".join(entry.bibtex for entry in self.entries) + "\n"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the citation as ``cite --json`` prints it."""
+        return {
+            "benchmark": self.benchmark,
+            "entries": [vars(entry) for entry in self.entries],
+            "unlisted": self.unlisted,
+            "bibtex": self.bibtex,
+        }
+
+
+def cite(benchmark: str | Path, *, manifests: Path | None = None) -> Citation:
+    """Return the BibTeX entries of a benchmark's paper, of WordNet and of its sources, each key once.
+
+    The sources are those of its groups and those that its rules name, sorted by name.
+
+    Parameters
+    ----------
+    benchmark : a shipped recipe's name, a recipe file, a frozen benchmark, or the folder of a build.
+
+    Raises
+    ------
+    UnknownNameError : no such benchmark; near names are offered.
+    """
+    recipe = _recipe(benchmark, manifests)
+    citation = Citation(recipe.name)
+    entries: dict[str, Entry] = {}
+    if recipe.paper in paper_names() and recipe.paper != WORDNET:
+        _add(entries, paper_bibtex(recipe.paper), "paper")
+    elif recipe.paper:
+        citation.unlisted = recipe.paper
+    _add(entries, paper_bibtex(WORDNET), WORDNET)
+    for name in sources_cited(recipe):
+        _add(entries, source_info(name).bibtex, name)
+    citation.entries = list(entries.values())
+    return citation
+
+
+def sources_cited(recipe: Recipe) -> tuple[str, ...]:
+    """Return the sources of a recipe's groups and those that its rules name, sorted."""
+    named = {o.name for g in recipe.group for o in operands(g.classes) if o.kind == "source"}
+    return tuple(sorted({*recipe.sources, *named}))
+
+
+def paper_names() -> tuple[str, ...]:
+    """Return the names that a recipe may give as ``paper``, and ``wordnet``, sorted."""
+    return tuple(sorted(_papers()))
+
+
+def paper_bibtex(name: str) -> str:
+    """Return the BibTeX entry of a paper; UnknownNameError where there is none of that name."""
+    if name not in _papers():
+        raise unknown("paper", name, paper_names())
+    fields = dict(_papers()[name])
+    kind, key = fields.pop("type"), fields.pop("key")
+    fields["author"] = " and ".join(fields["author"])
+    width = max(map(len, fields))
+    lines = ",\n".join(f"  {field:<{width}} = {{{value}}}" for field, value in fields.items())
+    return f"@{kind}{{{key},\n{lines}\n}}"
+
+
+@cache
+def _papers() -> dict[str, dict[str, Any]]:
+    path = files("wordnet_splits") / "data" / "papers.toml"
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise DataError(f"cannot be read: {error}", where=str(path), hint="install it again") from None
+
+
+def _add(entries: dict[str, Entry], bibtex: str, cited_for: str) -> None:
+    """Enter a BibTeX text under its key, once; a source may have none."""
+    text = bibtex.strip()
+    if not text:
+        return
+    key = text.partition("{")[2].partition(",")[0].strip()
+    entries.setdefault(key, Entry(key, text)).cited_for.append(cited_for)
+
+
+def _recipe(benchmark: str | Path, manifests: Path | None) -> Recipe:
+    name = str(benchmark)
+    if name in recipe_names() or name.endswith(".toml"):
+        return load_recipe(benchmark)
+    if name in manifest_names(manifests) or (Path(benchmark) / "manifest.json").is_file():
+        return recipe_within(load_manifest(benchmark, manifests))
+    raise unknown("benchmark", name, {*recipe_names(), *manifest_names(manifests)})

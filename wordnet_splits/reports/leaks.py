@@ -1,0 +1,137 @@
+"""The leaks of a finished manifest, found again from its own tables, with every pair.
+
+`build` refuses a leak that its recipe does not name, and records what it accepts as counts and examples.
+This finds the same leaks anew, from the class table and the digests, lists all pairs, and says where what is
+found is not what is recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from wordnet_splits.build.leaks import Leak, class_leaks, digest_leaks
+from wordnet_splits.build.membership import Membership
+from wordnet_splits.errors import ManifestError
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.recipe import Recipe
+from wordnet_splits.taxonomy import Taxonomy, load
+
+AS_RECORDED, NEW, CHANGED, GONE = "as recorded", "not recorded", "count differs", "recorded, not found"
+
+
+@dataclass
+class FoundLeak:
+    """One kind of leak between two groups: ``pairs`` are class ids, or image ids for kind digest.
+
+    ``status`` is "as recorded", "not recorded", "count differs" or "recorded, not found"; ``severity`` and
+    ``reason`` are as recorded ("known" with the recipe's reason, or "recorded").
+    """
+
+    kind: str
+    a: str
+    b: str
+    pairs: list[tuple[str, str]]
+    recorded: int | None
+    severity: str
+    reason: str
+    status: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the leak as ``leaks --json`` prints it."""
+        return {**vars(self), "count": len(self.pairs), "pairs": [list(p) for p in self.pairs]}
+
+
+@dataclass
+class LeakReport:
+    """Every leak of a manifest; ``unchecked`` says of which sets identical pictures are not known yet."""
+
+    name: str
+    leaks: list[FoundLeak] = field(default_factory=list)
+    unchecked: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Say whether every leak found is recorded, and every one recorded found."""
+        return all(leak.status == AS_RECORDED for leak in self.leaks)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as ``leaks --json`` prints it."""
+        return {
+            "name": self.name,
+            "ok": self.ok,
+            "leaks": [leak.as_dict() for leak in self.leaks],
+            "unchecked": self.unchecked,
+        }
+
+
+def report_leaks(manifest: Manifest, taxonomy: Taxonomy | None = None) -> LeakReport:
+    """Find the leaks between the groups of a manifest and compare them with those it records.
+
+    Raises
+    ------
+    ManifestError : the recipe in ``manifest.json`` is malformed.
+    """
+    recipe = recipe_within(manifest)
+    found = class_leaks(_membership(manifest, recipe), taxonomy or load())
+    found += digest_leaks(recipe, (read() for read in manifest.parts.values()))
+    recorded = {
+        (r["kind"], r["a"].removeprefix("group:"), r["b"].removeprefix("group:")): r
+        for r in manifest.data["leaks"]
+    }
+    report = LeakReport(manifest.name, unchecked=_unchecked(manifest))
+    for leak in found:
+        report.leaks.append(_compared(leak, recorded.pop((leak.kind, leak.a, leak.b), None)))
+    for (kind, a, b), row in recorded.items():
+        report.leaks.append(FoundLeak(kind, a, b, [], row["count"], row["severity"], row["reason"], GONE))
+    return report
+
+
+def recipe_within(manifest: Manifest) -> Recipe:
+    """Return the recipe that a manifest holds; ManifestError where it is malformed."""
+    try:
+        return Recipe.model_validate(manifest.data["recipe"])
+    except (KeyError, ValidationError) as error:
+        raise ManifestError(
+            f"the recipe in manifest.json is malformed: {str(error).splitlines()[0]}",
+            where=str(manifest.folder or manifest.name),
+            hint="build it again",
+        ) from None
+
+
+def _compared(leak: Leak, row: dict[str, Any] | None) -> FoundLeak:
+    if row is None:
+        return FoundLeak(leak.kind, leak.a, leak.b, leak.pairs, None, "not recorded", "", NEW)
+    status = AS_RECORDED if row["count"] == len(leak.pairs) else CHANGED
+    return FoundLeak(
+        leak.kind, leak.a, leak.b, leak.pairs, row["count"], row["severity"], row["reason"], status
+    )
+
+
+def _membership(manifest: Manifest, recipe: Recipe) -> Membership:
+    groups: dict[str, list[str]] = {group.name: [] for group in recipe.group}
+    columns = (manifest.classes.column(c).to_pylist() for c in ("group", "class_id"))
+    for group, class_id in zip(*columns, strict=True):
+        if group in groups:
+            groups[group].append(class_id)
+    return Membership(recipe, groups)
+
+
+def _unchecked(manifest: Manifest) -> list[dict[str, Any]]:
+    """Return the sets whose images, or some of whose digests, are not known."""
+    rows = []
+    for row in manifest.data["groups"]:
+        part = (row["split"], row["group"])
+        if row["split"] == "classes":
+            continue
+        if part not in manifest.parts:
+            why = row["status"]
+        else:
+            table = manifest.parts[part]()
+            unknown = table.column("digest").null_count
+            why = f"{unknown:,} of {table.num_rows:,} digests unknown" if unknown else ""
+        if why:
+            rows.append({"group": row["group"], "split": row["split"], "source": row["source"], "why": why})
+    return rows

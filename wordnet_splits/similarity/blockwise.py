@@ -1,0 +1,147 @@
+"""The measures over lists of synsets, tile by tile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wordnet_splits.errors import TaxonomyError
+from wordnet_splits.similarity import allpairs, measures
+from wordnet_splits.similarity.allpairs import Above, Block, Places, Tile
+from wordnet_splits.similarity.measures import READINGS
+from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.taxonomy.graph import Ints
+
+Array = npt.NDArray[Any]
+
+
+class Tables:
+    """The formulas as tables over the integers that occur in a taxonomy of height ``top``."""
+
+    def __init__(self, top: int) -> None:
+        self.over_distance = {
+            name: np.array([formula(distance, top) for distance in range(2 * top + 1)])
+            for name, formula in measures.OF_DISTANCE.items()
+        }
+        self.wup = np.array(
+            [[measures.wup(detour, max(k, 1)) for detour in range(4 * top + 1)] for k in range(top + 3)]
+        )
+
+
+tables = lru_cache(maxsize=8)(Tables)
+
+
+class Rows:
+    """A block of rows with what all its tiles share."""
+
+    def __init__(self, taxonomy: Taxonomy, block: Block) -> None:
+        self.taxonomy = taxonomy
+        self.tables = tables(height(taxonomy))
+        self.block = block
+        self._orders: dict[str, Places] = {}
+
+    def best_last(self, reading: str) -> Places:
+        """Return the rows of U from the worst subsumer of that reading to the best."""
+        if reading not in self._orders:
+            how, nodes = READINGS[reading], self.block.nodes
+            tie = _name_ranks(self.taxonomy, nodes) if how.by_name else nodes
+            depths = getattr(self.taxonomy, how.chosen_by)[nodes]
+            self._orders[reading] = np.lexsort((-tie, depths))
+        return self._orders[reading]
+
+
+def _name_ranks(taxonomy: Taxonomy, nodes: Ints) -> Ints:
+    """Return the place of each of ``nodes`` among them, sorted by NLTK's name."""
+    names = taxonomy.names(nodes)
+    ranks = np.empty(len(names), np.int32)
+    ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names), dtype=np.int32)
+    return ranks
+
+
+class TileTerms:
+    """The terms of a tile of pairs."""
+
+    def __init__(self, rows: Rows, tile: Tile) -> None:
+        self.rows = rows
+        self.tile = tile
+        self.tables = rows.tables
+
+    @cached_property
+    def distance(self) -> Array:
+        """(rows, columns): D."""
+        return self.tile.distance
+
+    def over_distance(self, name: str) -> Array:
+        """Return the formula of that name over the distances."""
+        return np.take(self.tables.over_distance[name], self.distance)
+
+    def subsumers(self, reading: str) -> Places:
+        """Return (rows, columns) rows of U: the subsumer of that reading for each pair."""
+        how, block, taxonomy = READINGS[reading], self.rows.block, self.rows.taxonomy
+        found = self.tile.subsumers(self.rows.best_last(reading))
+        if how.prefers_x:
+            self.tile.prefer_rows(found, getattr(taxonomy, how.chosen_by)[block.nodes])
+        return found
+
+    def wup(self, reading: str) -> Array:
+        """Return Wu-Palmer in that reading."""
+        how, block = READINGS[reading], self.rows.block
+        depths = getattr(self.rows.taxonomy, how.depth)[block.nodes].astype(np.int64) + how.offset
+        return self.tile.look_up(self.subsumers(reading), depths, self.tables.wup)
+
+
+def row_blocks(
+    a: Sequence[str], b: Sequence[str] | None, taxonomy: Taxonomy, size: int
+) -> Iterator[tuple[slice, Iterator[TileTerms]]]:
+    """Yield all pairs in blocks of ``size`` rows, each with its tiles from left to right."""
+    rows = _settled(taxonomy, a)
+    columns = rows if b is None else _settled(taxonomy, b)
+    above_rows = allpairs.ancestors_of(taxonomy.graph, rows)
+    above_columns = above_rows if b is None else allpairs.ancestors_of(taxonomy.graph, columns)
+    for start in range(0, len(rows), size):
+        part = slice(start, min(start + size, len(rows)))
+        block = Block(taxonomy.graph, rows[part], above_rows.part(part))
+        yield part, _tiles(Rows(taxonomy, block), above_columns, rows[part], columns)
+
+
+def _tiles(block: Rows, above: Above, rows: Ints, columns: Ints) -> Iterator[TileTerms]:
+    for tile in block.block.tiles(above):
+        terms = TileTerms(block, tile)
+        if len(block.taxonomy.graph.roots) > 1:
+            _check_connected(terms, block.taxonomy, rows, columns[tile.columns])
+        yield terms
+
+
+def _check_connected(terms: TileTerms, taxonomy: Taxonomy, rows: Ints, columns: Ints) -> None:
+    row, column = np.nonzero(terms.distance >= terms.tile.block.far)
+    if len(row):
+        raise apart(taxonomy, taxonomy.wnid(int(rows[row[0]])), taxonomy.wnid(int(columns[column[0]])))
+
+
+def _settled(taxonomy: Taxonomy, wnids: Sequence[str]) -> Ints:
+    """Return the nodes of ``wnids``, all of which have a decided place in the taxonomy."""
+    nodes = taxonomy.indices(wnids)
+    if taxonomy.graph.unresolved is not None:
+        for wnid in wnids:
+            taxonomy.max_depth(wnid)  # raises for a synset whose parent is not decided
+    return nodes
+
+
+def height(taxonomy: Taxonomy) -> int:
+    """Return H of a taxonomy that has edges."""
+    height = allpairs.height_of(taxonomy.graph)
+    if height == 0:
+        raise TaxonomyError("a taxonomy without edges has no similarities", where=repr(taxonomy))
+    return height
+
+
+def apart(taxonomy: Taxonomy, a: str, b: str) -> TaxonomyError:
+    """Return the error for two synsets under different roots."""
+    return TaxonomyError(
+        f"{a} ({taxonomy.name(a)}) and {b} ({taxonomy.name(b)}) have no common ancestor",
+        hint="instance hypernyms are not in the tree; use the full hierarchy",
+    )

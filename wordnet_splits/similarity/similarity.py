@@ -1,0 +1,216 @@
+"""Similarity of noun synsets: path, Leacock-Chodorow, three readings of Wu-Palmer, and their means.
+
+With d(x, a) the fewest edges from x up to its ancestor a and D(x, y) the least d(x, a) + d(y, a) over
+common ancestors a:
+
+==========  ==========================================================================================
+distance    D
+path        1 / (D + 1)
+lch         -ln((D + 1) / 2H), H the greatest depth in edges (19); ``lch_perl`` in nodes (20)
+wup_wn      2k / (D(x, s) + D(y, s) + 2k); s the common ancestor of greatest maximum depth, k that depth + 1
+wup         the same with NLTK's s: of greatest minimum depth, x itself or else the first by name;
+            k its maximum depth + 1. Not symmetric, and below 1 for some x = y
+wup_perl    the same with s of greatest minimum depth, k that depth + 2 (WordNet::Similarity's extra root)
+mean        (path + wup_wn + lch / its maximum) / 3;  ``mean_nltk`` with wup
+mean2       (path + wup_wn) / 2
+==========  ==========================================================================================
+
+All three readings of Wu-Palmer measure the way from x to s by D, not by d(x, s): ``wn`` takes its
+``shortest_path``, NLTK its ``shortest_path_distance`` and WordNet::Similarity its ``getShortestPath``,
+and each of them may leave the chain from x up to s for a shorter one through a higher ancestor.
+Ties between subsumers go to the smaller wnid (``wn`` leaves them to the hash seed).
+
+References: Leacock and Chodorow (1998); Wu and Palmer (1994), eq. 2; Pedersen, Patwardhan and
+Michelizzi (2004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wordnet_splits.errors import unknown
+from wordnet_splits.similarity import allpairs, blockwise, measures
+from wordnet_splits.similarity.blockwise import apart, height
+from wordnet_splits.similarity.measures import FORMULAS, MEASURES, READINGS
+from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.taxonomy.graph import Ints
+
+__all__ = ["MEASURES", "Similarity", "blocks", "compare", "lcs_matrix", "matrices", "matrix", "path_between"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """Every measure of one pair of synsets, and the common ancestors it was measured through."""
+
+    a: str
+    b: str
+    distance: int
+    path: float
+    wup: float
+    wup_wn: float
+    wup_perl: float
+    lch: float
+    lch_perl: float
+    mean: float
+    mean_nltk: float
+    mean2: float
+    lcs: str
+    lcs_nltk: str
+    lcs_perl: str
+
+
+class _Pair:
+    """The terms of one pair, from the ancestors of both."""
+
+    def __init__(self, taxonomy: Taxonomy, a: str, b: str) -> None:
+        self.taxonomy = taxonomy
+        self.x, self.y = taxonomy.index(a), taxonomy.index(b)
+        self.above_x, self.above_y = taxonomy.ancestor_nodes(a), taxonomy.ancestor_nodes(b)
+        self.common = self.above_x.keys() & self.above_y.keys()
+        if not self.common:
+            raise apart(taxonomy, a, b)
+        self.height = height(taxonomy)
+
+    @cached_property
+    def distance(self) -> int:
+        return _distance(self.above_x, self.above_y)
+
+    def over_distance(self, name: str) -> float:
+        return measures.OF_DISTANCE[name](self.distance, self.height)
+
+    def subsumer(self, reading: str) -> int:
+        how, taxonomy = READINGS[reading], self.taxonomy
+        depths: npt.NDArray[np.uint8] = getattr(taxonomy, how.chosen_by)
+        deepest = max(int(depths[node]) for node in self.common)
+        candidates = [node for node in self.common if depths[node] == deepest]
+        if how.prefers_x and self.x in candidates:
+            return self.x
+        return min(candidates, key=(lambda node: taxonomy.name(taxonomy.wnid(node))) if how.by_name else None)
+
+    def wup(self, reading: str) -> float:
+        how, s = READINGS[reading], self.subsumer(reading)
+        above_s = self.taxonomy.graph.ancestors(s)
+        depth = int(getattr(self.taxonomy, how.depth)[s]) + how.offset
+        return measures.wup(_distance(self.above_x, above_s) + _distance(self.above_y, above_s), depth)
+
+
+def _distance(above_x: dict[int, int], above_y: dict[int, int]) -> int:
+    return min(edges + above_y[node] for node, edges in above_x.items() if node in above_y)
+
+
+def compare(a: str, b: str, taxonomy: Taxonomy | None = None) -> Similarity:
+    """Return every measure of the synsets ``a`` and ``b`` (wnids), in this order for the asymmetric one.
+
+    Raises
+    ------
+    TaxonomyError : a wnid does not exist, or the two have no common ancestor.
+
+    Examples
+    --------
+    >>> dog_and_cat = compare("n02084071", "n02121620")
+    >>> dog_and_cat.distance, dog_and_cat.path, dog_and_cat.lcs
+    (4, 0.2, 'n02075296')
+    """
+    taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
+    pair = _Pair(taxonomy, a, b)
+    values: dict[str, Any] = {name: formula(pair) for name, formula in FORMULAS.items()}
+    for field, reading in (("lcs", "wn"), ("lcs_nltk", "nltk"), ("lcs_perl", "perl")):
+        values[field] = taxonomy.wnid(pair.subsumer(reading))
+    return Similarity(a, b, **values)
+
+
+def path_between(
+    a: str, b: str, taxonomy: Taxonomy | None = None
+) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """Return a shortest chain from ``a`` up to the LCS of wup_wn, the LCS, and one from ``b``.
+
+    Both chains include the LCS.
+    """
+    taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
+    lcs = taxonomy.wnid(_Pair(taxonomy, a, b).subsumer("wn"))
+    return taxonomy.path_up(a, lcs), lcs, taxonomy.path_up(b, lcs)
+
+
+def matrix(
+    measure: str,
+    a: Sequence[str],
+    b: Sequence[str] | None = None,
+    taxonomy: Taxonomy | None = None,
+    dtype: npt.DTypeLike | None = None,
+) -> Array:
+    """Return ``measure`` of every synset of ``a`` with every one of ``b``: (len(a), len(b)).
+
+    Without ``b`` the columns are ``a`` again. Unless ``dtype`` is given, ``distance`` is int8 (int16 in a
+    taxonomy more than 42 deep) and the others are float64, equal to those of ``compare`` to the last bit.
+
+    Raises
+    ------
+    UnknownNameError : there is no such measure.
+    TaxonomyError : a wnid does not exist, or two synsets have no common ancestor.
+    """
+    return matrices((measure,), a, b, taxonomy, dtype)[measure]
+
+
+def matrices(
+    measures: Sequence[str],
+    a: Sequence[str],
+    b: Sequence[str] | None = None,
+    taxonomy: Taxonomy | None = None,
+    dtype: npt.DTypeLike | None = None,
+) -> dict[str, Array]:
+    """Return ``matrix`` for each of ``measures``, sharing what they have in common."""
+    taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
+    shape = len(a), len(a if b is None else b)
+    result = {measure: np.empty(shape, _dtype(dtype, measure, taxonomy)) for measure in measures}
+    for rows, tiles in blockwise.row_blocks(a, b, taxonomy, allpairs.ROWS):
+        for terms in tiles:
+            for measure, values in result.items():
+                values[rows, terms.tile.columns] = FORMULAS[measure](terms)
+    return result
+
+
+def blocks(
+    measure: str,
+    a: Sequence[str],
+    b: Sequence[str] | None = None,
+    taxonomy: Taxonomy | None = None,
+    block: int = 1024,
+    dtype: npt.DTypeLike | None = None,
+) -> Iterator[tuple[slice, Array]]:
+    """Yield ``matrix(measure, a, b)`` in blocks of rows: which rows, and (rows, len(b)) values of their own.
+
+    Memory is that of one block, whatever the length of ``a``.
+    """
+    taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
+    columns, kind = len(a if b is None else b), _dtype(dtype, measure, taxonomy)
+    for rows, tiles in blockwise.row_blocks(a, b, taxonomy, block):
+        values = np.empty((rows.stop - rows.start, columns), kind)
+        for terms in tiles:
+            values[:, terms.tile.columns] = FORMULAS[measure](terms)
+        yield rows, values
+
+
+def lcs_matrix(a: Sequence[str], b: Sequence[str] | None = None, taxonomy: Taxonomy | None = None) -> Ints:
+    """Return the LCS of wup_wn of every pair, as nodes of the taxonomy: (len(a), len(b)) int32."""
+    taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
+    result = np.empty((len(a), len(a if b is None else b)), np.int32)
+    for rows, tiles in blockwise.row_blocks(a, b, taxonomy, allpairs.ROWS):
+        for terms in tiles:
+            result[rows, terms.tile.columns] = terms.rows.block.nodes[terms.subsumers("wn")]
+    return result
+
+
+def _dtype(given: npt.DTypeLike | None, measure: str, taxonomy: Taxonomy) -> npt.DTypeLike:
+    if measure not in FORMULAS:
+        raise unknown("measure", measure, MEASURES)
+    if given is not None:
+        return given
+    return allpairs.distance_type(taxonomy.graph)[0] if measure == "distance" else np.float64

@@ -1,0 +1,145 @@
+"""CIFAR as its publisher packs it: Python 2 pickles of 10,000 to 50,000 pictures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from wordnet_splits.errors import SourceError
+from wordnet_splits.sources.layouts.matching import Copy, Item, Pixels
+from wordnet_splits.sources.layouts.unpickle import load_pickle
+from wordnet_splits.sources.layouts.walk import bases, check_link
+
+SIDE = 32
+_CHANNELS = 3
+_PICKLE = b"\x80"  # the first byte of every pickle since protocol 2
+
+
+@dataclass(frozen=True)
+class PickleLayout:
+    """What a CIFAR's files and their keys are called."""
+
+    folder: str
+    batches: Mapping[str, tuple[str, ...]]  # publisher's split -> files
+    label_key: str
+    meta: str
+    meta_key: str
+
+    def find(self, root: Path) -> Path | None:
+        """Return the folder at or directly in ``root`` that holds a batch, or None."""
+        return next((base for base in bases(root, self.folder) if self._files(base)), None)
+
+    def certain(self, root: Path) -> bool:
+        """Return whether a batch begins as a pickle does: ``train`` and ``test`` may be anybody's files."""
+        folder = self.find(root)
+        return folder is not None and any(_first_byte(path) == _PICKLE for path in self._files(folder))
+
+    def _files(self, folder: Path) -> list[Path]:
+        names = [name for batch in self.batches.values() for name in batch]
+        return [folder / name for name in names if (folder / name).is_file()]
+
+
+@dataclass(frozen=True)
+class _Batch:
+    data: Pixels  # (n, 3072), channel by channel
+    labels: Sequence[int]
+    names: Sequence[str]
+
+
+class Pickles(Copy[tuple[str, int]]):
+    """The pickles in one folder. A picture's place is its batch file and row."""
+
+    def __init__(self, layout: PickleLayout, root: Path, class_ids: tuple[str, ...]) -> None:
+        self._layout = layout
+        self._published = class_ids
+        self._root = root
+        self._folder = layout.find(root) or root
+        self._loaded: dict[str, _Batch] = {}
+
+    def items(self, split: str, unexpected: Counter[str]) -> Iterator[Item[tuple[str, int]]]:
+        """Yield the pictures of the batches of ``split`` that are there."""
+        for file in self._layout.batches[split]:
+            if not (self._folder / file).exists():
+                continue
+            batch = self._batch(file)
+            for row, label in enumerate(batch.labels):
+                name = PurePosixPath(batch.names[row]).stem if batch.names else ""
+                if not 0 <= label < len(self._class_ids):
+                    unexpected[f"{file}: label {label}"] += 1
+                    continue
+                class_id = self._class_ids[label]
+                yield Item(class_id, name, (file, row), f"{split}/{class_id}/{name or '(no name)'}")
+
+    def pixels(self, place: tuple[str, int]) -> Pixels:
+        """Return one picture, uint8 (32, 32, 3)."""
+        file, row = place
+        planes = self._batch(file).data[row].reshape(_CHANNELS, SIDE, SIDE)
+        return np.ascontiguousarray(planes.transpose(1, 2, 0))
+
+    @cached_property
+    def _class_ids(self) -> tuple[str, ...]:
+        """The class of each label: by the copy's own meta file where there is one, else the publisher's."""
+        path = self._folder / self._layout.meta
+        if not path.exists():
+            return self._published
+        names = [_text(name) for name in _list(self._load(path), self._layout.meta_key, path)]
+        if sorted(names) != sorted(self._published):
+            raise _not_a_batch(path, "its classes are not the published ones")
+        return tuple(names)
+
+    def _batch(self, file: str) -> _Batch:
+        if file not in self._loaded:
+            self._loaded[file] = self._read(self._folder / file)
+        return self._loaded[file]
+
+    def _read(self, path: Path) -> _Batch:
+        batch = self._load(path)
+        if self._layout.label_key not in batch or "data" not in batch:
+            raise _not_a_batch(path, f"its keys are {', '.join(sorted(batch)) or 'none'}"[:200])
+        data = batch["data"]
+        if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 2:
+            raise _not_a_batch(path, "its data are no rows of bytes")
+        labels = _list(batch, self._layout.label_key, path)
+        names = [_text(name) for name in _list(batch, "filenames", path)] if "filenames" in batch else []
+        if data.shape != (len(labels), _CHANNELS * SIDE * SIDE) or len(names) not in (0, len(labels)):
+            raise _not_a_batch(path, f"{len(labels)} labels, {len(names)} names, data of shape {data.shape}")
+        if not all(isinstance(label, int) for label in labels):
+            raise _not_a_batch(path, "a label is not a whole number")
+        return _Batch(data, labels, names)
+
+    def _load(self, path: Path) -> dict[str, Any]:
+        if path.is_symlink():
+            check_link(str(path), self._root)
+        loaded = load_pickle(path)
+        if not isinstance(loaded, dict):
+            raise _not_a_batch(path, "it holds no dictionary")
+        return {_text(key): value for key, value in loaded.items()}
+
+
+def _first_byte(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(1)
+
+
+def _list(batch: Mapping[str, Any], key: str, path: Path) -> Sequence[Any]:
+    value = batch.get(key)
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        return [int(number) for number in value]
+    if not isinstance(value, list):
+        raise _not_a_batch(path, f"{key!r} is no list")
+    return value
+
+
+def _text(value: object) -> str:
+    """Return a name; copies written again by Python 3 hold them as bytes."""
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def _not_a_batch(path: Path, why: str) -> SourceError:
+    return SourceError(f"not a batch of CIFAR: {why}", where=str(path), hint="fetch the dataset again")

@@ -1,0 +1,203 @@
+"""Image files in class folders, or flat in one folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import islice
+from pathlib import Path
+
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.errors import SourceError
+from wordnet_splits.sources.layouts.names import Naming, split_extension
+from wordnet_splits.sources.layouts.parts import SAMPLE, Found
+from wordnet_splits.sources.layouts.walk import check_link, entries, subfolder
+
+LISTINGS = 64  # folder listings kept per process; one of 1,300 names takes about 0.2 MB
+
+Spellings = Callable[[str], Iterable[str]]
+
+
+def as_published(class_id: str) -> tuple[str, ...]:
+    """Return how a class folder is called where copies do not differ."""
+    return (class_id,)
+
+
+@dataclass(frozen=True)
+class FlatFolder:
+    """Files directly in one folder; their classes are known from the inventory."""
+
+    folder: Path
+    root: Path
+    naming: Naming
+    layout: str = "flat"
+
+    def names(self) -> Iterator[Found]:
+        """Yield the folder's entries."""
+        return _files(str(self.folder), None, self.root)
+
+    def reader(self) -> FileReader:
+        """Open the folder."""
+        return FileReader(self.root, lambda _: str(self.folder))
+
+
+@dataclass(frozen=True)
+class ClassFolders:
+    """Files in one folder per class.
+
+    ``inner`` is the folder between class folder and files ("" for none), ``spellings`` the paths below
+    ``folder`` that copies give to a class.
+    """
+
+    folder: Path
+    root: Path
+    naming: Naming
+    inner: str = ""
+    spellings: Spellings = as_published
+    layout: str = "folders"
+
+    def names(self) -> Iterator[Found]:
+        """Yield the entries of all class folders, and what belongs to no class."""
+        held: dict[str, str] = {}
+        for class_id, path in self.classes():
+            if class_id is None:
+                yield None, None, os.path.relpath(path, self.root)
+                continue
+            if class_id in held:
+                raise SourceError(
+                    f"class {class_id!r} has two folders, {held[class_id]} and {path}",
+                    where=str(self.root),
+                    hint="remove one of them",
+                )
+            held[class_id] = path
+            inside = self._inside(path)
+            if inside is not None:
+                yield from _files(inside, class_id, self.root)
+
+    def classes(self) -> Iterator[tuple[str | None, str]]:
+        """Yield (class_id, path) of every class folder, and (None, path) of what belongs to no class."""
+        return self._walk(str(self.folder), "")
+
+    def reader(self) -> FileReader:
+        """Open the class folders."""
+        paths = {class_id: path for class_id, path in self.classes() if class_id is not None}
+
+        def folder_of(class_id: str) -> str:
+            inside = self._inside(paths[class_id])
+            if inside is None:
+                raise KeyError(class_id)
+            return inside
+
+        return FileReader(self.root, cache(folder_of))
+
+    def _inside(self, path: str) -> str | None:
+        if not self.inner:
+            return path
+        found = subfolder(Path(path), self.inner, self.root)
+        return None if found is None else str(found)
+
+    def _walk(self, folder: str, above: str) -> Iterator[tuple[str | None, str]]:
+        classes, prefixes = _class_paths(self.naming.source, self.spellings)
+        for entry in entries(folder, self.root, lambda name: above + name in classes):
+            if not entry.is_dir():
+                if split_extension(entry.name) is not None:
+                    yield None, entry.path
+                continue  # lists and labels lie beside class folders in many copies; images do not
+            path = above + entry.name
+            if path in classes:
+                yield classes[path], entry.path
+            elif path in prefixes:
+                yield from self._walk(entry.path, path + "/")
+            else:
+                yield None, entry.path
+
+
+class FileReader:
+    """Reads files of class folders whose exact extension is not known beforehand."""
+
+    def __init__(self, root: Path, folder_of: Callable[[str], str]) -> None:
+        self._root = root
+        self._folder_of = folder_of
+        self._listing = lru_cache(maxsize=LISTINGS)(self._list)
+        self._extension = ".JPEG"  # of the last file found: one root rarely mixes them
+
+    def read(self, class_id: str, stem: str) -> bytes:
+        """Return a file's bytes; KeyError or FileNotFoundError where it is not there."""
+        folder = self._folder_of(class_id)
+        try:
+            return self._bytes(f"{folder}/{stem}{self._extension}")
+        except FileNotFoundError:
+            name = self._listing(folder)[stem]
+            self._extension = name[len(stem) :]
+            return self._bytes(f"{folder}/{name}")
+
+    def position(self, class_id: str, stem: str) -> tuple[int, ...]:
+        """Return nothing to sort by: where files lie on a disk is not known."""
+        return ()
+
+    def _bytes(self, path: str) -> bytes:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.EMLINK) or not Path(path).is_symlink():
+                raise
+            check_link(path, self._root)  # a link is followed when it stays inside the root
+            descriptor = os.open(path, os.O_RDONLY)
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read()
+
+    def _list(self, folder: str) -> dict[str, str]:
+        with os.scandir(folder) as found:  # links among them are checked when opened
+            names = [entry.name for entry in found]
+        return {stem: name for name in names if (stem := split_extension(name)) is not None}
+
+
+def flat_folder(base: Path, name: str, root: Path, naming: Naming, layout: str = "flat") -> FlatFolder | None:
+    """Return ``base/name`` (``base`` itself for "") as a part, if images of these splits lie in it."""
+    folder = subfolder(base, name, root)
+    if folder is None:
+        return None
+    stems = (found[1] for found in _files(str(folder), None, root))
+    known = (stem is not None and naming.row(None, stem) for stem in islice(stems, SAMPLE))
+    return FlatFolder(folder, root, naming, layout) if any(known) else None
+
+
+def class_folders(
+    base: Path,
+    name: str,
+    root: Path,
+    naming: Naming,
+    *,
+    inner: tuple[str, ...] = ("",),
+    spellings: Spellings = as_published,
+    layout: str = "folders",
+) -> ClassFolders | None:
+    """Return ``base/name`` as a part, if it has a class folder that holds image files.
+
+    ``inner`` are the folders to look for between class folder and files, the first that holds any wins.
+    """
+    folder = subfolder(base, name, root)
+    if folder is None:
+        return None
+    for between in inner:
+        part = ClassFolders(folder, root, naming, between, spellings, layout)
+        if any(stem is not None for _, stem, _ in islice(part.names(), SAMPLE)):
+            return part
+    return None
+
+
+def _files(folder: str, class_id: str | None, root: Path) -> Iterator[Found]:
+    for entry in entries(folder, root, lambda name: split_extension(name) is not None):
+        stem = split_extension(entry.name) if entry.is_file() else None
+        yield class_id, stem, entry.name if class_id is None else f"{class_id}/{entry.name}"
+
+
+@cache
+def _class_paths(source: str, spellings: Spellings) -> tuple[dict[str, str], frozenset[str]]:
+    """Return folder path -> class_id, and every path that only leads to class folders."""
+    paths = {path: item.class_id for item in load_catalog(source) for path in spellings(item.class_id)}
+    above = {path.rsplit("/", k)[0] for path in paths for k in range(1, path.count("/") + 1)}
+    return paths, frozenset(above - set(paths))

@@ -1,0 +1,95 @@
+"""How a split names its images: from a class folder and a file name to an id, and back."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.inventory import load_inventory
+from wordnet_splits.errors import SourceError
+from wordnet_splits.sources.base import Row
+
+IMAGE_EXTENSIONS = frozenset({"jpg", "jpeg", "png"})
+
+
+@dataclass(frozen=True)
+class Naming:
+    """The names of the images of one split, or of several kept in the same folders.
+
+    Where inventories of all its splits are shipped, an image is one iff its id is in them; elsewhere the
+    name must fit ``stem`` and the class must be in the catalog.
+
+    Attributes
+    ----------
+    source, splits : whose names these are.
+    stem : regular expression of a whole file name without extension; a group ``class`` holds the class.
+    qualified : whether the id is ``class_id/stem`` (True) or the stem alone.
+    """
+
+    source: str
+    splits: tuple[str, ...]
+    stem: str
+    qualified: bool = False
+
+    def row(self, class_id: str | None, stem: str) -> Row | None:
+        """Return (image_id, class_id, split) of a file, None where it is no image of these splits.
+
+        ``class_id`` is the class whose folder holds the file, None in a flat folder.
+        """
+        match = re.fullmatch(self.stem, stem)  # the pattern's compilation is cached by re
+        if match is None:
+            return None
+        named = match.groupdict().get("class") or class_id
+        if class_id is not None and named != class_id:
+            return None
+        image_id = f"{named}/{stem}" if self.qualified else stem
+        known = _inventory(self.source, self.splits)
+        if known is not None:
+            listed, split = known.get(image_id, (None, ""))
+            return (image_id, listed, split) if listed and named in (None, listed) else None
+        if named is None or named not in load_catalog(self.source):
+            return None
+        return image_id, named, self._only_split()
+
+    def place(self, image_id: str) -> tuple[str, str]:
+        """Return (class_id, stem) of an id; KeyError where it cannot be an id of these splits.
+
+        Nothing that is no id reaches the file system: ids come from manifests that others wrote.
+        """
+        class_id, _, stem = image_id.rpartition("/") if self.qualified else ("", "", image_id)
+        row = self.row(class_id or None, stem)
+        if row is None or row[0] != image_id:
+            raise KeyError(image_id)
+        return row[1], stem
+
+    def _only_split(self) -> str:
+        if len(self.splits) > 1:
+            raise SourceError(
+                f"the images of {self.source} cannot be told apart into {' and '.join(self.splits)}",
+                hint="its inventory is not installed; reinstall wordnet-splits",
+            )
+        return self.splits[0]
+
+
+@cache
+def _inventory(source: str, splits: tuple[str, ...]) -> dict[str, tuple[str, str]] | None:
+    """Return image_id -> (class_id, split) of the splits, or None where one has no inventory."""
+    known: dict[str, tuple[str, str]] = {}
+    for split in splits:
+        table = load_inventory(source, split)
+        if table is None:
+            return None
+        ids = table.column("image_id").to_pylist()
+        classes = table.column("class_id").to_pylist()
+        pairs = {class_id: (sys.intern(class_id), split) for class_id in set(classes)}
+        known.update(zip(ids, map(pairs.__getitem__, classes), strict=True))
+    return known
+
+
+def split_extension(name: str) -> str | None:
+    """Return a file name without its extension, None where it has none of an image (in any case)."""
+    stem, dot, extension = name.rpartition(".")
+    return stem if dot and extension.lower() in IMAGE_EXTENSIONS else None

@@ -1,0 +1,140 @@
+"""Pictures in the Hub's Parquet files without file names: a struct of encoded bytes and a label a row."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from wordnet_splits.errors import SourceError
+from wordnet_splits.sources.layouts.matching import Copy, Item, Pixels, decode_pixels
+from wordnet_splits.sources.layouts.parquet_named import Shards, find_shards
+from wordnet_splits.sources.layouts.walk import bases
+
+LARGEST_SPLIT = 4 << 30  # bytes, unpacked; the largest known split has 1.5 GB
+
+Place = tuple[str, int, int, int]
+"""Split, shard, row group, row."""
+
+
+@dataclass(frozen=True)
+class HubLayout:
+    """How a dataset's Parquet files are told from others.
+
+    ``images`` and ``label`` are columns, ``configs`` the folders that may hold the files, ``shape`` is the
+    (h, w, 3) of every picture.
+    """
+
+    images: tuple[str, ...]
+    label: str
+    configs: tuple[str, ...]
+    splits: tuple[str, ...]
+    shape: tuple[int, int, int]
+    named: bool = False
+    """Whether the files must be in a folder of ``configs``, their columns being those of many datasets."""
+    misspelt: Mapping[str, str] = field(default_factory=dict)
+    """Class names in which the Hub's files differ from the publisher's, and the publisher's."""
+
+    def find(self, root: Path, class_ids: tuple[str, ...]) -> dict[str, tuple[Path, ...]]:
+        """Return the shards of each split; empty where ``root`` holds none of this dataset.
+
+        Raises SourceError where shards are there, but none of them can be read.
+        """
+        for base in bases(root, *self.configs):
+            if self.named and not set(base.parts) & set(self.configs):
+                continue
+            shards = {
+                split: paths for split, paths in find_shards(base, root).items() if split in self.splits
+            }
+            if shards and self._fits([path for paths in shards.values() for path in paths], class_ids):
+                return shards
+        return {}
+
+    def _fits(self, paths: list[Path], class_ids: tuple[str, ...]) -> bool:
+        """Return whether the first readable file has our columns and, if it names its classes, ours."""
+        for path in paths:
+            try:
+                schema = pq.read_schema(path)
+            except (pa.ArrowException, OSError):
+                continue
+            names = tuple(self.misspelt.get(name, name) for name in _names(schema, self.label))
+            return self._has_columns(schema) and names in ((), class_ids)
+        raise SourceError("cannot be read as Parquet", where=str(paths[0]), hint="fetch this file again")
+
+    def _has_columns(self, schema: pa.Schema) -> bool:
+        types = {field.name: field.type for field in schema}
+        images = [types[name] for name in self.images if name in types]
+        return (
+            self.label in types
+            and pa.types.is_integer(types[self.label])
+            and any(pa.types.is_struct(image) and image.get_field_index("bytes") >= 0 for image in images)
+        )
+
+
+class NamelessParquet(Copy[Place]):
+    """The Parquet files of one dataset. Nothing in them names a picture but its pixels, or its position."""
+
+    def __init__(self, layout: HubLayout, root: Path, class_ids: tuple[str, ...]) -> None:
+        self._layout = layout
+        self._class_ids = class_ids
+        self._paths = layout.find(root, class_ids)
+        self._pictures: dict[str, dict[tuple[int, int], pa.Array]] = {}
+
+    def labels(self, split: str) -> Iterator[tuple[Place, str | None]]:
+        """Yield the place and class of every row of a split (None for no class), in the order stored."""
+        if split not in self._paths:
+            return
+        shards = Shards(self._paths[split])
+        for shard, group, table in shards.rows(self._layout.label):
+            for row, label in enumerate(table.column(0).to_pylist()):
+                known = label is not None and 0 <= label < len(self._class_ids)
+                yield (split, shard, group, row), self._class_ids[label] if known else None
+
+    def items(self, split: str, unexpected: Counter[str]) -> Iterator[Item[Place]]:
+        """Yield the pictures of a split."""
+        for place, class_id in self.labels(split):
+            name = self._paths[split][place[1]].name
+            if class_id is None:
+                unexpected[f"{name}: unknown label"] += 1
+            else:
+                yield Item(class_id, "", place, f"{name}: pixels of no known image")
+
+    def pixels(self, place: Place) -> Pixels:
+        """Return one picture, uint8 (h, w, 3)."""
+        split, shard, group, row = place
+        if split not in self._pictures:
+            self._pictures[split] = self._load(split)
+        data = self._pictures[split][shard, group][row].as_py()
+        where = f"{self._paths[split][shard]}, row group {group}, row {row}"
+        if data is None:
+            raise SourceError("the row has no picture", where=where)
+        return decode_pixels(data, where=where, shape=self._layout.shape)
+
+    def _load(self, split: str) -> dict[tuple[int, int], pa.Array]:
+        """Return the encoded pictures by shard and row group: ids are read in another order than stored."""
+        shards = Shards(self._paths[split])
+        size = sum(_unpacked_size(path) for path in shards.paths)
+        if size > LARGEST_SPLIT:
+            raise SourceError(f"{split} would unpack to {size:,} bytes", where=str(shards.paths[0].parent))
+        columns = shards.rows(f"{shards.image}.bytes")
+        return {(s, g): table.column(0).combine_chunks().field("bytes") for s, g, table in columns}
+
+
+def _unpacked_size(path: Path) -> int:
+    metadata = pq.read_metadata(path)
+    return sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+
+
+def _names(schema: pa.Schema, label: str) -> tuple[str, ...]:
+    """Return the class names that ``datasets`` wrote into the file; empty where there are none."""
+    written = (schema.metadata or {}).get(b"huggingface")
+    try:
+        names = json.loads(written)["info"]["features"][label]["names"] if written else ()
+        return tuple(str(name) for name in names)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ()

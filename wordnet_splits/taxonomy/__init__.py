@@ -1,0 +1,7 @@
+"""The WordNet noun graph as arrays."""
+
+from __future__ import annotations
+
+from wordnet_splits.taxonomy.taxonomy import Taxonomy, load
+
+__all__ = ["Taxonomy", "load"]

@@ -1,0 +1,399 @@
+"""The WordNet noun taxonomy: synsets named by wnid, hypernyms, depths, words.
+
+A wnid is ``n`` and the 8-digit offset of the synset in WordNet 3.0, as ImageNet uses it. Edges are
+hypernyms and instance hypernyms: a directed acyclic graph with one root, entity (n00001740).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from wordnet_splits.errors import TaxonomyError
+from wordnet_splits.taxonomy import graph, lexicon, wndb
+from wordnet_splits.taxonomy import shipped as wndb_pack
+from wordnet_splits.taxonomy import tree as projection
+from wordnet_splits.taxonomy.graph import Bytes, Graph, Ints
+from wordnet_splits.taxonomy.lexicon import LemmaIndex, Lexicon
+
+if TYPE_CHECKING:
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
+
+class Taxonomy:
+    """Noun synsets under hypernymy, immutable.
+
+    Nodes are the integers 0..n-1 in the order of their wnids; the methods speak wnids, the arrays nodes.
+    Make one with ``embedded``, ``from_wndb``, ``from_nltk``, ``from_edges`` or ``tree``.
+    Every method that takes a wnid raises TaxonomyError when the synset is not in this version.
+    """
+
+    def __init__(
+        self,
+        version: str,
+        ids: npt.NDArray[np.uint32] | tuple[str, ...],
+        graph: Graph,
+        lexicon: Lexicon,
+        texts: Mapping[str, bytes] | None = None,
+        *,
+        reference: str | None = None,
+    ) -> None:
+        self.version = version
+        self.graph = graph
+        self._ids = ids  # offsets in data.noun, or the wnids themselves
+        self._words = lexicon
+        self._texts = texts
+        self._reference = reference  # pickled instead of the content
+
+    @classmethod
+    def embedded(cls) -> Taxonomy:
+        """Return WordNet 3.0 as shipped in the package; every call returns the same object."""
+        return _embedded()
+
+    @classmethod
+    def from_wndb(cls, directory: str | Path) -> Taxonomy:
+        """Return the nouns of a WNDB directory of any version (Debian's ``/usr/share/wordnet`` as it is).
+
+        Raises
+        ------
+        TaxonomyError : ``data.noun``, ``index.noun`` or ``noun.exc`` is missing or malformed.
+        """
+        return cls._from_texts(wndb.directory_texts(Path(directory)), str(directory))
+
+    @classmethod
+    def from_nltk(cls, reader: WordNetCorpusReader | None = None) -> Taxonomy:
+        """Return the nouns of NLTK's ``wordnet`` corpus, or of the given NLTK reader.
+
+        Raises
+        ------
+        TaxonomyError : the corpus is not installed.
+        """
+        return cls._from_texts(wndb.nltk_texts(reader), "nltk")
+
+    @classmethod
+    def from_edges(
+        cls,
+        parents: Mapping[str, Sequence[str]],
+        *,
+        instances: Mapping[str, Sequence[str]] | None = None,
+        lemmas: Mapping[str, Sequence[str]] | None = None,
+        version: str = "toy",
+    ) -> Taxonomy:
+        """Return a small taxonomy from child -> parents; roots have no parents and need no entry.
+
+        Parameters
+        ----------
+        parents : hypernyms of each synset.
+        instances : instance hypernyms of each synset.
+        lemmas : words of each synset; its own id where none are given.
+        version : what error messages call it.
+        """
+        instances, lemmas = instances or {}, lemmas or {}
+        named = {p for edges in (parents, instances) for row in edges.values() for p in row}
+        wnids = tuple(sorted(named | set(parents) | set(instances)))
+        node_of = {wnid: node for node, wnid in enumerate(wnids)}
+        edges = [
+            {node_of[p]: True for p in instances.get(wnid, ())}
+            | {node_of[p]: False for p in parents.get(wnid, ())}
+            for wnid in wnids
+        ]
+        words = lexicon.from_lemma_lists([list(lemmas.get(wnid, (wnid,))) for wnid in wnids])
+        return cls(version, wnids, graph.from_edges(edges), words)._checked()
+
+    @classmethod
+    def _from_texts(cls, texts: Mapping[str, bytes], where: str) -> Taxonomy:
+        nouns = wndb.read(texts, where)
+        return cls(nouns.version, nouns.offsets, nouns.graph, nouns.lexicon, texts)._checked()
+
+    def _checked(self) -> Taxonomy:
+        if len(self) == 0:
+            raise TaxonomyError("a taxonomy needs at least one synset", where=self.version)
+        try:
+            _ = self.graph.max_depths
+        except graph.Cycle as error:
+            raise TaxonomyError("hypernyms form a cycle", where=self.wnid(error.node)) from error
+        return self
+
+    def tree(self, choices: Mapping[str, str] | None = None) -> Taxonomy:
+        """Return the projection in which a synset has at most one parent ("imagenet-tree").
+
+        Instance edges are dropped. A synset with several hypernyms keeps the one in ``choices``;
+        where none is recorded, asking for its parents, ancestors or depth, or for those of a synset below
+        it, raises TaxonomyError naming it; ``children`` and ``descendants`` of others do not reach it.
+        So to know whether a synset is below another in the tree, ask ``is_ancestor``.
+
+        Parameters
+        ----------
+        choices : child -> the parent it keeps; by default those of ImageNet's former is-a file,
+            recorded for every synset at or above an ImageNet-1K class (WordNet 3.0 only).
+        """
+        if choices is None and self._reference == "embedded":
+            return _embedded_tree()
+        if choices is None:
+            choices = projection.imagenet_choices()
+        return Taxonomy(
+            self.version,
+            self._ids,
+            projection.tree(
+                self.graph, {self.index(c): self.index(p) for c, p in choices.items()}, self.wnid
+            ),
+            self._words,
+            self._texts,
+        )
+
+    @cached_property
+    def wnids(self) -> tuple[str, ...]:
+        """Every wnid, ascending: the wnid of node i at i."""
+        if isinstance(self._ids, tuple):
+            return self._ids
+        return wndb.wnids(self._ids)
+
+    @cached_property
+    def _node_of(self) -> dict[str, int]:
+        return dict(zip(self.wnids, range(len(self)), strict=True))
+
+    @property
+    def root(self) -> str:
+        """The wnid of the root; the smallest, where there are several."""
+        return self.wnid(int(self.graph.roots[0]))
+
+    def __len__(self) -> int:
+        return len(self.graph)
+
+    def __contains__(self, wnid: object) -> bool:
+        return wnid in self._node_of
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.wnids)
+
+    def __repr__(self) -> str:
+        kind = "" if self.graph.unresolved is None else ", tree"
+        return f"Taxonomy(version={self.version!r}, synsets={len(self)}{kind})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self._reference is not None:
+            return _REFERENCES[self._reference], ()
+        return Taxonomy, (self.version, self._ids, self.graph, self._words, self._texts)
+
+    def index(self, wnid: str) -> int:
+        """Return the node of ``wnid``."""
+        try:
+            return self._node_of[wnid]
+        except KeyError:
+            raise self._no_synset(wnid) from None
+
+    def indices(self, wnids: Iterable[str]) -> Ints:
+        """Return the nodes of ``wnids``: (len,) int32 in their order."""
+        try:
+            return np.array([self._node_of[wnid] for wnid in wnids], np.int32)
+        except KeyError as error:
+            raise self._no_synset(str(error.args[0])) from None
+
+    def wnid(self, node: int) -> str:
+        """Return the wnid of ``node``."""
+        return self.wnids[node]
+
+    def _no_synset(self, wnid: str) -> TaxonomyError:
+        near: Sequence[str] = ()
+        if self._words.is_lemma(wnid.lower()):  # a word where a wnid was wanted
+            near = self.senses(wnid)[:3]
+        return TaxonomyError(
+            f"{wnid!r} is not a noun synset of WordNet {self.version}",
+            near=near,
+            hint="a wnid is n and the 8-digit offset in WordNet 3.0; other versions have other offsets",
+        )
+
+    def parents(self, wnid: str) -> tuple[str, ...]:
+        """Return the hypernyms and instance hypernyms of ``wnid``, ascending."""
+        node = self.index(wnid)
+        if self.graph.unresolved is not None and self.graph.unresolved[node]:
+            raise self._undecided(node)
+        return tuple(self.wnids[parent] for parent in self.graph.parents(node))
+
+    def children(self, wnid: str) -> tuple[str, ...]:
+        """Return the hyponyms and instance hyponyms of ``wnid``, ascending."""
+        return tuple(self.wnids[child] for child in self.graph.children(self.index(wnid)))
+
+    def ancestors(self, wnid: str) -> dict[str, int]:
+        """Return every ancestor with d(wnid, ancestor), the fewest edges up to it; itself at 0."""
+        return {self.wnids[node]: edges for node, edges in self.ancestor_nodes(wnid).items()}
+
+    def ancestor_nodes(self, wnid: str) -> dict[int, int]:
+        """Return ``ancestors(wnid)`` as nodes."""
+        found = self.graph.ancestors(self.index(wnid))
+        if self.graph.unresolved is not None:
+            for node in found:
+                if self.graph.unresolved[node]:
+                    raise self._undecided(node)
+        return found
+
+    def descendants(self, *wnids: str) -> frozenset[str]:
+        """Return every synset at or below any of ``wnids``."""
+        return frozenset(self.wnids[node] for node in self.graph.descendants(map(self.index, wnids)))
+
+    def is_ancestor(self, a: str, b: str) -> bool:
+        """Return whether ``a`` is ``b`` or lies above it."""
+        return self.index(a) in self.ancestor_nodes(b)
+
+    def min_depth(self, wnid: str) -> int:
+        """Return the edges of the shortest chain from ``wnid`` to the root."""
+        return int(self.graph.min_depths[self._settled(wnid)])
+
+    def max_depth(self, wnid: str) -> int:
+        """Return the edges of the longest chain from ``wnid`` to the root."""
+        return int(self.graph.max_depths[self._settled(wnid)])
+
+    def _settled(self, wnid: str) -> int:
+        node = self.index(wnid)
+        if self.graph.max_depths[node] == graph.UNREACHED:
+            self.ancestor_nodes(wnid)  # raises, naming the undecided ancestor
+        return node
+
+    def _undecided(self, node: int) -> TaxonomyError:
+        return TaxonomyError(
+            f"the tree records no choice among the hypernyms of {self.wnid(node)} ({self._words.name(node)})",
+            hint="record which one it keeps, or use the full hierarchy",
+        )
+
+    def path_up(self, x: str, a: str) -> tuple[str, ...]:
+        """Return a shortest chain of parents from ``x`` up to ``a``, both included.
+
+        Of several shortest chains the one whose next synset is smallest, at every step from ``x``.
+
+        Raises
+        ------
+        TaxonomyError : ``a`` is not an ancestor of ``x``.
+        """
+        top, above = self.index(a), self.ancestor_nodes(x)
+        if top not in above:
+            raise TaxonomyError(f"{a} is not an ancestor of {x}")
+        return tuple(self.wnids[node] for node in self.graph.chain_up(self.index(x), top, above))
+
+    def lemmas(self, wnid: str) -> tuple[str, ...]:
+        """Return the words of ``wnid`` as the database spells them, underscores for spaces."""
+        return self._words.lemmas(self.index(wnid))
+
+    def gloss(self, wnid: str) -> str:
+        """Return definition and examples of ``wnid``; the first call unpacks the database's text (0.2 s)."""
+        node = self.index(wnid)
+        if self._texts is None or isinstance(self._ids, tuple):
+            raise TaxonomyError("this taxonomy has no glosses", where=wnid)
+        return wndb.gloss(self._texts["data.noun"], int(self._ids[node]))
+
+    def name(self, wnid: str) -> str:
+        """Return NLTK's name of ``wnid``: ``dog.n.01``, the first lemma and which sense of it this is."""
+        return self._words.name(self.index(wnid))
+
+    def names(self, nodes: Ints) -> list[str]:
+        """Return NLTK's names of ``nodes``."""
+        return list(map(self._words.name, nodes.tolist()))
+
+    def from_name(self, name: str) -> str:
+        """Return the wnid of an NLTK name, of the first lemma or of any other (``domestic_dog.n.01``)."""
+        lemma, _, rest = name.lower().rpartition(".n.")
+        nodes = self._words.nodes(lemma)
+        if rest.isascii() and rest.isdigit() and 0 < int(rest) <= len(nodes):
+            return self.wnids[nodes[int(rest) - 1]]
+        known = [key for key in self._words.keys if key[:1] == lemma[:1]] if not nodes else []
+        raise TaxonomyError(
+            f"{name!r} names no noun synset of WordNet {self.version}",
+            near=difflib.get_close_matches(lemma, known, n=3, cutoff=0.8),
+            hint=f"{lemma!r} has {len(nodes)} senses" if nodes else "a name is LEMMA.n.NUMBER, as dog.n.01",
+        )
+
+    def senses(self, word: str) -> tuple[str, ...]:
+        """Return the synsets of ``word`` and of its base forms, the most frequent first.
+
+        As NLTK's ``wordnet.synsets(word, "n")``: case is folded, spaces must be underscores.
+        """
+        forms = self._words.base_forms(word.lower())
+        return tuple(self.wnids[node] for form in forms for node in self._words.nodes(form))
+
+    def morphy(self, word: str) -> str | None:
+        """Return the first base form of ``word`` that is a lemma, as NLTK's ``morphy(word, "n")``."""
+        return next(iter(self._words.base_forms(word)), None)
+
+    def lemma_index(self) -> Mapping[str, tuple[str, ...]]:
+        """Return lower-case lemma (underscores for spaces) -> its synsets, the most frequent first."""
+        return LemmaIndex(self._words, self.wnids)
+
+    def export_wndb(self, directory: str | Path) -> None:
+        """Write the database as a directory that NLTK's ``WordNetCorpusReader`` reads.
+
+        ``data.noun``, ``index.noun`` and ``noun.exc`` are restored byte for byte; see ``wndb.write`` for
+        the rest. NLTK wants it as ``corpora/wordnet`` under a folder of ``nltk.data.path``.
+        """
+        if self._texts is None:
+            raise TaxonomyError("this taxonomy has no WNDB text to export", where=repr(self))
+        wndb.write(self._texts, Path(directory))
+
+    @property
+    def parent_indptr(self) -> Ints:
+        """(n + 1,) int32; the parents of node i are ``parent_indices[indptr[i]:indptr[i + 1]]``."""
+        return self.graph.parent_indptr
+
+    @property
+    def parent_indices(self) -> Ints:
+        """(edges,) int32."""
+        return self.graph.parent_indices
+
+    @property
+    def child_indptr(self) -> Ints:
+        """(n + 1,) int32; the children of node i are ``child_indices[indptr[i]:indptr[i + 1]]``."""
+        return self.graph.child_indptr
+
+    @property
+    def child_indices(self) -> Ints:
+        """(edges,) int32."""
+        return self.graph.child_indices
+
+    @property
+    def min_depths(self) -> Bytes:
+        """(n,) uint8, edges of the shortest chain to the root."""
+        return self.graph.min_depths
+
+    @property
+    def max_depths(self) -> Bytes:
+        """(n,) uint8, edges of the longest chain to the root."""
+        return self.graph.max_depths
+
+    @property
+    def order(self) -> Ints:
+        """(n,) int32, every node once, parents before their children."""
+        return self.graph.order
+
+
+@cache
+def _embedded() -> Taxonomy:
+    nouns = wndb_pack.load()
+    return Taxonomy(
+        nouns.version,
+        nouns.offsets,
+        nouns.graph,
+        nouns.lexicon,
+        wndb_pack.ShippedTexts(),
+        reference="embedded",
+    )
+
+
+@cache
+def _embedded_tree() -> Taxonomy:
+    tree = _embedded().tree(projection.imagenet_choices())
+    tree._reference = "imagenet-tree"
+    return tree
+
+
+_REFERENCES: dict[str, Callable[[], Taxonomy]] = {"embedded": _embedded, "imagenet-tree": _embedded_tree}
+
+
+def load(spec: str | None = None) -> Taxonomy:
+    """Return the embedded taxonomy (None), that of NLTK's corpus (``nltk``), or that of a directory."""
+    if spec is None:
+        return Taxonomy.embedded()
+    return Taxonomy.from_nltk() if spec == "nltk" else Taxonomy.from_wndb(spec)

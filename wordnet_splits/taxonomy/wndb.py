@@ -1,0 +1,287 @@
+"""WordNet's own text files (WNDB): reading the nouns, and writing a directory that NLTK accepts.
+
+Format: wndb(5WN), senseidx(5WN), lexnames(5WN).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from wordnet_splits.errors import OutputError, TaxonomyError
+from wordnet_splits.taxonomy import graph, lexicon
+
+if TYPE_CHECKING:
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
+FILES = ("data.noun", "index.noun", "noun.exc")
+"""What a directory must hold to be read: synsets, lemmas in sense order, irregular plurals."""
+
+HYPERNYM, INSTANCE_HYPERNYM = "@", "@i"
+
+
+@dataclass(frozen=True, eq=False)
+class Nouns:
+    """The nouns of one WordNet: node i is the synset at byte ``offsets[i]`` of ``data.noun``."""
+
+    version: str
+    offsets: npt.NDArray[np.uint32]
+    graph: graph.Graph
+    lexicon: lexicon.Lexicon
+
+
+def directory_texts(folder: Path) -> dict[str, bytes]:
+    """Return the content of the noun files of a WNDB directory.
+
+    Raises
+    ------
+    TaxonomyError : one of ``FILES`` cannot be read.
+    """
+    texts = {}
+    for name in FILES:
+        try:
+            texts[name] = (folder / name).read_bytes()
+        except OSError as error:
+            raise TaxonomyError(
+                f"no {name} can be read there ({error.strerror})",
+                where=str(folder),
+                hint=f"a WNDB directory holds {', '.join(FILES)}",
+            ) from error
+    return texts
+
+
+def nltk_texts(reader: WordNetCorpusReader | None) -> dict[str, bytes]:
+    """Return the content of the noun files of an NLTK reader, by default that of the installed corpus.
+
+    Raises
+    ------
+    TaxonomyError : the corpus is not installed.
+    """
+    if reader is None:
+        from nltk.corpus import wordnet as installed  # here: nothing else in the package needs NLTK
+
+        reader = installed
+    texts = {}
+    for name in FILES:
+        try:
+            with reader.open(name) as file:
+                texts[name] = file.read().encode("utf-8")
+        except LookupError as error:
+            raise TaxonomyError(
+                "NLTK has no WordNet corpus",
+                where="nltk",
+                hint="python -m nltk.downloader wordnet, or use the embedded one",
+            ) from error
+    return texts
+
+
+def wnids(offsets: npt.NDArray[np.uint32]) -> tuple[str, ...]:
+    """Return ``n`` and the 8 digits of each offset."""
+    letters = np.full((len(offsets), 9), ord("n"), np.uint8)
+    left = offsets.astype(np.uint32)
+    for place in range(8, 0, -1):  # digit by digit for all at once: 82,115 formatted strings take 60 ms
+        left, letters[:, place] = left // 10, left % 10 + ord("0")
+    text = letters.tobytes().decode("ascii")
+    return tuple([text[at : at + 9] for at in range(0, len(text), 9)])
+
+
+def read(texts: Mapping[str, bytes], where: str) -> Nouns:
+    """Return the nouns of ``texts``: file name -> content, for the names in ``FILES``.
+
+    Raises
+    ------
+    TaxonomyError : a line does not follow the format, or points at a synset that is not there;
+        it names the file, the line and ``where`` the text came from.
+    """
+    for name in ("data.noun", "index.noun"):
+        if texts[name] and not texts[name].endswith(b"\n"):
+            raise TaxonomyError(
+                "ends in the middle of a line", where=f"{where}/{name}", hint="is it cut short?"
+            )
+    version = re.search(rb"WordNet (\S+) Copyright", texts["data.noun"][:4096])
+    offsets: list[int] = []
+    lemmas: list[list[str]] = []
+    pointers: list[list[tuple[int, bool]]] = []
+    for line, number in _records(texts["data.noun"]):
+        try:
+            offset, words, above = _synset(line)
+        except (ValueError, IndexError) as error:
+            raise _malformed(where, "data.noun", number) from error
+        offsets.append(offset)
+        lemmas.append(words)
+        pointers.append(above)
+    if not offsets:
+        raise TaxonomyError("holds no synsets", where=f"{where}/data.noun")
+    if any(after <= before for before, after in itertools.pairwise(offsets)):
+        raise TaxonomyError("synsets are not in the order of their offsets", where=f"{where}/data.noun")
+    node_of = {offset: node for node, offset in enumerate(offsets)}
+    senses = _senses(texts["index.noun"], node_of, where)
+    for node, words in enumerate(lemmas):
+        if node not in senses.get(words[0].lower(), ()):
+            raise TaxonomyError(
+                f"{words[0]!r} lacks the sense {offsets[node]:08d} of data.noun", where=f"{where}/index.noun"
+            )
+    exceptions = texts["noun.exc"].decode("utf-8", "replace")
+    return Nouns(
+        version=version.group(1).decode("ascii", "replace") if version else "unknown",
+        offsets=np.array(offsets, np.uint32),
+        graph=_graph(offsets, pointers, node_of, where),
+        lexicon=lexicon.from_index(lemmas, senses, exceptions),
+    )
+
+
+def _records(text: bytes) -> Iterator[tuple[str, int]]:
+    """Yield the lines of a WNDB file with their numbers, without the licence on top."""
+    for number, line in enumerate(text.decode("utf-8", "replace").split("\n"), start=1):
+        if line and not line.startswith(" "):
+            yield line, number
+
+
+def _synset(line: str) -> tuple[int, list[str], list[tuple[int, bool]]]:
+    """Return offset, lemmas and hypernym pointers (offset, is instance) of a line of ``data.noun``."""
+    fields = line.partition("|")[0].split()
+    offset = fields[0]
+    if (
+        len(offset) != 8
+        or not (offset.isascii() and offset.isdigit())
+        or fields[2] != "n"
+        or len(fields[3]) != 2
+    ):
+        raise ValueError("not a noun synset")
+    after_words = 4 + 2 * int(fields[3], 16)
+    words = fields[4:after_words:2]
+    stop = after_words + 1 + 4 * int(fields[after_words])
+    if not words or len(fields) < stop:
+        raise ValueError("fields are missing")
+    above = [
+        (int(fields[at + 1]), fields[at] == INSTANCE_HYPERNYM)
+        for at in range(after_words + 1, stop, 4)
+        if fields[at] == HYPERNYM or fields[at] == INSTANCE_HYPERNYM
+    ]
+    return int(offset), words, above
+
+
+def gloss(text: bytes, offset: int) -> str:
+    """Return definition and examples of the synset ``offset`` of ``data.noun``."""
+    start, head = offset, b"%08d " % offset
+    if not text.startswith(head, start):  # another line ending than the publisher's moves every line
+        start = text.index(b"\n" + head) + 1
+    return text[start : text.index(b"\n", start)].decode("utf-8", "replace").partition("|")[2].strip()
+
+
+def _senses(text: bytes, node_of: Mapping[int, int], where: str) -> dict[str, list[int]]:
+    """Return lemma -> nodes in sense order, from ``index.noun``."""
+    senses = {}
+    for line, number in _records(text):
+        fields = line.split()
+        try:
+            count = int(fields[2])
+            nodes = [node_of[int(offset)] for offset in fields[len(fields) - count :]]
+        except (ValueError, IndexError, KeyError) as error:
+            raise _malformed(where, "index.noun", number) from error
+        if not 0 < count < 256:
+            raise _malformed(where, "index.noun", number)
+        senses[fields[0]] = nodes
+    return senses
+
+
+def _graph(
+    offsets: list[int], pointers: list[list[tuple[int, bool]]], node_of: Mapping[int, int], where: str
+) -> graph.Graph:
+    parents = []
+    for offset, above in zip(offsets, pointers, strict=True):
+        try:  # plain hypernyms last: where a synset is named as both, the plain one counts
+            parents.append(
+                {node_of[to]: instance for to, instance in sorted(above, key=lambda edge: not edge[1])}
+            )
+        except KeyError as error:
+            raise TaxonomyError(
+                f"synset {offset:08d} names a hypernym {error.args[0]:08d} that does not exist",
+                where=f"{where}/data.noun",
+            ) from error
+    return graph.from_edges(parents)
+
+
+def _malformed(where: str, name: str, number: int) -> TaxonomyError:
+    return TaxonomyError(
+        "does not follow the WNDB format",
+        where=f"{where}/{name} line {number}",
+        hint="see wndb(5WN); is the file of another part of speech?",
+    )
+
+
+LEXNAMES: tuple[tuple[str, str], ...] = (
+    ("adj", "all pert"),
+    ("adv", "all"),
+    (
+        "noun",
+        "Tops act animal artifact attribute body cognition communication event feeling food group "
+        "location motive object person phenomenon plant possession process quantity relation shape state "
+        "substance time",
+    ),
+    (
+        "verb",
+        "body change cognition communication competition consumption contact creation emotion motion "
+        "perception possession social stative weather",
+    ),
+    ("adj", "ppl"),
+)
+"""Lexicographer files in the order of their numbers, lexnames(5WN)."""
+
+_PART_OF_SPEECH = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
+
+_EMPTY = (
+    "cntlist.rev",
+    *(f"{kind}.{pos}" for kind in ("data", "index") for pos in ("verb", "adj", "adv")),
+    *(f"{pos}.exc" for pos in ("verb", "adj", "adv")),
+)
+
+
+def write(texts: Mapping[str, bytes], directory: Path) -> None:
+    """Write ``texts`` and what NLTK wants beside them into ``directory``.
+
+    The three noun files are written as they are. ``lexnames`` is the published table, ``index.sense``
+    holds the noun senses (with tag count 0: the counts are not part of the noun files), and the files
+    of the other parts of speech are empty.
+    """
+    extra = {"lexnames": _lexnames(), "index.sense": _index_sense(texts), **dict.fromkeys(_EMPTY, b"")}
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, content in {**extra, **{name: texts[name] for name in FILES}}.items():
+            (directory / name).write_bytes(content)
+    except OSError as error:
+        raise OutputError(
+            f"cannot be written: {error.strerror}", where=str(error.filename or directory)
+        ) from error
+
+
+def _lexnames() -> bytes:
+    named = [(pos, name) for pos, names in LEXNAMES for name in names.split()]
+    rows = (
+        f"{number:02d}\t{pos}.{name}\t{_PART_OF_SPEECH[pos]}\n" for number, (pos, name) in enumerate(named)
+    )
+    return "".join(rows).encode("ascii")
+
+
+def _index_sense(texts: Mapping[str, bytes]) -> bytes:
+    """Return ``index.sense`` of the nouns: sense key, offset, sense number, tag count; sorted."""
+    number_of: dict[tuple[str, str], int] = {}
+    for line, _ in _records(texts["index.noun"]):
+        fields = line.split()
+        for number, offset in enumerate(fields[len(fields) - int(fields[2]) :], start=1):
+            number_of[fields[0], offset] = number
+    rows = set()
+    for line, _ in _records(texts["data.noun"]):
+        fields = line.partition("|")[0].split()
+        for at in range(4, 4 + 2 * int(fields[3], 16), 2):
+            lemma = fields[at].lower()
+            key = f"{lemma}%1:{fields[1]}:{int(fields[at + 1], 16):02d}::"
+            rows.add(f"{key} {fields[0]} {number_of[lemma, fields[0]]} 0\n")
+    return "".join(sorted(rows)).encode("utf-8")
