@@ -1,0 +1,166 @@
+"""The one writer and the one lock: a kill, a full disk or a second writer leaves whole files only.
+
+A file is written beside its place under a name that ends in ``.part``, flushed to the disk, and renamed; a
+folder likewise. What a killed writer left is removed by `clear_parts`, which the holder of the lock calls.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+from filelock import FileLock, Timeout
+
+from wordnet_splits.errors import OutputError
+
+PART: Final = ".part"
+"""Ending of what is not finished; no reader takes such a file."""
+
+HINT: Final = "check that the folder may be written to and has space left"
+
+
+@contextmanager
+def writing(path: Path, *, hint: str = HINT) -> Iterator[None]:
+    """Turn what the system says against writing ``path`` into one error.
+
+    Raises
+    ------
+    OutputError : the block raised an OSError (Arrow's are such, too).
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"cannot be written: {error.strerror or error}", where=str(path), hint=hint
+        ) from error
+
+
+@contextmanager
+def replacing(path: Path, *, hint: str = HINT) -> Iterator[Path]:
+    """Yield a path to write to, which becomes ``path`` in one step when the block ends well.
+
+    Folders are made as needed. Readers see the old file or the whole new one, also after a power cut.
+
+    Raises
+    ------
+    OutputError : it cannot be written.
+    """
+    part = path.with_name(f".{path.name}.{uuid4().hex}{PART}")
+    with writing(path, hint=hint):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield part
+            _to_disk(part)
+            part.replace(path)
+        finally:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, data: bytes, *, hint: str = HINT) -> None:
+    """Write a whole file in one step. Raises as `replacing`."""
+    with replacing(path, hint=hint) as part:
+        part.write_bytes(data)
+
+
+def write_text(path: Path, text: str, *, hint: str = HINT) -> None:
+    """Write a text in UTF-8 in one step; what is no text is escaped by backslashes. Raises as `replacing`."""
+    write_bytes(path, text.encode("utf-8", errors="backslashreplace"), hint=hint)
+
+
+def write_json(path: Path, value: Mapping[str, Any], *, hint: str = HINT) -> None:
+    """Write an object in one step, keys sorted. Raises as `replacing`."""
+    write_text(path, json_text(value), hint=hint)
+
+
+def json_text(value: Mapping[str, Any]) -> str:
+    """Return an object as every JSON file of ours holds it."""
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+@contextmanager
+def replacing_folder(path: Path, *, hint: str = HINT) -> Iterator[Path]:
+    """Yield an empty folder to fill, which takes the place of ``path`` when the block ends well.
+
+    The old folder is moved aside, never half deleted; `restore` puts it back where a kill between the two
+    renames left it there. To be called by the holder of the lock of ``path``.
+
+    Raises
+    ------
+    OutputError : it cannot be written.
+    """
+    part = path.with_name(f".{path.name}{PART}")
+    old = _aside(path)
+    with writing(path, hint=hint):
+        try:
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            yield part
+            shutil.rmtree(old, ignore_errors=True)
+            if path.exists():
+                path.rename(old)
+            try:
+                part.rename(path)
+            except OSError:
+                if old.exists():
+                    old.rename(path)
+                raise
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def restore(path: Path) -> None:
+    """Put back the folder ``path`` that a kill left moved aside, if its successor is not there."""
+    if _aside(path).exists() and not path.exists():
+        _aside(path).rename(path)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")
+
+
+@contextmanager
+def locked(path: Path, *, busy: str, hint: str = "wait for it, or give another folder") -> Iterator[None]:
+    """Hold ``path``, a file or folder to be written, for this process; the lock lies beside it.
+
+    Parameters
+    ----------
+    busy : what to say where another process holds it, such as "another build is writing here".
+
+    Raises
+    ------
+    OutputError : it is held elsewhere, or its folder cannot be written.
+    """
+    lock = FileLock(str(path.with_name(f".{path.name}.lock")), timeout=0)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise OutputError(busy, where=str(path), hint=hint) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def clear_parts(folder: Path) -> None:
+    """Remove what killed writers left unfinished directly in ``folder``; only for the holder of its lock."""
+    for part in folder.glob(f".*{PART}"):
+        if part.is_dir() and not part.is_symlink():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                part.unlink()
+
+
+def _to_disk(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

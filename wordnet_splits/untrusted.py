@@ -1,0 +1,225 @@
+"""The one place where files that somebody else may have made are opened: bounded before they are parsed.
+
+A file is opened only if it is a regular file (no pipe, device or folder, which hang or never end) of at most
+so many bytes; text is judged for nesting and for absurd numbers before a parser sees it; a table for the rows
+and bytes that its own header announces before any of them is taken. Everything that does not hold is the
+caller's kind of error, in one line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ValidationError
+
+from wordnet_splits.errors import DataError, SplitsError
+
+KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
+
+LARGEST_TEXT: Final = 64 * MiB
+"""Bytes of a JSON, TOML or TSV file; the largest of ours, a manifest.json, has 60 KiB."""
+DEEPEST: Final = 64
+"""Levels of nesting; ours have at most eight."""
+LONGEST_NUMBER: Final = 40
+"""Digits; a 64-bit integer has 20, a float's shortest form 24."""
+LARGEST_TABLE: Final = 8 * GiB
+"""Bytes that a Parquet file may announce to expand to; 14 million rows of ours take 2 GiB."""
+LARGEST_ROW_GROUP: Final = 512 * MiB
+MOST_ROWS: Final = 100_000_000
+
+_STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_OPENING: Final = re.compile(r"[\[{]")
+_DIGITS: Final = re.compile(rf"[0-9_]{{{LONGEST_NUMBER + 1},}}")
+_DOTTED: Final = re.compile(rf"^[^=\n#]*?(?:\.[^=\n#.]*){{{DEEPEST},}}", re.MULTILINE)
+
+ErrorType = type[SplitsError]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@contextmanager
+def opened(path: Path, *, largest: int, error: ErrorType = DataError) -> Iterator[BinaryIO]:
+    """Yield ``path`` open for reading, if it is a regular file of at most ``largest`` bytes.
+
+    Raises
+    ------
+    error : absent, not a regular file, too large, or unreadable.
+    """
+    try:
+        # without O_NONBLOCK, opening a pipe waits for ever for somebody to write to it
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError as cause:
+        raise error("no such file", where=str(path)) from cause
+    except (OSError, ValueError) as cause:  # ValueError: a null byte in the name
+        raise error(f"cannot be read: {_reason(cause)}", where=str(path)) from cause
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise error("is not a regular file", where=str(path))
+        if found.st_size > largest:
+            raise error(f"has {found.st_size:,} bytes, at most {largest:,} are read", where=str(path))
+        try:
+            yield file
+        except OSError as cause:
+            raise error(f"cannot be read: {_reason(cause)}", where=str(path)) from cause
+
+
+def read_bytes(path: Path, *, largest: int, error: ErrorType = DataError) -> bytes:
+    """Return a whole file. Raises as `opened`."""
+    with opened(path, largest=largest, error=error) as file:
+        return file.read(largest + 1)
+
+
+def read_text(path: Path, *, largest: int = LARGEST_TEXT, error: ErrorType = DataError) -> str:
+    """Return a whole text file. Raises as `opened`, and where it is not UTF-8."""
+    try:
+        return read_bytes(path, largest=largest, error=error).decode("utf-8-sig")
+    except UnicodeDecodeError as cause:
+        raise error(f"is not UTF-8 text at byte {cause.start}", where=str(path)) from None
+
+
+def parse_json(text: str, *, where: str, error: ErrorType = DataError) -> Any:
+    """Return what a JSON text holds.
+
+    Raises
+    ------
+    error : not JSON, nested deeper than `DEEPEST`, or a number of more than `LONGEST_NUMBER` digits.
+    """
+    _bounded(text, where, error)
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as cause:
+        raise error(f"is not JSON: {cause}", where=where) from None
+
+
+def read_json(path: Path, *, largest: int = LARGEST_TEXT, error: ErrorType = DataError) -> Any:
+    """Return what a JSON file holds. Raises as `read_text` and `parse_json`."""
+    return parse_json(read_text(path, largest=largest, error=error), where=str(path), error=error)
+
+
+def parse_toml(text: str, *, where: str, error: ErrorType = DataError) -> dict[str, Any]:
+    """Return what a TOML text holds. Raises as `parse_json`."""
+    _bounded(text, where, error)
+    if (deep := _DOTTED.search(_STRING.sub('""', text))) is not None:
+        line = text.count("\n", 0, deep.start()) + 1
+        raise error(f"line {line}: a key of more than {DEEPEST} parts", where=where)
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as cause:
+        raise error(f"is not TOML: {cause}", where=where) from None
+
+
+def read_toml(path: Path, *, largest: int = LARGEST_TEXT, error: ErrorType = DataError) -> dict[str, Any]:
+    """Return what a TOML file holds. Raises as `read_text` and `parse_toml`."""
+    return parse_toml(read_text(path, largest=largest, error=error), where=str(path), error=error)
+
+
+def validated(
+    model: type[Model], value: object, *, where: str, error: ErrorType = DataError, hint: str | None = None
+) -> Model:
+    """Return ``value`` as ``model``, which is the one schema of the file that it comes from.
+
+    Raises
+    ------
+    error : a key that is absent, unknown or holds something else; the first one is named.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as cause:
+        first = cause.errors(include_url=False, include_input=False)[0]
+        key = ".".join(map(str, first["loc"])) or "the top"
+        raise error(f"is malformed at {printable(key)}: {first['msg']}", where=where, hint=hint) from None
+    except RecursionError:
+        raise error("is nested too deeply", where=where, hint=hint) from None
+
+
+def below(folder: Path, relative: str, *, error: ErrorType = DataError) -> Path:
+    """Return ``folder/relative`` if it lies below ``folder`` after every link is followed.
+
+    Raises
+    ------
+    error : an absolute path, one that leaves the folder, or no path at all.
+    """
+    try:
+        path = (folder / relative).resolve()
+        inside = path.is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # a null byte; a circle of links
+        inside = False
+    if not inside or Path(relative).is_absolute():
+        raise error(f"the path {printable(relative)!r} leaves its folder", where=str(folder))
+    return folder / relative
+
+
+@contextmanager
+def parquet(
+    path: Path,
+    *,
+    error: ErrorType = DataError,
+    most_rows: int = MOST_ROWS,
+    largest: int = LARGEST_TABLE,
+    largest_row_group: int = LARGEST_ROW_GROUP,
+) -> Iterator[pq.ParquetFile]:
+    """Yield a Parquet file whose header announces no more rows and bytes than given.
+
+    Raises
+    ------
+    error : absent, not regular, not Parquet, damaged, or larger than given when expanded.
+    """
+    try:
+        with opened(path, largest=largest, error=error) as raw, pq.ParquetFile(raw) as file:
+            header = file.metadata
+            groups = [header.row_group(i).total_byte_size for i in range(header.num_row_groups)]
+            too_large = (
+                header.num_rows > most_rows
+                or sum(groups) > largest
+                or max(groups, default=0) > largest_row_group
+            )
+            if too_large or min(groups, default=0) < 0:
+                raise error(
+                    f"announces {header.num_rows:,} rows of {sum(groups):,} bytes, more than is read",
+                    where=str(path),
+                )
+            yield file
+    except (pa.ArrowException, OverflowError, UnicodeDecodeError) as cause:
+        raise error(f"is not a Parquet file that can be read: {_reason(cause)}", where=str(path)) from cause
+
+
+def nesting(text: str) -> int:
+    """Return how deep the brackets of a JSON or TOML text nest, outside its strings."""
+    depth = deepest = 0
+    for bracket in re.finditer(r"[\[\]{}]", _STRING.sub("", text)):
+        depth += 1 if _OPENING.match(bracket.group()) else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _bounded(text: str, where: str, error: ErrorType) -> None:
+    if nesting(text) > DEEPEST:
+        raise error(f"is nested more than {DEEPEST} deep", where=where)
+    if _DIGITS.search(_STRING.sub("", text)) is not None:
+        raise error(f"holds a number of more than {LONGEST_NUMBER} digits", where=where)
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def printable(text: object, longest: int = 200) -> str:
+    """Return a name from outside as it may stand on a terminal: one line, no control characters."""
+    whole = str(text)
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in whole[:longest])
+    return shown + ("..." if len(whole) > longest else "")
+
+
+def _reason(error: BaseException) -> str:
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return printable(str(text).split("\n")[0])
