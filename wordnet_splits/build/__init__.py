@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from wordnet_splits.build.run import Build, Options, build, build_recipe
 
-__all__ = ['Build', 'Options', 'build', 'build_recipe']
+__all__ = ["Build", "Options", "build", "build_recipe"]

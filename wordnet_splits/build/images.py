@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wordnet_splits import sampling
-from wordnet_splits.catalog import load_catalog
-from wordnet_splits.errors import RecipeError, SplitsError
-from wordnet_splits.catalog.inventory import inventory_splits, load_inventory, load_list
-from wordnet_splits.sources.noise_stream import NoiseId
 from wordnet_splits.build.population import Awaiting, Populations
-from wordnet_splits.recipe import Group, ImageRule, Recipe
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.inventory import inventory_splits, load_inventory, load_list
+from wordnet_splits.errors import RecipeError, SplitsError
 from wordnet_splits.manifest.tables import CUT_ORDER
+from wordnet_splits.recipe import Group, ImageRule, Recipe
+from wordnet_splits.sources.noise_stream import NoiseId
 
 
 @dataclass

@@ -14,9 +14,9 @@ from itertools import combinations
 
 import pyarrow as pa
 
+from wordnet_splits.build.membership import Membership
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import RecipeError
-from wordnet_splits.build.membership import Membership
 from wordnet_splits.recipe import Group, KnownLeak, Recipe
 from wordnet_splits.taxonomy import Taxonomy
 

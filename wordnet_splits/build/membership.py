@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.similarity import similarity
 from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.errors import RecipeError, SplitsError
+from wordnet_splits.manifest.tables import class_table
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import Context, Verdict, decide, sentence
 from wordnet_splits.rules.model import rule_text
-from wordnet_splits.manifest.tables import class_table
+from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 
 Key = tuple[str, str]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from wordnet_splits.catalog import Catalog, load_catalog
-from wordnet_splits.errors import RecipeError
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.errors import RecipeError
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source
 

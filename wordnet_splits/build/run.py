@@ -17,20 +17,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordnet_splits.manifest import fingerprint
-from wordnet_splits.errors import MissingImageError, SourceError, SplitsError
+from wordnet_splits.build.digesting import read_digests
 from wordnet_splits.build.images import Selection, select_images
 from wordnet_splits.build.leaks import Leak, check_once, class_leaks, digest_leaks, judge, leaking_classes
-from wordnet_splits.manifest import Manifest, Part, locked, write_manifest
-from wordnet_splits.manifest.data import SCHEMA
 from wordnet_splits.build.membership import Membership, build_class_table, decide_membership, labels_of
-from wordnet_splits.build.digesting import read_digests
-from wordnet_splits.errors import Problem
 from wordnet_splits.build.population import NO_POSITIONS, Populations
+from wordnet_splits.errors import MissingImageError, Problem, SourceError, SplitsError
+from wordnet_splits.manifest import Manifest, Part, fingerprint, locked, write_manifest
+from wordnet_splits.manifest.data import SCHEMA
+from wordnet_splits.manifest.tables import image_table
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources import Source, open_source, source_class
-from wordnet_splits.manifest.tables import image_table
 from wordnet_splits.taxonomy import Taxonomy, load
 
 

@@ -10,12 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from wordnet_splits.manifest import fingerprint
 from wordnet_splits import sampling
 from wordnet_splits.build import build
-from wordnet_splits.errors import ManifestError, MissingImageError, OutputError, RecipeError
 from wordnet_splits.catalog.inventory import load_inventory
-from wordnet_splits.manifest import load_manifest, locked
+from wordnet_splits.errors import ManifestError, MissingImageError, OutputError, RecipeError
+from wordnet_splits.manifest import fingerprint, load_manifest, locked
 from wordnet_splits.reports.verify import check_files, freeze, verify
 
 HEAD = 'schema = 1\nname = "mine"\n'

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.cli.output import BAD_INPUT, LEFT_OUT
-from wordnet_splits.manifest.diff import diff_manifests
-from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.manifest import Manifest, find_manifest, load_manifest
+from wordnet_splits.manifest.diff import diff_manifests
 
 from ..command import Command
 
