@@ -25,7 +25,7 @@ from tests.facts.published import Published
 from wordnet_splits.catalog.inventory import INVENTORY_SCHEMA
 from wordnet_splits.digests import digest_file, digest_pixels
 from wordnet_splits.manifest.parquet import write_table
-from wordnet_splits.sources.digits_data import RAW_SHA256, load_digits_pixels
+from wordnet_splits.sources.digits import RAW_SHA256, load_digits_pixels
 
 CIFAR_FILES = {  # publisher's split -> pickles
     ("cifar100", "train"): ("cifar-100-python/train",),

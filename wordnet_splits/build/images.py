@@ -12,7 +12,7 @@ from wordnet_splits.catalog.inventory import inventory_splits, load_inventory, l
 from wordnet_splits.errors import RecipeError, SplitsError
 from wordnet_splits.manifest.tables import CUT_ORDER
 from wordnet_splits.recipe import Group, ImageRule, Recipe
-from wordnet_splits.sources.noise_stream import NoiseId
+from wordnet_splits.sources.noise import NoiseId
 
 
 @dataclass

@@ -6,7 +6,9 @@ A source knows one dataset as its publisher lays it out on disk; nothing else kn
 from __future__ import annotations
 
 import os
+import uuid
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -34,11 +36,14 @@ Order = Literal["published", "unknown"]
 BATCH_ROWS = 65_536
 UNEXPECTED_NAMES = 10_000  # distinct names kept apart: a wrong root may hold millions
 OTHER_NAMES = "(other names)"
+MOST_DIGITS = 9  # of an id that is a position
+_KEPT = 4  # sources a worker remembers
 
 T = TypeVar("T")
 S = TypeVar("S", bound="type[Source]")
 
 _REGISTERED: dict[str, type[Source]] = {}
+_REVIVED: OrderedDict[str, Source] = OrderedDict()
 
 
 def register(cls: S) -> S:
@@ -234,6 +239,39 @@ class Source(ABC):
             raise self.missing(image_id, "may not be read (permission denied)") from error
         except OSError as error:
             raise self.missing(image_id, f"cannot be read ({error.strerror or error})") from error
+
+
+class OneCopyPerProcess(Source):
+    """A source of which all pickles of one object become one object in the process that unpickles them.
+
+    A CIFAR batch takes a second to load and an LMDB file may be opened once a process only; a worker that
+    is sent the source with each chunk of ids must find what it opened for the last one.
+    """
+
+    def __init__(self, root: Path | None, layout: str, *, order: Order = "published") -> None:
+        super().__init__(root, layout, order=order)
+        self._token = uuid.uuid4().hex  # tells opened sources apart, is part of no result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revive, (type(self), self._token, self.__getstate__())
+
+
+def _revive(cls: type[OneCopyPerProcess], token: str, state: dict[str, Any]) -> Source:
+    if token not in _REVIVED:
+        source = cls.__new__(cls)
+        source.__dict__.update(state)
+        _REVIVED[token] = source
+        if len(_REVIVED) > _KEPT:
+            _REVIVED.popitem(last=False)
+    _REVIVED.move_to_end(token)
+    return _REVIVED[token]
+
+
+def parse_position(text: str) -> int:
+    """Return the position written as ``text``; KeyError where it is not written as we write it."""
+    if not (text.isascii() and text.isdigit()) or len(text) > MOST_DIGITS or str(int(text)) != text:
+        raise KeyError(text)
+    return int(text)
 
 
 def as_rgb(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:

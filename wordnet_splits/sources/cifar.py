@@ -14,13 +14,12 @@ from typing import Any, ClassVar
 
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.base import Raw, Row, register
+from wordnet_splits.sources.base import OneCopyPerProcess, Raw, Row, register
 from wordnet_splits.sources.layouts.cifar_pickles import PickleLayout, Pickles
 from wordnet_splits.sources.layouts.matching import Copy, Index, match
 from wordnet_splits.sources.layouts.parquet_nameless import HubLayout, NamelessParquet
 from wordnet_splits.sources.layouts.picture_folders import PictureFolders
 from wordnet_splits.sources.layouts.walk import bases
-from wordnet_splits.sources.worker_copy import OneCopyPerProcess
 
 SPLITS = ("train", "test")
 SHAPE = (32, 32, 3)

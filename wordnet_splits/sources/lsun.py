@@ -16,10 +16,9 @@ from typing import Any, ClassVar, Protocol
 
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.base import Raw, Row, register
+from wordnet_splits.sources.base import OneCopyPerProcess, Raw, Row, register
 from wordnet_splits.sources.layouts.lmdb_files import LmdbFile
 from wordnet_splits.sources.layouts.walk import bases, check_link, entries, folders, subfolder
-from wordnet_splits.sources.worker_copy import OneCopyPerProcess
 
 SPLITS = ("train", "val")
 EXTENSIONS = ("webp", "jpg", "jpeg", "png")

@@ -1,16 +1,35 @@
-"""Gaussian and uniform noise as sources: an id says all there is to know, reading computes the pixels."""
+"""Gaussian and uniform noise as sources: an id says all there is to know, reading computes the pixels.
+
+The images are equal on every machine, for ever: no library generator and no floating point. The words of an
+image are the SHAKE-128 stream of its name, and a value is found by comparing integers. Gaussian thresholds
+are shipped as integers, so no ``erf`` of any libm is ever asked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import hashlib
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
-from wordnet_splits.errors import SourceError
-from wordnet_splits.sources import noise_stream as noise
+import numpy as np
+import numpy.typing as npt
+
+from wordnet_splits.errors import DataError, SourceError, unknown
 from wordnet_splits.sources.base import Raw, Row, Source, as_rgb, register
 
+Words = npt.NDArray[np.uint64]
+Pixels = npt.NDArray[np.uint8]
+
 PARAMETERS = frozenset({"shape", "seed"})
+LARGEST_SIDE = 4096  # a typing error in a recipe must not ask for terabytes
+_BUCKET_BITS = 16
+_ID = re.compile(r"(\d{1,18})x(\d{1,18})x(\d{1,18})/s(\d{1,18})/(\d{5,18})", re.ASCII)
 
 
 class NoiseSource(Source):
@@ -53,7 +72,7 @@ class NoiseSource(Source):
             raise SourceError(f"noise has no seed {seed!r}", hint="a seed is a whole number from 0")
         if shape is not None and not isinstance(shape, Sequence):
             raise SourceError(f"noise cannot have the shape {shape!r}", hint="[height, width, channels]")
-        return cls(None if shape is None else noise.check_shape(tuple(shape)), seed)
+        return cls(None if shape is None else check_shape(tuple(shape)), seed)
 
     def ids(self, count: int) -> list[str]:
         """Return the ids of the first ``count`` images of the source's shape and seed.
@@ -66,7 +85,7 @@ class NoiseSource(Source):
             )
         if count < 0:
             raise SourceError(f"cannot generate {count} images")
-        return [str(noise.NoiseId(self.shape, self.seed, index)) for index in range(count)]
+        return [str(NoiseId(self.shape, self.seed, index)) for index in range(count)]
 
     def rows(self, splits: Collection[str]) -> Iterator[Row]:
         """Yield nothing: how many images there are is the recipe's to say."""
@@ -74,11 +93,11 @@ class NoiseSource(Source):
 
     def read_one(self, image_id: str) -> Raw:
         """Return the pixels, uint8 (h, w, 3)."""
-        named = noise.NoiseId.parse(image_id)
+        named = NoiseId.parse(image_id)
         if named is None:
             raise KeyError(image_id)
         try:
-            return as_rgb(noise.generate(self.name, named.seed, named.index, named.shape))
+            return as_rgb(generate(self.name, named.seed, named.index, named.shape))
         except SourceError as error:
             raise self.missing(image_id, f"cannot be: {error.what}") from error
 
@@ -95,3 +114,114 @@ class Uniform(NoiseSource):
     """Uniform on the 256 values."""
 
     name: ClassVar[str] = "uniform"
+
+
+@dataclass(frozen=True)
+class NoiseId:
+    """What names a noise image: its shape (height, width, channels), the seed and its place in the stream."""
+
+    shape: tuple[int, int, int]
+    seed: int
+    index: int
+
+    def __str__(self) -> str:
+        height, width, channels = self.shape
+        return f"{height}x{width}x{channels}/s{self.seed}/{self.index:05d}"
+
+    @classmethod
+    def parse(cls, text: str) -> NoiseId | None:
+        """Return the id that is written exactly as ``text``, or None."""
+        found = _ID.fullmatch(text)
+        if not found:
+            return None
+        height, width, channels, seed, index = (int(part) for part in found.groups())
+        parsed = cls((height, width, channels), seed, index)
+        return parsed if str(parsed) == text else None
+
+
+def check_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
+    """Return ``shape`` as (height, width, channels).
+
+    Raises SourceError unless the sides are in 1..4096 and there are 1 (grey) or 3 (RGB) channels.
+    """
+    if (
+        len(shape) != 3
+        or any(isinstance(n, bool) or not isinstance(n, int) for n in shape)
+        or not all(1 <= n <= LARGEST_SIDE for n in shape[:2])
+        or shape[2] not in (1, 3)
+    ):
+        raise SourceError(
+            f"noise cannot have the shape {list(shape)}",
+            hint=f"a shape is [height, width, channels], sides 1 to {LARGEST_SIDE}, channels 1 or 3",
+        )
+    height, width, channels = shape
+    return height, width, channels
+
+
+def generate(source: str, seed: int, index: int, shape: tuple[int, ...]) -> Pixels:
+    """Return noise image ``index`` of ``source``, as uint8 (height, width, channels).
+
+    ``source`` is ``gaussian`` (N(0.5, 1) clipped to [0, 1], Abdelzad et al. 2020) or ``uniform``; one
+    channel is left as one. The words are the SHAKE-128 stream of ``source``, ``seed``, ``index`` and
+    ``HxWxC`` joined by the unit separator, 8 bytes little-endian each, in C order of (h, w, c).
+
+    Raises UnknownNameError for another source and SourceError for an impossible shape, seed or index.
+    """
+    if source not in VALUES:
+        raise unknown("noise source", source, VALUES)
+    height, width, channels = check_shape(shape)
+    if seed < 0 or index < 0:
+        raise SourceError(f"noise has no seed {seed} with index {index}", hint="both start at 0")
+    name = "\x1f".join([source, str(seed), str(index), f"{height}x{width}x{channels}"])
+    stream = hashlib.shake_128(name.encode("utf-8")).digest(8 * height * width * channels)
+    return VALUES[source](np.frombuffer(stream, "<u8")).reshape(height, width, channels)
+
+
+def thresholds() -> Words:
+    """Return the 255 Gaussian thresholds, uint64, ascending.
+
+    Number k (from 1) is the smallest word w with w / 2**64 >= P(255 x + 0.5 < k), x of N(0.5, 1): the
+    value of a word, floor(255 x + 0.5), is the number of thresholds not above it.
+    """
+    return _thresholds().copy()
+
+
+@cache
+def _thresholds() -> Words:
+    resource = files("wordnet_splits") / "data" / "noise" / "gaussian_thresholds.tsv"
+    lines = [line for line in resource.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    rows = [line.split("\t") for line in lines[1:]]
+    table = np.array([int(threshold) for _, threshold in rows], dtype=np.uint64)
+    if [int(value) for value, _ in rows] != list(range(1, 256)) or not np.all(table[1:] > table[:-1]):
+        raise DataError("not 255 ascending thresholds", where=str(resource), hint="reinstall wordnet-splits")
+    return table
+
+
+@cache
+def _buckets() -> tuple[Pixels, Words]:
+    """Return the value at the start of each bucket of equal top bits, and the last word of each value.
+
+    A bucket holds one threshold at most (the nearest two are 90 buckets apart), so one look-up and one
+    comparison give the value, several times faster than a binary search.
+    """
+    table = _thresholds()
+    starts: Words = np.arange(2**_BUCKET_BITS, dtype=np.uint64) << np.uint64(64 - _BUCKET_BITS)
+    last = np.append(table - np.uint64(1), np.uint64(2**64 - 1))
+    return np.searchsorted(table, starts, side="right").astype(np.uint8), last
+
+
+def _gaussian(words: Words) -> Pixels:
+    start, last = _buckets()
+    values: Pixels = start[words >> np.uint64(64 - _BUCKET_BITS)]
+    values += words > last[values]
+    return values
+
+
+def _uniform(words: Words) -> Pixels:
+    return (words >> np.uint64(56)).astype(np.uint8)
+
+
+VALUES: Mapping[str, Callable[[Words], Pixels]] = MappingProxyType(
+    {"gaussian": _gaussian, "uniform": _uniform}
+)
+"""How the words of each noise source become values."""

@@ -18,13 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.base import Order, Raw, Row, register
+from wordnet_splits.sources.base import OneCopyPerProcess, Order, Raw, Row, parse_position, register
 from wordnet_splits.sources.info import source_info
 from wordnet_splits.sources.layouts.matching import Pixels
 from wordnet_splits.sources.layouts.parquet_nameless import HubLayout, NamelessParquet, Place
 from wordnet_splits.sources.layouts.walk import bases, check_link
-from wordnet_splits.sources.positions import parse_position
-from wordnet_splits.sources.worker_copy import OneCopyPerProcess
 
 SHAPE = (32, 32, 3)
 SPLITS = ("train", "test", "extra")

@@ -15,8 +15,8 @@ from wordnet_splits.catalog.inventory import DATA, load_inventory
 from wordnet_splits.digests import digest_pixels
 from wordnet_splits.errors import DataError
 from wordnet_splits.manifest.parquet import read_table
-from wordnet_splits.sources import digits_data
-from wordnet_splits.sources.digits_data import load_digits_pixels
+from wordnet_splits.sources import digits
+from wordnet_splits.sources.digits import load_digits_pixels
 
 
 def tables(root: Path) -> list[str]:
@@ -57,14 +57,14 @@ def test_digits_equal_those_of_scikit_learn() -> None:
 
 
 def test_digits_name_their_licence_and_checksum() -> None:
-    text = digits_data.PATH.with_name("LICENSE.txt").read_text(encoding="utf-8")
-    assert digits_data.RAW_SHA256 in text
+    text = digits.PATH.with_name("LICENSE.txt").read_text(encoding="utf-8")
+    assert digits.RAW_SHA256 in text
     assert "BSD 3-Clause License" in text
     assert "Attribution 4.0" in text
 
 
 def test_damaged_digits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digits_data, "PATH", tmp_path / "digits.xz")
+    monkeypatch.setattr(digits, "PATH", tmp_path / "digits.xz")
     with pytest.raises(DataError, match="cannot be read"):
         load_digits_pixels.__wrapped__()
     write_digits(tmp_path)
@@ -72,7 +72,7 @@ def test_damaged_digits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "digits.xz").write_bytes(whole[:5000])
     with pytest.raises(DataError, match=r"digits\.xz: cannot be read"):
         load_digits_pixels.__wrapped__()
-    monkeypatch.setattr(digits_data, "RAW_SHA256", hashlib.sha256(b"other").hexdigest())
+    monkeypatch.setattr(digits, "RAW_SHA256", hashlib.sha256(b"other").hexdigest())
     (tmp_path / "digits.xz").write_bytes(whole)
     with pytest.raises(DataError, match="not the file this package ships"):
         load_digits_pixels.__wrapped__()

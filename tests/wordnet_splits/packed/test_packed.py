@@ -24,7 +24,7 @@ from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.manifest import load_manifest
 from wordnet_splits.packed import check_store, open_store, part_paths
 from wordnet_splits.packed.pack import pack
-from wordnet_splits.sources.digits_data import load_digits_pixels
+from wordnet_splits.sources.digits import load_digits_pixels
 
 from .helpers import build_many, flip
 

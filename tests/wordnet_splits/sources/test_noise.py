@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from wordnet_splits.errors import MissingImageError, SourceError
-from wordnet_splits.sources import Source, open_source
-from wordnet_splits.sources import noise_stream as noise
+from wordnet_splits.sources import Source, noise, open_source
 from wordnet_splits.sources.noise import NoiseSource
 
 from .cifar_copies import digests, scan

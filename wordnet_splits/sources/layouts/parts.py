@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.base import Raw, Row
+from wordnet_splits.sources.base import OneCopyPerProcess, Raw, Row
 from wordnet_splits.sources.layouts.names import Naming
-from wordnet_splits.sources.worker_copy import OneCopyPerProcess
 
 Found = tuple[str | None, str | None, str]
 """What a part meets: class_id of the folder or None, file name without extension or None where it is no

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wordnet_splits.errors import SourceError, UnknownNameError
-from wordnet_splits.sources import noise_stream as noise
+from wordnet_splits.sources import noise
 
 from .noise_thresholds import exact_thresholds
 
