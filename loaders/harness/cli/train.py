@@ -13,8 +13,8 @@ from wordnet_splits.cli.output import DONE, parse_roots, print_json, print_table
 from wordnet_splits.errors import SplitsError
 
 if TYPE_CHECKING:
-    from ..train.recipe import TrainingRecipe
-    from ..train.runs import Trained
+    from ..training.recipe import TrainingRecipe
+    from ..training.runs import Trained
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Roots = Annotated[
@@ -64,10 +64,10 @@ def train(
 
     from wordnet_splits.progress import OnStderr
 
-    from ..train.data import load_training_data
-    from ..train.losses import LOSSES
-    from ..train.recipe import load_recipe
-    from ..train.runs import choose_machine, plan_runs, train_runs
+    from ..training.data import load_training_data
+    from ..training.losses import LOSSES
+    from ..training.recipe import load_recipe
+    from ..training.runs import choose_machine, plan_runs, train_runs
 
     chosen = load_recipe(recipe)
     chosen = chosen.with_epochs(epochs) if epochs else chosen
@@ -157,8 +157,8 @@ def parse_seeds(text: str) -> list[int]:
 
 def show_recipes(json: Json = False) -> int:
     """List the training recipes and the networks."""
-    from ..train.networks import NETWORKS, list_networks
-    from ..train.recipe import load_recipe, recipe_names
+    from ..training.networks import NETWORKS, list_networks
+    from ..training.recipe import load_recipe, recipe_names
 
     recipes = [load_recipe(name) for name in recipe_names()]
     if json:

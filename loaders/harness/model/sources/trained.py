@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wordnet_splits.errors import DataError
 
-from ...train.checkpoints import METADATA, load_checkpoint, read_metadata
+from ...training.checkpoints import METADATA, load_checkpoint, read_metadata
 from .registry import Loaded, Request, model_source
 
 PREFIX = "trained:"

@@ -14,11 +14,11 @@ import pytest
 import torch
 from filelock import FileLock
 
-from loaders.harness.train import runs as module
-from loaders.harness.train.checkpoints import load_checkpoint, load_state
-from loaders.harness.train.data import TrainingData
-from loaders.harness.train.recipe import TrainingRecipe
-from loaders.harness.train.runs import Trained, choose_machine, plan_runs, train_runs
+from loaders.harness.training import runs as module
+from loaders.harness.training.checkpoints import load_checkpoint, load_state
+from loaders.harness.training.data import TrainingData
+from loaders.harness.training.recipe import TrainingRecipe
+from loaders.harness.training.runs import Trained, choose_machine, plan_runs, train_runs
 from wordnet_splits.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.progress import Silent
 

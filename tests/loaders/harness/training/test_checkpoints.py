@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from loaders.harness.train.checkpoints import (
+from loaders.harness.training.checkpoints import (
     build_from,
     load_checkpoint,
     load_state,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from loaders.harness.train.recipe import load_recipe, recipe_names
+from loaders.harness.training.recipe import load_recipe, recipe_names
 from wordnet_splits.errors import RecipeError, UnknownNameError
 
 RECIPE = """

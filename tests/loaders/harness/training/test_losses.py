@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from loaders.harness.train.losses import (
+from loaders.harness.training.losses import (
     LOSSES,
     background_loss,
     background_weights,

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from loaders.harness.train.augment import crop_and_flip
-from loaders.harness.train.networks import build, list_networks
-from loaders.harness.train.schedules import Constant, Cosine, OneCycle, Steps
-from loaders.harness.train.trainer import derive, epoch_batches
+from loaders.harness.training.augment import crop_and_flip
+from loaders.harness.training.networks import build, list_networks
+from loaders.harness.training.schedules import Constant, Cosine, OneCycle, Steps
+from loaders.harness.training.trainer import derive, epoch_batches
 from wordnet_splits.errors import DataError, UnknownNameError
 
 

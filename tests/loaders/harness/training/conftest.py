@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from loaders.harness.train.data import Images, TrainingData
+from loaders.harness.training.data import Images, TrainingData
 from loaders.harness.transforms import Normalise
 
 

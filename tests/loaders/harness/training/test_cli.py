@@ -15,8 +15,8 @@ import pytest
 import typer
 
 from loaders.harness.cli.train import parse_seeds, register
-from loaders.harness.train.checkpoints import load_checkpoint, load_state
-from loaders.harness.train.data import load_training_data
+from loaders.harness.training.checkpoints import load_checkpoint, load_state
+from loaders.harness.training.data import load_training_data
 from wordnet_splits.cli.main import run
 from wordnet_splits.errors import SplitsError
 
@@ -59,7 +59,7 @@ def test_digits_are_learnt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 KILLED = """
 import sys, time
 import typer
-from loaders.harness.train import runs
+from loaders.harness.training import runs
 from loaders.harness.cli.train import register
 from wordnet_splits.cli.main import run
 
