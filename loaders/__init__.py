@@ -13,6 +13,9 @@ __all__ = ["UnknownDetectionSet"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import dataset  # on request: the metrics of this package need no torch
+    from wordnet_splits.lazy import need
+
+    need("torch", "torch", where=f"loaders.{name}")
+    from . import dataset
 
     return getattr(dataset, name)

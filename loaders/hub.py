@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.lazy import need
 
 if TYPE_CHECKING:
     from .dataset import UnknownDetectionSet
@@ -20,14 +20,9 @@ def to_hf(data: UnknownDetectionSet) -> Any:
 
     Raises
     ------
-    SplitsError : ``datasets`` is not installed.
+    MissingPackageError : ``datasets`` is not installed.
     """
-    try:
-        import datasets
-    except ImportError as error:
-        raise SplitsError(
-            "datasets is not installed", where="to_hf", hint="pip install 'wordnet-splits[hub]'"
-        ) from error
+    datasets = need("datasets", "hub", where="to_hf")
     features = datasets.Features(
         {
             "image": datasets.Image(),

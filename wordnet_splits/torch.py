@@ -40,15 +40,7 @@ def our_loaders() -> ModuleType:
 
 
 def _export(name: str) -> Any:
-    module = our_loaders()
-    try:
-        return getattr(module, name)
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise SplitsError(
-            "torch is not installed", where=f"loaders.{name}", hint="pip install 'wordnet-splits[torch]'"
-        ) from error
+    return getattr(our_loaders(), name)
 
 
 def revive(name: str, state: dict[str, Any]) -> Any:

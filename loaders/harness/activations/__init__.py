@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from .activations import Activations, Store, choose_transform, extract
+from typing import TYPE_CHECKING
+
+from wordnet_splits.lazy import names_of
+
+if TYPE_CHECKING:
+    from .activations import Activations, choose_transform, extract
+    from .store import Store
 
 __all__ = ["Activations", "Store", "choose_transform", "extract"]
+
+__getattr__ = names_of(
+    __name__, {"activations": ("Activations", "choose_transform", "extract"), "store": ("Store",)}
+)

@@ -12,6 +12,7 @@ from wordnet_splits.cli.runner import start
 from wordnet_splits.progress import OnStderr
 
 from .run import run
+from .train import register
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 SHOWN_PROBLEMS = 20
@@ -104,16 +105,7 @@ def _detector_row(method: Any) -> dict[str, Any]:
     }
 
 
-def _register_training() -> None:
-    """Add the commands of training, where PyTorch is installed."""
-    try:
-        from .train import register
-    except ImportError:
-        return
-    register(app)
-
-
-_register_training()
+register(app)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import typer
 
 from wordnet_splits.cli.output import DONE, LEFT_OUT, parse_roots, print_json, print_table, say
 from wordnet_splits.errors import SourceError, SplitsError
+from wordnet_splits.lazy import need
 from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.progress import OnStderr
 
@@ -114,7 +115,7 @@ def run(
         allow_missing=allow_missing,
     )
     _say_absent(detectors)
-    _need_torch()
+    need("torch", "torch", where="unknown-eval run")
     from ..activations.on_benchmark import Images
     from ..model.from_command_line import open_models
 
@@ -202,16 +203,6 @@ def _say_absent(detectors: str) -> None:
             chosen = preset(name.strip().removeprefix(PRESET))
             if chosen.absent:
                 say(f"{name.strip()}: not built yet and left out: {', '.join(chosen.absent)}")
-
-
-def _need_torch() -> None:
-    try:
-        import torch
-    except ImportError:
-        raise SplitsError(
-            "PyTorch is not installed", where="unknown-eval run", hint="pip install 'wordnet-splits[torch]'"
-        ) from None
-    del torch
 
 
 def _report(

@@ -11,6 +11,7 @@ import typer
 
 from wordnet_splits.cli.output import DONE, parse_roots, print_json, print_table, say
 from wordnet_splits.errors import SplitsError
+from wordnet_splits.lazy import need
 
 if TYPE_CHECKING:
     from ..training.recipe import TrainingRecipe
@@ -60,12 +61,11 @@ def train(
     json: Json = False,
 ) -> int:
     """Train models of a benchmark's ID classes; killed runs go on where they were, finished ones are kept."""
-    import torch
-
+    torch = need("torch", "torch", where="unknown-eval train")
     from wordnet_splits.progress import OnStderr
 
+    from ..training.choices import LOSSES
     from ..training.data import load_training_data
-    from ..training.losses import LOSSES
     from ..training.recipe import load_recipe
     from ..training.runs import choose_machine, plan_runs, train_runs
 
@@ -157,7 +157,7 @@ def parse_seeds(text: str) -> list[int]:
 
 def show_recipes(json: Json = False) -> int:
     """List the training recipes and the networks."""
-    from ..training.networks import NETWORKS, list_networks
+    from ..training.choices import NETWORKS, list_networks
     from ..training.recipe import load_recipe, recipe_names
 
     recipes = [load_recipe(name) for name in recipe_names()]

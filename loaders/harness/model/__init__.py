@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from .model import Model, load_model
+from typing import TYPE_CHECKING
+
+from wordnet_splits.lazy import names_of
+
+if TYPE_CHECKING:
+    from .model import Model, load_model
 
 __all__ = ["Model", "load_model"]
+
+__getattr__ = names_of(__name__, {"model": ("Model", "load_model")})

@@ -13,13 +13,15 @@ On the command line: ``unknown-eval train`` and ``unknown-eval recipes``.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from wordnet_splits.lazy import names_of
 
 if TYPE_CHECKING:
     from .checkpoints import load_checkpoint, read_metadata
+    from .choices import list_networks
     from .data import TrainingData, load_arrays, load_training_data
-    from .networks import build, list_networks
+    from .networks import build
     from .recipe import TrainingRecipe, load_recipe, recipe_names
     from .runs import Trained, choose_machine, plan_runs, train_runs
     from .trainer import Run
@@ -42,18 +44,15 @@ __all__ = [
     "train_runs",
 ]
 
-_HOME = {
-    "checkpoints": ("load_checkpoint", "read_metadata"),
-    "data": ("TrainingData", "load_arrays", "load_training_data"),
-    "networks": ("build", "list_networks"),
-    "recipe": ("TrainingRecipe", "load_recipe", "recipe_names"),
-    "runs": ("Trained", "choose_machine", "plan_runs", "train_runs"),
-    "trainer": ("Run",),
-}
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _HOME.items():
-        if name in names:
-            return getattr(importlib.import_module(f".{module}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = names_of(
+    __name__,
+    {
+        "checkpoints": ("load_checkpoint", "read_metadata"),
+        "choices": ("list_networks",),
+        "data": ("TrainingData", "load_arrays", "load_training_data"),
+        "networks": ("build",),
+        "recipe": ("TrainingRecipe", "load_recipe", "recipe_names"),
+        "runs": ("Trained", "choose_machine", "plan_runs", "train_runs"),
+        "trainer": ("Run",),
+    },
+)

@@ -1,7 +1,6 @@
 """Losses of the papers as functions on logits and labels; label -1 marks a negative (outlier) sample.
 
-`LOSSES` says for each how it sees negatives: not at all, ``mixed`` into the batches as they come (Palechor),
-or a batch of them ``beside`` each batch of knowns (Outlier Exposure, Energy).
+`choices.LOSSES` says for each how it sees negatives.
 
 References
 ----------
@@ -14,13 +13,12 @@ Liu, Wang, Owens and Li, Energy-based Out-of-distribution Detection, NeurIPS 202
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch.nn import functional
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.errors import DataError
 
 Tensor = Any  # torch.Tensor
 Criterion = Callable[[Tensor, Tensor], Tensor]
@@ -99,7 +97,7 @@ def outlier_exposure_loss(logits: Tensor, labels: Tensor, *, weight: float = 0.5
     ----------
     logits : (n, K) float. labels : (n,) int64, -1 for outliers. weight : lambda.
     """
-    known, outliers = _apart(logits, labels)
+    known, outliers = _split_negatives(logits, labels)
     uniform = -functional.log_softmax(outliers, dim=1).mean(1)
     return functional.cross_entropy(known, labels[labels != NEGATIVE]) + weight * uniform.mean()
 
@@ -121,13 +119,13 @@ def energy_loss(
     ----------
     logits : (n, K) float. labels : (n,) int64, -1 for outliers.
     """
-    known, outliers = _apart(logits, labels)
+    known, outliers = _split_negatives(logits, labels)
     above = functional.relu(energy(known) - m_in).square().mean()
     below = functional.relu(m_out - energy(outliers)).square().mean()
     return functional.cross_entropy(known, labels[labels != NEGATIVE]) + weight * (above + below)
 
 
-def _apart(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def _split_negatives(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Return the logits of the knowns and of the negatives; a mean over none of either would be NaN."""
     known = labels != NEGATIVE
     found = int(known.sum())
@@ -146,22 +144,15 @@ def known_probabilities(logits: Tensor, *, background: bool) -> Tensor:
     return probabilities[:, :-1] if background else probabilities
 
 
-@dataclass(frozen=True)
-class Loss:
-    """How a loss is used in training.
+def bind_loss(name: str, counts: Tensor, parameters: Mapping[str, float]) -> Criterion:
+    """Return the loss of a name in `choices.LOSSES` as a function of logits and labels.
 
-    Attributes
+    Parameters
     ----------
-    negatives : ``none`` (knowns only), ``mixed`` or ``beside``.
-    background : whether the network has one more output, the last, for the negatives.
-    bind : (samples per output (C,) or None, parameters) -> criterion.
-    parameters : names of the parameters a recipe may set.
+    counts : (C,) training samples of each output, which class weights come from.
+    parameters : of the recipe, see `choices.LossKind`.
     """
-
-    negatives: Literal["none", "mixed", "beside"]
-    background: bool
-    bind: Callable[[Tensor, Mapping[str, float]], Criterion]
-    parameters: tuple[str, ...] = ()
+    return BOUND[name](counts, parameters)
 
 
 def _bind_background(counts: Tensor, parameters: Mapping[str, float]) -> Criterion:
@@ -169,32 +160,10 @@ def _bind_background(counts: Tensor, parameters: Mapping[str, float]) -> Criteri
     return lambda logits, labels: background_loss(logits, labels, weights)
 
 
-LOSSES: dict[str, Loss] = {
-    "softmax": Loss("none", False, lambda counts, parameters: softmax_loss),
-    "background": Loss("mixed", True, _bind_background),
-    "entropic-open-set": Loss("mixed", False, lambda counts, parameters: entropic_open_set_loss),
-    "outlier-exposure": Loss(
-        "beside",
-        False,
-        lambda counts, parameters: lambda z, y: outlier_exposure_loss(z, y, **parameters),
-        ("weight",),
-    ),
-    "energy": Loss(
-        "beside",
-        False,
-        lambda counts, parameters: lambda z, y: energy_loss(z, y, **parameters),
-        ("m_in", "m_out", "weight"),
-    ),
+BOUND: dict[str, Callable[[Tensor, Mapping[str, float]], Criterion]] = {
+    "softmax": lambda counts, parameters: softmax_loss,
+    "background": _bind_background,
+    "entropic-open-set": lambda counts, parameters: entropic_open_set_loss,
+    "outlier-exposure": lambda counts, parameters: lambda z, y: outlier_exposure_loss(z, y, **parameters),
+    "energy": lambda counts, parameters: lambda z, y: energy_loss(z, y, **parameters),
 }
-
-
-def get_loss(name: str) -> Loss:
-    """Return a loss by name.
-
-    Raises
-    ------
-    UnknownNameError : no such loss.
-    """
-    if name not in LOSSES:
-        raise unknown("loss", name, LOSSES)
-    return LOSSES[name]

@@ -1,7 +1,5 @@
 """Networks of the papers, small enough to train here; each ends in one ``nn.Linear`` over its features.
 
->>> list_networks("resnet*")
-('resnet18', 'resnet20', 'resnet20-dropout')
 >>> build("resnet20", num_classes=40).fc
 Linear(in_features=64, out_features=40, bias=True)
 """
@@ -9,8 +7,6 @@ Linear(in_features=64, out_features=40, bias=True)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 from torch import nn
@@ -18,46 +14,26 @@ from torch.nn import functional
 
 from wordnet_splits.errors import DataError, unknown
 
+from .choices import NETWORKS, list_networks
+
 Tensor = Any  # torch.Tensor
 Module = Any  # torch.nn.Module
 Size = tuple[int, int]
 Builder = Callable[[int, int, Size], Module]
+"""(outputs, channels 1 or 3, (h, w) of the images) -> an initialised module of images (n, 3, h, w)."""
 
 
-@dataclass(frozen=True)
-class Network:
-    """One architecture.
-
-    Attributes
-    ----------
-    name, title : as listed.
-    build : (number of outputs, channels 1 or 3, (h, w) of the images) -> an initialised module, which takes
-        normalised images (n, 3, h, w) and gives logits (n, outputs).
-    smallest : least height and width of the images.
-    """
-
-    name: str
-    title: str
-    build: Builder
-    smallest: int
+BUILDERS: dict[str, Builder] = {}
 
 
-NETWORKS: dict[str, Network] = {}
-
-
-def network(name: str, title: str, *, smallest: int) -> Callable[[Builder], Builder]:
-    """Register a builder under ``name``."""
+def network(name: str) -> Callable[[Builder], Builder]:
+    """Register the builder of ``name``, one of `choices.NETWORKS`."""
 
     def enter(build: Builder) -> Builder:
-        NETWORKS[name] = Network(name, title, build, smallest)
+        BUILDERS[name] = build
         return build
 
     return enter
-
-
-def list_networks(pattern: str = "*") -> tuple[str, ...]:
-    """Return the names that match a shell pattern, sorted."""
-    return tuple(sorted(name for name in NETWORKS if fnmatchcase(name, pattern)))
 
 
 def build(name: str, num_classes: int, *, channels: int = 3, size: Size = (32, 32)) -> Module:
@@ -83,7 +59,7 @@ def build(name: str, num_classes: int, *, channels: int = 3, size: Size = (32, 3
             f"images of {size[0]} x {size[1]} are too small for network {name!r}",
             hint=f"it needs {chosen.smallest} x {chosen.smallest}; others: {', '.join(list_networks())}",
         )
-    return chosen.build(num_classes, channels, size)
+    return BUILDERS[name](num_classes, channels, size)
 
 
 class BasicBlock(nn.Module):  # type: ignore[misc]
@@ -151,17 +127,17 @@ class CifarResNet(nn.Module):  # type: ignore[misc]
         return self.fc(self.dropout(x))
 
 
-@network("resnet20", "CIFAR ResNet-20 (16-32-64), the network of Kim et al.'s code", smallest=8)
+@network("resnet20")
 def _resnet20(num_classes: int, channels: int, size: Size) -> Module:
     return CifarResNet(num_classes, (16, 32, 64), 3)
 
 
-@network("resnet20-dropout", "CIFAR ResNet-20 with Kim et al.'s dropout, for MC-dropout", smallest=8)
+@network("resnet20-dropout")
 def _resnet20_dropout(num_classes: int, channels: int, size: Size) -> Module:
     return CifarResNet(num_classes, (16, 32, 64), 3, dropout=0.2, head_dropout=0.1)
 
 
-@network("resnet18", "CIFAR ResNet-18 (64-128-256-512)", smallest=16)
+@network("resnet18")
 def _resnet18(num_classes: int, channels: int, size: Size) -> Module:
     return CifarResNet(num_classes, (64, 128, 256, 512), 2)
 
@@ -208,11 +184,11 @@ class SmallCNN(nn.Module):  # type: ignore[misc]
         return self.head(self.dropout2(functional.relu(self.dense(x))))
 
 
-@network("small-cnn", "the CNN of Abdelzad et al.: convolutions 32 and 64, dense 128, dropout", smallest=6)
+@network("small-cnn")
 def _small_cnn(num_classes: int, channels: int, size: Size) -> Module:
     return SmallCNN(num_classes, channels, size, (32, 64), 128, padding=0, dropouts=(0.25, 0.5))
 
 
-@network("tiny-cnn", "a CNN for the 8 x 8 digits: convolutions 16 and 32, dense 64", smallest=4)
+@network("tiny-cnn")
 def _tiny_cnn(num_classes: int, channels: int, size: Size) -> Module:
     return SmallCNN(num_classes, channels, size, (16, 32), 64, padding=1, dropouts=(0.1, 0.2))

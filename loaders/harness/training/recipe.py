@@ -16,15 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from wordnet_splits.errors import RecipeError, unknown
 
-from .augment import AUGMENTATIONS
-from .losses import LOSSES
-from .networks import NETWORKS
-from .optimizers import RULES
+from .choices import AUGMENTATIONS, LOSSES, NETWORKS, UPDATE_RULES
 from .schedules import Schedule, Steps
 
 
 class LossChoice(BaseModel):
-    """A loss of `losses.LOSSES` and its parameters."""
+    """A loss of `choices.LOSSES` and its parameters."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: str
@@ -43,7 +40,7 @@ class LossChoice(BaseModel):
 
 
 class OptimizerChoice(BaseModel):
-    """An update rule of `optimizers.RULES`, its rate, and its other settings by the rule's own names."""
+    """An update rule of `choices.UPDATE_RULES`, its rate, and its other settings by the rule's own names."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     rule: str
@@ -56,7 +53,7 @@ class OptimizerChoice(BaseModel):
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        _one_of("update rule", self.rule, RULES)
+        _one_of("update rule", self.rule, UPDATE_RULES)
         return self
 
 

@@ -27,8 +27,9 @@ from wordnet_splits.progress import Task
 
 from .augment import AUGMENTATIONS
 from .checkpoints import build_from, portable
+from .choices import LOSSES
 from .data import Images, TrainingData
-from .losses import LOSSES, NEGATIVE, known_probabilities
+from .losses import NEGATIVE, bind_loss, known_probabilities
 from .optimizers import make_optimizer
 from .recipe import TrainingRecipe
 
@@ -177,7 +178,8 @@ class Trainer:
         choice = recipe.optimizer[run.optimizer]
         self.optimizer = make_optimizer(choice.rule, self.module.parameters(), choice.settings)
         self.scaler = torch.amp.GradScaler(machine.device.type, enabled=machine.precision == "fp16")
-        self.criterion = self.loss.bind(_output_counts(data, self.network["outputs"]), recipe.loss.parameters)
+        counts = _output_counts(data, self.network["outputs"])
+        self.criterion = bind_loss(recipe.loss.name, counts, recipe.loss.parameters)
         self.augment = AUGMENTATIONS[recipe.augment]
         samples = len(data.pool) if self.loss.negatives == "mixed" else data.known
         self.steps = math.ceil(samples / recipe.batch)

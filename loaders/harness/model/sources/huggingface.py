@@ -9,9 +9,10 @@ from typing import Any
 from PIL import Image
 
 from wordnet_splits.errors import DataError
+from wordnet_splits.lazy import need
 
 from ...transforms import Transform, Triple
-from .registry import Loaded, Request, model_source, need
+from .registry import Loaded, Request, model_source
 from .weights import fill, read_state
 
 ANONYMOUS = re.compile(r"(label_?)?\d+", re.IGNORECASE)
@@ -26,7 +27,7 @@ def huggingface_model(name: str, request: Request) -> Loaded:
     DataError : it cannot be fetched, is no image classifier, or has no .safetensors weights.
     """
     where = f"hf:{name}"
-    transformers = need("transformers", where)
+    transformers = need("transformers", "models", where=where)
     try:
         module = transformers.AutoModelForImageClassification.from_pretrained(
             name, trust_remote_code=False, use_safetensors=True, **request.options

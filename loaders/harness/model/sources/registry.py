@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
-from types import ModuleType
 from typing import Any, Protocol
 
 from torch import nn
 
-from wordnet_splits.errors import DataError, SplitsError, unknown
+from wordnet_splits.errors import DataError, unknown
 
 from ...transforms import Transform
 
@@ -93,15 +91,3 @@ def open_model(spec: Any, **asked: Any) -> Loaded:
     if colon and name.isidentifier():
         return python.from_import(prefix, name, request)
     raise unknown("source of models", prefix, [*SOURCES, "MODULE"], where=spec)
-
-
-def need(package: str, where: str) -> ModuleType:
-    """Import an optional package, or raise an error that names the extra which brings it."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise SplitsError(
-            f"the package {package} is not installed ({error})",
-            where=where,
-            hint="pip install 'wordnet-splits[models]'",
-        ) from None

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.lazy import need
 
 from ...transforms import Transform
-from .registry import Loaded, Request, model_source, need
+from .registry import Loaded, Request, model_source
 from .weights import (
     RANDOM,
     build_to_fit,
@@ -30,7 +31,7 @@ def timm_model(name: str, request: Request) -> Loaded:
     UnknownNameError : no such model. DataError : the weights cannot be fetched or do not fit.
     """
     where = f"timm:{name}"
-    timm = need("timm", where)
+    timm = need("timm", "models", where=where)
     architecture, _, tag = name.partition(".")
     if ":" not in name and not timm.is_model(architecture):
         raise unknown("timm model", architecture, timm.list_models())

@@ -8,9 +8,10 @@ from typing import Any
 from urllib.error import URLError
 
 from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.lazy import need
 
 from ...transforms import Transform, Triple
-from .registry import Loaded, Request, model_source, need
+from .registry import Loaded, Request, model_source
 from .weights import (
     RANDOM,
     build_to_fit,
@@ -32,7 +33,7 @@ def torchvision_model(name: str, request: Request) -> Loaded:
     UnknownNameError : no such model or weights. DataError : the weights cannot be fetched or do not fit.
     """
     where = f"torchvision:{name}"
-    models = need("torchvision.models", where)
+    models = need("torchvision.models", "models", where=where)
     if name not in models.list_models(module=models):
         raise unknown("torchvision model", name, models.list_models(module=models))
     builder = models.get_model_builder(name)

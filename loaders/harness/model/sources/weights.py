@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from wordnet_splits.errors import DataError, UnsafeDataError
-
-from .registry import need
+from wordnet_splits.lazy import need
 
 NESTED = ("state_dict", "model_state_dict", "model", "net")
 PREFIXES = ("module.", "_orig_mod.")
@@ -33,7 +32,7 @@ def read_state(path: Path) -> State:
     if not path.is_file():
         raise DataError("no such file of weights", where=str(path), hint="give --weights FILE")
     if path.suffix == ".safetensors":
-        content = need("safetensors.torch", str(path)).load_file(path)
+        content = need("safetensors.torch", "models", where=str(path)).load_file(path)
     else:
         content = _read_torch(path)
     for key in NESTED:

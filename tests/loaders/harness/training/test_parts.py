@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from loaders.harness.training.augment import crop_and_flip
-from loaders.harness.training.networks import build, list_networks
+from loaders.harness.training.choices import list_networks
+from loaders.harness.training.networks import build
 from loaders.harness.training.schedules import Constant, Cosine, OneCycle, Steps
 from loaders.harness.training.trainer import derive, epoch_batches
 from wordnet_splits.errors import DataError, UnknownNameError

@@ -1,0 +1,89 @@
+"""What needs no torch works without it; what does says in one line how to install it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from loaders.harness.training import augment, choices, losses, networks, optimizers
+from tests.wordnet_splits.command import environment
+from wordnet_splits.lazy import MissingPackageError, need
+
+BLOCKED = "import sys; sys.modules['torch'] = sys.modules['torchvision'] = None\n"
+COMMAND = "from loaders.harness.cli.main import main; main()"
+INSTALL = "pip install 'wordnet-splits[torch]', or in a clone pip install '.[torch]'"
+TRAIN = ("train", "--benchmark", "digits", "--recipe", "digits-demo", "--out", "models")
+
+
+def without_torch(code: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", BLOCKED + code, *arguments],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("arguments", [("recipes", "--json"), ("detectors", "msp", "--json")])
+def test_what_lists_needs_no_torch(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    done = without_torch(COMMAND, tmp_path, *arguments)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["recipes" if arguments[0] == "recipes" else "detectors"]
+
+
+@pytest.mark.parametrize("arguments", [TRAIN, ("run", "--benchmark", "digits", "--model", "nets:net")])
+def test_commands_say_what_to_install(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    done = without_torch(COMMAND, tmp_path, *arguments)
+    line = f"error: unknown-eval {arguments[0]}: torch is not installed ({INSTALL})\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", line)
+
+
+@pytest.mark.parametrize("module", ["loaders", "wordnet_splits.torch"])
+def test_imports_end_in_a_line_that_says_what_to_install(module: str, tmp_path: Path) -> None:
+    code = f"""
+try:
+    from {module} import UnknownDetectionSet
+except ImportError as error:
+    print(error)
+"""
+    done = without_torch(code, tmp_path)
+    assert done.stdout == f"loaders.UnknownDetectionSet: torch is not installed ({INSTALL})\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (ModuleNotFoundError("no", name="torch"), "torch is not installed"),
+        (ImportError("libtorch.so: failed to map segment"), "torch cannot be loaded: libtorch.so: failed to"),
+        (
+            ModuleNotFoundError("No module named 'sympy'", name="sympy"),
+            "torch cannot be loaded: No mod",
+        ),
+        (MemoryError(), "torch cannot be loaded: MemoryError"),
+    ],
+)
+def test_a_package_that_fails_to_load_is_not_called_absent(
+    error: BaseException, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(name: str) -> ModuleType:
+        raise error
+
+    monkeypatch.setattr("wordnet_splits.lazy.import_module", fails)
+    with pytest.raises(MissingPackageError, match=says) as caught:
+        need("torch", "torch", where="here")
+    assert str(caught.value).count("\n") == 0
+
+
+def test_every_name_that_a_recipe_may_use_has_its_function() -> None:
+    assert set(choices.LOSSES) == set(losses.BOUND)
+    assert set(choices.NETWORKS) == set(networks.BUILDERS)
+    assert set(choices.AUGMENTATIONS) == set(augment.AUGMENTATIONS)
+    assert set(choices.UPDATE_RULES) == set(optimizers.RULES)
