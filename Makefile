@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run demo test lint bench fidelity oldest pillow clean
+.PHONY: run demo test lint bench faults fidelity oldest pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -47,6 +47,10 @@ test: lint
 
 bench: $(VENV)/dev
 	$(BIN)/python -m tests.benchmarks
+
+# kills, signals, full disks and tampering with every field that we write (about 20 minutes; not part of `make test`)
+faults: $(VENV)/dev
+	$(BIN)/python -m tests.faults --table docs/faults.md
 
 # the lower bounds of pyproject.toml, each at its oldest (minutes; not part of `make test`)
 oldest:
