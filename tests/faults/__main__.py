@@ -20,10 +20,10 @@ from tests.faults.tampering import tamper
 COLUMNS = (*DISTURBANCES, "altered")
 HEAD = """# Kills, signals, full disks, tampering
 
-Made by `make faults` (seed {seed}, {rounds} rounds). Each command that writes is disturbed at seeded moments and
-run again: it has to end in the bytes of an undisturbed run, with nothing unfinished left. Then each field of each
-file it wrote is altered, dropped or added, one at a time: the command that checks the output has to refuse it.
-Survived, of those tried:
+Made by `make faults` (seed {seed}, {rounds} rounds). Each command that writes is disturbed at seeded moments
+and run again: it has to end in the bytes of an undisturbed run, with nothing unfinished left. Then each field
+of each file it wrote is altered, dropped or added, one at a time: the command that checks the output has to
+refuse it. Survived, of those tried:
 
 """
 
