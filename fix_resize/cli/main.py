@@ -150,7 +150,7 @@ def build_set(
     images. from-manifest: groups of any benchmark. folder: any folder of images, names kept.
     """
     from fix_resize.pipeline import Settings, build
-    from fix_resize.pipeline.executors import warning
+    from fix_resize.pipeline.cluster import warning
     from fix_resize.pipeline.formats import get_format
     from fix_resize.spec import get_spec
     from wordnet_splits.progress import OnStderr

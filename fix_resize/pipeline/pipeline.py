@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fix_resize.pipeline import executors
+from fix_resize.pipeline.cluster import on_dask
 from fix_resize.pipeline.draws import Shortfall
 from fix_resize.pipeline.files import WORK, clear, prepare, write_json, writing
 from fix_resize.pipeline.finish import finish
@@ -27,12 +27,13 @@ from fix_resize.pipeline.formats import get_format
 from fix_resize.pipeline.image_folder import ImageFolder
 from fix_resize.pipeline.output import SCHEMA
 from fix_resize.pipeline.selection import Selection
-from fix_resize.pipeline.shards import Job, finished, marker_of, read_outcome
+from fix_resize.pipeline.shards import Job, finished, marker_of, read_outcome, run_shard
 from fix_resize.pipeline.tables import ABOUT, Item, plain
 from fix_resize.spec import ResizeSpec
 from wordnet_splits.errors import MissingImageError, OutputError
 from wordnet_splits.manifest import locked
 from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.workers import run_jobs
 
 SHARD_SIZE: Final = 1000
 """Images of a shard: some seconds of work, so that little is done twice."""
@@ -265,11 +266,9 @@ def _unfinished(spans: Sequence[_Span], jobs: Callable[[_Span], Job], progress: 
 def _run(jobs: Iterable[Job], images: int, name: str, settings: Settings) -> None:
     """Do shards, whoever does them."""
     if settings.scheduler is not None:
-        outcomes = executors.on_dask(jobs, settings.scheduler)
-    elif settings.workers > 1:
-        outcomes = executors.in_processes(jobs, settings.workers)
+        outcomes = on_dask(jobs, settings.scheduler)
     else:
-        outcomes = executors.here(jobs)
+        outcomes = run_jobs(run_shard, jobs, settings.workers, name=lambda job: f"shard {job.name}")
     with closing(outcomes), settings.progress.task(f"resizing {name}", images) as task:
         for job, outcome in outcomes:
             seen = read_outcome(job.out / job.marker)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from wordnet_splits.errors import MissingImageError, OutputError, Problem
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source
-from wordnet_splits.workers import worker_processes
+from wordnet_splits.workers import run_jobs
 
 CHUNK = 128
 DIGEST = re.compile("[0-9a-f]{64}")
@@ -62,9 +62,9 @@ def read_digests(
     written = _Journal(journal, source, digests)
     with (
         (progress or Silent()).task(what, len(todo)) as task,
-        _mapper(workers, len(chunks)) as mapped,
+        closing(run_jobs(digest_chunk, ((source, c) for c in chunks), workers, name=chunk_name)) as done,
     ):
-        for chunk, outcomes in zip(chunks, mapped(source, chunks), strict=True):
+        for (_, chunk), outcomes in done:
             for image_id, (kind, digest, detail) in zip(chunk, outcomes, strict=True):
                 if digest is not None:
                     digests[image_id] = digest
@@ -86,9 +86,16 @@ def _altered(source: Source, class_id: str, image_id: str) -> Problem:
     )
 
 
-def digest_chunk(source: Source, ids: Sequence[str]) -> list[Outcome]:
-    """Read, check and digest some images; runs in a worker."""
+def digest_chunk(job: tuple[Source, list[str]]) -> list[Outcome]:
+    """Read, check and digest some images of a source; runs in a worker."""
+    source, ids = job
     return [_outcome(source, image_id) for image_id in ids]
+
+
+def chunk_name(job: tuple[Source, list[str]]) -> str:
+    """Return what to call some images of a source."""
+    source, ids = job
+    return f"{source.name} {ids[0]} to {ids[-1]}"
 
 
 def _outcome(source: Source, image_id: str) -> Outcome:
@@ -101,23 +108,6 @@ def _outcome(source: Source, image_id: str) -> Outcome:
     if reason is not None:
         return "unreadable", None, reason
     return "", source.digest(raw), ""
-
-
-def _chunk(job: tuple[Source, list[str]]) -> list[Outcome]:
-    return digest_chunk(*job)
-
-
-Mapper = Callable[[Source, list[list[str]]], Iterable[list[Outcome]]]
-
-
-@contextmanager
-def _mapper(workers: int, jobs: int) -> Iterator[Mapper]:
-    """Yield a function mapping chunks to outcomes in order, here or over processes."""
-    if workers <= 1 or jobs < 2:
-        yield lambda source, chunks: (digest_chunk(source, c) for c in chunks)
-        return
-    with worker_processes(min(workers, jobs)) as pool:
-        yield lambda source, chunks: pool.map(_chunk, [(source, c) for c in chunks])
 
 
 def _header(source: Source) -> str:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,10 +20,9 @@ from wordnet_splits.packed.reading import RAW_VIEW, AlteredImageError, RawImages
 from wordnet_splits.packed.store import INDEX_SCHEMA, PartEntry, crc_of
 from wordnet_splits.progress import Progress
 from wordnet_splits.sources import Source
-from wordnet_splits.workers import worker_processes
+from wordnet_splits.workers import run_jobs
 
 CHUNK = 64  # images a worker renders at a time: at 100 kB each, 6 MB travel back
-AHEAD = 2  # chunks in flight for each worker, so that memory stays flat however slow the disk is
 SMALL = 96 * 96  # pixels up to which image files, all of one size, are kept decoded
 Shape = tuple[int, int, int]
 
@@ -102,10 +98,10 @@ def _write(
     with (
         bin_path.open("wb") as file,
         progress.task(f"packing {group} {split}", total) as shown,
-        _mapper(workers, total) as mapped,
+        closing(run_jobs(_render, _jobs(task, shape), workers, name=_called, ordered=True)) as done,
     ):
         sink = _Hashed(file)
-        for row, outcome in enumerate(chain.from_iterable(mapped(_jobs(task, shape)))):
+        for row, outcome in enumerate(chain.from_iterable(outcomes for _, outcomes in done)):
             if outcome.kind == OTHER_SHAPE:
                 raise _OtherShapeError(task.image_id(row))
             if outcome.payload is None:
@@ -215,6 +211,10 @@ def _jobs(task: PartTask, shape: Shape | None) -> Iterator[_Job]:
         yield _Job(task.source, task.view, *task.ids(start, CHUNK), shape)
 
 
+def _called(job: _Job) -> str:
+    return f"{job.source.name} {job.ids[0].as_py()} to {job.ids[-1].as_py()}"
+
+
 def _render(job: _Job) -> list[_Outcome]:
     images = RawImages(job.source, job.ids, job.digests, job.view)
     return [_outcome(images, row, str(job.ids[row].as_py()), job.shape) for row in range(len(job.ids))]
@@ -236,23 +236,3 @@ def _outcome(images: RawImages, row: int, image_id: str, shape: Shape | None) ->
         return _Outcome(None, "altered", str(error))
     except (SourceError, OSError) as error:
         return _Outcome(None, "unreadable", str(error))
-
-
-Mapped = Callable[[Iterable[_Job]], Iterator[list[_Outcome]]]
-
-
-@contextmanager
-def _mapper(workers: int, images: int) -> Iterator[Mapped]:
-    """Yield a function from jobs to outcomes in order, done here or by processes, few of them ahead."""
-    if workers <= 1 or images <= CHUNK:
-        yield partial(map, _render)
-        return
-    with worker_processes(workers) as pool:
-        yield lambda jobs: _ahead(pool, iter(jobs), workers * AHEAD)
-
-
-def _ahead(pool: ProcessPoolExecutor, jobs: Iterator[_Job], depth: int) -> Iterator[list[_Outcome]]:
-    waiting: deque[Future[list[_Outcome]]] = deque(pool.submit(_render, job) for job in islice(jobs, depth))
-    while waiting:
-        yield waiting.popleft().result()
-        waiting.extend(pool.submit(_render, job) for job in islice(jobs, 1))

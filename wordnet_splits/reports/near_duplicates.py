@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -16,13 +17,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from wordnet_splits.build.digesting import chunk_name
 from wordnet_splits.build.leaks import TRAINING_ROLES
 from wordnet_splits.errors import MissingImageError, Problem, SourceError, SplitsError
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.reports import perceptual_hash as ph
 from wordnet_splits.sources import Source, open_source, source_class
-from wordnet_splits.workers import worker_processes
+from wordnet_splits.workers import run_jobs
 
 THRESHOLD = 24
 MAX_THRESHOLD = 40
@@ -142,11 +144,14 @@ def hash_images(
     source: Source, ids: Sequence[str], *, workers: int = 1, progress: Progress | None = None
 ) -> tuple[dict[str, bytes], list[Problem]]:
     """Read, decode and hash pictures; return the hashes by id, and a problem for each that cannot be read."""
-    chunks = [list(ids[n : n + CHUNK]) for n in range(0, len(ids), CHUNK)]
+    jobs = ((source, list(ids[n : n + CHUNK])) for n in range(0, len(ids), CHUNK))
     hashes: dict[str, bytes] = {}
     problems: list[Problem] = []
-    with (progress or Silent()).task(f"hashing {source.name}", len(ids)) as task:
-        for chunk, (found, bad) in zip(chunks, _mapped(source, chunks, workers), strict=True):
+    with (
+        (progress or Silent()).task(f"hashing {source.name}", len(ids)) as task,
+        closing(run_jobs(hash_chunk, jobs, workers, name=chunk_name, ordered=True)) as done,
+    ):
+        for (_, chunk), (found, bad) in done:
             hashes |= found
             problems += bad
             task.advance(len(chunk))
@@ -154,14 +159,6 @@ def hash_images(
 
 
 Outcome = tuple[dict[str, bytes], list[Problem]]
-
-
-def _mapped(source: Source, chunks: list[list[str]], workers: int) -> Iterator[Outcome]:
-    if workers <= 1 or len(chunks) < 2:
-        yield from (hash_chunk((source, chunk)) for chunk in chunks)
-        return
-    with worker_processes(min(workers, len(chunks))) as pool:
-        yield from pool.map(hash_chunk, [(source, chunk) for chunk in chunks])
 
 
 def hash_chunk(job: tuple[Source, list[str]]) -> Outcome:

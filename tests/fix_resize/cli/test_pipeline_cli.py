@@ -95,7 +95,7 @@ def test_bad_input_is_one_line_and_exits_with_2(
     words: list[str],
     message: str,
 ) -> None:
-    monkeypatch.setattr("fix_resize.pipeline.executors.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("fix_resize.pipeline.cluster.CONNECT_SECONDS", 1)
     (tmp_path / "empty").mkdir()
     named = [w.replace("ROOT", str(pictures)).replace("EMPTY", str(tmp_path / "empty")) for w in words]
     assert command(*named, "--out", tmp_path / "out", "--json") == 2
@@ -109,7 +109,7 @@ def test_bad_input_is_one_line_and_exits_with_2(
 def test_a_scheduler_elsewhere_is_warned_of(
     pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fix_resize.pipeline.executors import warning
+    from fix_resize.pipeline.cluster import warning
 
     assert warning("tcp://127.0.0.1:8786") is None
     assert warning("tcp://[::1]:8786") is None
@@ -117,7 +117,7 @@ def test_a_scheduler_elsewhere_is_warned_of(
     assert warning("tls://10.0.0.7:8786") is None
     assert "10.0.0.7" in (warning("tcp://10.0.0.7:8786") or "")
     assert warning("ws://cluster:80") is not None
-    monkeypatch.setattr("fix_resize.pipeline.executors.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("fix_resize.pipeline.cluster.CONNECT_SECONDS", 0.2)
     words = ("build", "folder", "--root", pictures, "--out", tmp_path / "out")
     assert command(*words, "--scheduler", "tcp://192.0.2.1:8786") == 2
     assert "can run code on its workers" in capsys.readouterr().err

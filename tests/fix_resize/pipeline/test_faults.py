@@ -25,6 +25,7 @@ from fix_resize import get_spec
 from fix_resize.pipeline import Built, Settings, pipeline
 from fix_resize.pipeline.selection import select_folder
 from tests.fix_resize.sets import COMMAND, finished_shards, photographs, run, tree
+from tests.wordnet_splits.test_workers import run_killed_once
 
 pytestmark = [
     pytest.mark.faults,
@@ -144,11 +145,9 @@ def test_ctrl_c(root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, byt
 
 def test_kill_9_of_a_worker(root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]]) -> None:
     out = tmp_path / "out"
-    with started(*COMMAND, *build(root, out), "--workers", "2") as process:
-        wait_for(lambda: finished_shards(out), process)
-        os.kill(children(process.pid)[0], signal.SIGKILL)
-        _, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, errors
+    main = "fix_resize.cli.main"
+    done = run_killed_once(tmp_path, "fix_resize.pipeline.shards", "_picture", main, *build(root, out))
+    assert done.returncode == 0, done.stderr
     assert tree(out) == undisturbed["png"]
 
 

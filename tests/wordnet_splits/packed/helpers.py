@@ -14,6 +14,7 @@ def build_many(folder: Path) -> Path:
         text += f'[[group]]\nname = "{source}"\nrole = "{role}"\nsource = "{source}"\n'
         text += "noise = { shape = [4, 4, 3], seed = 0 }\nclasses = { rest = true }\n"
         text += f"images = {{ test = {{ generate = {count} }} }}\n"
+    folder.mkdir(parents=True, exist_ok=True)
     recipe = folder / "many.toml"
     recipe.write_text(text, encoding="utf-8")
     made = build(recipe, out=folder / "build").folder

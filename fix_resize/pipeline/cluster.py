@@ -1,35 +1,17 @@
-"""Who runs shards: this process, processes on this machine, or a Dask cluster.
-
-All run the same function on the same jobs and yield outcomes as they come; the result does not depend on
-which. A process that dies takes its shards with it, and they are done again.
-"""
+"""Shards on a Dask cluster: the same function and jobs as in `wordnet_splits.workers`, the same outcomes."""
 
 from __future__ import annotations
 
 import ipaddress
 import logging
-import os
-import signal
-import threading
-from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from fix_resize.pipeline.shards import Job, Outcome, run_shard
 from wordnet_splits.errors import SplitsError
-
-AHEAD: Final = 1
-"""Shards that wait beside those that run, so that no worker waits and memory stays flat."""
-
-MOST_DEATHS: Final = 3
-"""Times that a process may die over a shard: an image that kills it would kill it for ever."""
 
 CONNECT_SECONDS: Final = 10
 WORKER_SECONDS: Final = 60
@@ -37,87 +19,6 @@ WORKER_SECONDS: Final = 60
 
 
 Done = Generator[tuple[Job, Outcome], None, None]
-
-
-def here(jobs: Iterable[Job]) -> Done:
-    """Run shards one after the other in this process."""
-    for job in jobs:
-        yield job, run_shard(job)
-
-
-def in_processes(jobs: Iterable[Job], workers: int) -> Done:
-    """Run shards in new processes on this machine.
-
-    Raises
-    ------
-    SplitsError : processes die over the same shard again and again.
-    """
-    waiting = iter(jobs)
-    again: list[Job] = []
-    deaths: Counter[str] = Counter()
-    while True:
-        flight: dict[Future[Outcome], Job] = {}
-        try:
-            with _Pool(workers) as pool:
-                while True:
-                    while len(flight) < workers + AHEAD and (job := _next(again, waiting)):
-                        flight[pool.submit(job)] = job
-                    if not flight:
-                        return
-                    for future in wait(flight, return_when=FIRST_COMPLETED).done:
-                        yield _settle(flight, future)
-        except BrokenProcessPool as error:
-            again += flight.values()
-            deaths.update(job.name for job in flight.values())
-            if deaths and deaths.most_common(1)[0][1] > MOST_DEATHS:
-                raise SplitsError(
-                    f"worker processes died {MOST_DEATHS + 1} times over shards "
-                    + ", ".join(sorted(n for n, times in deaths.items() if times > MOST_DEATHS)),
-                    hint="is memory short? fewer --workers, and the same command goes on from here",
-                ) from error
-
-
-def _next(again: list[Job], waiting: Iterator[Job]) -> Job | None:
-    return again.pop(0) if again else next(waiting, None)
-
-
-def _settle(flight: dict[Future[Outcome], Job], future: Future[Outcome]) -> tuple[Job, Outcome]:
-    outcome = future.result()  # before it leaves the flight: a shard whose process died is done again
-    return flight.pop(future), outcome
-
-
-class _Pool:
-    """Spawned processes that leave at once when this one dies, or is done with them."""
-
-    def __init__(self, workers: int) -> None:
-        context = get_context("spawn")
-        theirs, self._ours = context.Pipe(duplex=False)
-        self._pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_enter, initargs=(theirs,))
-
-    def submit(self, job: Job) -> Future[Outcome]:
-        return self._pool.submit(run_shard, job)
-
-    def __enter__(self) -> _Pool:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is not None:
-            self._ours.close()  # whatever they are at, it is not to be waited for
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._ours.close()
-
-
-def _enter(ours: Connection) -> None:
-    """Prepare a worker: Ctrl-C is for its parent, and without the parent it has nothing to do."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with, args=(ours,), daemon=True).start()
-
-
-def _leave_with(ours: Connection) -> None:
-    try:
-        ours.recv_bytes()  # nothing is ever sent: this ends when the other end is closed
-    except (EOFError, OSError):
-        os._exit(1)  # in the middle of a file, if need be: unfinished ones have other names
 
 
 def on_dask(jobs: Iterable[Job], address: str) -> Done:
