@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, parse_roots, print_json, print_table, say
+from wordnet_splits.cli.options import Json, RootOptions, add_command, parse_roots
+from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, show
 from wordnet_splits.errors import OutputError, SplitsError, unknown
 
 if TYPE_CHECKING:
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
 SHOWN = 10
 REFERENCE = "cifar100:test"
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-RootOptions = Annotated[
-    list[str] | None,
-    typer.Option("--root", metavar="NAME=DIR", help="Where a source's files are; repeatable."),
-]
 Reference = Annotated[str, typer.Option(metavar="SET", help="What to compare with.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="So many pictures of a set, drawn by a hash.")]
 
@@ -36,8 +32,16 @@ SETS = (
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    app.command("audit", epilog=SETS)(audit_set)
-    app.command("study", epilog=SETS)(study_specs)
+    examples = [
+        "fix-resize audit decimated --reference fixed --originals photographs",
+        "fix-resize audit decimated --reference fixed --json",
+    ]
+    add_command(app, "audit", audit_set, examples, notes=SETS)
+    examples = [
+        "fix-resize study mine=photographs --reference fixed",
+        "fix-resize study photographs --reference fixed --spec fix --spec nearest",
+    ]
+    add_command(app, "study", study_specs, examples, notes=SETS)
 
 
 def audit_set(
@@ -167,13 +171,13 @@ def _check_out(out: Path, sets: Sequence[str]) -> None:
 def _print_report(report: Report, with_originals: bool) -> None:
     height, width = report.size
     drawn = f" of {report.drawn_from:,}" if len(report.scores) < report.drawn_from else ""
-    print(f"set        {report.label}: {len(report.scores):,}{drawn} pictures of {height} x {width}")
-    print(f"reference  {report.reference}: {len(report.reference_variation):,} pictures")
+    show(f"set        {report.label}: {len(report.scores):,}{drawn} pictures of {height} x {width}")
+    show(f"reference  {report.reference}: {len(report.reference_variation):,} pictures")
     if with_originals:
-        print(f"originals  of {report.pairs:,} of the pictures")
+        show(f"originals  of {report.pairs:,} of the pictures")
     if report.others:
-        print(f"           {report.others:,} other files passed over")
-    print()
+        show(f"           {report.others:,} other files passed over")
+    show()
     rows = [
         ("signed, rougher than the reference", *_texts(report.audit.signed)),
         ("absolute, unlike the reference", *_texts(report.audit.unsigned)),
@@ -181,7 +185,8 @@ def _print_report(report: Report, with_originals: bool) -> None:
     if report.audit.paired is not None:
         rows.append(("paired, rougher than fix of its originals", *_texts(report.audit.paired)))
     print_table(("AUROC", "value", "95% interval"), rows)
-    print(f"\n{report.audit.sentence}")
+    show()
+    show(report.audit.sentence)
 
 
 def _texts(estimate: tuple[float, float, float]) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,27 +11,26 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from fix_resize.cli import audit as cli_audit
-from wordnet_splits.cli.main import run
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, parse_roots, print_json, say
+from wordnet_splits.cli.options import AllowMissing, Json, add_command, make_program, parse_roots
+from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, say, show
+from wordnet_splits.cli.runner import start
 from wordnet_splits.errors import SplitsError, unknown
 
 if TYPE_CHECKING:
     from fix_resize.pipeline import Built
     from fix_resize.pipeline.selection import Selection
 
-app = typer.Typer(
-    name="fix-resize",
-    help="Resize images into small benchmarks without the artefacts that gave earlier ones away.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+app = make_program(
+    "fix-resize",
+    "Resize images into small benchmarks without the artefacts that gave earlier ones away.",
+    [
+        "fix-resize build folder --root photographs --out fixed",
+        "fix-resize verify fixed",
+    ],
 )
 
 SHOWN: Final = 20
 BACKENDS: Final = ("auto", "pillow", "numba", "numpy")
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,6 @@ TARGETS: Final = {
 }
 
 
-@app.command("build")
 def build_set(
     what: Annotated[str, typer.Argument(metavar="|".join(TARGETS), help="What to build.")],
     out: Annotated[Path, typer.Option(help="Folder to build in; the same command goes on with it.")],
@@ -125,9 +122,7 @@ def build_set(
         bool,
         typer.Option("--local", help="Draw from what a root holds where its counts are unknown: NAME@local."),
     ] = False,
-    allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Leave out images a root lacks, and exit with 3.")
-    ] = False,
+    allow_missing: AllowMissing = False,
     spec: Annotated[
         str | None, typer.Option(help="Resize spec, such as fix-64; the group's view unless given, else fix.")
     ] = None,
@@ -241,7 +236,7 @@ def _say(built: Built) -> None:
         say(f"  {short:,} images fewer than asked for, in {len(built.shortfalls):,} classes")
     for source, count in about["unexpected"].items():
         say(f"  {source}: {count:,} files under no known name")
-    print(f"{about['fingerprint']}  {built.folder}")
+    show(f"{about['fingerprint']}  {built.folder}")
 
 
 def _say_rows(what: str, rows: Sequence[tuple[Mapping[str, str], str]]) -> None:
@@ -255,7 +250,6 @@ def _say_rows(what: str, rows: Sequence[tuple[Mapping[str, str], str]]) -> None:
         say(f"    and {len(rows) - SHOWN:,} more (--json has all)")
 
 
-@app.command("verify")
 def verify_set(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `build` made.")],
     against: Annotated[
@@ -285,16 +279,22 @@ def verify_set(
     if len(found.problems) > SHOWN:
         say(f"  and {len(found.problems) - SHOWN:,} more (--json has all)")
     verdict = "verified" if found.ok else f"{len(found.problems):,} PROBLEMS"
-    print(f"{verdict}: {found.images:,} images, fingerprint {found.fingerprint}")
+    show(f"{verdict}: {found.images:,} images, fingerprint {found.fingerprint}")
     return DONE if found.ok else NEGATIVE
 
 
+BUILD_EXAMPLES: Final = [
+    "fix-resize build folder --root photographs --out fixed",
+    "fix-resize build folder --root photographs --spec nearest --format parquet --out decimated",
+]
+add_command(app, "build", build_set, BUILD_EXAMPLES)
+add_command(app, "verify", verify_set, ["fix-resize verify fixed", "fix-resize verify decimated --json"])
 cli_audit.register(app)
 
 
 def main() -> None:
     """Run ``fix-resize``."""
-    sys.exit(run(app, sys.argv[1:], "fix-resize"))
+    start(app, "fix-resize")
 
 
 if __name__ == "__main__":

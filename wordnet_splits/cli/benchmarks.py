@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, parse_roots, print_json, print_table, say
+from wordnet_splits.cli.options import (
+    AllowMissing,
+    Json,
+    Manifests,
+    RootOptions,
+    Workers,
+    add_command,
+    parse_roots,
+)
+from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, show
 from wordnet_splits.errors import RecipeError, SplitsError
 
 if TYPE_CHECKING:
@@ -16,16 +25,7 @@ if TYPE_CHECKING:
     from wordnet_splits.recipe import Recipe
     from wordnet_splits.reports.verify import Verification
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-Roots = Annotated[
-    list[str] | None,
-    typer.Option("--root", metavar="NAME=DIR", help="Where a source's files are; repeatable."),
-]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Benchmarks, or recipe files.")]
-Workers = Annotated[int, typer.Option(min=1, help="Processes that read images.")]
-Manifests = Annotated[
-    Path | None, typer.Option(help="Folder of frozen manifests.", exists=True, file_okay=False)
-]
 
 COLUMNS = ("benchmark", "group", "role", "source", "split", "published", "ours", "status")
 COUNTS = ("published", "ours")
@@ -35,11 +35,18 @@ EXAMPLES = 3
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    app.command("list")(list_benchmarks)
-    app.command("build")(build_benchmarks)
-    app.command("freeze")(freeze_benchmarks)
-    app.command("verify")(verify_benchmarks)
-    app.command("diff")(diff_benchmarks)
+    add_command(app, "list", list_benchmarks, ["wordnet-splits list", "wordnet-splits list --json"])
+    examples = ["wordnet-splits build digits", "wordnet-splits build unknown-cifar --out build --workers 2"]
+    add_command(app, "build", build_benchmarks, examples)
+    examples = [
+        "wordnet-splits freeze digits --manifests mine",
+        "wordnet-splits freeze --all --manifests mine",
+    ]
+    add_command(app, "freeze", freeze_benchmarks, examples)
+    examples = ["wordnet-splits verify digits", "wordnet-splits verify --manifests mine"]
+    add_command(app, "verify", verify_benchmarks, examples)
+    examples = ["wordnet-splits diff digits build/digits", "wordnet-splits diff digits build/digits --json"]
+    add_command(app, "diff", diff_benchmarks, examples)
 
 
 def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
@@ -65,12 +72,10 @@ def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
 def build_benchmarks(
     names: Names = None,
     all_: Annotated[bool, typer.Option("--all", help="Build every shipped benchmark.")] = False,
-    root: Roots = None,
+    root: RootOptions = None,
     out: Annotated[Path, typer.Option(help="Folder to write <name>/ into.")] = Path("build"),
     seed: Annotated[int | None, typer.Option(help="Another draw, named NAME@seed=N, never frozen.")] = None,
-    allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Leave out images a root lacks, and exit with 3.")
-    ] = False,
+    allow_missing: AllowMissing = False,
     local: Annotated[
         bool, typer.Option("--local", help="Draw from what a root holds; named NAME@local, never frozen.")
     ] = False,
@@ -150,7 +155,7 @@ def freeze_benchmarks(
 def verify_benchmarks(
     names: Names = None,
     all_: Annotated[bool, typer.Option("--all", help="Verify every frozen benchmark (the default).")] = False,
-    root: Roots = None,
+    root: RootOptions = None,
     manifests: Manifests = None,
     workers: Workers = 1,
     json: Json = False,
@@ -185,7 +190,8 @@ def verify_benchmarks(
     else:
         print_groups([(r.name, r.groups, r.ok) for r in found])
         count = sum(r.ok for r in found)
-        print(f"\n{count} of {len(found)} benchmarks verified" + ("" if ok else "; see the problems above"))
+        show()
+        show(f"{count} of {len(found)} benchmarks verified" + ("" if ok else "; see the problems above"))
     return DONE if ok else NEGATIVE
 
 
@@ -205,12 +211,12 @@ def diff_benchmarks(
     for what in ("classes", "images"):
         for kind, title in (("only_a", f"only in {a}"), ("only_b", f"only in {b}"), ("changed", "changed")):
             rows = found[what][kind]
-            print(f"{what} {title}: {len(rows):,}")
+            show(f"{what} {title}: {len(rows):,}")
             for row in rows[:SHOWN_ROWS]:
-                print(f"  {row}")
+                show(f"  {row}")
             if len(rows) > SHOWN_ROWS:
-                print(f"  and {len(rows) - SHOWN_ROWS:,} more (--json has all)")
-    print("the same" if found["same"] else "different")
+                show(f"  and {len(rows) - SHOWN_ROWS:,} more (--json has all)")
+    show("the same" if found["same"] else "different")
     return DONE if found["same"] else NEGATIVE
 
 
@@ -233,9 +239,10 @@ def print_groups(benchmarks: Sequence[tuple[str, Sequence[dict[str, Any]], bool 
             notes.setdefault(f"{group} {' and '.join(splits)}: awaiting {source}: {reason}", name)
     print_table(COLUMNS, rows, right=COUNTS)
     if notes:
-        print("\nWhere published and ours differ, or a source is awaited:")
+        show()
+        show("Where published and ours differ, or a source is awaited:")
         for note, name in notes.items():
-            print(f"  {name}: {note}")
+            show(f"  {name}: {note}")
 
 
 def _buildable(recipe: Recipe) -> Recipe:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.output import DONE, NEGATIVE, parse_roots, print_json, print_table, say
+from wordnet_splits.cli.options import Json, Manifests, RootOptions, add_command, parse_roots
+from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say, show
 
 if TYPE_CHECKING:
     from wordnet_splits.reports.doctor import Diagnosis
     from wordnet_splits.reports.leaks import LeakReport
     from wordnet_splits.reports.near_duplicates import NearReport
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-Roots = Annotated[
-    list[str] | None,
-    typer.Option("--root", metavar="NAME=DIR", help="Where a source's files are; repeatable."),
-]
-Manifests = Annotated[Path | None, typer.Option(help="Folder of frozen manifests.")]
 
 SHOWN_PAIRS = 20
 SHOWN_PROBLEMS = 3
@@ -29,10 +23,12 @@ WIDTH = 40  # of a column in the table of sources; `sources NAME` has the whole 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    app.command("sources")(show_sources)
-    app.command("doctor")(examine)
-    app.command("leaks")(show_leaks)
-    app.command("cite")(cite_benchmark)
+    add_command(app, "sources", show_sources, ["wordnet-splits sources", "wordnet-splits sources imagenet1k"])
+    add_command(app, "doctor", examine, ["wordnet-splits doctor", "wordnet-splits doctor --json"])
+    examples = ["wordnet-splits leaks unknown-cifar", "wordnet-splits leaks digits --near --threshold 8"]
+    add_command(app, "leaks", show_leaks, examples)
+    examples = ["wordnet-splits cite unknown-cifar", "wordnet-splits cite digits --json"]
+    add_command(app, "cite", cite_benchmark, examples)
 
 
 def show_sources(
@@ -79,23 +75,23 @@ def _source_row(name: str) -> dict[str, Any]:
 def _print_source(row: dict[str, Any], rooted: bool) -> None:
     from wordnet_splits.sources import root_variable
 
-    print(f"{row['name']}: {row['title']}")
-    print(f"  address   {row['url']}")
-    print(f"  licence   {row['licence']}")
-    print(f"  size      {row['size']}")
+    show(f"{row['name']}: {row['title']}")
+    show(f"  address   {row['url']}")
+    show(f"  licence   {row['licence']}")
+    show(f"  size      {row['size']}")
     counts = (f"{s} {'not published' if n is None else f'{n:,}'}" for s, n in row["splits"].items())
-    print(f"  images    {', '.join(counts)}; {row['classes']:,} classes")
-    print(f"  get it    {row['how']}")
+    show(f"  images    {', '.join(counts)}; {row['classes']:,} classes")
+    show(f"  get it    {row['how']}")
     for file in row["files"]:
         sums = [f"{kind} {file[kind]}" for kind in ("md5", "sha256") if file[kind]]
-        print(f"  file      {file['file']}  {', '.join(sums) or 'no checksum known'}")
+        show(f"  file      {file['file']}  {', '.join(sums) or 'no checksum known'}")
     for line in row["tree"].splitlines():
-        print(f"  tree      {line}")
+        show(f"  tree      {line}")
     if rooted:
-        print(f"  root      --root {row['name']}=DIR, {root_variable(row['name'])}=DIR, or roots.toml")
+        show(f"  root      --root {row['name']}=DIR, {root_variable(row['name'])}=DIR, or roots.toml")
 
 
-def examine(root: Roots = None, manifests: Manifests = None, json: Json = False) -> int:
+def examine(root: RootOptions = None, manifests: Manifests = None, json: Json = False) -> int:
     """Look at every source's root, and say what each benchmark lacks."""
     from wordnet_splits.progress import OnStderr
     from wordnet_splits.reports.doctor import doctor
@@ -126,10 +122,10 @@ def _print_sources_at_hand(found: Diagnosis) -> None:
     for s in found.sources:
         if s.error:
             hint = f" ({s.error['hint']})" if s.error["hint"] else ""
-            print(f"  {s.name}: {s.error['where'] or s.root}: {s.error['what']}{hint}")
+            show(f"  {s.name}: {s.error['where'] or s.root}: {s.error['what']}{hint}")
         if s.unexpected:
             names = ", ".join(list(s.unexpected)[:SHOWN_NAMES])
-            print(f"  {s.name}: {sum(s.unexpected.values()):,} files under no known name, such as {names}")
+            show(f"  {s.name}: {sum(s.unexpected.values()):,} files under no known name, such as {names}")
 
 
 def _gigabytes(free: int | None) -> str | None:
@@ -137,7 +133,7 @@ def _gigabytes(free: int | None) -> str | None:
 
 
 def _print_benchmarks(found: Diagnosis) -> None:
-    print()
+    show()
     rows = []
     for b in found.benchmarks:
         state = "complete" if b.complete else "frozen in part" if b.frozen else "not frozen"
@@ -148,10 +144,10 @@ def _print_benchmarks(found: Diagnosis) -> None:
     print_table(("benchmark", "images", "awaits", "pixels lacking"), rows)
     for b in found.benchmarks:
         if b.error:
-            print(f"  {b.name}: {b.error['where']}: {b.error['what']}")
+            show(f"  {b.name}: {b.error['where']}: {b.error['what']}")
     reasons = {(a.needs, a.reason) for b in found.benchmarks for a in b.awaits}
     for needs, reason in sorted(reasons):
-        print(f"  {needs}: {reason}")
+        show(f"  {needs}: {reason}")
 
 
 def show_leaks(
@@ -159,7 +155,7 @@ def show_leaks(
     near: Annotated[
         bool, typer.Option("--near", help="Also look for pictures that look alike, where roots are given.")
     ] = False,
-    root: Roots = None,
+    root: RootOptions = None,
     threshold: Annotated[int, typer.Option(help="With --near: greatest distance in bits of 128.")] = 24,
     manifests: Manifests = None,
     workers: Annotated[int, typer.Option(min=1, help="With --near: processes that read images.")] = 1,
@@ -197,18 +193,18 @@ def _print_exact(report: LeakReport) -> None:
         status = leak.severity if leak.status == AS_RECORDED else leak.status.upper()
         status += f": {leak.reason}" if leak.reason else ""
         between = f"within {leak.a}" if leak.a == leak.b else f"between {leak.a} and {leak.b}"
-        print(f"{leak.kind} {between}: {len(leak.pairs):,}, {status}")
+        show(f"{leak.kind} {between}: {len(leak.pairs):,}, {status}")
         for a, b in leak.pairs:
-            print(f"  {a}" if a == b else f"  {a}  {b}")
+            show(f"  {a}" if a == b else f"  {a}  {b}")
     for row in report.unchecked:
-        print(f"not compared by digest: {row['group']} {row['split']}: {row['why']}")
+        show(f"not compared by digest: {row['group']} {row['split']}: {row['why']}")
     count = sum(len(leak.pairs) for leak in report.leaks)
     verdict = "all recorded" if report.ok else "NOT as the manifest records them"
-    print(f"{report.name}: {count:,} exact leaks, {verdict}")
+    show(f"{report.name}: {count:,} exact leaks, {verdict}")
 
 
 def _print_near(report: NearReport) -> None:
-    print()
+    show()
     print_table(
         ("group", "split", "source", "images", "compared", "why not all"),
         [(c.group, c.split, c.source, c.images, c.compared, c.why or None) for c in report.compared],
@@ -220,13 +216,15 @@ def _print_near(report: NearReport) -> None:
         key = (p.group_a, p.split_a, p.group_b, p.split_b)
         if key not in shown:
             mark = "" if p.guarded else " (two test sets)"
-            print(f"\n{p.group_a} {p.split_a} and {p.group_b} {p.split_b}{mark}: {counts[key]:,} pairs")
+            show()
+            show(f"{p.group_a} {p.split_a} and {p.group_b} {p.split_b}{mark}: {counts[key]:,} pairs")
         shown[key] = shown.get(key, 0) + 1
         if shown[key] <= SHOWN_PAIRS:
-            print(f"  {p.distance:3}  {p.image_a}  {p.image_b}")
+            show(f"  {p.distance:3}  {p.image_a}  {p.image_b}")
         elif shown[key] == SHOWN_PAIRS + 1:
-            print(f"  and {counts[key] - SHOWN_PAIRS:,} more (--json has all)")
-    print(f"\n{len(report.pairs):,} pairs look alike (at most {report.threshold} of 128 bits apart)")
+            show(f"  and {counts[key] - SHOWN_PAIRS:,} more (--json has all)")
+    show()
+    show(f"{len(report.pairs):,} pairs look alike (at most {report.threshold} of 128 bits apart)")
     for problem in report.problems[:SHOWN_PROBLEMS]:
         say(f"  {problem.kind}: {problem.source}:{problem.image_id}: {problem.detail}")
     if len(report.problems) > SHOWN_PROBLEMS:
@@ -245,7 +243,8 @@ def cite_benchmark(
     if json:
         print_json(found.as_dict())
     else:
-        print(found.bibtex, end="")
+        for line in found.bibtex.splitlines():
+            show(line)
     if found.unlisted:
         say(f"the recipe's paper, {found.unlisted!r}, is not among those known here: cite it yourself")
     return DONE

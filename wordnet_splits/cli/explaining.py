@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say
+from wordnet_splits.cli.options import Json, Manifests, add_command, make_family
+from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say, show
 from wordnet_splits.errors import UnknownNameError
 from wordnet_splits.taxonomy import Taxonomy, load
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 WordNet = Annotated[
     str | None,
     typer.Option(help="Another WordNet: 'nltk', or a folder of WNDB files; default the embedded 3.0."),
@@ -25,22 +24,25 @@ SIMILARITY_KEYS = ["distance", "path", "wup", "wup_wn", "wup_perl", "lch", "lch_
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    app.command("explain")(explain_class)
-    app.command("similarity")(compare_synsets)
-    app.command("tree")(show_tree)
-    app.command("fidelity")(show_fidelity)
-    catalog = typer.Typer(help="The classes of every source and their synsets.", no_args_is_help=True)
-    catalog.command("check")(check_catalog)
-    catalog.command("show")(show_catalog)
-    app.add_typer(catalog, name="catalog")
+    examples = ["wordnet-splits explain unknown-imagenet axolotl", "wordnet-splits explain digits 7 --json"]
+    add_command(app, "explain", explain_class, examples)
+    examples = ["wordnet-splits similarity dog cat", "wordnet-splits similarity n02084071 cat.n.01 --json"]
+    add_command(app, "similarity", compare_synsets, examples)
+    examples = ["wordnet-splits tree dog", "wordnet-splits tree animal.n.01 --source imagenet1k --depth 2"]
+    add_command(app, "tree", show_tree, examples)
+    add_command(app, "fidelity", show_fidelity, ["wordnet-splits fidelity", "wordnet-splits fidelity --json"])
+    check = ["wordnet-splits catalog check", "wordnet-splits catalog check cifar100"]
+    show_one = ["wordnet-splits catalog show cifar100", "wordnet-splits catalog show digits --json"]
+    about = "The classes of every source and their synsets."
+    catalog = make_family(app, "catalog", about, [check[0], show_one[0]])
+    add_command(catalog, "check", check_catalog, check)
+    add_command(catalog, "show", show_catalog, show_one)
 
 
 def explain_class(
     benchmark: Annotated[str, typer.Argument(help="A benchmark, a manifest's folder, or a recipe file.")],
     class_name: Annotated[str, typer.Argument(metavar="CLASS", help="class_id or name, or source:class_id.")],
-    manifests: Annotated[
-        Path | None, typer.Option(help="Folder of frozen manifests.", exists=True, file_okay=False)
-    ] = None,
+    manifests: Manifests = None,
     json: Json = False,
 ) -> int:
     """Say why a class is in-distribution, near, far, external or excluded, and how near it is."""
@@ -51,19 +53,19 @@ def explain_class(
         print_json({**rows[0], "also": rows[1:]})
         return DONE
     for row in rows:
-        print(f"{row['source']}:{row['class_id']}  {row['name']}")
-        print(f"  role       {row['role']}" + (f" (group {row['group']})" if row["group"] else ""))
-        print(f"  evidence   {row['evidence']}")
-        print(f"  rule       {row['rule']}")
-        print(f"  synsets    {', '.join(row['wnids']) or 'none'}")
+        show(f"{row['source']}:{row['class_id']}  {row['name']}")
+        show(f"  role       {row['role']}" + (f" (group {row['group']})" if row["group"] else ""))
+        show(f"  evidence   {row['evidence']}")
+        show(f"  rule       {row['rule']}")
+        show(f"  synsets    {', '.join(row['wnids']) or 'none'}")
         if row["nearest_id"] is not None:
             named = "" if row["nearest_name"] == row["nearest_id"] else f" ({row['nearest_name']})"
-            print(
+            show(
                 f"  nearest    {row['nearest_id']}{named}: mean {row['mean']:.4f}, path {row['path']:.4f}, "
                 f"wup {row['wup']:.4f}, lch {row['lch']:.4f}, {row['distance']} edges"
             )
         for line in draw_tree(row):
-            print(f"    {line}")
+            show(f"    {line}")
     return DONE
 
 
@@ -86,11 +88,11 @@ def compare_synsets(
     if json:
         print_json(result)
         return DONE
-    print(f"{taxonomy.name(a)} ({a}) and {taxonomy.name(b)} ({b}), WordNet {taxonomy.version}, {hierarchy}")
-    print(f"  least common subsumer  {taxonomy.name(found['lcs'])} ({found['lcs']})")
-    print(f"  {' > '.join(taxonomy.name(w) for w in up)} | {' > '.join(taxonomy.name(w) for w in down)}")
+    show(f"{taxonomy.name(a)} ({a}) and {taxonomy.name(b)} ({b}), WordNet {taxonomy.version}, {hierarchy}")
+    show(f"  least common subsumer  {taxonomy.name(found['lcs'])} ({found['lcs']})")
+    show(f"  {' > '.join(taxonomy.name(w) for w in up)} | {' > '.join(taxonomy.name(w) for w in down)}")
     for key in SIMILARITY_KEYS:
-        print(f"  {key:9} {result[key]:.6g}")
+        show(f"  {key:9} {result[key]:.6g}")
     return DONE
 
 
@@ -114,7 +116,7 @@ def show_tree(
         print_json(tree)
         return DONE
     for line in _tree_lines(tree, "", ""):
-        print(line)
+        show(line)
     return DONE
 
 
@@ -134,20 +136,20 @@ def check_catalog(
         return DONE if ok else NEGATIVE
     for report in reports:
         print_report(report)
-    print("every synset exists" if ok else "some synsets do not exist")
+    show("every synset exists" if ok else "some synsets do not exist")
     return DONE if ok else NEGATIVE
 
 
 def print_report(report: Any) -> None:
     """Print one source's report."""
     kinds = ", ".join(f"{n} {kind or 'without synset'}" for kind, n in sorted(report.mapped.items()) if n)
-    print(f"{report.source}: {report.classes} classes; {kinds}")
+    show(f"{report.source}: {report.classes} classes; {kinds}")
     for wrong in report.naive_wrong:
-        print(
+        show(
             f"  {wrong.name}: first sense would be {wrong.naive} ({wrong.naive_gloss}), ours is {wrong.ours}"
         )
     for class_id, wnid in report.absent:
-        print(f"  {class_id}: {wnid} does not exist")
+        show(f"  {class_id}: {wnid} does not exist")
 
 
 def show_catalog(source: Annotated[str, typer.Argument(help="A source.")], json: Json = False) -> int:
@@ -179,11 +181,14 @@ def show_fidelity(json: Json = False) -> int:
         [(r.paper, r.what, r.published, r.ours) for r in rows],
         right=("published", "ours"),
     )
-    print("\nWhere they differ:")
+    show()
+    show("Where they differ:")
     for why in dict.fromkeys(r.why for r in rows if r.why):
-        print(f"  {'; '.join(r.what for r in rows if r.why == why)}: {why}")
-    print("\nFar-OOD classes (and images) kept with each switch of the keyword rule in turn:")
-    print(switch_table(switches))
+        show(f"  {'; '.join(r.what for r in rows if r.why == why)}: {why}")
+    show()
+    show("Far-OOD classes (and images) kept with each switch of the keyword rule in turn:")
+    for line in switch_table(switches).splitlines():
+        show(line)
     return DONE
 
 

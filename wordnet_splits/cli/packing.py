@@ -7,7 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, parse_roots, print_json, print_table, say
+from wordnet_splits.cli.options import (
+    AllowMissing,
+    Json,
+    Manifests,
+    RootOptions,
+    Workers,
+    add_command,
+    parse_roots,
+)
+from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, show
 from wordnet_splits.errors import SplitsError
 
 SHOWN_PROBLEMS = 20
@@ -15,7 +24,8 @@ SHOWN_PROBLEMS = 20
 
 def register(app: typer.Typer) -> None:
     """Add the command of this file."""
-    app.command("pack")(pack_benchmark)
+    examples = ["wordnet-splits pack digits --out packed", "wordnet-splits pack --check --out packed"]
+    add_command(app, "pack", pack_benchmark, examples)
 
 
 def pack_benchmark(
@@ -23,21 +33,16 @@ def pack_benchmark(
     out: Annotated[
         Path | None, typer.Option(help="Folder of the store; packed/<benchmark> by default.")
     ] = None,
-    root: Annotated[
-        list[str] | None,
-        typer.Option("--root", metavar="NAME=DIR", help="Where a source's files are; repeatable."),
-    ] = None,
+    root: RootOptions = None,
     group: Annotated[list[str] | None, typer.Option(help="Only this group; repeatable.")] = None,
     split: Annotated[list[str] | None, typer.Option(help="Only this split; repeatable.")] = None,
-    allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Leave out images a root lacks, and exit with 3.")
-    ] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that read images.")] = 1,
+    allow_missing: AllowMissing = False,
+    workers: Workers = 1,
     check: Annotated[
         bool, typer.Option("--check", help="Read the store at --out and compare it all.")
     ] = False,
-    manifests: Annotated[Path | None, typer.Option(help="Folder of frozen manifests.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")] = False,
+    manifests: Manifests = None,
+    json: Json = False,
 ) -> int:
     """Write a benchmark's images into one memory-mapped store, or check such a store."""
     if check:
@@ -95,7 +100,7 @@ def _check(folder: Path, json: bool) -> int:
         print_json({"ok": not problems, "problems": [p.as_dict() for p in problems]})
     else:
         _say_problems(problems, "damaged")
-        print(
+        show(
             f"{folder}: " + (f"{len(problems):,} problems" if problems else "every byte is as it was packed")
         )
     return NEGATIVE if problems else DONE

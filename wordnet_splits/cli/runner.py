@@ -34,7 +34,7 @@ def run(application: typer.Typer, arguments: list[str], program: str) -> int:
     except SplitsError as error:
         return _fail(error, arguments)
     except _NoArguments as error:
-        say(str(error))
+        print(error, file=sys.stderr)  # a help page
         return BAD_INPUT
     except _click.UsageError as error:
         place = error.ctx.command_path if error.ctx else program
@@ -47,6 +47,9 @@ def run(application: typer.Typer, arguments: list[str], program: str) -> int:
     except (BrokenPipeError, SystemExit):  # the reader, such as head, has seen enough; typer exits then
         _close_stdout()
         return DONE
+    except MemoryError:
+        hint = "fewer workers or smaller batches need less; see also `ulimit -v`"
+        return _fail(SplitsError("the memory that this process may use is exhausted", hint=hint), arguments)
     except OSError as error:
         if error.filename is None:
             _close_stdout()

@@ -7,28 +7,25 @@ from typing import Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table
+from wordnet_splits.cli.options import Json, add_command, make_program
+from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, show
 from wordnet_splits.cli.runner import start
 from wordnet_splits.progress import OnStderr
 
+from . import train
 from .run import run
-from .train import register
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 SHOWN_PROBLEMS = 20
 
-app = typer.Typer(
-    name="unknown-eval",
-    help="Measure what a vision model does not know: any model and detector on any frozen benchmark.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+RUN = "unknown-eval run --benchmark digits --model trained:models/digits"
+
+app = make_program(
+    "unknown-eval",
+    "Measure what a vision model does not know: any model and detector on any frozen benchmark.",
+    [train.EXAMPLE, RUN],
 )
-app.command("run")(run)
 
 
-@app.command("check-results")
 def check_results_folder(
     folder: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")], json: Json = False
 ) -> int:
@@ -41,15 +38,14 @@ def check_results_folder(
         return DONE if found.ok else NEGATIVE
     for problem in found.problems[:SHOWN_PROBLEMS]:
         values = f"stored {problem.stored}, due {problem.recomputed}"
-        print(f"{problem.table}: {problem.row}: {problem.column} {values}")
+        show(f"{problem.table}: {problem.row}: {problem.column} {values}")
     if len(found.problems) > SHOWN_PROBLEMS:
-        print(f"and {len(found.problems) - SHOWN_PROBLEMS:,} more (--json has all)")
+        show(f"and {len(found.problems) - SHOWN_PROBLEMS:,} more (--json has all)")
     outcome = "all recompute" if found.ok else f"{len(found.problems):,} differ"
-    print(f"{found.rows:,} rows, {found.values:,} values, {found.exact:,} equal to the last bit: {outcome}")
+    show(f"{found.rows:,} rows, {found.values:,} values, {found.exact:,} equal to the last bit: {outcome}")
     return DONE if found.ok else NEGATIVE
 
 
-@app.command("detectors")
 def show_detectors(
     pattern: Annotated[str, typer.Argument(help="A name or wildcard pattern.")] = "*", json: Json = False
 ) -> int:
@@ -83,7 +79,7 @@ def show_detectors(
             for m in methods
         ],
     )
-    print()
+    show()
     print_table(
         ("preset", "detectors", "not built yet"),
         [(p.name, ", ".join(p.detectors), ", ".join(p.absent) or None) for p in presets],
@@ -105,7 +101,13 @@ def _detector_row(method: Any) -> dict[str, Any]:
     }
 
 
-register(app)
+train.register(app)
+add_command(app, "run", run, [RUN, f"{RUN} --detectors msp,knn[k=10] --bootstrap 100 --json"])
+check = "unknown-eval check-results build/results/digits"
+add_command(app, "check-results", check_results_folder, [check, f"{check} --json"])
+add_command(
+    app, "detectors", show_detectors, ["unknown-eval detectors", "unknown-eval detectors 'm*' --json"]
+)
 
 
 def main() -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.cli.output import DONE, LEFT_OUT, parse_roots, print_json, print_table, say
+from wordnet_splits.cli.options import AllowMissing, Json, Packed, RootOptions, parse_roots
+from wordnet_splits.cli.output import DONE, LEFT_OUT, print_json, print_table, say, show
 from wordnet_splits.errors import SourceError, SplitsError
 from wordnet_splits.lazy import need
 from wordnet_splits.manifest import Manifest, load_manifest
@@ -28,12 +29,6 @@ if TYPE_CHECKING:
     from ..model import Model
 
 OUT, STORE = Path("build/results"), Path("build/activations")
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-Roots = Annotated[
-    list[str] | None,
-    typer.Option("--root", metavar="NAME=DIR", help="Where a source's files are; repeatable."),
-]
 
 
 def run(
@@ -62,11 +57,8 @@ def run(
     background: Annotated[
         str | None, typer.Option(help="Column of a background class, or 'last'; dropped after softmax.")
     ] = None,
-    root: Roots = None,
-    packed: Annotated[
-        list[Path] | None,
-        typer.Option("--packed", help="A folder written by `wordnet-splits pack`; repeatable."),
-    ] = None,
+    root: RootOptions = None,
+    packed: Packed = None,
     group: Annotated[
         list[str] | None, typer.Option(help="An OOD set to evaluate, of all by default; repeatable.")
     ] = None,
@@ -90,9 +82,7 @@ def run(
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda, cuda:1; by default a GPU if there is one.")
     ] = None,
-    allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Leave out images that a root lacks, and exit with 3.")
-    ] = False,
+    allow_missing: AllowMissing = False,
     trust_model: Annotated[
         bool, typer.Option("--trust-model", help="Load an exported program, which may run code.")
     ] = False,
@@ -232,9 +222,9 @@ def _report(
         )
     else:
         print_tables(made)
-        print()
+        show()
         for line in [*composition_lines(results), *summary_lines(results)]:
-            print(line)
+            show(line)
     for note in notes:
         say(f"note: {note}")
     say(f"results in {folder}")
@@ -244,7 +234,7 @@ def _report(
 def print_tables(made: Sequence[Table]) -> None:
     """Print tables, each below its title."""
     for number, table in enumerate(made):
-        print(("\n" if number else "") + table.title)
+        show(("\n" if number else "") + table.title)
         print_table(table.columns, table.rows, right=table.columns[1:])
         for note in table.notes:
-            print(note)
+            show(note)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.output import DONE, parse_roots, print_json, print_table, say
+from wordnet_splits.cli.options import Json, Packed, RootOptions, add_command, parse_roots
+from wordnet_splits.cli.output import DONE, print_json, print_table, say, show
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.lazy import need
 
@@ -17,22 +18,14 @@ if TYPE_CHECKING:
     from ..training.recipe import TrainingRecipe
     from ..training.runs import Trained
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-Roots = Annotated[
-    list[str] | None,
-    typer.Option("--root", metavar="NAME=DIR", help="Where a source's files are; repeatable."),
-]
-Packed = Annotated[
-    list[Path] | None,
-    typer.Option("--packed", help="A folder written by `wordnet-splits pack`; repeatable."),
-]
+EXAMPLE = "unknown-eval train --benchmark digits --recipe digits-demo --epochs 1 --out models"
 MOST_SEEDS = 1000
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    app.command("train")(train)
-    app.command("recipes")(show_recipes)
+    add_command(app, "train", train, [EXAMPLE, f"{EXAMPLE} --seeds 0-1 --device cpu"])
+    add_command(app, "recipes", show_recipes, ["unknown-eval recipes", "unknown-eval recipes --json"])
 
 
 def train(
@@ -49,7 +42,7 @@ def train(
     start: Annotated[
         str | None, typer.Option(help="Series of runs in --out to train further, for recipes that do.")
     ] = None,
-    root: Roots = None,
+    root: RootOptions = None,
     packed: Packed = None,
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda, cuda:1; by default cuda if there is one.")
@@ -127,7 +120,7 @@ def _print_runs(trained: list[Trained]) -> None:
         right=tuple(n.replace("_", " ") for n in shown),
     )
     for folder in sorted({str(t.folder.parent) for t in trained}):
-        print(f"models in {folder}")
+        show(f"models in {folder}")
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -173,6 +166,6 @@ def show_recipes(json: Json = False) -> int:
         ],
         right=("epochs",),
     )
-    print()
+    show()
     print_table(("network", "title"), [(name, NETWORKS[name].title) for name in list_networks()])
     return DONE
