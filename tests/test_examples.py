@@ -101,13 +101,11 @@ def test_lines_are_printed_without_control_characters(capsys):
     assert capsys.readouterr() == ("a\\x1b]0;b\\x07\n", "c\\rd\\ne\n")
 
 
-def test_exhausted_memory_is_one_line(program, capsys, monkeypatch):
-    name, app = program
-
+def test_exhausted_memory_is_one_line(capsys):
     def exhausted(*arguments, **options):
         raise MemoryError
 
-    assert run(exhausted, [], name) == 2
+    assert run(exhausted, [], "wordnet-splits") == 2
     found = capsys.readouterr()
     assert found.err.startswith("error: ")
     assert found.err.count("\n") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,18 +53,16 @@ def make_program(name: str, about: str, examples: Sequence[str]) -> typer.Typer:
 
 def _show_version(context: typer.Context, wanted: bool) -> None:
     if wanted:
-        from wordnet_splits import __version__
-
-        show(f"{context.info_name} {__version__}")
+        show(f"{context.info_name} {version('wordnet-splits')}")
         raise typer.Exit
 
 
 def _program(
-    version: Annotated[
+    wanted: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    del version
+    del wanted
 
 
 def make_family(app: typer.Typer, name: str, about: str, examples: Sequence[str]) -> typer.Typer:
