@@ -46,6 +46,10 @@ def run(
     weights: Annotated[
         list[str] | None, typer.Option(help="A file of weights (or the publisher's name); repeatable.")
     ] = None,
+    model_id: Annotated[
+        str | None,
+        typer.Option("--model-id", help="Name of a model that is a function."),
+    ] = None,
     head: Annotated[str | None, typer.Option(help="Name of the classifier head; found by default.")] = None,
     mapping: Annotated[
         str | None,
@@ -107,12 +111,13 @@ def run(
     _say_absent(detectors)
     need("torch", "torch", where="unknown-eval run")
     from ..activations.on_benchmark import Images
-    from ..model.from_command_line import open_models
+    from ..model import open_models
 
     images = Images(benchmark, parse_roots(root or []), packed, allow_missing)
     models = open_models(
         model,
         weights or (),
+        model_id=model_id,
         head=head,
         device=device,
         trust_model=trust_model,

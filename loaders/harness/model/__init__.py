@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from wordnet_splits.lazy import names_of
 
 if TYPE_CHECKING:
-    from .model import Model, load_model
+    from .loading import load_model, open_models
+    from .model import Model
 
-__all__ = ["Model", "load_model"]
+__all__ = ["Model", "load_model", "open_models"]
 
-__getattr__ = names_of(__name__, {"model": ("Model", "load_model")})
+__getattr__ = names_of(__name__, {"loading": ("load_model", "open_models"), "model": ("Model",)})

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from wordnet_splits.errors import DataError, unknown
 
-Tensor = Any  # torch.Tensor
-Module = Any  # torch.nn.Module
 Float32 = npt.NDArray[np.float32]
+PROBABILITY_ERROR = 1e-2
+"""How far the sum of a row of probabilities may be from 1; float16 rounds by so much over 1,000 classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class HookedNetwork:
     not linear, e.g. a 1 x 1 convolution, are averaged over their positions.
     """
 
-    def __init__(self, module: Module, head: str | None, name: str) -> None:
+    def __init__(self, module: nn.Module, head: str | None, name: str) -> None:
         self.module, self.name = module, name
         self.head_name = head
         if head is not None:
@@ -99,12 +99,36 @@ class HookedNetwork:
         return pooled(features[-1]), logits
 
 
+def check_logits(logits: Tensor, where: str) -> None:
+    """Refuse what cannot be logits (n, K).
+
+    Raises
+    ------
+    DataError : a value is NaN or infinite; or every row holds probabilities: in [0, 1], of sum 1.
+    """
+    values = logits.detach().float()
+    bad = int((~torch.isfinite(values)).any(dim=1).sum())
+    if bad:
+        raise DataError(
+            f"the model gives NaN or infinite logits for {bad} of {len(values)} inputs",
+            where=where,
+            hint="check the model's weights and its transform",
+        )
+    sums_to_one = bool(((values.sum(dim=1) - 1).abs() < PROBABILITY_ERROR).all())
+    if values.shape[1] > 1 and len(values) and sums_to_one and bool((values >= 0).all()):
+        raise DataError(
+            "the model gives probabilities where logits are expected: its rows sum to 1",
+            where=where,
+            hint="leave out its final softmax, or name the layer before it (--head)",
+        )
+
+
 def pooled(maps: Tensor) -> Tensor:
     """Return (n, D): itself, or maps (n, D, h, w) averaged over their positions."""
     return maps if maps.ndim == 2 else maps.flatten(2).mean(2) if maps.ndim > 2 else maps.flatten(1)
 
 
-def find_head(module: Module, x: Tensor, name: str) -> str:
+def find_head(module: nn.Module, x: Tensor, name: str) -> str:
     """Return the name of the nn.Linear whose output is the logits, found by a forward pass of ``x``.
 
     Raises
@@ -114,6 +138,7 @@ def find_head(module: Module, x: Tensor, name: str) -> str:
     linear = [key for key, part in module.named_modules() if isinstance(part, nn.Linear)]
     with torch.no_grad(), captured(module, linear) as seen:
         logits = logits_of(module(x), name)
+    check_logits(logits, name)
     order = list(seen)  # by their last call
     for key in reversed(order):
         if _same(seen[key], logits):
@@ -127,7 +152,7 @@ def find_head(module: Module, x: Tensor, name: str) -> str:
 
 
 @contextmanager
-def captured(module: Module, names: Sequence[str], *, copy: bool = False) -> Iterator[dict[str, Tensor]]:
+def captured(module: nn.Module, names: Sequence[str], *, copy: bool = False) -> Iterator[dict[str, Tensor]]:
     """Collect the output of the named layers, in the order of their (last) call, while inside.
 
     ``copy``: as they are when the layer returns, even where the next one works in place (``ReLU(inplace)``).
@@ -135,7 +160,7 @@ def captured(module: Module, names: Sequence[str], *, copy: bool = False) -> Ite
     seen: dict[str, Tensor] = {}
 
     def keep(key: str) -> Callable[..., None]:
-        def hook(_: Module, __: Any, output: Any) -> None:
+        def hook(_: nn.Module, __: Any, output: Any) -> None:
             seen.pop(key, None)
             value = output[0] if isinstance(output, tuple) else output
             seen[key] = value.clone() if copy else value
@@ -150,7 +175,7 @@ def captured(module: Module, names: Sequence[str], *, copy: bool = False) -> Ite
             handle.remove()
 
 
-def _submodule(module: Module, key: str, where: str) -> Module:
+def _submodule(module: nn.Module, key: str, where: str) -> nn.Module:
     try:
         return module.get_submodule(key)
     except AttributeError:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from wordnet_splits.errors import DataError
 
+from ..foreign import in_one_line
 from ..keys import model_key
 from ..transforms import Transform, Triple
 from .class_map import ClassMap, LabelSpace
 from .class_match import MappingGiven, class_map
-from .head import Head, HookedNetwork, captured
-from .ranks import default_device
-from .sources.registry import Loaded, open_model
-
-Tensor = Any  # torch.Tensor
+from .head import Head, HookedNetwork, captured, check_logits
+from .sources.registry import Loaded
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,7 @@ class Model:
     preprocess : its own preprocessing, None where it brings none.
     classes : its class names or wnids, one per column, None where it does not say.
     choice : restriction, background column and mapping, applied by `class_map`, never to what is stored.
+    width : columns of its output, None before `prepare`.
     std : standard deviation per channel of its input's normalisation while activations are extracted.
     """
 
@@ -54,7 +53,8 @@ class Model:
         self.std: Triple | None = None
         self.module = loaded.module
         self._shared: dict[Any, Any] = {}
-        self._batch: Tensor = None
+        self._batch: Tensor | None = None
+        self.width: int | None = None
         if self.module is not None:
             self.module.to(self.device)
             self.network: Any = loaded.network or HookedNetwork(self.module, head, self.name)
@@ -72,23 +72,20 @@ class Model:
         return features, logits
 
     def prepare(self, x: Tensor) -> None:
-        """Find the head by a trial forward pass of a few inputs.
+        """Find the head, and `width`, by a trial forward pass of a few inputs.
 
         Raises
         ------
-        DataError : the model refuses inputs of this shape, or gives no logits.
+        DataError : the model refuses these inputs, or gives no logits: another shape, NaN, probabilities.
         """
-        try:
-            with torch.no_grad():
-                (self.network.prepare if isinstance(self.network, HookedNetwork) else self.network)(x)
-        except torch.cuda.OutOfMemoryError:
-            raise
-        except (RuntimeError, ValueError, AssertionError, TypeError) as error:
-            raise DataError(
-                f"the model cannot take inputs of shape {tuple(x.shape)}: {str(error).splitlines()[0][:300]}",
-                where=self.name,
-                hint="check the transform; an exported program may be fixed to one batch size",
-            ) from error
+        taken = f"the model cannot take inputs of shape {tuple(x.shape)}"
+        hint = "check the transform; an exported program may be fixed to one batch size"
+        with torch.no_grad(), in_one_line(taken, where=self.name, hint=hint):
+            if isinstance(self.network, HookedNetwork):
+                self.network.prepare(x)
+            logits = self.network(x)[1]
+        check_logits(logits, self.name)
+        self.width = int(logits.shape[1])
 
     @property
     def head(self) -> Head | None:
@@ -177,51 +174,3 @@ class Model:
             self.std = None
             for part, flag in zip(parts, flags, strict=True):
                 part.training = flag
-
-
-def load_model(
-    spec: Any,
-    *,
-    head: str | None = None,
-    device: Any = None,
-    weights: str | Path | None = None,
-    trust_model: bool = False,
-    restrict: str = "columns",
-    background: int | str | None = None,
-    mapping: MappingGiven | None = None,
-    model_id: str | None = None,
-    preprocess: Transform | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Model:
-    """Load a classifier.
-
-    Parameters
-    ----------
-    spec : an nn.Module; a function x -> (features, logits); ``timm:NAME``; ``torchvision:NAME``;
-        ``hf:NAME`` (a Hugging Face image classifier, from the Hub or a folder); ``exported:FILE``
-        (torch.export); ``MODULE:NAME`` (a module, or a function that makes one).
-    head : name of the classifier head; found by a forward pass where it is not given.
-    device : by default the GPU where there is one.
-    weights : a file of a state dict (.pt, .pth, .safetensors), read without unpickling objects; for
-        torchvision and timm also the name of published weights, or ``random``. By default the publisher's.
-    trust_model : needed for exported programs, which may run code when loaded.
-    restrict, background, mapping : which columns are which labels, see `class_map`.
-    model_id : what names a function, and so its activations.
-    preprocess : in place of the model's own.
-    options : arguments of the constructor, e.g. ``{"num_classes": 40}``.
-
-    Raises
-    ------
-    UnknownNameError, DataError, UnsafeDataError : see the sources of models.
-    """
-    loaded = open_model(
-        spec,
-        weights=None if weights is None else str(weights),
-        trust=trust_model,
-        model_id=model_id,
-        options=dict(options or {}),
-    )
-    if preprocess is not None:
-        loaded.preprocess = preprocess
-    choice = ClassChoice(restrict, background, mapping)
-    return Model(loaded, device=default_device() if device is None else device, head=head, choice=choice)

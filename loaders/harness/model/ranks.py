@@ -14,6 +14,8 @@ import torch.distributed as dist
 
 from wordnet_splits.errors import SplitsError
 
+from ..foreign import in_one_line
+
 
 @dataclass(frozen=True)
 class Ranks:
@@ -58,7 +60,7 @@ def current_ranks() -> Ranks:
     if dist.is_available() and not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         cuda = torch.cuda.is_available()
         if cuda:
-            torch.cuda.set_device(default_device())
+            torch.cuda.set_device(choose_device())
         dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
         atexit.register(_leave)
     if dist.is_available() and dist.is_initialized():
@@ -66,11 +68,21 @@ def current_ranks() -> Ranks:
     return Ranks()
 
 
-def default_device() -> Any:
-    """Return this process's GPU where there is one, else the CPU."""
-    if not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+def choose_device(name: Any = None) -> torch.device:
+    """Return the device of a name (``cpu``, ``cuda``, ``cuda:1``); by default this process's GPU, or the CPU.
+
+    Raises
+    ------
+    DataError : no such device here.
+    """
+    if name is None:
+        if not torch.cuda.is_available():
+            return torch.device("cpu")
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    with in_one_line(f"device {str(name)!r} is not available", where="--device", hint="try --device cpu"):
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    return device
 
 
 def _leave() -> None:

@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 from wordnet_splits.errors import DataError, OutputError, unknown
 from wordnet_splits.progress import Progress, Silent
 
+from ..model.ranks import choose_device
 from .checkpoints import (
     METADATA,
     drop_state,
@@ -80,12 +81,7 @@ def choose_machine(device: str | None = None, precision: str = "auto") -> Machin
     ------
     DataError : no such device here, or a precision it does not have.
     """
-    try:
-        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"device {device!r} is not to be had: {reason}", hint="try --device cpu") from None
+    chosen = choose_device(device)
     cuda = chosen.type == "cuda"
     precisions: dict[str, Precision] = {"float32": "float32", "bf16": "bf16", "fp16": "fp16"}
     precisions["auto"] = ("bf16" if torch.cuda.is_bf16_supported() else "fp16") if cuda else "float32"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from . import exported, huggingface, python, timm_models, trained, vision
-from .registry import Loaded, model_source, model_sources, open_model
+from . import exported, huggingface, timm_models, torchvision_models, trained
+from .registry import Loaded, Request, model_sources
 
 __all__ = [
     "Loaded",
+    "Request",
     "exported",
     "huggingface",
-    "model_source",
     "model_sources",
-    "open_model",
-    "python",
     "timm_models",
+    "torchvision_models",
     "trained",
-    "vision",
 ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +13,12 @@ import torch
 from torch import fx
 
 from wordnet_splits.errors import DataError, UnsafeDataError
+from wordnet_splits.untrusted import opened
 
+from ...foreign import in_one_line
 from ..head import Head
 from .registry import Loaded, Request, model_source
+from .weights import LARGEST, is_torchscript
 
 LINEAR = torch.ops.aten.linear.default
 ADDMM = torch.ops.aten.addmm.default
@@ -35,15 +41,29 @@ def exported_program(name: str, request: Request) -> Loaded:
             where=where,
             hint="if you trust where it comes from, say so with --trust-model (trust_model=True)",
         )
-    if not path.is_file():
-        raise DataError("no such file", where=str(path))
-    try:
-        program = torch.export.load(path)
-    except Exception as error:  # torch raises a dozen kinds here, and none of them is for a user to read
-        raise DataError(f"not an exported program: {str(error).splitlines()[0][:200]}", where=where) from None
+    with opened(path, largest=LARGEST) as file:
+        if is_torchscript(file):
+            raise DataError(
+                "is a TorchScript program, not one of torch.export",
+                where=where,
+                hint="export the module with torch.export.save(torch.export.export(...), FILE)",
+            )
+        with in_one_line("not an exported program", where=where), _quiet():
+            program = torch.export.load(file)
     module = program.module()
     architecture = str(program.graph_module.code)
     return Loaded(request.model_id or where, module, architecture, _ExportedNetwork(module, where))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep torch from logging the traceback of what is about to become one line."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 class _ExportedNetwork:

@@ -6,15 +6,18 @@ import re
 from pathlib import Path
 from typing import Any
 
+import torch
 from PIL import Image
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.lazy import need
 
+from ...foreign import in_one_line
 from ...transforms import Transform, Triple
 from .registry import Loaded, Request, model_source
 from .weights import fill, read_state
 
+LARGEST_NUMBER, MOST_LAYERS, MOST_PARAMETERS = 10_000_000, 1_000, 20_000_000_000
 ANONYMOUS = re.compile(r"(label_?)?\d+", re.IGNORECASE)
 
 
@@ -28,16 +31,25 @@ def huggingface_model(name: str, request: Request) -> Loaded:
     """
     where = f"hf:{name}"
     transformers = need("transformers", "models", where=where)
-    try:
-        module = transformers.AutoModelForImageClassification.from_pretrained(
-            name, trust_remote_code=False, use_safetensors=True, **request.options
+    classifier = transformers.AutoModelForImageClassification
+    hint = "give a folder with config.json and model.safetensors, or the like on the Hub"
+    with in_one_line("no image classifier can be loaded", where=where, hint=hint):
+        config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
+        _refuse_absurd(config.to_dict(), where)
+        with torch.device("meta"):  # shapes without memory: a config may ask for any
+            parameters = sum(p.numel() for p in classifier.from_config(config).parameters())
+        if parameters > MOST_PARAMETERS:
+            raise DataError(f"config.json asks for {parameters:,} parameters", where=where)
+        module, found = classifier.from_pretrained(
+            name, trust_remote_code=False, use_safetensors=True, output_loading_info=True, **request.options
         )
-    except (OSError, ValueError) as error:
+    absent = sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]]))
+    if absent:
         raise DataError(
-            f"no image classifier can be loaded: {' '.join(str(error).split())[:300]}",
+            f"{len(absent)} tensors of the model are not in its weights ({', '.join(absent[:3])}) and would "
+            "be random",
             where=where,
-            hint="give a folder with config.json and model.safetensors, or the like on the Hub",
-        ) from None
+        )
     if request.weights is not None:
         module = fill(module, read_state(Path(request.weights)), request.weights)
     names = tuple(module.config.id2label[i] for i in range(module.config.num_labels))
@@ -49,6 +61,20 @@ def huggingface_model(name: str, request: Request) -> Loaded:
         preprocess=_preprocess(transformers, name),
         classes=None if anonymous else names,
     )
+
+
+def _refuse_absurd(config: Any, where: str) -> None:
+    """Refuse a config whose numbers no classifier has: building it would take for ever, or all memory."""
+    pending = [config]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict | list | tuple):
+            pending += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, int) and not -1 <= value <= LARGEST_NUMBER:
+            raise DataError(f"config.json holds the number {value}", where=where)
+    layers = config.get("num_hidden_layers")
+    if isinstance(layers, int) and not 0 <= layers <= MOST_LAYERS:
+        raise DataError(f"config.json asks for {layers:,} layers", where=where)
 
 
 class _Processor:
@@ -65,7 +91,7 @@ def _preprocess(transformers: Any, name: str) -> Transform | None:
     """Return the model's processor as a transform, None where it brings none."""
     try:
         processor = transformers.AutoImageProcessor.from_pretrained(name, trust_remote_code=False)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # it has none, or one that this version does not know
         return None
     known = {k: v for k, v in processor.to_dict().items() if _plain(v)}
     normalised = known.get("do_normalize", False) and known.get("image_std")

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from torch import nn
-
-from wordnet_splits.errors import DataError, unknown
+from torch import Tensor, nn
 
 from ...transforms import Transform
 
@@ -26,20 +24,22 @@ class Loaded:
     preprocess : its own preprocessing.
     classes : class names or wnids, one per column.
     source_of_classes : the source whose classes, in label order, the columns are.
+    background : the column of its background class, None where it has none.
     """
 
     name: str
-    module: Any = None
+    module: nn.Module | None = None
     architecture: str = ""
-    network: Callable[[Any], tuple[Any, Any]] | None = None
+    network: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
     preprocess: Transform | None = None
     classes: tuple[str, ...] | None = None
     source_of_classes: str | None = None
+    background: int | None = None
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for besides the name: see `load_model`."""
+    """What the user gave besides the name: see `loading.load_model`."""
 
     weights: str | None = None
     trust: bool = False
@@ -72,22 +72,3 @@ def model_source(prefix: str) -> Callable[[ModelSource], ModelSource]:
 def model_sources() -> tuple[str, ...]:
     """Return the prefixes, sorted."""
     return tuple(sorted(SOURCES))
-
-
-def open_model(spec: Any, **asked: Any) -> Loaded:
-    """Load a model from a specification or from an object: see `load_model`."""
-    from . import python
-
-    request = Request(**asked)
-    if isinstance(spec, nn.Module):
-        return python.from_module(spec, request, type(spec).__name__)
-    if not isinstance(spec, str):
-        if callable(spec):
-            return python.from_function(spec, request, getattr(spec, "__name__", type(spec).__name__))
-        raise DataError(f"{type(spec).__name__} is no model", hint="give an nn.Module, a function or a name")
-    prefix, colon, name = spec.partition(":")
-    if colon and prefix in SOURCES:
-        return SOURCES[prefix](name, request)
-    if colon and name.isidentifier():
-        return python.from_import(prefix, name, request)
-    raise unknown("source of models", prefix, [*SOURCES, "MODULE"], where=spec)

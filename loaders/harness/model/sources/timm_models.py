@@ -8,6 +8,7 @@ from typing import Any
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.lazy import need
 
+from ...foreign import reason
 from ...transforms import Transform
 from .registry import Loaded, Request, model_source
 from .weights import (
@@ -52,13 +53,13 @@ def timm_model(name: str, request: Request) -> Loaded:
                 module = build_to_fit(build, read_state(Path(given)), request.options, given)
     except RuntimeError as error:
         raise DataError(
-            str(error).splitlines()[0],
+            reason(error),
             where=where,
             hint=f"tags: {', '.join(timm.list_pretrained(architecture + '.*')[:8])}" if tag else None,
         ) from None
     except (OSError, ValueError) as error:
         raise DataError(
-            f"the weights cannot be fetched: {str(error).splitlines()[0]}",
+            f"the weights cannot be fetched: {reason(error)}",
             where=where,
             hint="give a file with --weights, or --weights random",
         ) from None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wordnet_splits.errors import DataError
 
-from ...training.checkpoints import METADATA, load_checkpoint, read_metadata
+from ...training.checkpoints import METADATA, load_checkpoint
 from .registry import Loaded, Request, model_source
 
 PREFIX = "trained:"
@@ -24,7 +24,9 @@ def trained_network(name: str, request: Request) -> Loaded:
         raise DataError("a trained model has weights of its own", where=PREFIX + name)
     module = load_checkpoint(name)
     run = f"{module.metadata['benchmark']['name']}/{module.metadata['run']}"
-    return Loaded(request.model_id or run, module, repr(module), classes=module.classes)
+    return Loaded(
+        request.model_id or run, module, repr(module), classes=module.classes, background=module.background
+    )
 
 
 def trained_folders(name: str) -> list[Path]:
@@ -47,9 +49,3 @@ def trained_folders(name: str) -> list[Path]:
             "no trained model here", where=name, hint="give a folder that `unknown-eval train` has written"
         )
     return folders
-
-
-def trained_background(name: str) -> int | None:
-    """Return the column of a trained network's background class, None where it has none."""
-    column = read_metadata(name)["network"]["background"]
-    return None if column is None else int(column)

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import os
 import pickle
+import warnings
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
+from torch import Tensor, nn
 
 from wordnet_splits.errors import DataError, UnsafeDataError
 from wordnet_splits.lazy import need
+from wordnet_splits.untrusted import GiB, opened, printable
+
+from ...foreign import in_one_line, reason
 
 NESTED = ("state_dict", "model_state_dict", "model", "net")
 PREFIXES = ("module.", "_orig_mod.")
 RANDOM = "random"
 FORCE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
-State = dict[str, Any]
+LARGEST = 256 * GiB
+"""Bytes of a file of weights; the largest published vision models have 25 GB."""
+STATE_ALONE = "save model.state_dict() alone, or as .safetensors"
+
+State = dict[str, Tensor]
 
 
 def read_state(path: Path) -> State:
@@ -29,25 +39,73 @@ def read_state(path: Path) -> State:
     ------
     UnsafeDataError : the file holds pickled objects, which could run code. DataError : it is no state dict.
     """
-    if not path.is_file():
-        raise DataError("no such file of weights", where=str(path), hint="give --weights FILE")
-    if path.suffix == ".safetensors":
-        content = need("safetensors.torch", "models", where=str(path)).load_file(path)
-    else:
-        content = _read_torch(path)
+    with opened(path, largest=LARGEST) as file:
+        if path.suffix == ".safetensors":
+            load_file = need("safetensors.torch", "models", where=str(path)).load_file
+            with in_one_line("is not a safetensors file", where=str(path), hint="copy it again"):
+                content = load_file(path)
+        else:
+            content = load_tensors(file, path, hint="give a file written by torch.save, or .safetensors")
     for key in NESTED:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
             break
-    state = dict(content) if isinstance(content, Mapping) else {}
-    if not state or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise DataError(
-            "not a state dict", where=str(path), hint="save model.state_dict(), or convert to .safetensors"
-        )
+    state = checked_state(content, path, hint="save model.state_dict(), or convert to .safetensors")
     for prefix in PREFIXES:
         if all(name.startswith(prefix) for name in state):
             state = {name.removeprefix(prefix): value for name, value in state.items()}
     return state
+
+
+def checked_state(content: Any, path: Path, *, hint: str) -> State:
+    """Return what a file held as a state dict.
+
+    Raises
+    ------
+    DataError : not tensors by name, or a tensor of more values than the file holds for it.
+    """
+    state = dict(content) if isinstance(content, Mapping) else {}
+    if not state or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in state.items()):
+        raise DataError("not a state dict", where=str(path), hint=hint)
+    for name, value in state.items():
+        # a view with steps of 0 claims any shape over one number: networks are built to fit it
+        if value.layout != torch.strided or value.untyped_storage().nbytes() < value.nbytes:
+            raise DataError(f"tensor {printable(name)!r} is not whole", where=str(path), hint=hint)
+    return state
+
+
+def load_tensors(file: BinaryIO, path: Path, *, hint: str) -> Any:
+    """Read what ``torch.save`` wrote, tensors and plain values only; ``path`` is for messages.
+
+    Raises
+    ------
+    UnsafeDataError : it holds pickled objects, or is a program. DataError : it cannot be read.
+    """
+    if is_torchscript(file):
+        raise UnsafeDataError("is a TorchScript program, which is code", where=str(path), hint=STATE_ALONE)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of pickle protocols; what cannot be read is refused below
+            return torch.load(file, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise UnsafeDataError(
+            f"holds more than tensors; unpickling it could run code ({reason(error)})",
+            where=str(path),
+            hint=STATE_ALONE,
+        ) from None
+    except Exception as error:  # what is no torch file at all fails in a dozen ways
+        raise DataError(f"cannot be read: {reason(error)}", where=str(path), hint=hint) from None
+
+
+def is_torchscript(file: BinaryIO) -> bool:
+    """Say whether a file is a TorchScript archive, and go back to its beginning."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return any(name.endswith("/constants.pkl") for name in archive.namelist())
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+        return False
+    finally:
+        file.seek(0)
 
 
 @contextmanager
@@ -62,24 +120,6 @@ def tensors_only() -> Iterator[None]:
             del os.environ[FORCE]
         else:
             os.environ[FORCE] = before
-
-
-def _read_torch(path: Path) -> Any:
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        reason = str(error).splitlines()[0]
-        raise UnsafeDataError(
-            f"the file holds more than tensors; unpickling it could run code ({reason})",
-            where=str(path),
-            hint="save model.state_dict() alone, or as .safetensors",
-        ) from None
-    except Exception as error:  # what is no torch file at all fails in a dozen ways
-        raise DataError(
-            f"cannot be read: {type(error).__name__} {str(error).partition(chr(10))[0]}",
-            where=str(path),
-            hint="give a file written by torch.save, or .safetensors",
-        ) from None
 
 
 def keep_published_head(options: Mapping[str, Any], where: str) -> None:
@@ -97,7 +137,7 @@ def is_file(weights: str | None) -> bool:
     return weights is not None and (os.sep in weights or Path(weights).is_file())
 
 
-def fill(module: Any, state: State, where: str) -> Any:
+def fill(module: nn.Module, state: State, where: str) -> nn.Module:
     """Load ``state`` into ``module`` and return it; every tensor must have its place.
 
     Raises
@@ -109,19 +149,24 @@ def fill(module: Any, state: State, where: str) -> Any:
     spare = sorted(set(state) - set(own))
     shapes = [k for k in sorted(set(own) & set(state)) if own[k].shape != state[k].shape]
     if missing or spare or shapes:
-        told = [
-            f"{len(names)} {what} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
+        found = [
+            f"{len(names)} {what} ({', '.join(map(printable, names[:3]))}{', ...' if len(names) > 3 else ''})"
             for what, names in (("missing", missing), ("left over", spare), ("of another shape", shapes))
             if names
         ]
         raise DataError(
-            f"the weights do not fit the model: {'; '.join(told)}", where=where, hint="check the model's name"
+            f"the weights do not fit the model: {'; '.join(found)}",
+            where=where,
+            hint="check the model's name",
         )
-    module.load_state_dict(state)
+    with in_one_line("the weights do not fit the model", where=where):
+        module.load_state_dict(state)
     return module
 
 
-def build_to_fit(build: Callable[..., Any], state: State, options: Mapping[str, Any], where: str) -> Any:
+def build_to_fit(
+    build: Callable[..., nn.Module], state: State, options: Mapping[str, Any], where: str
+) -> nn.Module:
     """Return ``build(**options)`` filled with ``state``, with as many classes as its head has rows."""
     module = build(**options)
     own = module.state_dict()

@@ -123,7 +123,7 @@ def test_a_function_gives_a_pair_and_needs_a_name() -> None:
     def pair(x: Any) -> tuple[Any, Any]:
         return x.flatten(1), x.flatten(1)[:, :3]
 
-    with pytest.raises(DataError, match="add model_id"):
+    with pytest.raises(DataError, match="add --model-id NAME"):
         load_model(pair)
     model = load_model(pair, device="cpu", model_id="pair")
     assert outputs(model)[1].shape == (4, 3)

@@ -10,6 +10,7 @@ from urllib.error import URLError
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.lazy import need
 
+from ...foreign import reason
 from ...transforms import Transform, Triple
 from .registry import Loaded, Request, model_source
 from .weights import (
@@ -56,7 +57,7 @@ def torchvision_model(name: str, request: Request) -> Loaded:
             module = builder(weights=entry, **request.options)
     except (URLError, OSError, UnpicklingError) as error:
         raise DataError(
-            f"the weights {chosen} cannot be fetched: {error}",
+            f"the weights {chosen} cannot be fetched: {reason(error)}",
             where=where,
             hint="give a file with --weights, or --weights random",
         ) from None

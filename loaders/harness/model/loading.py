@@ -1,0 +1,121 @@
+"""From what a user names, or holds, to models: one, or all that a command line names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.errors import DataError, unknown
+
+from ..transforms import Transform
+from .class_match import MappingGiven
+from .model import ClassChoice, Model
+from .ranks import choose_device
+from .sources import Loaded, Request
+from .sources.objects import from_import, from_object
+from .sources.registry import SOURCES
+from .sources.trained import PREFIX, trained_folders
+
+
+def load_model(
+    spec: Any,
+    *,
+    head: str | None = None,
+    device: Any = None,
+    weights: str | Path | None = None,
+    trust_model: bool = False,
+    restrict: str = "columns",
+    background: int | str | None = None,
+    mapping: MappingGiven | None = None,
+    model_id: str | None = None,
+    preprocess: Transform | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Model:
+    """Load a classifier.
+
+    Parameters
+    ----------
+    spec : an nn.Module; a function x -> (features, logits); ``timm:NAME``; ``torchvision:NAME``;
+        ``hf:NAME`` (a Hugging Face image classifier, from the Hub or a folder); ``exported:FILE``
+        (torch.export); ``trained:FOLDER`` (of ``unknown-eval train``); ``MODULE:NAME`` (a module, or a
+        function that makes one).
+    head : name of the classifier head; found by a forward pass where it is not given.
+    device : by default the GPU where there is one.
+    weights : a file of a state dict (.pt, .pth, .safetensors), read without unpickling objects; for
+        torchvision and timm also the name of published weights, or ``random``. By default the publisher's.
+    trust_model : needed for exported programs, which may run code when loaded.
+    restrict, background, mapping : which columns are which labels, see `class_match.class_map`.
+    model_id : what names a function, and so its activations.
+    preprocess : in place of the model's own.
+    options : arguments of the constructor, e.g. ``{"num_classes": 40}``.
+
+    Raises
+    ------
+    UnknownNameError, DataError, UnsafeDataError : no such model or device, or it cannot be loaded.
+    """
+    chosen = choose_device(device)  # first: a device that is not there is known at once
+    request = Request(None if weights is None else str(weights), trust_model, model_id, dict(options or {}))
+    loaded = _load(spec, request)
+    if preprocess is not None:
+        loaded.preprocess = preprocess
+    choice = ClassChoice(restrict, loaded.background if background is None else background, mapping)
+    return Model(loaded, device=chosen, head=head, choice=choice)
+
+
+def _load(spec: Any, request: Request) -> Loaded:
+    if not isinstance(spec, str):
+        return from_object(spec, request)
+    prefix, colon, name = spec.partition(":")
+    if colon and prefix in SOURCES:
+        return SOURCES[prefix](name, request)
+    if colon and name.isidentifier():
+        return from_import(spec, request)
+    raise unknown("source of models", prefix, [*SOURCES, "MODULE"], where=spec)
+
+
+def open_models(specs: Sequence[str], weights: Sequence[str] = (), **options: Any) -> list[Model]:
+    """Load every model that is named, in order.
+
+    Parameters
+    ----------
+    specs : as of `load_model`; ``trained:PLACE`` stands for every run at a place, a folder of runs or a
+        pattern.
+    weights : files; with one specification each makes one model of it, else one for each specification.
+    options : of `load_model`, for all of them.
+
+    Raises
+    ------
+    DataError : no model, or not as many weights files as models. Errors of `load_model`.
+    """
+    models = []
+    for spec, file in _pairs(list(_expanded(specs)), list(weights)):
+        model = load_model(spec, weights=file, **options)
+        if file is not None:
+            model.name = f"{model.name} {Path(file).name}"
+        models.append(model)
+    return models
+
+
+def _expanded(specs: Sequence[str]) -> Iterator[str]:
+    for spec in specs:
+        if spec.startswith(PREFIX):
+            yield from (f"{PREFIX}{folder}" for folder in trained_folders(spec.removeprefix(PREFIX)))
+        else:
+            yield spec
+
+
+def _pairs(specs: list[str], weights: list[str]) -> list[tuple[str, str | None]]:
+    if not specs:
+        raise DataError("no model is given", where="--model", hint="as in --model timm:resnet50")
+    if not weights:
+        return [(spec, None) for spec in specs]
+    if len(specs) == 1:
+        return [(specs[0], file) for file in weights]
+    if len(specs) != len(weights):
+        raise DataError(
+            f"{len(weights)} weights files for {len(specs)} models",
+            where="--weights",
+            hint="give one file for each model, or one model for all files",
+        )
+    return list(zip(specs, weights, strict=True))

@@ -1,0 +1,81 @@
+"""Models that are Python objects: modules, functions, and what ``MODULE:NAME`` names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from wordnet_splits.errors import DataError
+
+from ...foreign import imported, in_one_line
+from .registry import Loaded, Request
+from .weights import fill, read_state
+
+
+def from_object(thing: Any, request: Request, name: str | None = None) -> Loaded:
+    """Take an nn.Module, or a function x -> (features, logits) together with a ``model_id``.
+
+    Raises
+    ------
+    DataError : it is neither, or a function without an id that its activations could be found by.
+    """
+    name = name or str(getattr(thing, "__name__", type(thing).__name__))
+    if isinstance(thing, nn.Module):
+        if request.weights is not None:
+            thing = fill(thing, read_state(Path(request.weights)), request.weights)
+        return Loaded(request.model_id or name, thing, repr(thing))
+    if not callable(thing):
+        raise DataError(f"{type(thing).__name__} is no model", hint="give an nn.Module, a function or a name")
+    if request.model_id is None:
+        raise DataError(
+            "a function has no weights that its activations could be found by",
+            where=name,
+            hint="add --model-id NAME (model_id='NAME') and change it whenever the function changes",
+        )
+    if request.weights is not None:
+        raise DataError("weights cannot be loaded into a function", where=name)
+    return Loaded(request.model_id, None, f"function {request.model_id}", _Function(thing, name))
+
+
+def from_import(path: str, request: Request) -> Loaded:
+    """Import ``MODULE:NAME``.
+
+    An nn.Module is taken as it is; a class, or a function without required arguments, is called to make one
+    (with the options); any other function gives (features, logits).
+    """
+    found = imported(path, where="--model")
+    if not isinstance(found, nn.Module) and callable(found) and _makes_a_module(found):
+        with in_one_line("the model cannot be made", where=path):
+            found = found(**request.options)
+    return from_object(found, request, path)
+
+
+def _makes_a_module(thing: Callable[..., Any]) -> bool:
+    if inspect.isclass(thing):
+        return True
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except ValueError:  # a builtin that does not tell
+        return False
+    return not any(p.kind in kinds and p.default is p.empty for p in parameters)
+
+
+class _Function:
+    """A user's function, its answer checked to be features (n, D) and logits (n, K)."""
+
+    def __init__(self, function: Callable[[Any], Any], name: str) -> None:
+        self.function, self.name = function, name
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        answer = self.function(x)
+        good = isinstance(answer, tuple | list) and len(answer) == 2
+        if not good or not all(isinstance(a, Tensor) and a.ndim == 2 for a in answer):
+            raise DataError(
+                "the function does not return two tensors, features (n, D) and logits (n, K)", where=self.name
+            )
+        return answer[0], answer[1]
