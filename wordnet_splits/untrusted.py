@@ -8,21 +8,23 @@ caller's kind of error, in one line.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.errors import DataError, SourceError, SplitsError, UnsafeDataError
 
 KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 
@@ -35,6 +37,10 @@ LONGEST_NUMBER: Final = 40
 LARGEST_TABLE: Final = 8 * GiB
 """Bytes that a Parquet file may announce to expand to; 14 million rows of ours take 2 GiB."""
 LARGEST_ROW_GROUP: Final = 512 * MiB
+LARGEST_PICTURE: Final = 128 * MiB
+"""Bytes of an image file; ImageNet's largest has 15 MB."""
+LONGEST_NAME: Final = 1024
+"""Bytes of a name inside an archive or a table; a file system allows 255."""
 MOST_ROWS: Final = 100_000_000
 
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
@@ -47,7 +53,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 @contextmanager
-def opened(path: Path, *, largest: int, error: ErrorType = DataError) -> Iterator[BinaryIO]:
+def opened(path: Path, *, largest: int, error: ErrorType = DataError) -> Iterator[BufferedReader]:
     """Yield ``path`` open for reading, if it is a regular file of at most ``largest`` bytes.
 
     Raises
@@ -61,16 +67,81 @@ def opened(path: Path, *, largest: int, error: ErrorType = DataError) -> Iterato
         raise error("no such file", where=str(path)) from cause
     except (OSError, ValueError) as cause:  # ValueError: a null byte in the name
         raise error(f"cannot be read: {_reason(cause)}", where=str(path)) from cause
+    _check_regular(descriptor, path, largest, error)
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise error("is not a regular file", where=str(path))
-        if found.st_size > largest:
-            raise error(f"has {found.st_size:,} bytes, at most {largest:,} are read", where=str(path))
         try:
             yield file
         except OSError as cause:
             raise error(f"cannot be read: {_reason(cause)}", where=str(path)) from cause
+
+
+def check_regular(path: Path, *, largest: int, error: ErrorType = DataError) -> int:
+    """Return the size of a file that a library is to open by its name. Raises as `opened`."""
+    with opened(path, largest=largest, error=error) as file:
+        return os.fstat(file.fileno()).st_size
+
+
+def read_picture(path: Path | str, root: Path) -> bytes:
+    """Return an image file's bytes; a link is followed where it stays inside ``root``.
+
+    Raises
+    ------
+    OSError : as the system says it; an image that is not there is the caller's to name.
+    SourceError : not a regular file, or more than `LARGEST_PICTURE` bytes.
+    UnsafeDataError : a link that leaves ``root``.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+    except OSError as cause:
+        if cause.errno not in (errno.ELOOP, errno.EMLINK) or not Path(path).is_symlink():
+            raise
+        check_link(path, root)
+        descriptor = os.open(path, flags)
+    _check_regular(descriptor, path, LARGEST_PICTURE, SourceError)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(LARGEST_PICTURE + 1)
+
+
+def _check_regular(descriptor: int, path: Path | str, largest: int, error: ErrorType) -> None:
+    found = os.fstat(descriptor)
+    what = None
+    if not stat.S_ISREG(found.st_mode):
+        what = "is not a regular file"
+    elif found.st_size > largest:
+        what = f"has {found.st_size:,} bytes, at most {largest:,} are read"
+    if what is not None:
+        os.close(descriptor)
+        raise error(what, where=printable(path))
+
+
+def check_link(path: Path | str, root: Path) -> None:
+    """Refuse a symbolic link that leaves ``root`` or makes a loop; FileNotFoundError if it leads nowhere."""
+    try:
+        target = Path(path).resolve(strict=True)
+    except FileNotFoundError:
+        raise
+    except (OSError, RuntimeError) as cause:  # RuntimeError: a circle of links, before Python 3.13
+        raise unreadable("the symbolic link", str(path), cause) from cause
+    if Path(path).parent.resolve().is_relative_to(target):
+        raise SourceError(
+            "a symbolic link makes a loop", where=str(path), hint="remove it: it leads to a folder above it"
+        )
+    if not target.is_relative_to(root):
+        raise UnsafeDataError(
+            f"a symbolic link leads out of the root, to {target}",
+            where=str(path),
+            hint="links are followed only inside the root: give a root that holds both ends",
+        )
+
+
+def unreadable(what: str, where: str, cause: BaseException) -> SourceError:
+    """Build the error for a folder or link of a dataset that the system does not let us read."""
+    if isinstance(cause, PermissionError):
+        return SourceError(f"{what} cannot be read: permission denied", where=where, hint="check its rights")
+    if isinstance(cause, RuntimeError) or getattr(cause, "errno", None) == errno.ELOOP:
+        return SourceError(f"{what} makes a loop", where=where, hint="remove the link that leads back")
+    return SourceError(f"{what} cannot be read: {_reason(cause)}", where=where)
 
 
 def read_bytes(path: Path, *, largest: int, error: ErrorType = DataError) -> bytes:
@@ -174,23 +245,52 @@ def parquet(
     ------
     error : absent, not regular, not Parquet, damaged, or larger than given when expanded.
     """
+    with (
+        parquet_errors(path, error=error),
+        open_parquet(
+            path, error=error, most_rows=most_rows, largest=largest, largest_row_group=largest_row_group
+        ) as file,
+    ):
+        yield file
+
+
+def open_parquet(
+    path: Path,
+    *,
+    error: ErrorType = DataError,
+    most_rows: int = MOST_ROWS,
+    largest: int = LARGEST_TABLE,
+    largest_row_group: int = LARGEST_ROW_GROUP,
+    read_dictionary: Sequence[str] | None = None,
+) -> pq.ParquetFile:
+    """Return a Parquet file to be kept open; what is read of it belongs into `parquet_errors`.
+
+    ``read_dictionary`` names columns whose repeated values stay one value each, however often the file
+    repeats them. Raises as `parquet`.
+    """
+    check_regular(path, largest=largest, error=error)
+    with parquet_errors(path, error=error):
+        file = pq.ParquetFile(path, read_dictionary=read_dictionary)
+    header = file.metadata
+    groups = [header.row_group(i).total_byte_size for i in range(header.num_row_groups)]
+    too_large = (
+        header.num_rows > most_rows or sum(groups) > largest or max(groups, default=0) > largest_row_group
+    )
+    if too_large or min(groups, default=0) < 0:
+        raise error(
+            f"announces {header.num_rows:,} rows of {sum(groups):,} bytes, more than is read", where=str(path)
+        )
+    return file
+
+
+@contextmanager
+def parquet_errors(path: Path, *, error: ErrorType = DataError, hint: str | None = None) -> Iterator[None]:
+    """Turn whatever Arrow raises on a damaged Parquet file into one line."""
     try:
-        with opened(path, largest=largest, error=error) as raw, pq.ParquetFile(raw) as file:
-            header = file.metadata
-            groups = [header.row_group(i).total_byte_size for i in range(header.num_row_groups)]
-            too_large = (
-                header.num_rows > most_rows
-                or sum(groups) > largest
-                or max(groups, default=0) > largest_row_group
-            )
-            if too_large or min(groups, default=0) < 0:
-                raise error(
-                    f"announces {header.num_rows:,} rows of {sum(groups):,} bytes, more than is read",
-                    where=str(path),
-                )
-            yield file
-    except (pa.ArrowException, OverflowError, UnicodeDecodeError) as cause:
-        raise error(f"is not a Parquet file that can be read: {_reason(cause)}", where=str(path)) from cause
+        yield
+    except (pa.ArrowException, OSError, OverflowError, UnicodeDecodeError) as cause:
+        what = f"is not a Parquet file that can be read: {_reason(cause)}"
+        raise error(what, where=str(path), hint=hint) from cause
 
 
 def nesting(text: str) -> int:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import Raw, Row, Source
-from wordnet_splits.sources.layouts.walk import check_link, check_root, entries
+from wordnet_splits.sources.layouts.walk import check_root, entries
+from wordnet_splits.untrusted import read_picture
 
 SPLIT = "all"
 EXTENSIONS = frozenset(
@@ -69,10 +70,7 @@ class ImageFolder(Source):
         assert self.root is not None, "rooted"
         place = PurePosixPath(image_id).parent
         names = self.cached(f"names {place}", lambda: self._names(place))
-        path = self.root / place / names[PurePosixPath(image_id).name]
-        if path.is_symlink():
-            check_link(path, self.root)
-        return path.read_bytes()
+        return read_picture(self.root / place / names[PurePosixPath(image_id).name], self.root)
 
     def _names(self, place: PurePosixPath) -> dict[str, str]:
         assert self.root is not None, "rooted"

@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.untrusted import read_text
 
 CATALOGS = Path(__file__).parent.parent / "data" / "catalogs"
 MAPPED = ("exact", "variant", "head", "hand")
@@ -139,11 +140,7 @@ def read_catalog(path: str | Path) -> Catalog:
     DataError : the file is unreadable or malformed, naming file and line.
     """
     path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"catalog cannot be read: {error}", where=str(path)) from error
-    return _Reader(path, lines).read()
+    return _Reader(path, read_text(path).split("\n")).read()
 
 
 class _Reader:

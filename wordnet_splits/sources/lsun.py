@@ -5,6 +5,7 @@ An id is ``<split>/<category>/<lmdb key>``; the key is the file name of an expor
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import OneCopyPerProcess, Raw, Row, register
 from wordnet_splits.sources.layouts.lmdb_files import LmdbFile
-from wordnet_splits.sources.layouts.walk import bases, check_link, entries, folders, subfolder
+from wordnet_splits.sources.layouts.walk import bases, entries, folders, subfolder
+from wordnet_splits.untrusted import read_picture
 
 SPLITS = ("train", "val")
 EXTENSIONS = ("webp", "jpg", "jpeg", "png")
@@ -62,37 +64,44 @@ class ExportedFolder:
         """Return the number of keys."""
         return sum(key is not None for key, _ in self.names())
 
-    def _names(self, folder: Path, above: str) -> Iterator[tuple[str | None, str]]:
+    def _names(
+        self, folder: Path, above: str, outside: frozenset[str] = frozenset()
+    ) -> Iterator[tuple[str | None, str]]:
         held: set[str] = set()
+        deeper = []
         for entry in entries(folder, self.root):
             if entry.is_dir():
                 if len(entry.name) == 1 and len(above) < NESTING:
-                    yield from self._names(folder / entry.name, above + entry.name)
+                    deeper.append(entry.name)
                 else:
                     yield None, f"{entry.name}/"
                 continue
             key, _, extension = entry.name.rpartition(".")
             placed = not above or key[:NESTING] == above
-            if key in held:
-                raise SourceError(
-                    f"two files have the key {key!r}", where=str(folder), hint="remove one of them"
-                )
+            if key in held or key in outside:
+                raise _doubled(key, self.folder)
             if placed and extension in EXTENSIONS:
                 held.add(key)
                 yield key, entry.name
             else:
                 yield None, entry.name
+        for name in deeper:  # after the files: a key may lie in one place only
+            yield from self._names(folder / name, above + name, outside or frozenset(held))
 
     def read(self, opened: None, key: str) -> bytes:
         """Return one file's bytes."""
-        for folder in (self.folder, self.folder.joinpath(*key[:NESTING])):
-            for extension in EXTENSIONS:
-                path = folder / f"{key}.{extension}"
-                if path.is_file():
-                    if path.is_symlink():
-                        check_link(path, self.root)
-                    return path.read_bytes()
-        raise KeyError(key)
+        places = (self.folder, self.folder.joinpath(*key[:NESTING]))
+        paths = [folder / f"{key}.{extension}" for folder in places for extension in EXTENSIONS]
+        found = [path for path in paths if os.path.lexists(path)]
+        if len(found) > 1:
+            raise _doubled(key, self.folder)
+        if not found:
+            raise KeyError(key)
+        return read_picture(found[0], self.root)
+
+
+def _doubled(key: str, folder: Path) -> SourceError:
+    return SourceError(f"two files have the key {key!r}", where=str(folder), hint="remove one of them")
 
 
 Parts = Mapping[tuple[str, str], Part]

@@ -11,7 +11,6 @@ Relative paths in it are relative to the file.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +19,7 @@ import platformdirs
 from wordnet_splits import errors
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources import VARIABLE_PREFIX, root_variable, source_names
+from wordnet_splits.untrusted import printable, read_toml
 
 
 def roots_file() -> Path:
@@ -74,15 +74,9 @@ def all_roots(given: Mapping[str, Path] | None = None) -> dict[str, Path]:
 def read_roots_file(path: Path | None = None) -> dict[str, Path]:
     """Return the roots of ``roots.toml``, none where there is no such file."""
     path = path or roots_file()
-    try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return {}
-    except tomllib.TOMLDecodeError as error:
-        hint = 'lines look like: dtd = "/data/dtd"'
-        raise SourceError(f"not valid TOML: {error}", where=str(path), hint=hint) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"the list of roots cannot be read: {error}", where=str(path)) from error
+    table = read_toml(path, error=SourceError)
     return {name: _root(name, value, path) for name, value in table.items()}
 
 
@@ -90,5 +84,9 @@ def _root(name: str, value: object, path: Path) -> Path:
     if name not in source_names():
         raise errors.unknown("source", name, source_names(), where=str(path))
     if not isinstance(value, str) or not value:
-        raise SourceError(f"the root of {name} must be a path in quotes, not {value!r}", where=str(path))
+        raise SourceError(
+            f"the root of {name} must be a path in quotes, not {printable(value)}",
+            where=str(path),
+            hint='such as dtd = "/data/dtd"',
+        )
     return path.parent / Path(value).expanduser()

@@ -7,6 +7,7 @@ publisher's MD5; any other copy may be in another order and has ``order`` "unkno
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -22,12 +23,15 @@ from wordnet_splits.sources.base import OneCopyPerProcess, Order, Raw, Row, pars
 from wordnet_splits.sources.info import source_info
 from wordnet_splits.sources.layouts.matching import Pixels
 from wordnet_splits.sources.layouts.parquet_nameless import HubLayout, NamelessParquet, Place
-from wordnet_splits.sources.layouts.walk import bases, check_link
+from wordnet_splits.sources.layouts.walk import bases
+from wordnet_splits.untrusted import check_link, check_regular, opened, printable
 
 SHAPE = (32, 32, 3)
 SPLITS = ("train", "test", "extra")
 CLASSES = tuple("0123456789")
 LARGEST_FILE = 2 << 30  # bytes; the largest published file has 1.3 GB
+DENSEST = 20  # times that photographs can be compressed; the published files have 1.3
+SMALL = 64 << 20  # bytes of pixels up to which that does not matter
 LARGEST_SPLIT = 1_000_000  # pictures; the largest published split has 531,131
 HUB = HubLayout(("image",), "label", ("cropped_digits", "svhn"), SPLITS, SHAPE, named=True)
 
@@ -156,11 +160,12 @@ def load_mat(path: Path) -> tuple[Pixels, list[int]]:
     """
     from scipy.io import loadmat, whosmat  # scipy takes longer to import than most sources to open
 
-    if (size := path.stat().st_size) > LARGEST_FILE:
-        raise SourceError(f"a file of {size:,} bytes is larger than any published", where=str(path))
+    size = check_regular(path, largest=LARGEST_FILE, error=SourceError)
     try:
         shapes = {name: shape for name, shape, _ in whosmat(path)}
         count = _count(shapes, path)
+        if count * math.prod(SHAPE) > max(DENSEST * size, SMALL):
+            raise SourceError(f"{count:,} pictures in {size:,} bytes, which none can be", where=str(path))
         arrays = loadmat(path, variable_names=["X", "y"])
     except SourceError:
         raise
@@ -198,13 +203,12 @@ def _mat_order(root: Path) -> Order:
 
 
 def _md5(path: Path) -> str:
-    with path.open("rb") as stream:
+    with opened(path, largest=LARGEST_FILE, error=SourceError) as stream:
         return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def _line(error: Exception) -> str:
-    lines = str(error).splitlines()
-    return lines[0][:200] if lines else type(error).__name__
+    return printable(str(error).split("\n")[0] or type(error).__name__)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from wordnet_splits.errors import OutputError, TaxonomyError
 from wordnet_splits.taxonomy import graph, lexicon
+from wordnet_splits.untrusted import LARGEST_TEXT, read_bytes
 
 if TYPE_CHECKING:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
@@ -44,17 +45,11 @@ def directory_texts(folder: Path) -> dict[str, bytes]:
     ------
     TaxonomyError : one of ``FILES`` cannot be read.
     """
-    texts = {}
-    for name in FILES:
-        try:
-            texts[name] = (folder / name).read_bytes()
-        except OSError as error:
-            raise TaxonomyError(
-                f"no {name} can be read there ({error.strerror})",
-                where=str(folder),
-                hint=f"a WNDB directory holds {', '.join(FILES)}",
-            ) from error
-    return texts
+    try:
+        return {name: read_bytes(folder / name, largest=LARGEST_TEXT, error=TaxonomyError) for name in FILES}
+    except TaxonomyError as error:
+        hint = f"a WNDB directory holds {', '.join(FILES)}"
+        raise TaxonomyError(error.what, where=error.where, hint=hint) from error
 
 
 def nltk_texts(reader: WordNetCorpusReader | None) -> dict[str, bytes]:

@@ -221,14 +221,14 @@ def test_flipped_bytes_of_a_batch_give_a_value_or_a_clear_error() -> None:
 def test_files_that_are_none_or_far_too_large(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no such file"):
         load_pickle(tmp_path / "absent")
-    with pytest.raises(SourceError, match="no such file"):
+    with pytest.raises(SourceError, match="not a regular file"):
         load_pickle(tmp_path)
     os.mkfifo(tmp_path / "pipe")  # opening it would wait for ever
-    with pytest.raises(SourceError, match="no such file"):
+    with pytest.raises(SourceError, match="not a regular file"):
         load_pickle(tmp_path / "pipe")
     with (tmp_path / "huge").open("wb") as stream:
         stream.truncate(2**30 + 1)
-    with pytest.raises(SourceError, match="larger than any published"):
+    with pytest.raises(SourceError, match="at most 1,073,741,824 are read"):
         load_pickle(tmp_path / "huge")
     (tmp_path / "empty").touch()
     with pytest.raises(SourceError, match="truncated"):

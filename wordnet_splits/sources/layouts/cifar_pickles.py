@@ -13,11 +13,13 @@ import numpy as np
 
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.layouts.matching import Copy, Item, Pixels
-from wordnet_splits.sources.layouts.unpickle import load_pickle
-from wordnet_splits.sources.layouts.walk import bases, check_link
+from wordnet_splits.sources.layouts.unpickle import LARGEST_FILE, load_pickle
+from wordnet_splits.sources.layouts.walk import bases
+from wordnet_splits.untrusted import LONGEST_NAME, check_link, opened
 
 SIDE = 32
 _CHANNELS = 3
+LARGEST_LABEL = 1 << 16
 _PICKLE = b"\x80"  # the first byte of every pickle since protocol 2
 
 
@@ -109,7 +111,7 @@ class Pickles(Copy[tuple[str, int]]):
         names = [_text(name) for name in _list(batch, "filenames", path)] if "filenames" in batch else []
         if data.shape != (len(labels), _CHANNELS * SIDE * SIDE) or len(names) not in (0, len(labels)):
             raise _not_a_batch(path, f"{len(labels)} labels, {len(names)} names, data of shape {data.shape}")
-        if not all(isinstance(label, int) for label in labels):
+        if not all(isinstance(label, int) and abs(label) < LARGEST_LABEL for label in labels):
             raise _not_a_batch(path, "a label is not a whole number")
         return _Batch(data, labels, names)
 
@@ -123,7 +125,7 @@ class Pickles(Copy[tuple[str, int]]):
 
 
 def _first_byte(path: Path) -> bytes:
-    with path.open("rb") as stream:
+    with opened(path, largest=LARGEST_FILE, error=SourceError) as stream:
         return stream.read(1)
 
 
@@ -138,7 +140,9 @@ def _list(batch: Mapping[str, Any], key: str, path: Path) -> Sequence[Any]:
 
 def _text(value: object) -> str:
     """Return a name; copies written again by Python 3 hold them as bytes."""
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+    if isinstance(value, bytes):
+        return value[:LONGEST_NAME].decode("latin-1")
+    return value[:LONGEST_NAME] if isinstance(value, str) else f"({type(value).__name__})"
 
 
 def _not_a_batch(path: Path, why: str) -> SourceError:

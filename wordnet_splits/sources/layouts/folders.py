@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -14,7 +14,8 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.layouts.names import Naming, split_extension
 from wordnet_splits.sources.layouts.parts import SAMPLE, Found
-from wordnet_splits.sources.layouts.walk import check_link, entries, subfolder
+from wordnet_splits.sources.layouts.walk import entries, subfolder
+from wordnet_splits.untrusted import read_picture
 
 LISTINGS = 64  # folder listings kept per process; one of 1,300 names takes about 0.2 MB
 
@@ -122,37 +123,44 @@ class FileReader:
         self._root = root
         self._folder_of = folder_of
         self._listing = lru_cache(maxsize=LISTINGS)(self._list)
+        self._doubled = cache(self._list_doubled)
         self._extension = ".JPEG"  # of the last file found: one root rarely mixes them
 
     def read(self, class_id: str, stem: str) -> bytes:
-        """Return a file's bytes; KeyError or FileNotFoundError where it is not there."""
+        """Return a file's bytes.
+
+        Raises
+        ------
+        KeyError, FileNotFoundError : it is not there.
+        SourceError : it is there twice, as .jpg and .png say; neither is taken for the image.
+        """
         folder = self._folder_of(class_id)
+        if stem in self._doubled(folder):
+            raise SourceError(f"two files are named {stem!r}", where=folder, hint="remove one of them")
         try:
-            return self._bytes(f"{folder}/{stem}{self._extension}")
+            return read_picture(f"{folder}/{stem}{self._extension}", self._root)
         except FileNotFoundError:
             name = self._listing(folder)[stem]
             self._extension = name[len(stem) :]
-            return self._bytes(f"{folder}/{name}")
+            return read_picture(f"{folder}/{name}", self._root)
 
     def position(self, class_id: str, stem: str) -> tuple[int, ...]:
         """Return nothing to sort by: where files lie on a disk is not known."""
         return ()
 
-    def _bytes(self, path: str) -> bytes:
-        try:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        except OSError as error:
-            if error.errno not in (errno.ELOOP, errno.EMLINK) or not Path(path).is_symlink():
-                raise
-            check_link(path, self._root)  # a link is followed when it stays inside the root
-            descriptor = os.open(path, os.O_RDONLY)
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read()
-
     def _list(self, folder: str) -> dict[str, str]:
-        with os.scandir(folder) as found:  # links among them are checked when opened
-            names = [entry.name for entry in found]
-        return {stem: name for name in names if (stem := split_extension(name)) is not None}
+        return dict(_stems(folder))
+
+    def _list_doubled(self, folder: str) -> frozenset[str]:
+        times = Counter(stem for stem, _ in _stems(folder))
+        return frozenset(stem for stem, n in times.items() if n > 1)
+
+
+def _stems(folder: str) -> Iterator[tuple[str, str]]:
+    """Yield (stem, name) of the image files of a folder; links among them are checked when opened."""
+    with os.scandir(folder) as found:
+        names = [entry.name for entry in found]
+    return ((stem, name) for name in names if (stem := split_extension(name)) is not None)
 
 
 def flat_folder(base: Path, name: str, root: Path, naming: Naming, layout: str = "flat") -> FlatFolder | None:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.layouts.walk import check_link
+from wordnet_splits.untrusted import check_link, check_regular
+
+LARGEST_FILE = 1 << 40  # bytes; the largest published has 160 GB
 
 _OPEN: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 _OPENED_BY = [0]  # the process whose environments these are
@@ -40,6 +42,7 @@ def _open(folder: Path) -> Any:
     import lmdb
 
     path = folder / "data.mdb"
+    check_regular(path, largest=LARGEST_FILE, error=SourceError)
     try:
         env = lmdb.open(
             str(folder), readonly=True, lock=False, readahead=False, create=False, subdir=True, max_dbs=0

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+
+import numpy as np
 
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import load_inventory
@@ -13,6 +16,7 @@ from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import Row
 
 IMAGE_EXTENSIONS = frozenset({"jpg", "jpeg", "png"})
+LONGEST_STEM = 64
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,42 @@ class Naming:
                 hint="its inventory is not installed; reinstall wordnet-splits",
             )
         return self.splits[0]
+
+
+class NameIndex:
+    """Where each named image of an archive or table lies: its name and 8 bytes a number, found by bisection.
+
+    Parameters
+    ----------
+    found : (file name without extension or None, the numbers that say where) of every entry.
+    where : the file, for errors.
+    """
+
+    def __init__(self, found: Iterable[tuple[str | None, tuple[int, ...]]], where: str) -> None:
+        # a longer name is no publisher's, and one of megabytes would make every cell as wide
+        kept = [(s.encode(), place) for s, place in found if s and len(s) <= LONGEST_STEM and s.isascii()]
+        names = np.array([name for name, _ in kept] or [b""], dtype=np.bytes_)
+        order = np.argsort(names, kind="stable")
+        self._names = names[order]
+        self._places = np.array([place for _, place in kept] or [()], dtype=np.int64)[order]
+        self._where = where
+
+    def place(self, stem: str) -> tuple[int, ...]:
+        """Return where an image lies.
+
+        Raises
+        ------
+        KeyError : nowhere.
+        SourceError : in two places; neither is taken for the image.
+        """
+        first, last = (int(np.searchsorted(self._names, stem.encode(), side)) for side in ("left", "right"))
+        if first == last or not stem:
+            raise KeyError(stem)
+        if last - first > 1:
+            raise SourceError(
+                f"{last - first} files are named {stem!r}", where=self._where, hint="fetch this file again"
+            )
+        return tuple(self._places[first].tolist())
 
 
 @cache

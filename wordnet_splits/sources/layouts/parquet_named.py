@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.layouts.names import Naming, split_extension
+from wordnet_splits.sources.layouts.names import NameIndex, Naming, split_extension
 from wordnet_splits.sources.layouts.parts import Found
 from wordnet_splits.sources.layouts.walk import entries, subfolder
+from wordnet_splits.untrusted import LARGEST_PICTURE, LONGEST_NAME, open_parquet, parquet_errors
 
 # How the Hub calls a split, in a shard's name (validation-00000-of-00014) or its folder's (validation/0000).
 SPLIT_WORDS = {"train": "train", "validation": "val", "valid": "val", "val": "val", "test": "test"}
 FOLDERS = ("", "data", "default", "train", "validation", "val", "test")
 OPEN_SHARDS = 16
+FETCH = "fetch this file again"
+SMALLEST_PICTURE = 16  # bytes a row takes at least; a file that announces more rows repeats a few
+PARQUET_FRAME = 1 << 16
 
 _WORD = re.compile(r"(?:partial-)?([a-z]+)(?:[-_.0-9].*)?")
 
@@ -74,7 +76,9 @@ class Shards:
         for shard in range(len(self.paths)):
             file = self._file(shard)
             for group in range(file.num_row_groups):
-                yield shard, group, self._guard(shard, file.read_row_group, group, list(columns))
+                with parquet_errors(self.paths[shard], error=SourceError, hint=FETCH):
+                    table = file.read_row_group(group, list(columns))
+                yield shard, group, table
 
     def columns(self) -> tuple[str, ...]:
         """Return the names of the top-level columns."""
@@ -85,27 +89,29 @@ class Shards:
         data: bytes | None = self._group(shard, group)[row].as_py()
         if data is None:
             raise KeyError(f"{self.paths[shard]} row group {group} row {row}")
+        if len(data) > LARGEST_PICTURE:
+            raise SourceError(f"row {row} is an image of {len(data):,} bytes", where=str(self.paths[shard]))
         return data
 
     def _read_group(self, shard: int, group: int) -> pa.ChunkedArray:
-        file = self._file(shard)
-        table = self._guard(shard, file.read_row_group, group, [f"{self.image}.bytes"])
-        column = table.column(0).combine_chunks()
-        return column.field("bytes")
+        with parquet_errors(self.paths[shard], error=SourceError, hint=FETCH):
+            return field(self._file(shard).read_row_group(group, [f"{self.image}.bytes"]), "bytes")
 
     def _open(self, shard: int) -> pq.ParquetFile:
-        return self._guard(shard, pq.ParquetFile, self.paths[shard])
-
-    def _guard(self, shard: int, call: Any, *args: Any) -> Any:
-        try:
-            return call(*args)
-        except (pa.ArrowException, OSError) as error:
-            line = str(error).splitlines()[0]
+        path = self.paths[shard]
+        plain = open_parquet(path, error=SourceError)
+        if plain.metadata.num_rows * SMALLEST_PICTURE > path.stat().st_size + PARQUET_FRAME:
             raise SourceError(
-                f"the Parquet file is truncated or corrupt ({line})",
-                where=str(self.paths[shard]),
-                hint="fetch this file again",
-            ) from error
+                f"announces {plain.metadata.num_rows:,} rows, more than it can hold", where=str(path)
+            )
+        image = image_column(plain.schema_arrow, path)
+        # a picture or a name that a dictionary repeats a million times stays one
+        return open_parquet(path, error=SourceError, read_dictionary=[f"{image}.bytes", f"{image}.path"])
+
+
+def field(table: pa.Table, name: str) -> pa.Array:
+    """Return one field of the struct that is a table's only column."""
+    return table.column(0).combine_chunks().field(name)
 
 
 def image_column(schema: pa.Schema, path: Path) -> str:
@@ -140,39 +146,36 @@ class HubPart:
     def reader(self) -> HubReader:
         """Index the shards."""
         shards = Shards(self.paths)
-        return HubReader(shards, list(self._stems(shards)))
+        return HubReader(shards, self._stems(shards))
 
     def _stems(self, shards: Shards) -> Iterator[tuple[int, int, list[str | None]]]:
         trim = re.compile(f"(?:{self.suffix})$" if self.suffix else "$")
         for shard, group, table in shards.rows(f"{shards.image}.path"):
-            paths = table.column(0).combine_chunks().field("path").to_pylist()
-            yield shard, group, [_stem(path, trim) for path in paths]
+            names = field(table, "path")
+            if isinstance(names, pa.DictionaryArray):
+                stems = [_stem(path, trim) for path in names.dictionary.to_pylist()]
+                yield shard, group, [None if i is None else stems[i] for i in names.indices.to_pylist()]
+            else:
+                yield shard, group, [_stem(path, trim) for path in names.to_pylist()]
 
 
 class HubReader:
-    """Finds a file name's row; the index holds 12 bytes a row beside the name."""
+    """Finds a file name's row."""
 
-    def __init__(self, shards: Shards, groups: list[tuple[int, int, list[str | None]]]) -> None:
+    def __init__(self, shards: Shards, groups: Iterable[tuple[int, int, list[str | None]]]) -> None:
         self._shards = shards
-        stems = [stem or "" for _, _, group in groups for stem in group]
-        places = [(shard, group, row) for shard, group, names in groups for row in range(len(names))]
-        names = np.array(stems or [""], dtype=np.bytes_)
-        order = np.argsort(names, kind="stable")
-        self._names = names[order]
-        self._places = np.array(places or [(0, 0, 0)], dtype=np.int32)[order]
+        rows = (
+            (stem, (shard, group, row)) for shard, group, stems in groups for row, stem in enumerate(stems)
+        )
+        self._index = NameIndex(rows, str(shards.paths[0].parent))
 
     def read(self, class_id: str, stem: str) -> bytes:
-        """Return a file's bytes; KeyError where no row has the name."""
-        return self._shards.image_bytes(*self.position(class_id, stem))
+        """Return a file's bytes; KeyError where no row has the name, SourceError where two have."""
+        return self._shards.image_bytes(*self._index.place(stem))
 
-    def position(self, class_id: str, stem: str) -> tuple[int, int, int]:
+    def position(self, class_id: str, stem: str) -> tuple[int, ...]:
         """Return (shard, row group, row)."""
-        key = stem.encode()
-        found = int(np.searchsorted(self._names, key))
-        if found == len(self._names) or self._names[found] != key:
-            raise KeyError(stem)
-        shard, group, row = (int(value) for value in self._places[found])
-        return shard, group, row
+        return self._index.place(stem)
 
 
 def hub_part(base: Path, root: Path, split: str, naming: Naming, suffix: str = "") -> HubPart | None:
@@ -192,7 +195,7 @@ def hub_part(base: Path, root: Path, split: str, naming: Naming, suffix: str = "
 
 
 def _stem(path: str | None, trim: re.Pattern[str]) -> str | None:
-    if not path:
+    if not path or len(path) > LONGEST_NAME:
         return None
     name = PurePosixPath(path.replace(os.sep, "/")).name
     return trim.sub("", split_extension(name) or name, count=1)

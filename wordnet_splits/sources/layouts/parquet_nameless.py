@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as default
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.sources.layouts.matching import Copy, Item, Pixels, decode_pixels
-from wordnet_splits.sources.layouts.parquet_named import Shards, find_shards
+from wordnet_splits.sources.layouts.parquet_named import FETCH, Shards, field, find_shards
 from wordnet_splits.sources.layouts.walk import bases
+from wordnet_splits.untrusted import open_parquet, parse_json
 
 LARGEST_SPLIT = 4 << 30  # bytes, unpacked; the largest known split has 1.5 GB
 
@@ -37,7 +37,7 @@ class HubLayout:
     shape: tuple[int, int, int]
     named: bool = False
     """Whether the files must be in a folder of ``configs``, their columns being those of many datasets."""
-    misspelt: Mapping[str, str] = field(default_factory=dict)
+    misspelt: Mapping[str, str] = default(default_factory=dict)
     """Class names in which the Hub's files differ from the publisher's, and the publisher's."""
 
     def find(self, root: Path, class_ids: tuple[str, ...]) -> dict[str, tuple[Path, ...]]:
@@ -59,12 +59,12 @@ class HubLayout:
         """Return whether the first readable file has our columns and, if it names its classes, ours."""
         for path in paths:
             try:
-                schema = pq.read_schema(path)
-            except (pa.ArrowException, OSError):
+                schema = open_parquet(path, error=SourceError).schema_arrow
+            except SourceError:
                 continue
             names = tuple(self.misspelt.get(name, name) for name in _names(schema, self.label))
             return self._has_columns(schema) and names in ((), class_ids)
-        raise SourceError("cannot be read as Parquet", where=str(paths[0]), hint="fetch this file again")
+        raise SourceError("cannot be read as Parquet", where=str(paths[0]), hint=FETCH)
 
     def _has_columns(self, schema: pa.Schema) -> bool:
         types = {field.name: field.type for field in schema}
@@ -122,19 +122,21 @@ class NamelessParquet(Copy[Place]):
         if size > LARGEST_SPLIT:
             raise SourceError(f"{split} would unpack to {size:,} bytes", where=str(shards.paths[0].parent))
         columns = shards.rows(f"{shards.image}.bytes")
-        return {(s, g): table.column(0).combine_chunks().field("bytes") for s, g, table in columns}
+        return {(s, g): field(table, "bytes") for s, g, table in columns}
 
 
 def _unpacked_size(path: Path) -> int:
-    metadata = pq.read_metadata(path)
+    metadata = open_parquet(path, error=SourceError).metadata
     return sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
 
 
 def _names(schema: pa.Schema, label: str) -> tuple[str, ...]:
     """Return the class names that ``datasets`` wrote into the file; empty where there are none."""
     written = (schema.metadata or {}).get(b"huggingface")
+    if not written:
+        return ()
     try:
-        names = json.loads(written)["info"]["features"][label]["names"] if written else ()
-        return tuple(str(name) for name in names)
-    except (ValueError, KeyError, TypeError, RecursionError):
+        about = parse_json(written.decode("utf-8", "replace"), where="huggingface")
+        return tuple(str(name) for name in about["info"]["features"][label]["names"])
+    except (DataError, KeyError, TypeError):
         return ()

@@ -10,23 +10,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-import numpy as np
-
 from wordnet_splits.errors import SourceError, UnsafeDataError
-from wordnet_splits.sources.layouts.names import Naming, split_extension
+from wordnet_splits.sources.layouts.names import NameIndex, Naming, split_extension
 from wordnet_splits.sources.layouts.parts import Found
-from wordnet_splits.sources.layouts.walk import check_link
+from wordnet_splits.untrusted import LARGEST_PICTURE, LONGEST_NAME, check_link, check_regular, printable
 
 MAX_MEMBERS = 200_000  # ImageNet's validation archive has 50,000, its largest class 1,300
-MAX_IMAGE_BYTES = 64 * 2**20  # ImageNet's largest file has 15 MB
+LARGEST_HEADER = 16 * 2**10  # bytes of what pax and GNU put before a member: its name, mostly
+LARGEST_ARCHIVE = 1 << 40
 _BLOCK = 512
 
 
 class Window(io.RawIOBase):
-    """A read-only stretch of an open file, by ``pread``: forks and threads share no position."""
+    """A read-only stretch of an archive, by ``pread``: forks and threads share no position.
 
-    def __init__(self, descriptor: int, start: int, size: int) -> None:
+    Only headers are read through it, so a header that asks for megabytes is refused.
+    """
+
+    def __init__(self, descriptor: int, start: int, size: int, where: str) -> None:
         self._descriptor, self._start, self._size, self._at = descriptor, start, size, 0
+        self._where = where
 
     def readable(self) -> bool:
         """Return True."""
@@ -45,14 +48,14 @@ class Window(io.RawIOBase):
         self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
         return self._at
 
-    def readinto(self, buffer: object) -> int:
-        """Fill a buffer from the position on; return the number of bytes, 0 at the end."""
-        view = memoryview(buffer)  # type: ignore[arg-type]
-        length = max(0, min(len(view), self._size - self._at))
+    def read(self, size: int = -1, /) -> bytes:
+        """Return ``size`` bytes from the position on, fewer at the end."""
+        if not 0 <= size <= LARGEST_HEADER:
+            raise UnsafeDataError(f"a header of {size:,} bytes", where=self._where)
+        length = max(0, min(size, self._size - self._at))
         data = os.pread(self._descriptor, length, self._start + self._at)
-        view[: len(data)] = data
         self._at += len(data)
-        return len(data)
+        return data
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,14 @@ def members(descriptor: int, start: int, size: int, where: str) -> Iterator[Memb
     """
     try:
         with (
-            io.BufferedReader(Window(descriptor, start, size), _BLOCK) as window,
-            tarfile.open(fileobj=window, mode="r:") as archive,
+            Window(descriptor, start, size, where) as window,
+            tarfile.open(fileobj=window, mode="r:", encoding="utf-8", errors="replace") as archive,
         ):
-            for number, info in enumerate(archive):
+            number = 0
+            while (info := archive.next()) is not None:
+                archive.members.clear()  # type: ignore[attr-defined]  # it would keep them all
                 _check(info, number, where)
+                number += 1
                 if info.offset_data + info.size > size:
                     raise _truncated(where, f"member {info.name} ends behind it")
                 if info.isfile():
@@ -86,11 +92,13 @@ def members(descriptor: int, start: int, size: int, where: str) -> Iterator[Memb
             end = archive.offset
         if os.pread(descriptor, _BLOCK, start + end) != bytes(_BLOCK):
             raise _truncated(where, "its closing block is missing")
-    except (tarfile.TarError, OSError) as error:
-        raise _truncated(where, str(error)) from error
+    except (tarfile.TarError, OSError, ValueError, RecursionError) as error:
+        raise _truncated(where, printable(error)) from error
 
 
 def _check(info: tarfile.TarInfo, number: int, where: str) -> None:
+    if len(info.name) > LONGEST_NAME:
+        raise UnsafeDataError(f"an archive member's name has {len(info.name):,} letters", where=where)
     path = PurePosixPath(info.name)
     if path.is_absolute() or ".." in path.parts or "\\" in info.name:
         raise UnsafeDataError(
@@ -98,8 +106,10 @@ def _check(info: tarfile.TarInfo, number: int, where: str) -> None:
             where=where,
             hint="this is not the publisher's archive; fetch it again from the publisher",
         )
-    if not (info.isfile() or info.isdir()):
-        raise UnsafeDataError(f"archive member {info.name!r} is a link or a device", where=where)
+    if not (info.isfile() or info.isdir()) or info.issparse() or info.size < 0:
+        raise UnsafeDataError(
+            f"archive member {info.name!r} is a link or a device, or has holes", where=where
+        )
     if number >= MAX_MEMBERS:
         raise UnsafeDataError(f"the archive has more than {MAX_MEMBERS:,} members", where=where)
 
@@ -108,25 +118,6 @@ def _truncated(where: str, why: str) -> SourceError:
     return SourceError(
         f"the archive is truncated or corrupt ({why})", where=where, hint="fetch it again and compare its MD5"
     )
-
-
-class TarIndex:
-    """Where each image of one archive lies: 16 bytes and the name for each, found by binary search."""
-
-    def __init__(self, found: Iterator[Member]) -> None:
-        images = [(stem, m) for m in found if (stem := _stem(m.name)) is not None]
-        names = np.array([stem for stem, _ in images] or [""], dtype=np.bytes_)
-        order = np.argsort(names, kind="stable")
-        self._names = names[order]
-        self._places = np.array([(m.offset, m.size) for _, m in images] or [(0, 0)], dtype=np.int64)[order]
-
-    def place(self, stem: str) -> tuple[int, int]:
-        """Return (offset, size); KeyError where the archive has no such image."""
-        key = stem.encode()
-        found = int(np.searchsorted(self._names, key))
-        if found == len(self._names) or self._names[found] != key:
-            raise KeyError(stem)
-        return int(self._places[found, 0]), int(self._places[found, 1])
 
 
 @dataclass(frozen=True)
@@ -175,6 +166,7 @@ class _Opened:
     """A tar file held open."""
 
     def __init__(self, path: Path) -> None:
+        check_regular(path, largest=LARGEST_ARCHIVE, error=SourceError)
         self.path = path
         self.descriptor = os.open(path, os.O_RDONLY)
 
@@ -203,12 +195,12 @@ class TarReader:
     def __init__(self, path: Path, *, per_class: bool) -> None:
         self._file = _Opened(path)
         self._per_class = per_class
-        self._indexes: dict[str, TarIndex] = {}
+        self._indexes: dict[str, NameIndex] = {}
 
     def read(self, class_id: str, stem: str) -> bytes:
-        """Return a member's bytes; KeyError where the archive has no such image."""
+        """Return a member's bytes; KeyError where there is no such image, SourceError where there are two."""
         offset, size = self._index(class_id).place(stem)
-        if size > MAX_IMAGE_BYTES:
+        if size > LARGEST_PICTURE:
             raise UnsafeDataError(f"image {stem} has {size:,} bytes", where=str(self._file.path))
         return os.pread(self._file.descriptor, size, offset)
 
@@ -216,11 +208,12 @@ class TarReader:
         """Return where the member begins."""
         return (self._index(class_id).place(stem)[0],)
 
-    def _index(self, class_id: str) -> TarIndex:
+    def _index(self, class_id: str) -> NameIndex:
         key = class_id if self._per_class else ""
         if key not in self._indexes:
             inner = self._inner[class_id] if self._per_class else None
-            self._indexes[key] = TarIndex(self._file.members(inner))
+            found = ((_stem(m.name), (m.offset, m.size)) for m in self._file.members(inner))
+            self._indexes[key] = NameIndex(found, f"{self._file.path}{':' * bool(key)}{key}")
         return self._indexes[key]
 
     @cached_property

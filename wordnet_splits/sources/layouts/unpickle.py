@@ -9,18 +9,22 @@ gigabytes of memo.
 
 from __future__ import annotations
 
+import io
 import math
+import mmap
+import os
 import pickletools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.errors import SourceError, UnsafeDataError
+from wordnet_splits.untrusted import opened
 
 LARGEST_FILE = 1 << 30  # bytes; the largest published batch has 155 MB
 _LARGEST_RANK = 8
@@ -36,30 +40,29 @@ def load_pickle(path: Path) -> object:
     Raises UnsafeDataError, naming the global, for a pickle that asks for anything else, and SourceError for
     a file that is truncated, no pickle, unreadable or larger than 1 GiB.
     """
-    try:
-        if not path.is_file():
-            raise SourceError("no such file", where=str(path))
-        if (size := path.stat().st_size) > LARGEST_FILE:
-            raise SourceError(f"a batch of {size:,} bytes is larger than any published", where=str(path))
-        with path.open("rb") as stream:
-            return read_pickle(stream, where=str(path), size=size)
-    except OSError as error:
-        raise SourceError(f"cannot be read: {error.strerror or error}", where=str(path)) from error
+    with opened(path, largest=LARGEST_FILE, error=SourceError) as file:
+        if not (size := os.fstat(file.fileno()).st_size):
+            raise _no_pickle(str(path))
+        # mapped: a string that claims exabytes is cut at the end of the map, where a file would ask for them
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            return read_pickle(mapped, where=str(path), size=size)
 
 
-def read_pickle(stream: BinaryIO, *, where: str, size: int) -> object:
+def read_pickle(stream: io.BytesIO | mmap.mmap, *, where: str, size: int) -> object:
     """Return what the pickle of ``size`` bytes in ``stream`` holds, as ``load_pickle`` does."""
     machine = _Machine(where, size)
     try:
-        for opcode, argument, _ in pickletools.genops(stream):
+        for opcode, argument, _ in pickletools.genops(cast(Any, stream)):
             if opcode.name == "STOP":
                 return machine.result()
             machine.step(opcode.name, argument)
-    except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise SourceError(
-            "truncated, or not a pickle", where=where, hint="fetch the dataset again"
-        ) from error
-    raise SourceError("truncated, or not a pickle", where=where, hint="fetch the dataset again")
+    except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, MemoryError) as error:
+        raise _no_pickle(where) from error
+    raise _no_pickle(where)
+
+
+def _no_pickle(where: str) -> SourceError:
+    return SourceError("truncated, or not a pickle", where=where, hint="fetch the dataset again")
 
 
 class _Mark:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from wordnet_splits.errors import SourceError, UnsafeDataError
+from wordnet_splits.untrusted import DEEPEST, check_link, unreadable
 
 LONE_LEVELS = 3  # root/dtd/dtd/images: archives unpacked into folders of their own name
 
@@ -29,7 +29,7 @@ def check_root(root: Path, name: str, *, hint: str | None = None) -> Path:
     except FileNotFoundError as error:
         raise SourceError(f"{what} does not exist", where=str(root), hint=hint) from error
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
-        raise _unreadable(what, str(root), error) from error
+        raise unreadable(what, str(root), error) from error
     if not visible:
         raise SourceError(f"{what} is empty", where=str(root), hint=hint)
     for entry in visible:
@@ -46,9 +46,12 @@ def entries(
 
     Raises
     ------
-    SourceError : the folder cannot be listed, or a link leads back to a folder above it.
+    SourceError : the folder cannot be listed, a link leads back to a folder above it, or folders are nested
+        more than `DEEPEST` deep.
     UnsafeDataError : a wanted link leads out of ``root``.
     """
+    if str(folder).count(os.sep) - str(root).count(os.sep) > DEEPEST:
+        raise SourceError(f"folders are nested more than {DEEPEST} deep", where=str(root))
     try:
         with os.scandir(folder) as found:
             for entry in found:
@@ -57,27 +60,7 @@ def entries(
                 if not entry.is_symlink() or _usable(entry, root, wanted(entry.name)):
                     yield entry
     except OSError as error:
-        raise _unreadable("the folder", str(folder), error) from error
-
-
-def check_link(path: Path | str, root: Path) -> None:
-    """Refuse a symbolic link that leaves ``root`` or makes a loop; FileNotFoundError if it leads nowhere."""
-    try:
-        target = Path(path).resolve(strict=True)
-    except FileNotFoundError:
-        raise
-    except (OSError, RuntimeError) as error:
-        raise _unreadable("the symbolic link", str(path), error) from error
-    if Path(path).parent.resolve().is_relative_to(target):
-        raise SourceError(
-            "a symbolic link makes a loop", where=str(path), hint="remove it: it leads to a folder above it"
-        )
-    if not target.is_relative_to(root):
-        raise UnsafeDataError(
-            f"a symbolic link leads out of the root, to {target}",
-            where=str(path),
-            hint="links are followed only inside the root: give a root that holds both ends",
-        )
+        raise unreadable("the folder", str(folder), error) from error
 
 
 def _usable(entry: os.DirEntry[str], root: Path, wanted: bool) -> bool:
@@ -111,7 +94,7 @@ def subfolder(base: Path, name: str, root: Path) -> Path | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _unreadable("the folder", str(path), error) from error
+        raise unreadable("the folder", str(path), error) from error
 
 
 def bases(root: Path, *named: str) -> list[Path]:
@@ -131,13 +114,5 @@ def _lone(folder: Path) -> Path | None:
         with os.scandir(folder) as found:
             inside = [e.name for e in found if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)]
     except OSError as error:
-        raise _unreadable("the folder", str(folder), error) from error
+        raise unreadable("the folder", str(folder), error) from error
     return folder / inside[0] if len(inside) == 1 else None
-
-
-def _unreadable(what: str, where: str, error: BaseException) -> SourceError:
-    if isinstance(error, PermissionError):
-        return SourceError(f"{what} cannot be read: permission denied", where=where, hint="check its rights")
-    if isinstance(error, RuntimeError) or getattr(error, "errno", None) == errno.ELOOP:
-        return SourceError(f"{what} makes a loop", where=where, hint="remove the link that leads back")
-    return SourceError(f"{what} cannot be read: {getattr(error, 'strerror', None) or error}", where=where)
