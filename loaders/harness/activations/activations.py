@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 from wordnet_splits.errors import DataError, OutputError, unknown
 from wordnet_splits.progress import Progress, Silent
 
-from ..arrays import Array, Arrays, ArrayView
+from ..arrays import Arrays, ArrayView
 from ..keys import list_key
 from ..model import Model
 from ..model.class_map import ClassMap
@@ -213,7 +213,7 @@ def _begin(
     if group.begun:
         return
     inputs = reader.rows(range(min(CANARY_ROWS, table.num_rows)))
-    model.prepare(inputs)
+    logits = model.prepare(inputs).float().cpu().numpy()
     about = {
         "features_dtype": features_dtype,
         "head": model.head_name,
@@ -225,7 +225,7 @@ def _begin(
         "transform": dict(transform.spec),
         "transform_key": transform.key,
     }
-    canary = {"inputs": inputs.float().cpu().numpy(), "logits": _logits(model, inputs)}
+    canary = {"inputs": inputs.float().cpu().numpy(), "logits": logits}
     group.begin(about, canary)
 
 
@@ -233,8 +233,7 @@ def _check(model: Model, group: StoredGroup, features_dtype: str) -> list[str]:
     """Compare the canary's logits with what the model computes now; return notes."""
     stored = group.canary()
     inputs = torch.from_numpy(stored["inputs"]).to(model.device, model.dtype)
-    model.prepare(inputs)
-    logits = _logits(model, inputs)
+    logits = model.prepare(inputs).float().cpu().numpy()
     scale = float(np.abs(stored["logits"]).max(initial=0.0))
     if logits.shape != stored["logits"].shape or not np.allclose(
         logits, stored["logits"], rtol=RTOL, atol=RTOL * scale
@@ -254,12 +253,6 @@ def _check(model: Model, group: StoredGroup, features_dtype: str) -> list[str]:
             hint="ask for float16, delete that folder, or use another store",
         )
     return [f"features are {held}, as this group was begun"]
-
-
-def _logits(model: Model, inputs: Any) -> Array:
-    with torch.no_grad():
-        logits: Array = model.forward(inputs)[1].float().cpu().numpy()
-    return logits
 
 
 @contextmanager

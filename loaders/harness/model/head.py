@@ -69,10 +69,10 @@ class HookedNetwork:
         self.matrix: Head | None = None
         self._checked = False
 
-    def prepare(self, x: Tensor) -> None:
-        """Find the head with a trial forward pass of ``x``, once."""
+    def prepare(self, x: Tensor) -> Tensor:
+        """Return the logits of ``x``; the first time, find the head by them."""
         if self._checked:
-            return
+            return self(x)[1]
         if self.head_name is None:
             self.head_name = find_head(self.module, x, self.name)
         head = _submodule(self.module, self.head_name, self.name)
@@ -83,10 +83,12 @@ class HookedNetwork:
             bias = np.zeros(len(weight), np.float32) if head.bias is None else _numpy(head.bias)
             self.matrix = Head(np.array(weight), bias)
         self._checked = True
+        return logits
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return features and logits of a batch."""
-        self.prepare(x)
+        if not self._checked:
+            self.prepare(x)
         features: list[Tensor] = []
         head = _submodule(self.module, str(self.head_name), self.name)
         handle = head.register_forward_pre_hook(lambda _, inputs: features.append(inputs[0]))

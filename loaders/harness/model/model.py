@@ -71,8 +71,8 @@ class Model:
         features, logits = self.network(x)
         return features, logits
 
-    def prepare(self, x: Tensor) -> None:
-        """Find the head, and `width`, by a trial forward pass of a few inputs.
+    def prepare(self, x: Tensor) -> Tensor:
+        """Return the logits (n, K) of a few inputs, having found the head and `width` by them.
 
         Raises
         ------
@@ -81,11 +81,11 @@ class Model:
         taken = f"the model cannot take inputs of shape {tuple(x.shape)}"
         hint = "check the transform; an exported program may be fixed to one batch size"
         with torch.no_grad(), in_one_line(taken, where=self.name, hint=hint):
-            if isinstance(self.network, HookedNetwork):
-                self.network.prepare(x)
-            logits = self.network(x)[1]
+            hooked = isinstance(self.network, HookedNetwork)
+            logits: Tensor = self.network.prepare(x) if hooked else self.network(x)[1]
         check_logits(logits, self.name)
         self.width = int(logits.shape[1])
+        return logits
 
     @property
     def head(self) -> Head | None:
