@@ -42,7 +42,7 @@ class UnknownDetectionSet(Dataset):  # type: ignore[misc]
 
     Parameters
     ----------
-    benchmark : name of a frozen benchmark, or the folder of a manifest (a build's too).
+    benchmark : name of a frozen benchmark, the folder of a manifest (a build's too), or a `Manifest`.
     role : ``id``, ``near``, ``far``, ``external`` or ``csid``; every role by default.
     group : one group of the benchmark; every group by default.
     split : ``train``, ``val`` or ``test``.
@@ -63,7 +63,7 @@ class UnknownDetectionSet(Dataset):  # type: ignore[misc]
     classes : names of the ID classes in label order.
     missing : rows left out, with a column ``reason``.
     awaiting : groups left out because they await their source.
-    manifest : the content of ``manifest.json``: name, version, recipe, groups, fingerprints.
+    manifest : the `Manifest`: name, version, groups, fingerprints.
 
     Raises
     ------
@@ -85,11 +85,11 @@ class UnknownDetectionSet(Dataset):  # type: ignore[misc]
     classes: list[str]
     missing: pa.Table
     awaiting: list[str]
-    manifest: dict[str, Any]
+    manifest: Manifest
 
     def __init__(
         self,
-        benchmark: str | Path,
+        benchmark: Manifest | str | Path,
         *,
         role: str | None = None,
         group: str | None = None,
@@ -108,7 +108,7 @@ class UnknownDetectionSet(Dataset):  # type: ignore[misc]
     @classmethod
     def parts(
         cls,
-        benchmark: str | Path,
+        benchmark: Manifest | str | Path,
         split: str = "test",
         *,
         roots: Roots | None = None,
@@ -140,7 +140,7 @@ class UnknownDetectionSet(Dataset):  # type: ignore[misc]
         transform: Transform | None,
         batch_transform: BatchTransform | None,
     ) -> None:
-        self.manifest = manifest.data
+        self.manifest = manifest
         self.classes = _class_names(manifest)
         self.awaiting = awaiting
         self.table = pa.concat_tables([part.table for part in opened])
@@ -267,7 +267,7 @@ class UnknownDetectionSet(Dataset):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         groups = ", ".join(self.table["group"].unique().to_pylist())
-        return f"{type(self).__name__}({self.manifest['name']}: {groups}; {len(self):,} images)"
+        return f"{type(self).__name__}({self.manifest.name}: {groups}; {len(self):,} images)"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if type(self) is UnknownDetectionSet:  # pickles must not name `loaders`: see wordnet_splits.torch

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wordnet_splits.errors import ManifestError, MissingImageError, SourceError, unknown
-from wordnet_splits.manifest import Manifest, Part
+from wordnet_splits.manifest import GroupRow, Manifest, Part
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA, SPLITS
 from wordnet_splits.packed.reading import PartImages, RawImages, no_root, open_sources, present
 
@@ -50,32 +50,32 @@ def choose_parts(
     UnknownNameError : no such role, group or split.
     ManifestError : nothing is meant by it, or a group awaits its source (every one, with ``allow_missing``).
     """
-    rows = [row for row in manifest.data["groups"] if row["split"] != "classes"]
+    rows = [row for row in manifest.groups if row.split != "classes"]
     for what, name, known in (
         ("split", split, set(SPLITS)),
-        ("group", group, {row["group"] for row in manifest.data["groups"]}),
-        ("role", role, {row["role"] for row in manifest.data["groups"]}),
+        ("group", group, {row.group for row in manifest.groups}),
+        ("role", role, {row.role for row in manifest.groups}),
     ):
         if name is not None and name not in known:
             raise unknown(what, name, known, where=manifest.name)
-    meant = [row for row in rows if row["role"] == (role or row["role"])]
-    meant = [row for row in meant if row["group"] == (group or row["group"])]
-    here = [row for row in meant if row["split"] == split]
+    meant = [row for row in rows if row.role == (role or row.role)]
+    meant = [row for row in meant if row.group == (group or row.group)]
+    here = [row for row in meant if row.split == split]
     if not here:
-        splits = ", ".join(sorted({row["split"] for row in meant})) or "no images of that role and group"
+        splits = ", ".join(sorted({row.split for row in meant})) or "no images of that role and group"
         raise ManifestError(f"no images in split {split!r}", where=_place(manifest, group), hint=splits)
-    awaiting = [row for row in here if row["status"].startswith("awaiting")]
+    awaiting = [row for row in here if row.awaits]
     if awaiting and (not allow_missing or len(awaiting) == len(here)):
         raise _awaits(manifest, awaiting[0])
-    groups = {row["group"] for row in here} - {row["group"] for row in awaiting}
+    groups = {row.group for row in here} - {row.group for row in awaiting}
     parts = [part for part in manifest.parts if part[0] == split and part[1] in groups]
-    return parts, [row["group"] for row in awaiting]
+    return parts, [row.group for row in awaiting]
 
 
 def ready_groups(manifest: Manifest, split: str) -> list[str]:
     """Return the groups that have images in a split, in the recipe's order, less those awaiting a source."""
-    rows = (row for row in manifest.data["groups"] if row["split"] == split)
-    return [row["group"] for row in rows if (split, row["group"]) in manifest.parts]
+    rows = (row for row in manifest.groups if row.split == split)
+    return [row.group for row in rows if (split, row.group) in manifest.parts]
 
 
 def open_parts(
@@ -133,8 +133,7 @@ def _from_roots(
     *,
     packed: bool,
 ) -> dict[Part, OpenedPart]:
-    group_rows = {row["group"]: row for row in manifest.data["groups"]}
-    source_of = {part: str(group_rows[part[1]]["source"]) for part in tables}
+    source_of = {part: manifest.source_of(part[1]) for part in tables}
     sources = open_sources(list(source_of.values()), roots)
     opened = {}
     for part, name in source_of.items():
@@ -194,11 +193,10 @@ def _place(manifest: Manifest, group: str | None) -> str:
     return manifest.name if group is None else f"{manifest.name}, group {group}"
 
 
-def _awaits(manifest: Manifest, row: Mapping[str, Any]) -> ManifestError:
-    source = row["status"].removeprefix("awaiting ")
+def _awaits(manifest: Manifest, row: GroupRow) -> ManifestError:
     return ManifestError(
-        f"its {row['split']} images await {source}: {row.get('reason', 'their ids are not known yet')}",
-        where=_place(manifest, row["group"]),
-        hint=f"give the folder that `wordnet-splits build {manifest.name} --root {source}=DIR` writes "
+        f"its {row.split} images await {row.source}: {row.reason or 'their ids are not known yet'}",
+        where=_place(manifest, row.group),
+        hint=f"give the folder that `wordnet-splits build {manifest.name} --root {row.source}=DIR` writes "
         "(with --local where the publisher's counts are not known)",
     )

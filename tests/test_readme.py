@@ -32,5 +32,5 @@ def test_the_recipe_builds(tmp_path):
     (recipe,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
     path = tmp_path / "my.toml"
     path.write_text(recipe, encoding="utf-8")
-    counts = {g["group"]: g["actual"] for g in build(path).manifest.data["groups"] if g["split"] == "test"}
+    counts = {g.group: g.actual for g in build(path).manifest.groups if g.split == "test"}
     assert counts == {"cats": 100, "kin": 60}

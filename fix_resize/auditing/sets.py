@@ -235,10 +235,10 @@ def _manifest(asked: Asked) -> Pictures:
 def _awaits(manifest: Manifest, chosen: Sequence[str], label: str) -> None:
     """Refuse a group of which no image is known yet."""
     if chosen and chosen[0] not in {group for _, group in manifest.parts}:
-        for group in manifest.data["groups"]:
-            if group["group"] == chosen[0]:
+        for row in manifest.groups:
+            if row.group == chosen[0]:
                 raise SourceError(
-                    f"this group awaits {group['source']}: its images are not known yet",
+                    f"this group awaits {row.source}: its images are not known yet",
                     where=label,
                     hint="build it from its source first, then give the folder that was built",
                 )

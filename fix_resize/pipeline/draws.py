@@ -17,7 +17,7 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import MissingImageError, SourceError
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.tables import CUT_ORDER
-from wordnet_splits.recipe import Group, ImageRule, Recipe
+from wordnet_splits.recipe import Group, ImageRule, Recipe, load_recipe
 from wordnet_splits.sources import Source
 
 Key = tuple[bytes, str]
@@ -95,8 +95,8 @@ def draw_group(
     SourceError : the root is not the whole source, or that cannot be known, and not ``local``.
     MissingImageError : a class holds too few images, without ``allow_short``.
     """
-    recipe = Recipe.model_validate(manifest.data["recipe"])
-    seed = int(manifest.data["seed"])
+    recipe = load_recipe(manifest)
+    seed = manifest.data.seed
     wanted = [s for s in CUT_ORDER if s in set(splits)]
     rules = {s: _counted(rule, per_class) for s, rule in group.images.items()}
     _check_drawable(recipe, group, rules, manifest.name)

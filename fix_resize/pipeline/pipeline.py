@@ -31,7 +31,7 @@ from fix_resize.pipeline.shards import Job, finished, marker_of, read_outcome, r
 from fix_resize.pipeline.tables import ABOUT, Item, plain
 from fix_resize.spec import ResizeSpec
 from wordnet_splits.errors import MissingImageError, OutputError
-from wordnet_splits.manifest import locked
+from wordnet_splits.files import locked
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.workers import run_jobs
 
@@ -115,7 +115,7 @@ def build(selection: Selection, out: Path, settings: Settings) -> Built:
     SplitsError : a worker, a cluster or a library fails; see the message.
     """
     out = out.absolute()
-    with locked(out.parent, out.name):
+    with locked(out, busy="another build is writing here", hint="wait for it, or give another --out"):
         _claim(out, selection, settings)
         held = selection.held()
         if not held.any():

@@ -23,7 +23,7 @@ from fix_resize.pipeline.image_folder import ImageFolder
 from wordnet_splits.errors import DataError, SourceError, SplitsError, unknown
 from wordnet_splits.manifest import Manifest, fingerprint, load_manifest
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.recipe import Group, Recipe
+from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources import Source, open_source, root_variable, source_class
 
 SELECTION_SCHEMA: Final = pa.schema(
@@ -178,7 +178,7 @@ def select_manifest(
     SplitsError : no group to build, a root is needed, or a draw cannot be made.
     """
     manifest = load_manifest(benchmark)
-    recipe = Recipe.model_validate(manifest.data["recipe"])
+    recipe = load_recipe(manifest)
     chosen = _chosen_groups(manifest, recipe, groups)
     for split in splits:
         if split not in SPLITS:

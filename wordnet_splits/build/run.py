@@ -23,8 +23,9 @@ from wordnet_splits.build.leaks import Leak, check_once, class_leaks, digest_lea
 from wordnet_splits.build.membership import Membership, build_class_table, decide_membership, labels_of
 from wordnet_splits.build.population import NO_POSITIONS, Populations
 from wordnet_splits.errors import MissingImageError, Problem, SourceError, SplitsError
-from wordnet_splits.manifest import Manifest, Part, fingerprint, locked, write_manifest
-from wordnet_splits.manifest.data import SCHEMA
+from wordnet_splits.files import locked, restore
+from wordnet_splits.manifest import Manifest, Part, fingerprint, write_manifest
+from wordnet_splits.manifest.data import SCHEMA, check_data
 from wordnet_splits.manifest.tables import image_table
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Group, Recipe, load_recipe
@@ -100,16 +101,12 @@ def build(
     if out is None:
         return build_recipe(recipe, options, taxonomy)
     label = recipe.name if seed is None else f"{recipe.name}@seed={seed}"
-    with locked(out, label):
+    with locked(out / label, busy="another build is writing here", hint="wait for it, or give another --out"):
+        restore(out / label)
         options.journal = out / f".{label}.journal"
-        try:
-            result = build_recipe(recipe, options, taxonomy)
-            result.folder = write_manifest(result.manifest, out)
-        except (KeyboardInterrupt, SystemExit):
-            raise  # the journal stays, and the next build goes on from it
-        except BaseException:
-            shutil.rmtree(options.journal, ignore_errors=True)
-            raise
+        result = build_recipe(recipe, options, taxonomy)
+        result.folder = write_manifest(result.manifest, out)
+        # after an error, whatever it is, the journal stays, and the next build goes on from it
         shutil.rmtree(options.journal, ignore_errors=True)
     return result
 
@@ -144,9 +141,10 @@ def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = N
     data["name"] = (
         recipe.name + (f"@seed={seed}" if options.seed is not None else "") + ("@local" if local else "")
     )
-    data["complete"] = not problems
     data["missing"] = [p.as_dict() for p in problems]
-    return Build(Manifest(data, classes, parts), problems, unexpected, unread)
+    data["awaiting"] = sorted({s.awaiting.source for s in selections if s.awaiting is not None})
+    data["complete"] = not data["missing"] and not data["awaiting"]
+    return Build(Manifest(check_data(data, recipe.name), classes, parts), problems, unexpected, unread)
 
 
 def unreadable_by_position(
@@ -325,19 +323,13 @@ def describe(
     parts: Mapping[Part, Callable[[], pa.Table]],
 ) -> dict[str, Any]:
     """Return the content of ``manifest.json``, but for name, complete and missing."""
-    tables = [parts[p]() for p in parts]
-    whole = all(s.awaiting is None for s in selections)
+    of_parts, of_all = fingerprint.of_parts(read() for read in parts.values())
     images = [
-        {
-            "split": split,
-            "group": group,
-            "rows": table.num_rows,
-            "images": fingerprint.of_images([table]),
-            "pixels": fingerprint.of_images([table], pixels=True),
-        }
-        for (split, group), table in zip(parts, tables, strict=True)
+        {"split": split, "group": group, **vars(prints)}
+        for (split, group), prints in zip(parts, of_parts, strict=True)
     ]
-    in_all = fingerprint.of_images(tables) if whole else None
+    whole = all(s.awaiting is None for s in selections)
+    in_all = of_all.images if whole else None
     return {
         "schema": SCHEMA,
         "version": recipe.version,
@@ -351,7 +343,7 @@ def describe(
             "explanation": fingerprint.of_explanation(classes),
             "images": images,
             "images_in_all": in_all,
-            "pixels_in_all": fingerprint.of_images(tables, pixels=True) if whole else None,
+            "pixels_in_all": of_all.pixels if whole else None,
         },
         "leaks": [leak.as_dict() for leak in leaks],
         "provenance": {

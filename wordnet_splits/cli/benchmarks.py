@@ -22,6 +22,7 @@ from wordnet_splits.errors import RecipeError, SplitsError
 
 if TYPE_CHECKING:
     from wordnet_splits.build import Build
+    from wordnet_splits.manifest import GroupRow
     from wordnet_splits.recipe import Recipe
     from wordnet_splits.reports.verify import Verification
 
@@ -55,17 +56,14 @@ def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
 
     found = list_all(manifests)
     if json:
-        print_json({"benchmarks": found})
+        print_json({"benchmarks": [b.as_dict() for b in found.benchmarks]})
         return DONE
-    print_table(
-        COLUMNS,
-        [
-            (b["name"], g["group"], g["role"], g["source"], g["split"], g["published"], _ours(g), g["status"])
-            for b in found
-            for g in b["groups"]
-        ],
-        right=COUNTS,
-    )
+    rows = [
+        (b.name, g.group, g.role, g.source, g.split, g.published, _ours(g), g.status)
+        for b in found.benchmarks
+        for g in b.groups
+    ]
+    print_table(COLUMNS, rows, right=COUNTS)
     return DONE
 
 
@@ -116,7 +114,7 @@ def build_benchmarks(
                         "name": r.manifest.name,
                         "out": str(r.folder),
                         "complete": r.manifest.complete,
-                        "groups": r.manifest.data["groups"],
+                        "groups": [g.model_dump() for g in r.manifest.groups],
                         "fingerprint": r.manifest.fingerprint,
                         "missing": [p.as_dict() for p in r.problems],
                         "unexpected": r.unexpected,
@@ -127,8 +125,8 @@ def build_benchmarks(
             }
         )
     else:
-        print_groups([(r.manifest.name, r.manifest.data["groups"], None) for r in results])
-    return DONE if all(r.manifest.complete for r in results) else LEFT_OUT
+        print_groups([(r.manifest.name, r.manifest.groups, None) for r in results])
+    return LEFT_OUT if any(r.manifest.data.missing for r in results) else DONE
 
 
 def freeze_benchmarks(
@@ -220,21 +218,19 @@ def diff_benchmarks(
     return DONE if found["same"] else NEGATIVE
 
 
-def print_groups(benchmarks: Sequence[tuple[str, Sequence[dict[str, Any]], bool | None]]) -> None:
+def print_groups(benchmarks: Sequence[tuple[str, Sequence[GroupRow], bool | None]]) -> None:
     """Print the groups of benchmarks as one table, then why published and ours differ."""
     rows = []
     notes: dict[str, str] = {}
     for name, groups, ok in benchmarks:
         for g in groups:
-            status = g["status"]
+            status = g.status
             if ok is not None:
                 status = {True: "verified" if status == "complete" else status, False: "PROBLEMS"}[ok]
-            rows.append(
-                (name, g["group"], g["role"], g["source"], g["split"], g["published"], _ours(g), status)
-            )
-            differs = g["published"] is not None and g["published"] != g["expected"]
-            if g.get("note") and (differs or g["expected"] is None):
-                notes.setdefault(f"{g['group']}: {g['note']}", name)
+            rows.append((name, g.group, g.role, g.source, g.split, g.published, _ours(g), status))
+            differs = g.published is not None and g.published != g.expected
+            if g.note and (differs or g.expected is None):
+                notes.setdefault(f"{g.group}: {g.note}", name)
         for (group, source, reason), splits in _awaiting(groups).items():
             notes.setdefault(f"{group} {' and '.join(splits)}: awaiting {source}: {reason}", name)
     print_table(COLUMNS, rows, right=COUNTS)
@@ -259,12 +255,12 @@ def _buildable(recipe: Recipe) -> Recipe:
     return recipe
 
 
-def _awaiting(groups: Sequence[dict[str, Any]]) -> dict[tuple[str, str, str], list[str]]:
+def _awaiting(groups: Sequence[GroupRow]) -> dict[tuple[str, str, str], list[str]]:
     """Return the splits that wait for one reason, by (group, source, reason)."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for g in groups:
-        if g.get("reason"):
-            found.setdefault((g["group"], g["source"], g["reason"]), []).append(g["split"])
+        if g.reason:
+            found.setdefault((g.group, g.source, g.reason), []).append(g.split)
     return found
 
 
@@ -276,11 +272,11 @@ def _say_unused(given: Sequence[str], recipes: Sequence[Recipe]) -> None:
             say(f"--root {name}=... is not used: the sources needed are {', '.join(sorted(used))}")
 
 
-def _ours(group: dict[str, Any]) -> object:
+def _ours(group: GroupRow) -> object:
     """Return the count to show: what is there, or what will be there, marked so."""
-    if group["actual"] is not None:
-        return group["actual"]
-    return None if group["expected"] is None else f"({group['expected']:,})"
+    if group.actual is not None:
+        return group.actual
+    return None if group.expected is None else f"({group.expected:,})"
 
 
 def _names_or_all(

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from wordnet_splits.manifest.data import GroupRow, ManifestData
 from wordnet_splits.manifest.manifest import (
     Manifest,
     Part,
+    altered,
     find_manifest,
     load_manifest,
-    locked,
     manifest_names,
+    read_manifest,
     write_manifest,
 )
 
-__all__ = ["Manifest", "Part", "find_manifest", "load_manifest", "locked", "manifest_names", "write_manifest"]
+__all__ = [
+    "GroupRow",
+    "Manifest",
+    "ManifestData",
+    "Part",
+    "altered",
+    "find_manifest",
+    "load_manifest",
+    "manifest_names",
+    "read_manifest",
+    "write_manifest",
+]

@@ -1,91 +1,193 @@
-"""The shape of ``manifest.json``: what comes from elsewhere is checked before it is used, paths above all."""
+"""The one schema of ``manifest.json``: each field typed, no other taken, none against another."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections import Counter
+from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from wordnet_splits.errors import ManifestError
+from wordnet_splits.untrusted import validated
 
 SCHEMA = 1
-_GROUP = r"^[a-z0-9][a-z0-9-]{0,63}$"
+_NAME = r"^[a-z0-9][a-z0-9-]{0,63}$"
 _BENCHMARK = r"^[a-z0-9][a-z0-9-]{0,63}(@seed=-?[0-9]+)?(@local)?$"
-_SHA256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Name = Annotated[str, Field(pattern=_NAME)]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0)]
+Triple = Annotated[list[float], Field(min_length=3, max_length=3)]
+Role = Literal["id", "near", "far", "external", "csid"]
+Split = Literal["train", "val", "test"]
+Counted = Literal["classes", "train", "val", "test"]
+COUNTED: Final[tuple[Counted, ...]] = get_args(Counted)
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow")
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class _Part(_Model):
-    """One image table. Its names become a path, so they hold no separator and no dot."""
+class PartRow(_Model):
+    """The image table of one (split, group): its number of rows and its fingerprints."""
 
-    split: Literal["train", "val", "test"]
-    group: Annotated[str, Field(pattern=_GROUP)]
-    rows: int
-    images: _SHA256
-    pixels: _SHA256 | None
-
-
-class _Fingerprints(_Model):
-    classes: _SHA256
-    explanation: _SHA256
-    images: list[_Part]
-    images_in_all: _SHA256 | None
-    pixels_in_all: _SHA256 | None
+    split: Split
+    group: Name
+    rows: Count
+    images: Sha256
+    pixels: Sha256 | None
 
 
-class _Group(_Model):
-    group: str
-    role: str
+class Fingerprints(_Model):
+    """SHA-256 of the tables; those in all are None while a group awaits its source."""
+
+    classes: Sha256
+    explanation: Sha256
+    images: list[PartRow]
+    images_in_all: Sha256 | None
+    pixels_in_all: Sha256 | None
+
+
+class GroupRow(_Model):
+    """The classes, or the images of one split, of a group.
+
+    Attributes
+    ----------
+    published, expected, actual : counts; None where nothing is published, or not known yet.
+    status : ``complete``, ``awaiting SOURCE``, ``missing N``, or ``not frozen`` in a listing.
+    reason : what is awaited, and why.
+    population : how many images a local draw chose from.
+    """
+
+    group: Name
+    role: Role
     source: str
-    split: Literal["classes", "train", "val", "test"]
-    published: int | None
-    expected: int | None
-    actual: int | None
-    status: str
+    view: str
+    split: Counted
+    published: Count | None
+    expected: Count | None
+    actual: Count | None
+    status: Annotated[str, Field(pattern=r"^(complete|awaiting [a-z0-9-]+|missing [0-9,]+|not frozen)$")]
+    note: str
+    reason: str = ""
+    population: Count | None = None
+
+    @property
+    def awaits(self) -> bool:
+        """Say whether the image ids are not known yet."""
+        return self.status.startswith("awaiting ")
 
 
-class _Leak(_Model):
-    kind: str
+class LeakRow(_Model):
+    """What two groups share; ``a`` and ``b`` are ``group:NAME``."""
+
+    kind: Literal["class", "ancestry", "digest"]
     a: str
     b: str
-    count: int
+    count: Count
+    examples: list[list[str]]
     severity: str
     reason: str
 
 
-class _Data(_Model):
+class MissingRow(_Model):
+    """An image that a root lacked, or held damaged or altered."""
+
+    kind: str
+    source: str
+    class_id: str | None
+    image_id: str | None
+    detail: str
+
+
+class Channels(_Model):
+    """Mean and standard deviation per channel, of pixels in [0, 1]."""
+
+    mean: Triple
+    sd: Triple
+
+
+class Declared(_Model):
+    """The recipe inside a manifest: what readers of manifests need of it.
+
+    The rest is kept as it is; `wordnet_splits.recipe.load_recipe` returns the whole as a `Recipe`.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Name
+    title: str = ""
+    paper: str = ""
+    transforms: dict[str, str] = Field(default_factory=dict)
+    normalise: Channels | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the recipe as ``manifest.json`` holds it."""
+        return self.model_dump(exclude_unset=True)
+
+
+class TaxonomyRow(_Model):
+    """Which noun graph decided."""
+
+    name: str
+    version: str
+    hierarchy: str
+
+
+class ManifestData(_Model):
+    """The content of ``manifest.json``."""
+
+    schema_: Literal[1] = Field(alias="schema")
     name: Annotated[str, Field(pattern=_BENCHMARK)]
-    version: int
-    recipe: dict[str, Any]
-    groups: list[_Group]
-    fingerprint: _SHA256 | None
-    fingerprints: _Fingerprints
-    leaks: list[_Leak]
+    version: Annotated[int, Field(ge=1)]
+    recipe: Declared
+    seed: int
+    taxonomy: TaxonomyRow
+    groups: list[GroupRow]
+    fingerprint: Sha256 | None
+    fingerprints: Fingerprints
+    leaks: list[LeakRow]
     complete: bool
-    missing: list[dict[str, Any]]
-    provenance: dict[str, Any]
+    missing: list[MissingRow]
+    awaiting: list[str]
+    provenance: dict[str, str]
+
+    @model_validator(mode="after")
+    def _nothing_contradicts(self) -> ManifestData:
+        if self.recipe.name != self.name.partition("@")[0]:
+            raise ValueError(f"the recipe is that of {self.recipe.name!r}, not of {self.name!r}")
+        twice = Counter((row.split, row.group) for row in self.groups)
+        if repeated := [part for part, count in twice.items() if count > 1]:
+            raise ValueError(f"group {repeated[0][1]} has two rows for {repeated[0][0]}")
+        known = [(row.split, row.group) for row in self.groups if row.split != "classes" and not row.awaits]
+        held = [(row.split, row.group) for row in self.fingerprints.images]
+        if sorted(known) != sorted(held):
+            odd = min(set(known) ^ set(held), default=held[0] if held else ("", ""))
+            raise ValueError(f"groups and fingerprints disagree on {odd[0]}/{odd[1]}")
+        if self.awaiting != sorted({row.source for row in self.groups if row.awaits}):
+            raise ValueError("awaiting is not what the groups await")
+        if self.complete != (not self.missing and not self.awaiting):
+            raise ValueError("complete is true only where nothing is missing and nothing awaited")
+        if self.fingerprint != self.fingerprints.images_in_all:
+            raise ValueError("fingerprint is not that of images_in_all")
+        if (self.fingerprint is None) != bool(self.awaiting):
+            raise ValueError("the images have a fingerprint in all just where no group awaits its source")
+        return self
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the content as the file holds it."""
+        return {**self.model_dump(by_alias=True), "recipe": self.recipe.as_dict()}
 
 
-def check_data(data: object, where: str) -> dict[str, Any]:
-    """Return the content of a ``manifest.json`` if it has the shape that this version reads.
+def check_data(data: object, where: str) -> ManifestData:
+    """Return the content of a ``manifest.json`` if it has the schema that this version reads.
 
     Raises
     ------
-    ManifestError : another schema, or a key that is missing or holds something else.
+    ManifestError : another schema, or a key that is missing, unknown, holds something else, or contradicts
+        another.
     """
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise ManifestError(
             f"manifest.json has not schema {SCHEMA}", where=where, hint="build it with this version"
         )
-    try:
-        _Data.model_validate(data)
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        key = ".".join(map(str, problem["loc"]))
-        raise ManifestError(
-            f"manifest.json is malformed at {key}: {problem['msg']}", where=where, hint="build it again"
-        ) from None
-    return data
+    return validated(ManifestData, data, where=where, error=ManifestError, hint="build it again")

@@ -6,24 +6,26 @@ installed package and in the Hub cache, in that order.
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import platformdirs
 import pyarrow as pa
-from filelock import FileLock, Timeout
 
-from wordnet_splits.errors import ManifestError, OutputError, unknown
-from wordnet_splits.manifest.data import check_data
+from wordnet_splits.errors import ManifestError, unknown
+from wordnet_splits.files import replacing_folder, write_json
+from wordnet_splits.manifest import fingerprint
+from wordnet_splits.manifest.data import GroupRow, ManifestData, PartRow, check_data
+from wordnet_splits.manifest.fingerprint import ImagePrints
 from wordnet_splits.manifest.parquet import read_table, write_table
-from wordnet_splits.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA, check_schema
+from wordnet_splits.manifest.tables import IMAGE_SCHEMA, check_classes, check_images
+from wordnet_splits.tabular import html_table
+from wordnet_splits.untrusted import read_json
 
 ENVIRONMENT = "WORDNET_SPLITS_MANIFESTS"
 Part = tuple[str, str]
@@ -42,32 +44,64 @@ class Manifest:
     folder : where it was read from, None for one just built.
     """
 
-    data: dict[str, Any]
-    classes: pa.Table
-    parts: dict[Part, Callable[[], pa.Table]] = field(default_factory=dict)
+    data: ManifestData
+    classes: pa.Table = field(repr=False)
+    parts: dict[Part, Callable[[], pa.Table]] = field(default_factory=dict, repr=False)
     folder: Path | None = None
 
     @property
     def name(self) -> str:
         """Return the benchmark's name, with ``@local`` or ``@seed=N`` where it applies."""
-        return str(self.data["name"])
+        return self.data.name
+
+    @property
+    def version(self) -> int:
+        """Return the benchmark's version."""
+        return self.data.version
+
+    @property
+    def groups(self) -> Sequence[GroupRow]:
+        """Return what is known of the classes and of each split of every group, in the recipe's order."""
+        return self.data.groups
 
     @property
     def complete(self) -> bool:
-        """Say whether nothing was left out by ``--allow-missing``."""
-        return bool(self.data["complete"])
+        """Say whether nothing is missing and nothing awaits its source."""
+        return self.data.complete
 
     @property
     def fingerprint(self) -> str | None:
         """Return the fingerprint of all images, None while a group awaits its source."""
-        value = self.data["fingerprint"]
-        return None if value is None else str(value)
+        return self.data.fingerprint
 
     def images(self, split: str | None = None, group: str | None = None) -> pa.Table:
         """Return the image rows of a split, a group, both or all, in table order."""
         chosen = [p for p in self.parts if split in (None, p[0]) and group in (None, p[1])]
         tables = [self.parts[p]() for p in chosen]
         return pa.concat_tables(tables) if tables else IMAGE_SCHEMA.empty_table()
+
+    def images_fingerprint(self, part: Part) -> str:
+        """Return the fingerprint of the images of one (split, group); KeyError where there is none."""
+        known: dict[Part, str] = {(row.split, row.group): row.images for row in self.data.fingerprints.images}
+        return known[part]
+
+    def source_of(self, group: str) -> str:
+        """Return the source of a group; KeyError where there is none."""
+        return {row.group: row.source for row in self.groups}[group]
+
+    def __repr__(self) -> str:
+        lines = [f"{self.name} version {self.version}, fingerprint {self.fingerprint or 'not known yet'}"]
+        for row in self.groups:
+            count = "?" if row.actual is None else f"{row.actual:,}"
+            lines.append(
+                f"  {row.group:24} {row.role:9} {row.source:14} {row.split:8} {count:>9} {row.status}"
+            )
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        columns = ("group", "role", "source", "split", "published", "expected", "actual", "status")
+        rows = [{name: getattr(row, name) for name in columns} for row in self.groups]
+        return f"<p>{escape(self.name)} version {self.version}</p>" + html_table(rows)
 
 
 def manifest_folders(given: Path | None = None) -> Iterator[Path]:
@@ -113,104 +147,121 @@ def find_manifest(name: str | Path, given: Path | None = None) -> Path:
     raise unknown("manifest", str(name), manifest_names(given))
 
 
-def load_manifest(name: str | Path, given: Path | None = None) -> Manifest:
-    """Read a manifest by name or path; image tables are read when asked for.
+def load_manifest(name: Manifest | str | Path, given: Path | None = None) -> Manifest:
+    """Read a manifest by name or folder; a `Manifest` is returned as it is.
+
+    Everything that ``manifest.json`` says of the tables is recomputed from them, here and when a table that
+    has changed since is read: 1.3 million rows take about two seconds, once a process.
 
     Raises
     ------
-    ManifestError : a file is absent or malformed, or a path in it leaves the folder.
+    UnknownNameError : no such manifest.
+    ManifestError : a file is absent or malformed, or a table is not the one that was fingerprinted.
     """
-    folder = find_manifest(name, given)
-    try:
-        data = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ManifestError(
-            f"manifest.json cannot be read: {error}", where=str(folder), hint="build it again"
-        ) from None
-    data = check_data(data, str(folder))
-    classes = read_table(folder / "classes.parquet", error=ManifestError)
-    manifest = Manifest(data, check_schema(classes, CLASS_SCHEMA, f"{folder}/classes.parquet"), {}, folder)
-    for row in data["fingerprints"]["images"]:
-        part = (row["split"], row["group"])
-        manifest.parts[part] = _reader(folder / "images" / part[0] / f"{part[1]}.parquet")
+    if isinstance(name, Manifest):
+        return name
+    manifest = read_manifest(find_manifest(name, given))
+    for problem in altered(manifest):
+        raise _altered(problem, str(manifest.folder))
+    for row in manifest.data.fingerprints.images:
+        part = (row.split, row.group)
+        manifest.parts[part] = partial(_checked, manifest.parts[part], row, _path(manifest.folder, part))
     return manifest
 
 
-def _reader(path: Path) -> Callable[[], pa.Table]:
-    return lambda: check_schema(read_table(path, error=ManifestError), IMAGE_SCHEMA, str(path))
+def read_manifest(folder: Path) -> Manifest:
+    """Read a manifest without comparing its fingerprints, which `altered` does. Raises as `load_manifest`."""
+    data = check_data(read_json(folder / "manifest.json", error=ManifestError), f"{folder}/manifest.json")
+    path = folder / "classes.parquet"
+    classes = check_classes(read_table(path, error=ManifestError), str(path))
+    rows = {(row.split, row.group): row for row in data.groups}
+    parts = [(row.split, row.group) for row in data.fingerprints.images]
+    return Manifest(data, classes, {p: partial(_images, rows[p], _path(folder, p)) for p in parts}, folder)
+
+
+def altered(manifest: Manifest) -> list[str]:
+    """Return a sentence for each fingerprint or count that the tables do not give."""
+    stored = manifest.data.fingerprints
+    parts, whole = _prints(manifest)
+    found: list[tuple[str, object, object]] = [
+        ("classes", stored.classes, fingerprint.of_classes(manifest.classes)),
+        ("explanation", stored.explanation, fingerprint.of_explanation(manifest.classes)),
+    ]
+    counts = {(row.split, row.group): row.actual for row in manifest.groups}
+    for row, given in zip(stored.images, parts, strict=True):
+        label = f"{row.split}/{row.group}"
+        found += [
+            (f"actual {label}", counts[row.split, row.group], given.rows),
+            (f"rows {label}", row.rows, given.rows),
+            (f"images {label}", row.images, given.images),
+            (f"pixels {label}", row.pixels, given.pixels),
+        ]
+    if not manifest.data.awaiting:
+        found += [
+            ("images in all", stored.images_in_all, whole.images),
+            ("pixels in all", stored.pixels_in_all, whole.pixels),
+        ]
+    return [
+        f"{what}: the table gives {given}, manifest.json says {said}"
+        for what, said, given in found
+        if said != given
+    ]
+
+
+_FileId = tuple[str, int, int, int]
+_prints_of_file: dict[_FileId, ImagePrints] = {}
+_prints_of_files: dict[tuple[_FileId, ...], ImagePrints] = {}
+"""What was recomputed in this process, by what identifies the files."""
+
+
+def _prints(manifest: Manifest) -> tuple[list[ImagePrints], ImagePrints]:
+    if manifest.folder is None:
+        return fingerprint.of_parts(read() for read in manifest.parts.values())
+    files = tuple(_file_id(_path(manifest.folder, part)) for part in manifest.parts)
+    if files not in _prints_of_files:
+        parts, _prints_of_files[files] = fingerprint.of_parts(read() for read in manifest.parts.values())
+        _prints_of_file.update(zip(files, parts, strict=True))
+    return [_prints_of_file[file] for file in files], _prints_of_files[files]
+
+
+def _file_id(path: Path) -> _FileId:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise ManifestError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    return str(path.absolute()), found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def _path(folder: Path | None, part: Part) -> Path:
+    assert folder is not None
+    return folder / "images" / part[0] / f"{part[1]}.parquet"
+
+
+def _images(row: GroupRow, path: Path) -> pa.Table:
+    return check_images(read_table(path, error=ManifestError), row, str(path))
+
+
+def _checked(read: Callable[[], pa.Table], row: PartRow, path: Path) -> pa.Table:
+    file, table = _file_id(path), read()
+    given = _prints_of_file.get(file) or fingerprint.of_images([table])
+    if given != ImagePrints(row.rows, row.images, row.pixels):
+        raise _altered("it was altered since it was opened", str(path))
+    return table
+
+
+def _altered(problem: str, where: str) -> ManifestError:
+    return ManifestError(problem, where=where, hint="fetch it or build it again")
 
 
 def write_manifest(manifest: Manifest, out: Path) -> Path:
     """Write a manifest to ``out/<name>`` in one step and return that folder.
 
-    The folder is written beside its place and renamed; an interrupted write leaves the old one.
+    To be called by the holder of the lock of that folder.
     """
     target = out / manifest.name
-    partial = out / f".{manifest.name}.partial"
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        write_table(manifest.classes, partial / "classes.parquet")
-        for (split, group), table in manifest.parts.items():
-            path = partial / "images" / split / f"{group}.parquet"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_table(table(), path)
-        text = json.dumps(manifest.data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-        # a root's path may hold bytes that are no UTF-8; backslashreplace writes them as JSON escapes
-        (partial / "manifest.json").write_text(text, encoding="utf-8", errors="backslashreplace")
-        replace_folder(partial, target)
-    except OSError as error:
-        raise OutputError(
-            f"cannot be written: {error.strerror or error}",
-            where=str(target),
-            hint="check that the folder may be written to and has space left",
-        ) from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    with replacing_folder(target) as folder:
+        write_table(manifest.classes, folder / "classes.parquet")
+        for part, table in manifest.parts.items():
+            write_table(table(), _path(folder, part))
+        write_json(folder / "manifest.json", manifest.data.as_dict())
     return target
-
-
-def replace_folder(new: Path, target: Path) -> None:
-    """Put folder ``new`` in the place of ``target``; the old one is moved aside, never half deleted."""
-    old = target.with_name(f".{target.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if target.exists():
-        target.rename(old)
-    try:
-        new.rename(target)
-    except OSError:
-        if old.exists():
-            old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-@contextmanager
-def locked(out: Path, name: str) -> Iterator[None]:
-    """Hold ``out/name`` for one build; a second one at the same time is refused.
-
-    Also puts back a manifest that a kill between two renames left moved aside.
-    """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(str(out / f".{name}.lock"), timeout=0)
-        lock.acquire()
-    except Timeout:
-        raise OutputError(
-            "another build is writing here",
-            where=str(out / name),
-            hint="wait for it, or give another --out",
-        ) from None
-    except OSError as error:
-        raise OutputError(
-            f"cannot be written: {error.strerror or error}",
-            where=str(out),
-            hint="give a folder that may be written to with --out",
-        ) from None
-    try:
-        old = out / f".{name}.old"
-        if old.exists() and not (out / name).exists():
-            old.rename(out / name)
-        yield
-    finally:
-        lock.release()

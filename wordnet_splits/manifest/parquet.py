@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wordnet_splits.errors import DataError, OutputError, SplitsError
+from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.files import replacing
+from wordnet_splits.untrusted import parquet
 
 ROW_GROUP_ROWS = 131_072
 COMPRESSION_LEVEL = 19
@@ -30,24 +30,11 @@ def write_table(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | No
 
     Raises
     ------
-    OutputError : ``path`` cannot be written (folder absent, no permission, disk full).
+    OutputError : ``path`` cannot be written (no permission, disk full).
     """
-    path = Path(path)
     table = table.replace_schema_metadata(dict(metadata) if metadata else None)
-    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
-    try:
+    with replacing(Path(path)) as part:
         _write(table, part)
-        part.replace(path)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(
-            f"cannot be written: {reason}",
-            where=str(path),
-            hint="check that the folder exists, may be written to and has space left",
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 def read_table(
@@ -59,20 +46,12 @@ def read_table(
     ------
     error : (default DataError) the file is absent, unreadable, not Parquet, damaged, or lacks a column.
     """
-    path = Path(path)
-    try:
-        with pq.ParquetFile(path) as file:
-            missing = [name for name in columns or () if name not in file.schema_arrow.names]
-            if missing:
-                held = ", ".join(file.schema_arrow.names)
-                raise error(f"has no column {missing[0]!r}", where=str(path), hint=f"it holds {held}")
-            return file.read(columns=None if columns is None else list(columns))
-    except FileNotFoundError as cause:
-        raise error("no such file", where=str(path)) from cause
-    except (pa.ArrowException, OSError) as cause:  # ArrowInvalid is a ValueError, ArrowException covers it
-        raise error(
-            "is not a Parquet file that can be read", where=str(path), hint=str(cause).split("\n")[0][:200]
-        ) from cause
+    with parquet(Path(path), error=error) as file:
+        missing = [name for name in columns or () if name not in file.schema_arrow.names]
+        if missing:
+            held = ", ".join(file.schema_arrow.names)
+            raise error(f"has no column {missing[0]!r}", where=str(path), hint=f"it holds {held}")
+        return file.read(columns=None if columns is None else list(columns))
 
 
 def _write(table: pa.Table, path: Path) -> None:

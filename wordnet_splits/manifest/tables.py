@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from wordnet_splits.errors import ManifestError
+from wordnet_splits.manifest.data import GroupRow
 
 ROLES = ("id", "near", "far", "external", "csid", "excluded")
 SPLITS = ("train", "val", "test")
@@ -112,15 +113,35 @@ def image_table(
     )
 
 
-def check_schema(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
-    """Return ``table`` with exactly ``schema``, or raise ManifestError naming the first bad column."""
-    for field in schema:
-        if field.name not in table.column_names:
-            raise ManifestError(f"column {field.name!r} is missing", where=where, hint="rebuild the manifest")
-        if not table.schema.field(field.name).type.equals(field.type):
-            raise ManifestError(
-                f"column {field.name!r} is {table.schema.field(field.name).type}, not {field.type}",
-                where=where,
-                hint="rebuild the manifest",
-            )
+def check_classes(table: pa.Table, where: str) -> pa.Table:
+    """Return a class table if it has just our columns, filled where they must be; else ManifestError."""
+    return _check(table, CLASS_SCHEMA, ("source", "class_id", "name", "role", "group", "label"), where)
+
+
+def check_images(table: pa.Table, row: GroupRow, where: str) -> pa.Table:
+    """Return the images of one (split, group) if they are those of ``row``; else ManifestError."""
+    table = _check(table, IMAGE_SCHEMA, [name for name in IMAGE_SCHEMA.names if name != "digest"], where)
+    for name in ("source", "role", "group", "split", "view"):
+        values = table[name].unique().to_pylist()
+        if values not in ([], [getattr(row, name)]):
+            other = next(value for value in values if value != getattr(row, name))
+            raise _rebuild(f"column {name!r} holds {other!r}, not {getattr(row, name)!r}", where)
+    return table
+
+
+def _check(table: pa.Table, schema: pa.Schema, filled: Sequence[str], where: str) -> pa.Table:
+    for name in dict.fromkeys([*schema.names, *table.column_names]):
+        if name not in table.column_names:
+            raise _rebuild(f"column {name!r} is missing", where)
+        if name not in schema.names or table.column_names.count(name) > 1:
+            raise _rebuild(f"column {name!r} is one too many", where)
+        found, wanted = table.schema.field(name).type, schema.field(name).type
+        if not found.equals(wanted):
+            raise _rebuild(f"column {name!r} is {found}, not {wanted}", where)
+        if name in filled and table[name].null_count:
+            raise _rebuild(f"column {name!r} has empty cells", where)
     return table.select(schema.names).cast(schema)
+
+
+def _rebuild(what: str, where: str) -> ManifestError:
+    return ManifestError(what, where=where, hint="rebuild the manifest")

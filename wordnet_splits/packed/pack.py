@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wordnet_splits.errors import MissingImageError, OutputError, Problem, unknown
-from wordnet_splits.manifest import Manifest, Part, load_manifest, locked
+from wordnet_splits.files import locked
+from wordnet_splits.manifest import Manifest, Part, load_manifest
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.packed.part_writer import PartTask, write_part
 from wordnet_splits.packed.reading import no_root, open_sources, spec_id
-from wordnet_splits.packed.store import PackedStore, images_fingerprint, is_store, open_store, part_paths
+from wordnet_splits.packed.store import PackedStore, is_store, open_store, part_paths
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source
 
@@ -39,7 +40,7 @@ class Packed:
 
 
 def pack(
-    benchmark: str | Path,
+    benchmark: Manifest | str | Path,
     out: Path,
     *,
     roots: Mapping[str, Path | str] | None = None,
@@ -57,7 +58,7 @@ def pack(
 
     Parameters
     ----------
-    benchmark : name or folder of a manifest.
+    benchmark : name or folder of a manifest, or the manifest.
     roots : folder of each source.
     groups, splits : pack only these; all of them when empty.
     allow_missing : leave out images that a root lacks, or cannot give, instead of raising.
@@ -72,10 +73,13 @@ def pack(
     """
     manifest = load_manifest(benchmark, manifests)
     chosen = _chosen(manifest, groups, splits)
-    names = {source_of(manifest, group) for _, group in chosen}
+    names = {manifest.source_of(group) for _, group in chosen}
     sources = open_sources(sorted(names), roots)
     out = Path(out).absolute()
-    with _writing(out), locked(out.parent, out.name):
+    with (
+        _writing(out),
+        locked(out, busy="another process packs here", hint="wait for it, or give another --out"),
+    ):
         out.mkdir(parents=True, exist_ok=True)
         result = Packed(_store(manifest, out), awaiting=_awaiting(manifest, groups, splits))
         _drop_stale(manifest, result.store)
@@ -86,13 +90,8 @@ def pack(
     return result
 
 
-def source_of(manifest: Manifest, group: str) -> str:
-    """Return the source of a group."""
-    return next(str(row["source"]) for row in manifest.data["groups"] if row["group"] == group)
-
-
 def _chosen(manifest: Manifest, groups: Collection[str], splits: Collection[str]) -> list[Part]:
-    known = {row["group"] for row in manifest.data["groups"]}
+    known = {row.group for row in manifest.groups}
     for group in groups:
         if group not in known:
             raise unknown("group", group, known, where=manifest.name)
@@ -104,16 +103,14 @@ def _chosen(manifest: Manifest, groups: Collection[str], splits: Collection[str]
 
 def _awaiting(manifest: Manifest, groups: Collection[str], splits: Collection[str]) -> list[str]:
     return [
-        f"{row['group']} {row['split']}"
-        for row in manifest.data["groups"]
-        if row["status"].startswith("awaiting")
-        and (not groups or row["group"] in groups)
-        and (not splits or row["split"] in splits)
+        f"{row.group} {row.split}"
+        for row in manifest.groups
+        if row.awaits and (not groups or row.group in groups) and (not splits or row.split in splits)
     ]
 
 
 def _store(manifest: Manifest, out: Path) -> PackedStore:
-    store = PackedStore(out, manifest.name, manifest.data["version"])
+    store = PackedStore(out, manifest.name, manifest.version)
     if is_store(out):
         before = open_store(out)
         if before.benchmark != manifest.name:
@@ -142,7 +139,7 @@ def _forget(store: PackedStore, part: Part) -> None:
 
 def _finished(manifest: Manifest, store: PackedStore, part: Part) -> bool:
     entry = store.parts.get(part)
-    if entry is None or entry.missing or entry.images != images_fingerprint(manifest, part):
+    if entry is None or entry.missing or entry.images != manifest.images_fingerprint(part):
         return False
     bin_path, index_path = part_paths(store.folder, part)
     whole = bin_path.is_file() and bin_path.stat().st_size == entry.bytes and index_path.is_file()
@@ -159,7 +156,7 @@ def _pack_part(
     progress: Progress,
 ) -> None:
     table = manifest.parts[part]()
-    name = source_of(manifest, part[1])
+    name = manifest.source_of(part[1])
     if name not in sources:
         if not allow_missing:
             raise no_root(name, part[1])
@@ -170,7 +167,7 @@ def _pack_part(
     partial = [path.with_name(f".{path.name}.part") for path in paths]
     paths[0].parent.mkdir(exist_ok=True)
     try:
-        task = PartTask(part, table, images_fingerprint(manifest, part), sources[name])
+        task = PartTask(part, table, manifest.images_fingerprint(part), sources[name])
         entry, missing = write_part(task, partial[0], partial[1], workers=workers, progress=progress)
         if missing and not allow_missing:
             raise _incomplete(missing, manifest.name)

@@ -119,9 +119,9 @@ class PackedStore:
         """
         entry = self.parts[part]
         where = f"{part[1]} {part[0]} in {self.folder}"
-        if entry.images != images_fingerprint(manifest, part):
+        if entry.images != manifest.images_fingerprint(part):
             raise SourceError(
-                f"packed from other rows than those of {manifest.name} version {manifest.data['version']}",
+                f"packed from other rows than those of {manifest.name} version {manifest.version}",
                 where=where,
                 hint=REPACK,
             )
@@ -150,14 +150,6 @@ def part_paths(folder: Path, part: Part) -> tuple[Path, Path]:
     """Return the two files of a part: images and index."""
     split, group = part
     return folder / split / f"{group}.bin", folder / split / f"{group}.arrow"
-
-
-def images_fingerprint(manifest: Manifest, part: Part) -> str:
-    """Return the manifest's fingerprint of the images of one part; KeyError where it has no such part."""
-    for row in manifest.data["fingerprints"]["images"]:
-        if (row["split"], row["group"]) == part:
-            return str(row["images"])
-    raise KeyError(part)
 
 
 def is_store(folder: Path) -> bool:

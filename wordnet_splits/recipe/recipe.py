@@ -13,10 +13,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from wordnet_splits.errors import RecipeError, unknown
+from wordnet_splits.errors import ManifestError, RecipeError, unknown
+from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.recipe.text import explain_validation, parse_toml
 from wordnet_splits.rules.model import ClassRule
+from wordnet_splits.untrusted import validated
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,63}$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -175,14 +177,28 @@ def recipe_names() -> tuple[str, ...]:
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
 
 
-def load_recipe(name: str | Path) -> Recipe:
-    """Return the recipe of a shipped name, or of a TOML file given by its path.
+def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = None) -> Recipe:
+    """Return the recipe that is meant: shipped, a TOML file, or inside a manifest; a `Recipe` as it is.
+
+    Parameters
+    ----------
+    name : a shipped recipe's name, the path of a TOML file, a manifest, or a manifest's name or folder.
+    manifests : folder of manifests, else the usual ones.
 
     Raises
     ------
     UnknownNameError : no such name or file.
     RecipeError : the file is malformed; the message has the file, the line and the nearest right key.
+    ManifestError : the manifest, or the recipe in it, is malformed.
     """
+    if isinstance(name, Recipe):
+        return name
+    if isinstance(name, Manifest):
+        return _within(name)
+    if not str(name).endswith(".toml") and str(name) not in recipe_names():
+        if (Path(name) / "manifest.json").is_file() or str(name) in manifest_names(manifests):
+            return _within(load_manifest(name, manifests))
+        raise unknown("benchmark", str(name), {*recipe_names(), *manifest_names(manifests)})
     text, where = _recipe_text(name)
     raw = parse_toml(text, where)
     merged = _extended(raw, text, where)
@@ -192,6 +208,13 @@ def load_recipe(name: str | Path) -> Recipe:
         raise explain_validation(error, text, where) from None
     _check_names(recipe, text, where)
     return recipe
+
+
+def _within(manifest: Manifest) -> Recipe:
+    where = f"{manifest.folder or manifest.name}: the recipe in manifest.json"
+    return validated(
+        Recipe, manifest.data.recipe.as_dict(), where=where, error=ManifestError, hint="build it again"
+    )
 
 
 def _recipe_text(name: str | Path) -> tuple[str, str]:

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.errors import DataError, unknown
-from wordnet_splits.manifest import load_manifest, manifest_names
-from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
-from wordnet_splits.reports.leaks import recipe_within
+from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.rules import operands
 from wordnet_splits.sources import source_info
 
@@ -64,7 +62,7 @@ def cite(benchmark: str | Path, *, manifests: Path | None = None) -> Citation:
     ------
     UnknownNameError : no such benchmark; near names are offered.
     """
-    recipe = _recipe(benchmark, manifests)
+    recipe = load_recipe(benchmark, manifests)
     citation = Citation(recipe.name)
     entries: dict[str, Entry] = {}
     if recipe.paper in paper_names() and recipe.paper != WORDNET:
@@ -117,12 +115,3 @@ def _add(entries: dict[str, Entry], bibtex: str, cited_for: str) -> None:
         return
     key = text.partition("{")[2].partition(",")[0].strip()
     entries.setdefault(key, Entry(key, text)).cited_for.append(cited_for)
-
-
-def _recipe(benchmark: str | Path, manifests: Path | None) -> Recipe:
-    name = str(benchmark)
-    if name in recipe_names() or name.endswith(".toml"):
-        return load_recipe(benchmark)
-    if name in manifest_names(manifests) or (Path(benchmark) / "manifest.json").is_file():
-        return recipe_within(load_manifest(benchmark, manifests))
-    raise unknown("benchmark", name, {*recipe_names(), *manifest_names(manifests)})

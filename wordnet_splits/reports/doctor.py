@@ -24,7 +24,6 @@ from wordnet_splits.errors import SplitsError
 from wordnet_splits.manifest import Manifest, Part, load_manifest, manifest_names
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.recipe import Group, ImageRule, Recipe, load_recipe, recipe_names
-from wordnet_splits.reports.leaks import recipe_within
 from wordnet_splits.reports.listing import awaited_lists
 from wordnet_splits.sources import Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.sources.roots import all_roots, roots_file
@@ -210,7 +209,7 @@ def _benchmark(
     found = BenchmarkState(name, frozen)
     try:
         manifest = load_manifest(name, manifests) if frozen else None
-        recipe = recipe_within(manifest) if manifest else load_recipe(name)
+        recipe = load_recipe(manifest or name)
         found.awaits = list(_awaits(recipe, manifest, states))
         found.pixels = {s: _pixels(s, _splits_used(recipe, s), states) for s in recipe.sources}
     except SplitsError as error:

@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import ValidationError
-
 from wordnet_splits.build.leaks import Leak, class_leaks, digest_leaks
 from wordnet_splits.build.membership import Membership
-from wordnet_splits.errors import ManifestError
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.recipe import Recipe
+from wordnet_splits.manifest.data import LeakRow
+from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.taxonomy import Taxonomy, load
 
 AS_RECORDED, NEW, CHANGED, GONE = "as recorded", "not recorded", "count differs", "recorded, not found"
@@ -74,40 +72,26 @@ def report_leaks(manifest: Manifest, taxonomy: Taxonomy | None = None) -> LeakRe
     ------
     ManifestError : the recipe in ``manifest.json`` is malformed.
     """
-    recipe = recipe_within(manifest)
+    recipe = load_recipe(manifest)
     found = class_leaks(_membership(manifest, recipe), taxonomy or load())
     found += digest_leaks(recipe, (read() for read in manifest.parts.values()))
-    recorded = {
-        (r["kind"], r["a"].removeprefix("group:"), r["b"].removeprefix("group:")): r
-        for r in manifest.data["leaks"]
+    recorded: dict[tuple[str, str, str], LeakRow] = {
+        (row.kind, row.a.removeprefix("group:"), row.b.removeprefix("group:")): row
+        for row in manifest.data.leaks
     }
     report = LeakReport(manifest.name, unchecked=_unchecked(manifest))
     for leak in found:
         report.leaks.append(_compared(leak, recorded.pop((leak.kind, leak.a, leak.b), None)))
     for (kind, a, b), row in recorded.items():
-        report.leaks.append(FoundLeak(kind, a, b, [], row["count"], row["severity"], row["reason"], GONE))
+        report.leaks.append(FoundLeak(kind, a, b, [], row.count, row.severity, row.reason, GONE))
     return report
 
 
-def recipe_within(manifest: Manifest) -> Recipe:
-    """Return the recipe that a manifest holds; ManifestError where it is malformed."""
-    try:
-        return Recipe.model_validate(manifest.data["recipe"])
-    except (KeyError, ValidationError) as error:
-        raise ManifestError(
-            f"the recipe in manifest.json is malformed: {str(error).splitlines()[0]}",
-            where=str(manifest.folder or manifest.name),
-            hint="build it again",
-        ) from None
-
-
-def _compared(leak: Leak, row: dict[str, Any] | None) -> FoundLeak:
+def _compared(leak: Leak, row: LeakRow | None) -> FoundLeak:
     if row is None:
         return FoundLeak(leak.kind, leak.a, leak.b, leak.pairs, None, "not recorded", "", NEW)
-    status = AS_RECORDED if row["count"] == len(leak.pairs) else CHANGED
-    return FoundLeak(
-        leak.kind, leak.a, leak.b, leak.pairs, row["count"], row["severity"], row["reason"], status
-    )
+    status = AS_RECORDED if row.count == len(leak.pairs) else CHANGED
+    return FoundLeak(leak.kind, leak.a, leak.b, leak.pairs, row.count, row.severity, row.reason, status)
 
 
 def _membership(manifest: Manifest, recipe: Recipe) -> Membership:
@@ -122,16 +106,16 @@ def _membership(manifest: Manifest, recipe: Recipe) -> Membership:
 def _unchecked(manifest: Manifest) -> list[dict[str, Any]]:
     """Return the sets whose images, or some of whose digests, are not known."""
     rows = []
-    for row in manifest.data["groups"]:
-        part = (row["split"], row["group"])
-        if row["split"] == "classes":
+    for row in manifest.groups:
+        part = (row.split, row.group)
+        if row.split == "classes":
             continue
         if part not in manifest.parts:
-            why = row["status"]
+            why = row.status
         else:
             table = manifest.parts[part]()
             unknown = table.column("digest").null_count
             why = f"{unknown:,} of {table.num_rows:,} digests unknown" if unknown else ""
         if why:
-            rows.append({"group": row["group"], "split": row["split"], "source": row["source"], "why": why})
+            rows.append({"group": row.group, "split": row.split, "source": row.source, "why": why})
     return rows

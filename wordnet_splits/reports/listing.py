@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from wordnet_splits.catalog.inventory import list_names
-from wordnet_splits.manifest import load_manifest, manifest_names
+from wordnet_splits.manifest import GroupRow, load_manifest, manifest_names
+from wordnet_splits.manifest.data import COUNTED
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
 from wordnet_splits.rules import lists_used
+from wordnet_splits.tabular import Tabular
 
 
 def awaited_lists(recipe: Recipe) -> tuple[str, ...]:
@@ -23,51 +26,76 @@ def buildable() -> tuple[str, ...]:
     return tuple(n for n in recipe_names() if not awaited_lists(load_recipe(n)))
 
 
-def list_all(manifests: Path | None = None) -> list[dict[str, Any]]:
-    """Return every shipped or frozen benchmark with its groups, as ``list --json`` prints them."""
+@dataclass(frozen=True)
+class Listed:
+    """One benchmark; ``fingerprint`` is None where it is not frozen, or awaits a source."""
+
+    name: str
+    version: int
+    title: str
+    paper: str
+    groups: tuple[GroupRow, ...]
+    fingerprint: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the benchmark as ``list --json`` prints it."""
+        return {**vars(self), "groups": [row.model_dump() for row in self.groups]}
+
+
+@dataclass(frozen=True)
+class Listing(Tabular):
+    """Every benchmark; `rows` has one row for the classes and each split of every group."""
+
+    benchmarks: tuple[Listed, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return benchmark, version and the fields of `GroupRow`."""
+        return [
+            {"benchmark": found.name, "version": found.version, **row.model_dump()}
+            for found in self.benchmarks
+            for row in found.groups
+        ]
+
+
+def list_all(manifests: Path | None = None) -> Listing:
+    """Return every shipped or frozen benchmark with its groups.
+
+    Examples
+    --------
+    >>> [row["actual"] for row in list_all().rows() if row["group"] == "digits-6-9"]
+    [4, 714]
+    """
     frozen = manifest_names(manifests)
-    return [
-        _frozen(name, manifests) if name in frozen else _unfrozen(load_recipe(name))
-        for name in sorted({*recipe_names(), *frozen})
-    ]
+    names = sorted({*recipe_names(), *frozen})
+    return Listing(tuple(_frozen(n, manifests) if n in frozen else _unfrozen(load_recipe(n)) for n in names))
 
 
-def _frozen(name: str, manifests: Path | None) -> dict[str, Any]:
-    data = load_manifest(name, manifests).data
-    recipe = data["recipe"]
-    return {
-        "name": data["name"],
-        "version": data["version"],
-        "title": recipe.get("title", ""),
-        "paper": recipe.get("paper", ""),
-        "groups": data["groups"],
-        "fingerprint": data["fingerprint"],
-    }
+def _frozen(name: str, manifests: Path | None) -> Listed:
+    manifest = load_manifest(name, manifests)
+    declared = manifest.data.recipe
+    groups = tuple(manifest.groups)
+    return Listed(
+        manifest.name, manifest.version, declared.title, declared.paper, groups, manifest.fingerprint
+    )
 
 
-def _unfrozen(recipe: Recipe) -> dict[str, Any]:
+def _unfrozen(recipe: Recipe) -> Listed:
     status = "awaiting list" if awaited_lists(recipe) else "not frozen"
-    groups = [
-        {
-            "group": group.name,
-            "role": group.role,
-            "source": group.source,
-            "view": group.view,
-            "split": split,
-            "published": group.published.get(split),
-            "expected": None,
-            "actual": None,
-            "status": status,
-            "note": group.note,
-        }
+    groups = tuple(
+        GroupRow(
+            group=group.name,
+            role=group.role,
+            source=group.source,
+            view=group.view,
+            split=split,
+            published=group.published.get(split),
+            expected=None,
+            actual=None,
+            status=status,
+            note=group.note,
+        )
         for group in recipe.group
-        for split in ("classes", *(s for s in ("train", "val", "test") if s in group.images))
-    ]
-    return {
-        "name": recipe.name,
-        "version": recipe.version,
-        "title": recipe.title,
-        "paper": recipe.paper,
-        "groups": groups,
-        "fingerprint": None,
-    }
+        for split in COUNTED
+        if split == "classes" or split in group.images
+    )
+    return Listed(recipe.name, recipe.version, recipe.title, recipe.paper, groups, None)

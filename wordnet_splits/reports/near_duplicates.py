@@ -133,7 +133,7 @@ def near_duplicates(
     report.pairs = search(
         [s for s in arranged if s.rows],
         threshold,
-        order=[g["name"] for g in manifest.data["recipe"]["group"]],
+        order=list(dict.fromkeys(row.group for row in manifest.groups)),
         workers=workers,
         progress=progress,
     )
@@ -258,19 +258,19 @@ def _rank(pair: NearPair, place: Mapping[str, int]) -> tuple[object, ...]:
 def _sets_at_hand(manifest: Manifest, roots: Mapping[str, Path], report: NearReport) -> dict[Part, pa.Table]:
     """Return the image tables whose sources can be read; note every set in the report, in groups' order."""
     sets: dict[Part, pa.Table] = {}
-    for row in manifest.data["groups"]:
-        part = (row["split"], row["group"])
-        if row["split"] == "classes":
+    for row in manifest.groups:
+        part = (row.split, row.group)
+        if row.split == "classes":
             continue
-        noted = Compared(row["group"], row["role"], row["source"], row["split"], None, 0)
+        noted = Compared(row.group, row.role, row.source, row.split, None, 0)
         report.compared.append(noted)
         if part not in manifest.parts:
-            noted.why = row["status"]
+            noted.why = row.status
             continue
         table = manifest.parts[part]()
         noted.images = table.num_rows
-        if source_class(row["source"]).rooted and row["source"] not in roots:
-            noted.why = f"no root of {row['source']}"
+        if source_class(row.source).rooted and row.source not in roots:
+            noted.why = f"no root of {row.source}"
         else:
             sets[part] = table
     return sets

@@ -9,11 +9,19 @@ from typing import Any
 
 from wordnet_splits.build import Build, Options, build_recipe
 from wordnet_splits.errors import ManifestError, Problem, unknown
-from wordnet_splits.manifest import Manifest, fingerprint, load_manifest, locked, write_manifest
+from wordnet_splits.files import locked, restore
+from wordnet_splits.manifest import (
+    GroupRow,
+    Manifest,
+    altered,
+    find_manifest,
+    load_manifest,
+    read_manifest,
+    write_manifest,
+)
 from wordnet_splits.manifest.diff import diff_manifests
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Recipe, load_recipe
-from wordnet_splits.reports.leaks import recipe_within
 from wordnet_splits.taxonomy import Taxonomy
 
 SHOWN = 50
@@ -24,7 +32,7 @@ class Verification:
     """The outcome for one benchmark: ok when there is no problem."""
 
     name: str
-    groups: list[dict[str, Any]]
+    groups: list[GroupRow]
     problems: list[Problem] = field(default_factory=list)
     unexpected: dict[str, dict[str, int]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
@@ -51,14 +59,14 @@ def verify(
     roots : folder of each source whose pixels are to be compared.
     manifests : folder to look the manifest up in, else the usual ones.
     """
-    frozen = load_manifest(name, manifests)
+    frozen = read_manifest(find_manifest(name, manifests))
     problems = check_files(frozen)
     options = Options(roots or {}, allow_missing=True, workers=workers, progress=progress)
     options.known_digests = known_digests(frozen)
     built = build_recipe(recipe_of(frozen), options, taxonomy)
     problems += check_rules(frozen, built)
     problems += built.problems
-    return Verification(frozen.name, frozen.data["groups"], problems, built.unexpected, built.unread)
+    return Verification(frozen.name, list(frozen.groups), problems, built.unexpected, built.unread)
 
 
 def recipe_of(manifest: Manifest) -> Recipe:
@@ -67,7 +75,7 @@ def recipe_of(manifest: Manifest) -> Recipe:
 
     if manifest.name in recipe_names():
         return load_recipe(manifest.name)
-    return recipe_within(manifest)
+    return load_recipe(manifest)
 
 
 def known_digests(manifest: Manifest) -> dict[tuple[str, str], bytes]:
@@ -81,24 +89,7 @@ def known_digests(manifest: Manifest) -> dict[tuple[str, str], bytes]:
 
 def check_files(manifest: Manifest) -> list[Problem]:
     """Recompute a manifest's fingerprints from its tables; return a problem for each that differs."""
-    stored = manifest.data["fingerprints"]
-    tables = {part: read() for part, read in manifest.parts.items()}
-    found: list[tuple[str, str | None, str | None]] = [
-        ("classes", stored["classes"], fingerprint.of_classes(manifest.classes)),
-        ("explanation", stored["explanation"], fingerprint.of_explanation(manifest.classes)),
-    ]
-    for row in stored["images"]:
-        table = tables[row["split"], row["group"]]
-        label = f"{row['split']}/{row['group']}"
-        found.append((f"images {label}", row["images"], fingerprint.of_images([table])))
-        found.append((f"pixels {label}", row["pixels"], fingerprint.of_images([table], pixels=True)))
-    if stored["images_in_all"] is not None:
-        found.append(("images", stored["images_in_all"], fingerprint.of_images(tables.values())))
-    return [
-        Problem("fingerprint", "", None, None, f"{what}: the table gives {actual}, manifest.json says {said}")
-        for what, said, actual in found
-        if said != actual
-    ]
+    return [Problem("fingerprint", "", None, None, detail) for detail in altered(manifest)]
 
 
 def check_rules(frozen: Manifest, built: Build) -> list[Problem]:
@@ -119,10 +110,7 @@ def check_rules(frozen: Manifest, built: Build) -> list[Problem]:
             for r in rows
             if (r["source"], r["image_id"]) not in left_out
         ]
-    if (
-        not problems
-        and frozen.data["fingerprints"]["explanation"] != fresh.data["fingerprints"]["explanation"]
-    ):
+    if not problems and frozen.data.fingerprints.explanation != fresh.data.fingerprints.explanation:
         problems.append(
             Problem("explanation", "", None, None, "the rules now give another evidence or distance")
         )
@@ -166,27 +154,27 @@ def freeze(name: str, *, built: Path, manifests: Path) -> Path:
         raise ManifestError(
             f"{manifest.name} is never frozen", where=where, hint="build it without --seed and --local"
         )
-    if not manifest.complete:
+    if manifest.data.missing:
         raise ManifestError(
-            f"{len(manifest.data['missing']):,} images are missing",
+            f"{len(manifest.data.missing):,} images are missing",
             where=where,
             hint="complete the roots and build again",
         )
-    problems = check_files(manifest)
-    if problems:
-        raise ManifestError(problems[0].detail, where=where, hint="build it again")
-    with locked(manifests, manifest.name):
+    folder = manifests / manifest.name
+    with locked(folder, busy="another `freeze` is writing here"):
+        restore(folder)
         if (manifests / manifest.name / "manifest.json").is_file():
             before = load_manifest(manifests / manifest.name)
             check_succession(before, manifest)
-            if before.data["fingerprints"] == manifest.data["fingerprints"]:
-                manifest.data["provenance"] = before.data["provenance"]
+            if before.data.fingerprints == manifest.data.fingerprints:
+                same = {"provenance": before.data.provenance}
+                manifest.data = manifest.data.model_copy(update=same)
         return write_manifest(manifest, manifests)
 
 
 def check_succession(before: Manifest, after: Manifest) -> None:
     """Raise ManifestError where ``after`` changes what ``before`` holds under the same version."""
-    if after.data["version"] != before.data["version"]:
+    if after.version != before.version:
         return
     lost = [f"{s}/{g}" for s, g in before.parts.keys() - after.parts.keys()]
     both = _only(before, set(before.parts)), _only(after, set(before.parts) & set(after.parts))

@@ -179,7 +179,7 @@ class _Work:
 
     def _rows(self, found: Derived) -> list[tuple[Any, ...]]:
         manifest = self.selection.manifest
-        head = (manifest.name, manifest.data["version"], manifest.fingerprint)
+        head = (manifest.name, manifest.version, manifest.fingerprint)
         rows = []
         for (detector, number), row in found.results:
             use = self.uses[detector, number]
@@ -199,7 +199,7 @@ class _Work:
         manifest = self.selection.manifest
         return {
             "benchmark": manifest.name,
-            "version": manifest.data["version"],
+            "version": manifest.version,
             "composition": found.composition,
             "missing": [row._asdict() for row in self.selection.missing(self.scored)],
             "options": options.as_dict(),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from wordnet_splits.errors import DataError, unknown
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest import GroupRow, Manifest
 
 from .measure import UNKNOWN_ROLES
 
@@ -45,16 +45,16 @@ class Selection:
         ------
         UnknownNameError : no such group in the test split. DataError : no ID test images.
         """
-        rows = sorted(_rows(manifest, "test"), key=lambda row: ORDER.index(str(row["role"])))
-        names = [str(row["group"]) for row in rows]
+        rows = sorted(_rows(manifest, "test"), key=lambda row: ORDER.index(row.role))
+        names = [row.group for row in rows]
         for name in groups or ():
             if name not in names:
                 raise unknown("test group", name, names, where=manifest.name)
         test = {
-            str(row["group"]): str(row["role"])
+            row.group: row.role
             for row in rows
-            if ("test", row["group"]) in manifest.parts
-            and (groups is None or row["role"] == "id" or row["group"] in groups)
+            if ("test", row.group) in manifest.parts
+            and (groups is None or row.role == "id" or row.group in groups)
         }
         if "id" not in test.values():
             raise DataError("has no ID test images", where=manifest.name, hint="build it again")
@@ -63,18 +63,14 @@ class Selection:
     def of_role(self, split: str, *roles: str) -> list[str]:
         """Return the groups of some roles that have images in a split, in the recipe's order."""
         rows = _rows(self.manifest, split)
-        return [
-            str(row["group"])
-            for row in rows
-            if row["role"] in roles and (split, row["group"]) in self.manifest.parts
-        ]
+        return [row.group for row in rows if row.role in roles and (split, row.group) in self.manifest.parts]
 
     def missing(self, scored: Mapping[str, int]) -> list[Missing]:
         """Return the ID, near and far sets that were not scored whole: `aurc_unknown` depends on each."""
         return [
-            Missing(row["group"], row["role"], scored.get(row["group"], 0), row["expected"], row["status"])
+            Missing(row.group, row.role, scored.get(row.group, 0), row.expected, row.status)
             for row in _rows(self.manifest, "test")
-            if row["role"] in ("id", *UNKNOWN_ROLES) and scored.get(row["group"], 0) != row["expected"]
+            if row.role in ("id", *UNKNOWN_ROLES) and scored.get(row.group, 0) != row.expected
         ]
 
     def similarity(self) -> dict[tuple[str, str], float | None]:
@@ -83,5 +79,5 @@ class Selection:
         return {(source, class_id): mean for source, class_id, mean in zip(*columns, strict=True)}
 
 
-def _rows(manifest: Manifest, split: str) -> list[dict[str, Any]]:
-    return [row for row in manifest.data["groups"] if row["split"] == split]
+def _rows(manifest: Manifest, split: str) -> list[GroupRow]:
+    return [row for row in manifest.groups if row.split == split]

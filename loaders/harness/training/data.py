@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,16 +132,18 @@ def load_training_data(
         )
     val = read("id", "val")
     val_outliers = read("external", "val") if negatives else None
-    recipe = manifest.data["recipe"].get("normalise") or {}
+    declared = manifest.data.recipe.normalise
     return TrainingData(
         benchmark={
             "name": manifest.name,
-            "version": manifest.data["version"],
+            "version": manifest.version,
             "fingerprint": manifest.fingerprint,
             "parts": read.used,
         },
         classes=read.classes,
-        normalise=Normalise(**_triples(recipe)),
+        normalise=Normalise()
+        if declared is None
+        else Normalise(_triple(declared.mean), _triple(declared.sd)),
         train=_labelled(train),
         val=None if val is None else _labelled(val),
         negatives=outliers,
@@ -162,16 +164,16 @@ class _Reader:
 
     def __call__(self, role: str, split: str) -> Images | None:
         """Return the images of the role's groups, one after the other, or None where there is no group."""
-        rows = {row["group"]: row for row in self.manifest.data["groups"] if row["role"] == role}
-        parts = [row for row in self.manifest.data["fingerprints"]["images"] if row["split"] == split]
+        groups = {row.group for row in self.manifest.groups if row.role == role}
+        parts = [row for row in self.manifest.data.fingerprints.images if row.split == split]
         found = []
         for part in parts:
-            if part["group"] not in rows:
+            if part.group not in groups:
                 continue
-            geometry = self._geometry(rows[part["group"]]["source"])
+            geometry = self._geometry(self.manifest.source_of(part.group))
             dataset = UnknownDetectionSet(
                 self.benchmark,
-                group=part["group"],
+                group=part.group,
                 split=split,
                 roots=self.roots,
                 packed=self.packed,
@@ -179,7 +181,7 @@ class _Reader:
             )
             self.classes = tuple(dataset.classes)
             found.append(load_arrays(dataset, self.progress))
-            self.used.append({key: part[key] for key in ("split", "group", "rows", "images", "pixels")})
+            self.used.append(part.model_dump())
         if not found:
             return None
         sizes = {tuple(pixels.shape[1:]) for pixels, _ in found}
@@ -190,7 +192,7 @@ class _Reader:
         return Images(torch.cat([p for p, _ in found]), torch.cat([labels for _, labels in found]))
 
     def _geometry(self, source: str) -> str:
-        return str((self.manifest.data["recipe"].get("transforms") or {}).get(source, "none"))
+        return self.manifest.data.recipe.transforms.get(source, "none")
 
 
 def _labelled(images: Images) -> Images:
@@ -198,9 +200,6 @@ def _labelled(images: Images) -> Images:
     return images if bool(keep.all()) else Images(images.pixels[keep], images.labels[keep])
 
 
-def _triples(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        ours: tuple(map(float, recipe[theirs]))
-        for ours, theirs in (("mean", "mean"), ("std", "sd"))
-        if recipe
-    }
+def _triple(values: Sequence[float]) -> tuple[float, float, float]:
+    first, second, third = map(float, values)
+    return first, second, third

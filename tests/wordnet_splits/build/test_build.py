@@ -14,7 +14,8 @@ from wordnet_splits import sampling
 from wordnet_splits.build import build
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.errors import ManifestError, MissingImageError, OutputError, RecipeError
-from wordnet_splits.manifest import fingerprint, load_manifest, locked
+from wordnet_splits.files import locked
+from wordnet_splits.manifest import fingerprint, load_manifest
 from wordnet_splits.reports.verify import check_files, freeze, verify
 
 HEAD = 'schema = 1\nname = "mine"\n'
@@ -43,7 +44,7 @@ def rows(manifest, split, name) -> list[str]:
 
 def test_digits_is_what_the_issue_asks_for():
     manifest = build("digits").manifest
-    counts = {(g["group"], g["split"]): g["actual"] for g in manifest.data["groups"]}
+    counts = {(g.group, g.split): g.actual for g in manifest.groups}
     assert counts["digits-0-5", "val"] == 6 * 20
     assert counts["digits-0-5", "test"] == 6 * 60
     inventory = load_inventory("digits", "all")
@@ -53,7 +54,7 @@ def test_digits_is_what_the_issue_asks_for():
     assert counts["digits-6-9", "test"] == 1797 - of_id
     assert counts["gaussian", "test"] == counts["uniform", "test"] == 500
     assert manifest.fingerprint is not None
-    assert manifest.data["fingerprints"]["pixels_in_all"] is not None
+    assert manifest.data.fingerprints.pixels_in_all is not None
 
 
 def test_a_draw_takes_images_in_key_order_val_then_test_then_train():
@@ -139,7 +140,7 @@ def test_writing_twice_gives_the_same_bytes(tmp_path):
 
 def test_another_parquet_writer_changes_no_fingerprint(tmp_path):
     build("digits", out=tmp_path)
-    before = load_manifest(tmp_path / "digits").data["fingerprints"]
+    before = load_manifest(tmp_path / "digits").data.fingerprints
     for path in (tmp_path / "digits").rglob("*.parquet"):
         table = pq.read_table(path)
         pq.write_table(
@@ -147,7 +148,7 @@ def test_another_parquet_writer_changes_no_fingerprint(tmp_path):
         )
     manifest = load_manifest(tmp_path / "digits")
     assert check_files(manifest) == []
-    assert fingerprint.of_images([manifest.images()]) == before["images_in_all"]
+    assert fingerprint.of_images([manifest.images()]).images == before.images_in_all
 
 
 def test_groups_that_ask_for_more_than_there_is(recipe):
@@ -193,8 +194,8 @@ def test_an_unnamed_leak_is_an_error_and_a_named_one_is_recorded(recipe):
     with pytest.raises(RecipeError, match="ancestry leaks between groups 'known' and 'far'"):
         build(recipe(*LEAKY))
     entry = known_leak("ancestry", 118)
-    leaks = build(recipe(*LEAKY, entry)).manifest.data["leaks"]
-    assert [(leak["kind"], leak["count"], leak["severity"], leak["reason"]) for leak in leaks] == [
+    leaks = build(recipe(*LEAKY, entry)).manifest.data.leaks
+    assert [(leak.kind, leak.count, leak.severity, leak.reason) for leak in leaks] == [
         ("ancestry", 118, "known", "a test")
     ]
     with pytest.raises(RecipeError, match="118 ancestry leaks .* the recipe names 117"):
@@ -215,7 +216,7 @@ def test_drop_leaks_makes_the_cleaned_variant(recipe):
     )
     manifest = build(recipe(LEAKY[0], mixed, head=HEAD + "drop_leaks = true\n")).manifest
     far = [r["name"] for r in manifest.classes.to_pylist() if r["group"] == "far"]
-    assert manifest.data["leaks"] == []
+    assert manifest.data.leaks == []
     assert any("bear" in name for name in far)  # carnivores that are neither dog nor cat stay
     assert not any("chihuahua" in name.lower() for name in far)
     gone = [r for r in manifest.classes.to_pylist() if "drop_leaks" in r["evidence"]]
@@ -250,8 +251,8 @@ def test_a_root_fills_digests_and_moves_no_draw(recipe, textures, tmp_path):
     path = recipe(KNOWN, FAR)
     without, given = build(path).manifest, build(path, roots={"dtd": textures}).manifest
     assert without.fingerprint == given.fingerprint
-    assert without.data["fingerprints"]["pixels_in_all"] is None
-    assert given.data["fingerprints"]["pixels_in_all"] is not None
+    assert without.data.fingerprints.pixels_in_all is None
+    assert given.data.fingerprints.pixels_in_all is not None
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -295,12 +296,15 @@ def test_an_interrupted_reading_goes_on_where_it_was(recipe, textures, tmp_path,
     assert not set(done) & set(again)
     assert len(done) + len(again) == 60
     whole = build(path, roots={"dtd": textures})
-    assert resumed.manifest.data["fingerprints"] == whole.manifest.data["fingerprints"]
+    assert resumed.manifest.data.fingerprints == whole.manifest.data.fingerprints
     assert not (out / ".mine.journal").exists()
 
 
 def test_two_builds_into_one_folder_at_once(tmp_path):
-    with locked(tmp_path, "digits"), pytest.raises(OutputError, match="another build is writing here"):
+    with (
+        locked(tmp_path / "digits", busy="another build is writing here"),
+        pytest.raises(OutputError, match="another build is writing here"),
+    ):
         build("digits", out=tmp_path)
 
 
@@ -337,7 +341,7 @@ def test_completing_fills_nulls_and_nothing_else(tmp_path, recipe, textures):
     freeze("mine", built=out, manifests=frozen)
     build(path, roots={"dtd": textures}, out=out)
     freeze("mine", built=out, manifests=frozen)
-    assert load_manifest(frozen / "mine").data["fingerprints"]["pixels_in_all"] is not None
+    assert load_manifest(frozen / "mine").data.fingerprints.pixels_in_all is not None
     build(path, out=out)
     with pytest.raises(ManifestError, match="test/far would be lost"):
         freeze("mine", built=out, manifests=frozen)
@@ -353,7 +357,7 @@ def test_provenance_stays_where_no_fingerprint_changes(tmp_path):
     data["provenance"] = {"pyarrow": "1.0"}
     (folder / "manifest.json").write_text(json.dumps(data))
     freeze("digits", built=tmp_path, manifests=tmp_path / "manifests")
-    assert load_manifest(folder).data["provenance"] == {"pyarrow": "1.0"}
+    assert load_manifest(folder).data.provenance == {"pyarrow": "1.0"}
 
 
 def test_verify_finds_what_was_changed(tmp_path):

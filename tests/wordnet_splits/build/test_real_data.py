@@ -41,11 +41,11 @@ def built(request, real_data, tmp_path_factory) -> tuple[int, Manifest]:
 
 
 def counts(manifest: Manifest) -> dict[tuple[str, str], int | None]:
-    return {(r["group"], r["split"]): r["actual"] for r in manifest.data["groups"]}
+    return {(r.group, r.split): r.actual for r in manifest.groups}
 
 
 def status(manifest: Manifest, group: str, split: str) -> dict[str, Any]:
-    rows: list[dict[str, Any]] = manifest.data["groups"]
+    rows = [row.model_dump() for row in manifest.groups]
     return next(r for r in rows if (r["group"], r["split"]) == (group, split))
 
 
@@ -56,7 +56,7 @@ def test_dtd_is_a_subset_so_something_is_left_out(built):
     far = status(manifest, "dtd", "test")
     assert (far["published"], far["expected"], far["actual"]) == (5640, 5640, 60)
     assert far["status"] == "missing 5,580"
-    kinds = Counter((p["kind"], p["source"]) for p in manifest.data["missing"])
+    kinds = Counter((p.kind, p.source) for p in manifest.data.missing)
     assert kinds == {("missing", "dtd"): 5580}
 
 

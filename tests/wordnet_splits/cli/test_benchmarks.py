@@ -323,7 +323,7 @@ def test_any_text_is_printed_whatever_the_locale(tmp_path):
     done = spawn(tmp_path, *arguments, "--json", env=ascii_only)
     assert done.code == 3
     assert done.json["built"][0]["groups"][-1]["note"] == "ein Bündel Fälle"
-    assert load_manifest(tmp_path / "größer" / "mine").data["missing"]
+    assert load_manifest(tmp_path / "größer" / "mine").data.missing
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.made_manifests import altered
 from wordnet_splits.build import build
 from wordnet_splits.cli import datasets
 from wordnet_splits.cli.main import app, run
@@ -123,8 +124,8 @@ def test_leaks_near_shows_pairs_and_does_not_change_the_exit_code(command, digit
 def test_leaks_that_are_not_as_recorded_exit_with_1(command, tmp_path):
     manifest = build("digits").manifest
     claim = {"kind": "class", "a": "group:id", "b": "group:near", "count": 1, "examples": []}
-    manifest.data["leaks"] = [{**claim, "severity": "known", "reason": "none"}]
-    folder = write_manifest(manifest, tmp_path)
+    leaks = [{**claim, "severity": "known", "reason": "none"}]
+    folder = write_manifest(altered(manifest, leaks=leaks), tmp_path)
     code, out, _ = command("leaks", str(folder))
     assert code == 1
     assert "class between id and near: 0, RECORDED, NOT FOUND: none" in out

@@ -37,8 +37,9 @@ IMAGE_ROWS = st.lists(
 @given(IMAGE_ROWS)
 def test_image_lines_equal_json_dumps_on_every_character(rows):
     table = pa.Table.from_pylist(rows, schema=IMAGE_SCHEMA)
-    assert fingerprint.of_images([table]) == by_the_contract(table, fingerprint.IMAGE_IDENTITY)
-    assert fingerprint.of_images([table], pixels=True) == by_the_contract(table, fingerprint.PIXEL_IDENTITY)
+    found = fingerprint.of_images([table])
+    assert found.images == by_the_contract(table, fingerprint.IMAGE_IDENTITY)
+    assert found.pixels == by_the_contract(table, fingerprint.PIXEL_IDENTITY)
 
 
 @given(IMAGE_ROWS, st.integers(0, 6))
@@ -59,8 +60,7 @@ def test_pixels_are_unknown_while_a_digest_is():
         images={"c": ["b", "a"]},
         digests={"a": bytes(32)},
     )
-    assert fingerprint.of_images([table], pixels=True) is None
-    assert fingerprint.of_images([table]) is not None
+    assert fingerprint.of_images([table]).pixels is None
 
 
 def class_rows(**change: object) -> pa.Table:

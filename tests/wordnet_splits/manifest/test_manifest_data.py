@@ -60,7 +60,7 @@ WRONG: list[tuple[str, object]] = [
 
 
 def test_what_build_writes_is_accepted(data):
-    assert check_data(data, "here") == data
+    assert check_data(data, "here").as_dict() == data
 
 
 @pytest.mark.parametrize(("path", "value"), WRONG)
@@ -92,5 +92,5 @@ def test_a_manifest_with_another_recipe_in_it(folder, data, tmp_path):
     data["recipe"]["group"][0]["role"] = "friend"
     freeze("mine", built=folder.parent, manifests=tmp_path)
     (tmp_path / "mine" / "manifest.json").write_text(json.dumps(data))
-    with pytest.raises(ManifestError, match=r"the recipe in manifest\.json is malformed"):
+    with pytest.raises(ManifestError, match=r"the recipe in manifest\.json: is malformed at group\.0\.role"):
         verify("mine", manifests=tmp_path)

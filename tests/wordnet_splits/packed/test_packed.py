@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
+from tests.made_manifests import altered
 from tests.photographs import (
     COUNT,
     GOLDFISH,
@@ -190,7 +191,8 @@ def test_images_of_another_version_or_spec_are_refused(photographs, tmp_path, mo
         patch.setattr("wordnet_splits.packed.store.spec_id", lambda view: "another")
         with pytest.raises(SourceError, match="another resize spec"):
             store.images_of(loaded, ("test", "near"))
-    loaded.data["fingerprints"]["images"][0]["images"] = "0" * 64
-    part = next(iter(loaded.parts))
+    prints = loaded.data.fingerprints.model_dump()
+    prints["images"][0]["images"] = "0" * 64
+    loaded, part = altered(loaded, fingerprints=prints), next(iter(loaded.parts))
     with pytest.raises(SourceError, match="packed from other rows than those of photographs"):
         store.images_of(loaded, part)

@@ -62,12 +62,12 @@ def test_protocols_on_the_full_graph(name, counts):
 
 
 def test_awaited_trains_have_the_published_sizes():
-    groups = build("osc-p1").manifest.data["groups"] + build("osc-p3").manifest.data["groups"]
-    awaited = [g for g in groups if g["split"] == "train"]
-    assert [(g["expected"], g["actual"], g["status"]) for g in awaited] == [
+    groups = [*build("osc-p1").manifest.groups, *build("osc-p3").manifest.groups]
+    awaited = [g for g in groups if g.split == "train"]
+    assert [(g.expected, g.actual, g.status) for g in awaited] == [
         (116218, None, "awaiting imagenet1k"),
         (69680, None, "awaiting imagenet1k"),
         (154522, None, "awaiting imagenet1k"),
         (98202, None, "awaiting imagenet1k"),
     ]
-    assert all(g["expected"] == g["published"] for g in awaited)
+    assert all(g.expected == g.published for g in awaited)

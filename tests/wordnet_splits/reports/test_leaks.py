@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from tests.made_manifests import altered
 from wordnet_splits.build import build
 from wordnet_splits.errors import ManifestError
 from wordnet_splits.manifest import Manifest, load_manifest, write_manifest
@@ -51,15 +51,14 @@ def built(tmp_path_factory) -> Manifest:
 
 @pytest.fixture
 def manifest(built) -> Manifest:
-    return Manifest(copy.deepcopy(built.data), built.classes, dict(built.parts))
+    return altered(built)
 
 
 def test_a_fresh_manifest_has_just_the_leaks_it_records(manifest):
     report = lr.report_leaks(manifest)
     assert report.ok
     assert [(x.kind, x.a, x.b, len(x.pairs)) for x in report.leaks] == [
-        (r["kind"], r["a"].removeprefix("group:"), r["b"].removeprefix("group:"), r["count"])
-        for r in manifest.data["leaks"]
+        (r.kind, r.a.removeprefix("group:"), r.b.removeprefix("group:"), r.count) for r in manifest.data.leaks
     ]
     assert {x.kind for x in report.leaks} == {"class", "ancestry", "digest"}
     assert {x.severity for x in report.leaks} == {"known", "recorded"}
@@ -82,8 +81,8 @@ def test_sets_without_digests_are_named(manifest):
 
 
 def test_a_leak_not_recorded_is_told(manifest):
-    gone = manifest.data["leaks"].pop(0)
-    report = lr.report_leaks(manifest)
+    gone, *others = [row.model_dump() for row in manifest.data.leaks]
+    report = lr.report_leaks(altered(manifest, leaks=others))
     assert not report.ok
     new = [x for x in report.leaks if x.status != lr.AS_RECORDED]
     assert [(x.kind, x.status, x.recorded, len(x.pairs)) for x in new] == [
@@ -92,9 +91,10 @@ def test_a_leak_not_recorded_is_told(manifest):
 
 
 def test_a_count_that_differs_and_a_leak_not_found_are_told(manifest):
-    manifest.data["leaks"][0]["count"] += 1
-    manifest.data["leaks"].append({**manifest.data["leaks"][0], "kind": "class", "a": "group:near"})
-    report = lr.report_leaks(manifest)
+    first, *others = [row.model_dump() for row in manifest.data.leaks]
+    first["count"] += 1
+    leaks = [first, *others, {**first, "kind": "class", "a": "group:near"}]
+    report = lr.report_leaks(altered(manifest, leaks=leaks))
     assert not report.ok
     assert [x.status for x in report.leaks if x.status != lr.AS_RECORDED] == [lr.CHANGED, lr.GONE]
 
@@ -106,6 +106,8 @@ def test_a_manifest_read_back_says_the_same(manifest, tmp_path: Path):
 
 
 def test_a_malformed_recipe_within_is_one_clear_error(manifest):
-    del manifest.data["recipe"]["group"]
-    with pytest.raises(ManifestError, match=r"recipe in manifest\.json is malformed"):
+    recipe = manifest.data.recipe.as_dict()
+    del recipe["group"]
+    manifest = altered(manifest, recipe=recipe)
+    with pytest.raises(ManifestError, match=r"recipe in manifest\.json: is malformed at group"):
         lr.report_leaks(manifest)

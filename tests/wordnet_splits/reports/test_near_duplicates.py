@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from tests.made_manifests import made_manifest
 from wordnet_splits.build import build
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.errors import SourceError, SplitsError
@@ -54,8 +55,7 @@ def manifest() -> Manifest:
     rows.append(
         {"group": "lsun", "role": "far", "source": "lsun", "split": "test", "status": "awaiting lsun"}
     )
-    groups = [{"name": group} for group, _ in GROUPS] + [{"name": "lsun"}]
-    return Manifest({"name": "made", "groups": rows, "recipe": {"group": groups}}, None, parts)
+    return made_manifest(rows, parts)
 
 
 @pytest.fixture
@@ -181,11 +181,11 @@ def test_cifar_100_shows_its_known_doubles(real_data):
     del manifest.parts["test", "gaussian"]  # ten thousand pictures of noise that take half the time
     report = nd.near_duplicates(manifest, {"cifar100": root})
     between = {(p.image_a, p.image_b): p for p in report.pairs if p.group_a != p.group_b}
-    exact = [leak for leak in manifest.data["leaks"] if leak["kind"] == "digest" and leak["a"] != leak["b"]]
-    assert sum(leak["count"] for leak in exact) > 0
+    exact = [leak for leak in manifest.data.leaks if leak.kind == "digest" and leak.a != leak.b]
+    assert sum(leak.count for leak in exact) > 0
     for leak in exact:
-        assert leak["count"] == len(leak["examples"])
-        for a, b in leak["examples"]:
+        assert leak.count == len(leak.examples)
+        for a, b in leak.examples:
             assert between[a, b].distance == 0
     # one photograph of a worm snake, once a snake to train on and once a worm to be told from it
     assert between["train/snake/worm_snake_s_000135", "test/worm/worm_s_000665"].distance <= 8

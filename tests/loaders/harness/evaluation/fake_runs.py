@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from loaders.harness.activations.runs import Group, ModelRun
 from loaders.harness.arrays import Arrays
+from tests.made_manifests import made_manifest
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 
@@ -22,7 +23,7 @@ def fake_run(
     manifest: Manifest, seed: int = 0, *, splits: Sequence[str] = ("train", "val", "test"), **arrays: Any
 ) -> ModelRun:
     """A model whose confidence is higher for ID, and wrong now and then."""
-    roles = {row["group"]: row["role"] for row in manifest.data["groups"]}
+    roles = {row.group: row.role for row in manifest.groups}
     classes = 1 + int(max(label for label in manifest.classes["label"].to_pylist()))
     centres = 3 * np.random.default_rng(99).normal(size=(classes, WIDTH))
     groups = {}
@@ -85,25 +86,9 @@ def fake_manifest(
         ]
         table = pa.Table.from_pylist(rows, schema=IMAGE_SCHEMA)
         parts[split, group] = lambda table=table: table
-        about.append(
-            {
-                "group": group,
-                "role": role,
-                "split": split,
-                "expected": count,
-                "actual": count,
-                "status": "complete",
-            }
-        )
-    data = {
-        "name": name,
-        "version": 3,
-        "fingerprint": "f" * 64,
-        "groups": about,
-        "complete": True,
-        "recipe": {},
-    }
-    return Manifest(data, pa.Table.from_pylist(class_rows, schema=CLASS_SCHEMA), parts)
+        about.append({"group": group, "role": role, "split": split, "expected": count})
+    table = pa.Table.from_pylist(class_rows, schema=CLASS_SCHEMA)
+    return made_manifest(about, parts, classes=table, name=name)
 
 
 OPEN_SET = fake_manifest(

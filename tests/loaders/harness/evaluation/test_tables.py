@@ -25,6 +25,7 @@ from loaders.harness.evaluation.tables import (
     tables,
 )
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
+from tests.made_manifests import altered
 from wordnet_splits.errors import UnknownNameError
 from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.metrics import METRICS
@@ -81,7 +82,7 @@ def test_every_layout_asks_for_metrics_that_exist() -> None:
 def test_published_cells_are_of_groups_of_the_shipped_benchmarks() -> None:
     for row in layouts()["kim"]["published"]:
         name = row["benchmarks"][0].rstrip("*")
-        groups = {g["group"] for g in load_manifest(name).data["groups"]} | {POOLED}
+        groups = {g.group for g in load_manifest(name).groups} | {POOLED}
         assert {key.partition("/")[0] for key in row["cells"]} <= groups
 
 
@@ -149,9 +150,10 @@ def test_aurc_is_never_beside_the_papers_while_a_set_is_missing() -> None:
 
 def test_a_set_that_is_there_in_part_counts_as_missing() -> None:
     manifest = named("unknown-cifar-near4000")
-    for row in manifest.data["groups"]:
+    groups = [row.model_dump() for row in manifest.groups]
+    for row in groups:
         row["expected"] += row["group"] == "svhn"
-    results = evaluated(manifest)
+    results = evaluated(altered(manifest, groups=groups))
     assert "773.15" not in text(tables(results))
     assert "Missing: svhn (far), 50 of 51 images scored." in composition_lines(results)
 

@@ -33,7 +33,7 @@ def test_training_data_of_a_benchmark() -> None:
     assert (data.size, data.grey, data.negatives) == ((8, 8), True, None)
     assert (data.normalise.mean, data.normalise.std) == (ZEROS, ONES)
     manifest = load_manifest("digits")
-    used = [p for p in manifest.data["fingerprints"]["images"] if p["split"] in ("train", "val")]
+    used = [p.model_dump() for p in manifest.data.fingerprints.images if p.split in ("train", "val")]
     assert data.benchmark["fingerprint"] == manifest.fingerprint
     assert sorted(p["images"] for p in data.benchmark["parts"]) == sorted(p["images"] for p in used)
 
