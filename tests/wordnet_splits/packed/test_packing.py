@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.made_manifests import altered
 from tests.photographs import COUNT, SHARK, TENCH, image_file
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.errors import MissingImageError, OutputError, SourceError, UnknownNameError
+from wordnet_splits.manifest import load_manifest
 from wordnet_splits.packed import check_store, open_store, part_paths
 from wordnet_splits.packed.pack import pack
 
