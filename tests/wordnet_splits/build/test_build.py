@@ -13,7 +13,7 @@ from PIL import Image
 from wordnet_splits import sampling
 from wordnet_splits.build import build
 from wordnet_splits.catalog.inventory import load_inventory
-from wordnet_splits.errors import ManifestError, MissingImageError, OutputError, RecipeError
+from wordnet_splits.errors import ManifestError, MissingImageError, OutputError, RecipeError, SourceError
 from wordnet_splits.files import locked
 from wordnet_splits.manifest import fingerprint, load_manifest
 from wordnet_splits.reports.verify import check_files, freeze, verify
@@ -272,7 +272,10 @@ def test_a_missing_image_is_named_never_replaced(recipe, textures, workers):
     }
 
 
-def test_an_interrupted_reading_goes_on_where_it_was(recipe, textures, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, MemoryError, OSError(28, "no space"), SourceError("bad")]
+)
+def test_a_reading_that_ends_early_goes_on_where_it_was(recipe, textures, tmp_path, monkeypatch, error):
     from wordnet_splits.build import digesting as pixels
 
     path, out = recipe(KNOWN, FAR), tmp_path / "out"
@@ -280,18 +283,18 @@ def test_an_interrupted_reading_goes_on_where_it_was(recipe, textures, tmp_path,
     reading = pixels.digest_chunk
     done: list[str] = []
 
-    def interrupted(source, ids):
+    def interrupted(job):
         if len(done) >= 30:
-            raise KeyboardInterrupt
-        done.extend(ids)
-        return reading(source, ids)
+            raise error
+        done.extend(job[1])
+        return reading(job)
 
     monkeypatch.setattr(pixels, "digest_chunk", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(error if isinstance(error, type) else type(error)):
         build(path, roots={"dtd": textures}, out=out)
     assert not (out / "mine").exists()
     again: list[str] = []
-    monkeypatch.setattr(pixels, "digest_chunk", lambda source, ids: again.extend(ids) or reading(source, ids))
+    monkeypatch.setattr(pixels, "digest_chunk", lambda job: again.extend(job[1]) or reading(job))
     resumed = build(path, roots={"dtd": textures}, out=out)
     assert not set(done) & set(again)
     assert len(done) + len(again) == 60

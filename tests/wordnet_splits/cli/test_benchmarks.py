@@ -93,7 +93,7 @@ def test_an_awaiting_group_says_for_what_and_exits_with_0(command, tmp_path):
     done = command("build", "osc-p1", "--json")
     assert done.code == 0
     (built,) = done.json["built"]
-    assert (built["complete"], built["fingerprint"]) == (True, None)
+    assert (built["complete"], built["fingerprint"]) == (False, None)
     train = next(r for r in built["groups"] if (r["group"], r["split"]) == ("known", "train"))
     assert train["status"] == "awaiting imagenet1k"
     assert (train["published"], train["expected"], train["actual"]) == (116218, 116218, None)
