@@ -17,9 +17,10 @@ from wordnet_splits.cli.options import (
     parse_roots,
 )
 from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, show
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.errors import SplitsError, UnknownNameError
 
 SHOWN_PROBLEMS = 20
+COLUMNS = ("split", "group", "source", "view", "layout", "rows", "missing", "bytes", "images", "sha256")
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +47,7 @@ def pack_benchmark(
 ) -> int:
     """Write a benchmark's images into one memory-mapped store, or check such a store."""
     if check:
-        return _check(_out(benchmark, out), json)
+        return _check(benchmark, _out(benchmark, out), manifests, json)
     from wordnet_splits.packed.pack import pack
     from wordnet_splits.progress import OnStderr
 
@@ -65,13 +66,18 @@ def pack_benchmark(
     )
     store = result.store
     parts = [_row(store.parts[part]) for part in sorted(store.parts)]
+    parts += [
+        {**dict.fromkeys(COLUMNS), "split": split, "group": group, "rows": 0, "missing": missing}
+        for (split, group), missing in sorted(result.missing_of.items())
+        if (split, group) not in store.parts
+    ]
     if json:
         packed = {"name": store.benchmark, "out": str(store.folder), "complete": result.complete}
         packed |= {"parts": parts, "awaiting": result.awaiting}
         print_json({"packed": packed | {"missing": [p.as_dict() for p in result.missing]}})
     else:
-        columns = ("split", "group", "source", "view", "layout", "rows", "missing", "bytes")
-        print_table(columns, [[p[c] for c in columns] for p in parts], right=("rows", "missing", "bytes"))
+        shown = COLUMNS[:-2]
+        print_table(shown, [[p[c] for c in shown] for p in parts], right=("rows", "missing", "bytes"))
         for awaited in result.awaiting:
             say(f"awaiting its source: {awaited}")
         _say_problems(result.missing, "left out")
@@ -88,14 +94,22 @@ def _out(benchmark: str | None, out: Path | None) -> Path:
 
 
 def _row(entry: Any) -> dict[str, Any]:
-    names = ("split", "group", "source", "view", "layout", "rows", "missing", "bytes", "images", "sha256")
-    return {name: getattr(entry, name) for name in names}
+    return {name: getattr(entry, name) for name in COLUMNS}
 
 
-def _check(folder: Path, json: bool) -> int:
-    from wordnet_splits.packed import check_store
+def _check(benchmark: str | None, folder: Path, manifests: Path | None, json: bool) -> int:
+    from wordnet_splits.manifest import load_manifest
+    from wordnet_splits.packed import check_store, open_store
 
-    problems = check_store(folder)
+    name = benchmark or open_store(folder).benchmark
+    try:
+        manifest = load_manifest(name, manifests)
+    except UnknownNameError:
+        if benchmark is not None:
+            raise
+        say(f"no manifest of {name} is here, so the images are compared with the store's own checksums only")
+        manifest = None
+    problems = check_store(folder, manifest)
     if json:
         print_json({"ok": not problems, "problems": [p.as_dict() for p in problems]})
     else:

@@ -23,6 +23,9 @@ Counted = Literal["classes", "train", "val", "test"]
 COUNTED: Final[tuple[Counted, ...]] = get_args(Counted)
 
 
+Benchmark = Annotated[str, Field(pattern=_BENCHMARK)]
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -137,7 +140,7 @@ class ManifestData(_Model):
     """The content of ``manifest.json``."""
 
     schema_: Literal[1] = Field(alias="schema")
-    name: Annotated[str, Field(pattern=_BENCHMARK)]
+    name: Benchmark
     version: Annotated[int, Field(ge=1)]
     recipe: Declared
     seed: int

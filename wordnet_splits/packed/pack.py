@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from wordnet_splits import files
 from wordnet_splits.errors import MissingImageError, OutputError, Problem, unknown
-from wordnet_splits.files import locked
 from wordnet_splits.manifest import Manifest, Part, load_manifest
 from wordnet_splits.manifest.tables import SPLITS
+from wordnet_splits.packed.entry import part_paths
 from wordnet_splits.packed.part_writer import PartTask, write_part
 from wordnet_splits.packed.reading import no_root, open_sources, spec_id
-from wordnet_splits.packed.store import PackedStore, is_store, open_store, part_paths
+from wordnet_splits.packed.store import PackedStore, is_store, open_store
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source
 
@@ -26,11 +26,13 @@ class Packed:
     ----------
     store : the store, with every part it now holds.
     missing : one problem for each image left out.
+    missing_of : how many of each (split, group) packed now, those without a root too.
     awaiting : "group split" of the parts whose images are not known yet.
     """
 
     store: PackedStore
     missing: list[Problem] = field(default_factory=list)
+    missing_of: dict[Part, int] = field(default_factory=dict)
     awaiting: list[str] = field(default_factory=list)
 
     @property
@@ -77,9 +79,11 @@ def pack(
     sources = open_sources(sorted(names), roots)
     out = Path(out).absolute()
     with (
-        _writing(out),
-        locked(out, busy="another process packs here", hint="wait for it, or give another --out"),
+        files.writing(out),
+        files.locked(out, busy="another process packs here", hint="wait for it, or give another --out"),
     ):
+        for split in SPLITS:
+            files.clear_parts(out / split)
         out.mkdir(parents=True, exist_ok=True)
         result = Packed(_store(manifest, out), awaiting=_awaiting(manifest, groups, splits))
         _drop_stale(manifest, result.store)
@@ -161,23 +165,19 @@ def _pack_part(
         if not allow_missing:
             raise no_root(name, part[1])
         pairs = zip(table["class_id"].to_pylist(), table["image_id"].to_pylist(), strict=True)
-        result.missing += [Problem("missing", name, c, i, f"{name} has no root") for c, i in pairs]
+        missing = [Problem("missing", name, c, i, f"{name} has no root") for c, i in pairs]
+        result.missing += missing
+        result.missing_of[part] = len(missing)
         return
-    paths = part_paths(result.store.folder, part)
-    partial = [path.with_name(f".{path.name}.part") for path in paths]
-    paths[0].parent.mkdir(exist_ok=True)
-    try:
+    bin_path, index_path = part_paths(result.store.folder, part)
+    with files.replacing(bin_path) as partial, files.replacing(index_path) as partial_index:
         task = PartTask(part, table, manifest.images_fingerprint(part), sources[name])
-        entry, missing = write_part(task, partial[0], partial[1], workers=workers, progress=progress)
+        entry, missing = write_part(task, partial, partial_index, workers=workers, progress=progress)
         if missing and not allow_missing:
             raise _incomplete(missing, manifest.name)
         _forget(result.store, part)  # between the two renames the files fit no entry
-        for written, path in zip(partial, paths, strict=True):
-            written.replace(path)
-    finally:
-        for path in partial:
-            path.unlink(missing_ok=True)
     result.missing += missing
+    result.missing_of[part] = len(missing)
     result.store.parts[part] = entry
     result.store.write()
 
@@ -191,15 +191,3 @@ def _incomplete(missing: list[Problem], where: str) -> MissingImageError:
         where=where,
         hint="complete the root, or leave them out with --allow-missing",
     )
-
-
-@contextmanager
-def _writing(out: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(
-            f"cannot be written: {error.strerror or error}",
-            where=str(out),
-            hint="check that the folder may be written to and has space left",
-        ) from None

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from wordnet_splits.errors import DataError, MissingImageError, Problem, SourceError
 from wordnet_splits.manifest import Part
+from wordnet_splits.packed.entry import PartEntry
+from wordnet_splits.packed.images import INDEX_SCHEMA, crc_of
 from wordnet_splits.packed.reading import RAW_VIEW, AlteredImageError, RawImages, spec_id
-from wordnet_splits.packed.store import INDEX_SCHEMA, PartEntry, crc_of
 from wordnet_splits.progress import Progress
 from wordnet_splits.sources import Source
 from wordnet_splits.workers import run_jobs

@@ -1,0 +1,72 @@
+"""Comparing a packed store with its checksums, and with the manifest that it was packed from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from wordnet_splits.digests import digest_file, digest_pixels
+from wordnet_splits.errors import Problem, SplitsError
+from wordnet_splits.manifest import Manifest, Part
+from wordnet_splits.packed.entry import part_paths
+from wordnet_splits.packed.images import PackedImages, file_sha256
+from wordnet_splits.packed.reading import RAW_VIEW
+from wordnet_splits.packed.store import PackedStore, open_store
+from wordnet_splits.sources import source_class
+
+
+def check_store(folder: Path | str, manifest: Manifest | None = None) -> list[Problem]:
+    """Read every byte of a packed store; return a problem for each damaged image or file.
+
+    Parameters
+    ----------
+    manifest : what the images are to be of: rows, ids, views and the digests that it knows are compared too.
+
+    Raises
+    ------
+    SourceError : there is no packed store, or its ``packed.json`` is malformed or was altered.
+    """
+    store = open_store(folder)
+    found = [problem for part in sorted(store.parts) for problem in _check_part(store, part, manifest)]
+    if manifest is not None and store.version != manifest.version:
+        detail = f"packed from version {store.version} of {store.benchmark}, not {manifest.version}"
+        found.append(Problem("damaged", "", None, None, detail))
+    return found
+
+
+def _check_part(store: PackedStore, part: Part, manifest: Manifest | None) -> list[Problem]:
+    entry = store.parts[part]
+    bin_path, _ = part_paths(store.folder, part)
+    try:
+        if manifest is not None and part not in manifest.parts:
+            what = f"{manifest.name} has no images of {part[1]} {part[0]}"
+            raise SplitsError(what, where=str(store.folder))
+        images = store.images(part) if manifest is None else store.images_of(manifest, part)
+        images.check_index()
+        problems = [
+            Problem("damaged", entry.source, None, images.image_id(row), f"its bytes in {bin_path} differ")
+            for row in images.damaged()
+        ]
+        if not problems and file_sha256(bin_path) != entry.sha256:
+            problems.append(Problem("damaged", entry.source, None, None, f"{bin_path} has another SHA-256"))
+        if not problems and manifest is not None and entry.view == RAW_VIEW:
+            problems += _other_pictures(images, manifest, part)
+    except SplitsError as error:
+        return [Problem("damaged", entry.source, None, None, str(error))]
+    return problems
+
+
+def _other_pictures(images: PackedImages, manifest: Manifest, part: Part) -> Iterator[Problem]:
+    """Yield a problem for each image that is not the one whose digest the manifest knows."""
+    known = manifest.parts[part]()["digest"].take(pa.array(images.manifest_rows))
+    lossless = source_class(images.entry.source).lossless
+    for row, digest in enumerate(known):
+        if digest.as_py() is None:
+            continue
+        found = digest_pixels(np.asarray(images.picture(row))) if lossless else digest_file(images.raw(row))
+        if found != digest.as_py():
+            detail = "is not the image that the manifest means"
+            yield Problem("altered", images.entry.source, None, images.image_id(row), detail)

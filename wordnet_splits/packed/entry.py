@@ -1,0 +1,120 @@
+"""What ``packed.json`` says: one schema, with a checksum over all of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from wordnet_splits.errors import SourceError
+from wordnet_splits.manifest import Part
+from wordnet_splits.manifest.data import Benchmark, Count, Name, Sha256
+from wordnet_splits.untrusted import read_json, validated
+
+SCHEMA: Final = 1
+NAME: Final = "packed.json"
+REPACK: Final = "pack it again"
+Side = Annotated[int, Field(ge=1, le=65_535)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class PartEntry(_Model):
+    """What ``packed.json`` says of one part.
+
+    Attributes
+    ----------
+    layout : ``pixels`` or ``files``.
+    shape : (3, h, w) of every image in layout ``pixels``.
+    rows : images held; ``missing`` more are left out.
+    bytes : size of the .bin file.
+    images : the manifest's fingerprint of the part, whose order is the store's.
+    spec : id of the resize spec in views other than raw.
+    sha256, index_sha256 : of the two files.
+    """
+
+    split: Annotated[str, Field(pattern="^(train|val|test)$")]
+    group: Name
+    source: Name
+    view: Name
+    spec: str | None
+    layout: Literal["pixels", "files"]
+    shape: Annotated[tuple[Side, Side, Side], Field(strict=False)] | None
+    rows: Count
+    missing: Count
+    bytes: Count
+    images: Sha256
+    sha256: Sha256
+    index_sha256: Sha256
+
+    @property
+    def part(self) -> Part:
+        """Return (split, group)."""
+        return self.split, self.group
+
+    @model_validator(mode="after")
+    def _sizes_fit(self) -> PartEntry:
+        if (self.layout == "pixels") != (self.shape is not None):
+            raise ValueError(f"layout {self.layout} with shape {self.shape}")
+        if self.shape is not None and self.shape[0] != 3:
+            raise ValueError(f"images have 3 channels, not {self.shape[0]}")
+        if self.shape is not None and self.bytes != self.rows * math.prod(self.shape):
+            raise ValueError(f"{self.bytes:,} bytes are not {self.rows:,} images of {self.shape}")
+        return self
+
+
+class StoreFile(_Model):
+    """The content of ``packed.json``; ``checksum`` is the SHA-256 of the rest as canonical JSON."""
+
+    schema_: Literal[1] = Field(alias="schema", default=SCHEMA)
+    benchmark: Benchmark
+    version: Annotated[int, Field(ge=1)]
+    parts: list[PartEntry]
+    checksum: Sha256 = "0" * 64
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the file's content, its checksum made from the rest."""
+        data = self.model_dump(mode="json", by_alias=True)
+        return {**data, "checksum": _checksum(data)}
+
+    @model_validator(mode="after")
+    def _parts_differ(self) -> StoreFile:
+        if len({entry.part for entry in self.parts}) != len(self.parts):
+            raise ValueError("a part is there twice")
+        return self
+
+
+def read_store_file(folder: Path) -> StoreFile:
+    """Return the content of ``packed.json``.
+
+    Raises
+    ------
+    SourceError : there is none, it is malformed, or it was altered.
+    """
+    path = folder / NAME
+    if not path.exists():
+        hint = "write one with `wordnet-splits pack BENCHMARK --out DIR`"
+        raise SourceError(f"no packed images here: no {NAME}", where=str(folder), hint=hint)
+    data = read_json(path, error=SourceError)
+    said = validated(StoreFile, data, where=str(path), error=SourceError, hint=REPACK)
+    if said.checksum != _checksum(data):
+        raise SourceError("was altered: it does not fit its checksum", where=str(path), hint=REPACK)
+    return said
+
+
+def part_paths(folder: Path, part: Part) -> tuple[Path, Path]:
+    """Return the two files of a part: images and index."""
+    split, group = part
+    return folder / split / f"{group}.bin", folder / split / f"{group}.arrow"
+
+
+def _checksum(data: dict[str, Any]) -> str:
+    rest = {key: value for key, value in data.items() if key != "checksum"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

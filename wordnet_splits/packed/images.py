@@ -1,0 +1,194 @@
+"""The images of one part of a packed store, memory-mapped and checked by row."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import mmap
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from PIL import Image
+
+from wordnet_splits.errors import DataError, SourceError
+from wordnet_splits.packed.entry import REPACK, PartEntry, part_paths
+from wordnet_splits.packed.reading import Pixels, Rows, file_extension, png, stack
+from wordnet_splits.sources.pixels import decode_bytes
+from wordnet_splits.untrusted import GiB, check_regular, opened, printable
+
+INDEX_SCHEMA: Final = pa.schema(
+    [
+        ("image_id", pa.string()),
+        ("row", pa.int64()),
+        ("offset", pa.int64()),
+        ("length", pa.int64()),
+        ("crc32", pa.uint32()),
+    ]
+)
+LARGEST_PART: Final = 1024 * GiB
+LARGEST_INDEX: Final = 4 * GiB
+
+crc_of: Callable[[bytes | memoryview, int], int] = zlib.crc32
+"""Checksum of an image's packed bytes: CRC-32 that starts from its row in the manifest, modulo 2^32."""
+
+
+class PackedImages:
+    """The images of one part of a packed store; rows are positions among the images that the store holds.
+
+    The files are mapped, by each process for itself, when an image is first read.
+
+    Attributes
+    ----------
+    entry : what ``packed.json`` says.
+    ids : image_id of every image held.
+    manifest_rows : int64 (n,), ascending: the row in the manifest's image table of every image held.
+    """
+
+    def __init__(self, folder: Path, entry: PartEntry) -> None:
+        self.entry = entry
+        self._bin, self._index = part_paths(folder, (entry.split, entry.group))
+        self._open()
+
+    def _open(self) -> None:
+        entry = self.entry
+        try:
+            with opened(self._bin, largest=LARGEST_PART, error=SourceError) as file:
+                self._check_size(os.fstat(file.fileno()).st_size)
+                self._map: mmap.mmap | bytes = (
+                    mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if entry.bytes else b""
+                )
+            check_regular(self._index, largest=LARGEST_INDEX, error=SourceError)
+            with pa.memory_map(str(self._index)) as mapped, pa.ipc.open_file(mapped) as reader:
+                index = reader.get_batch(0)
+            if not index.schema.equals(INDEX_SCHEMA) or len(index) != entry.rows:
+                raise self._not_the_index()
+            index.validate(full=True)
+        except SourceError as error:
+            raise SourceError(error.what, where=error.where, hint=REPACK) from error
+        except (OSError, ValueError, pa.ArrowException) as error:
+            reason = printable(getattr(error, "strerror", None) or str(error).split("\n")[0])
+            raise SourceError(
+                f"packed images cannot be read: {reason}", where=str(self._bin), hint=REPACK
+            ) from error
+        if any(column.null_count for column in index.columns):
+            raise self._not_the_index()
+        self.ids: pa.StringArray = index.column("image_id")
+        columns = (index.column(name).to_numpy() for name in INDEX_SCHEMA.names[1:])
+        self.manifest_rows, self._offsets, self._lengths, self._crcs = columns
+        ends = self._offsets + self._lengths
+        inside = (self._offsets >= 0) & (self._lengths >= 0) & (ends >= self._offsets) & (ends <= entry.bytes)
+        if not inside.all() or (np.diff(self.manifest_rows) <= 0).any() or (self.manifest_rows < 0).any():
+            raise self._not_the_index()
+        self._array = self._as_array()
+        self._checked = np.zeros(entry.rows, bool)
+
+    def _not_the_index(self) -> SourceError:
+        what = f"the index does not hold {self.entry.rows:,} images"
+        return SourceError(what, where=str(self._index), hint=REPACK)
+
+    def _check_size(self, size: int) -> None:
+        if size != self.entry.bytes:
+            raise SourceError(
+                f"{size:,} bytes where {self.entry.bytes:,} were packed", where=str(self._bin), hint=REPACK
+            )
+
+    def _as_array(self) -> Pixels | None:
+        """Return the whole part as (n, 3 * h * w), where it holds pixels."""
+        if self.entry.shape is None:
+            return None
+        size = math.prod(self.entry.shape)
+        return np.frombuffer(self._map, np.uint8).reshape(self.entry.rows, size)
+
+    def __len__(self) -> int:
+        return self.entry.rows
+
+    def picture(self, row: int) -> Image.Image:
+        """Return one image, RGB; DataError where its bytes do not match their checksum."""
+        return next(self.pictures(np.array([row])))
+
+    def pictures(self, rows: Rows) -> Iterator[Image.Image]:
+        """Yield some images, RGB; DataError where bytes do not match their checksum."""
+        if self._array is None:
+            return (self._decode(row) for row in rows.tolist())
+        _, height, width = self.entry.shape or (3, 0, 0)
+        # one transposition for all of them: Pillow wants the channels of a pixel side by side
+        whole = np.ascontiguousarray(self.pixels(rows).transpose(0, 2, 3, 1))
+        flat, size = whole.data.cast("B"), 3 * height * width
+        starts = range(0, len(rows) * size, size)
+        return (Image.frombytes("RGB", (width, height), flat[s : s + size]) for s in starts)
+
+    def pixels(self, rows: Rows) -> Pixels:
+        """Return some images, uint8 (n, 3, h, w); DataError where a checksum or a size differs."""
+        if self._array is None:
+            arrays = [np.asarray(self._decode(row)) for row in rows.tolist()]
+            return stack(arrays, [self.image_id(row) for row in rows.tolist()])
+        self._check(rows)
+        taken: Pixels = self._array.take(rows, axis=0).reshape(len(rows), *(self.entry.shape or ()))
+        return taken
+
+    def encoded(self, row: int) -> tuple[bytes, str]:
+        """Return an image file's bytes and its extension: the packed file, else PNG."""
+        if self._array is None:
+            data = self.raw(row)
+            return data, file_extension(data)
+        return png(self.picture(row)), ".png"
+
+    def raw(self, row: int) -> bytes:
+        """Return the bytes that are packed for one image; DataError where they do not match the checksum."""
+        self._check(np.array([row]))
+        start, length = int(self._offsets[row]), int(self._lengths[row])
+        return self._map[start : start + length]
+
+    def image_id(self, row: int) -> str:
+        """Return the id of one image."""
+        return str(self.ids[row].as_py())
+
+    def damaged(self, rows: Rows | None = None) -> list[int]:
+        """Return the rows, of those given or of all, whose bytes do not match their checksum."""
+        rows = np.arange(self.entry.rows) if rows is None else rows
+        starts = self._offsets[rows]
+        stops = starts + self._lengths[rows]
+        # no Python code between the rows: it would take as long as the checksums of small images
+        stored = map(memoryview(self._map).__getitem__, map(slice, starts.tolist(), stops.tolist()))
+        crcs = np.fromiter(map(crc_of, stored, self.manifest_rows[rows].tolist()), np.uint32, len(rows))
+        wrong: list[int] = rows[crcs != self._crcs[rows]].tolist()
+        return wrong
+
+    def check_index(self) -> None:
+        """Raise SourceError where the index is not the one that was written; all of it is read."""
+        if file_sha256(self._index) != self.entry.index_sha256:
+            raise SourceError("the index has another SHA-256", where=str(self._index), hint=REPACK)
+
+    def _decode(self, row: int) -> Image.Image:
+        return decode_bytes(self.raw(row), where=f"{self.image_id(row)} in {self._bin}")
+
+    def _check(self, rows: Rows) -> None:
+        """Compare the rows that this process has not read before with their checksums."""
+        new = rows[~self._checked[rows]]
+        if not len(new):
+            return
+        if wrong := self.damaged(new):
+            raise DataError(
+                f"the packed bytes of image {self.image_id(wrong[0])!r} do not match their checksum",
+                where=str(self._bin),
+                hint=f"`wordnet-splits pack --check` lists all that is damaged; {REPACK}",
+            )
+        self._checked[new] = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"entry": self.entry, "_bin": self._bin, "_index": self._index}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file of the store, in hex."""
+    with opened(path, largest=LARGEST_PART, error=SourceError) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
