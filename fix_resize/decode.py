@@ -10,6 +10,7 @@ palette                       looked up
 CMYK, YCbCr                   converted by Pillow's formula (an Adobe JPEG's inverted CMYK put right first)
 alpha, transparency           dropped: the stored colour stays, nothing is blended
 16-bit                        the high byte of each value (Pillow's own conversion would clip at 255)
+32-bit TIFF                   as it is where it holds 0 to 255, the high byte where it holds 16 bits
 several frames                the first
 EXIF orientation, ICC         not applied, as in torchvision
 other modes (float, Lab, ..)  quarantined: ``mode``
@@ -33,14 +34,68 @@ from typing import Final, NamedTuple
 import numpy as np
 from PIL import ExifTags, Image, ImageFile, UnidentifiedImageError
 
-from fix_resize.quarantine import MAX_PIXELS, QuarantinedImageError
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.errors import SourceError, SplitsError
+from wordnet_splits.sources.pixels import FORMATS as COMMON_FORMATS
+from wordnet_splits.sources.pixels import MAX_PIXELS as MAX_PIXELS
 
 COLOUR_RULE: Final = "rgb-1"
 """Name of the rule above; part of every spec's id, so a change of the rule is a new name."""
 
-FORMATS: Final = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+FORMATS: Final = (*COMMON_FORMATS, "TIFF")
 """Pillow's readers that are let near a file; none of them starts another program."""
+
+
+class Reason(NamedTuple):
+    """What is wrong with an image, and what to do about it."""
+
+    what: str
+    hint: str
+
+
+REASONS: Final[dict[str, Reason]] = {
+    "empty": Reason("the file holds no bytes", "copy it again from its source"),
+    "unidentified": Reason(
+        "not an image, or of a format that is not read here", "see fix_resize.decode.FORMATS"
+    ),
+    "truncated": Reason("the file ends before the image does", "copy it again from its source"),
+    "corrupt": Reason("the file cannot be decoded", "copy it again from its source"),
+    "bomb": Reason(
+        f"it would decode to more than {MAX_PIXELS} pixels", "such a file is an attack or an error"
+    ),
+    "mode": Reason(
+        "its pixels have no stated conversion to 8-bit RGB", "convert it to RGB by a rule of your own"
+    ),
+    "aspect": Reason(
+        f"so long and thin that a stage would hold more than {MAX_PIXELS} pixels",
+        "leave it out, or crop it first",
+    ),
+}
+
+
+class QuarantinedImageError(SourceError):
+    """An image that is set aside, with the reason, and never silently skipped.
+
+    Parameters
+    ----------
+    reason : a key of `REASONS`.
+    detail : what the decoder said, or the figure that was exceeded.
+    where : the image's id or path.
+    """
+
+    kind = "quarantined-image"
+
+    def __init__(self, reason: str, *, detail: str = "", where: str | None = None) -> None:
+        self.reason = reason
+        self.detail = detail
+        what, hint = REASONS[reason]
+        super().__init__(f"{what}: {detail}" if detail else what, where=where, hint=hint)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.reason, self.detail, self.where)
+
+
+def _rebuild(reason: str, detail: str, where: str | None) -> QuarantinedImageError:
+    return QuarantinedImageError(reason, detail=detail, where=where)
 
 
 class Decoded(NamedTuple):
@@ -63,10 +118,14 @@ def _by_pillow(image: Image.Image) -> Image.Image:
 
 
 def _high_byte(image: Image.Image) -> Image.Image:
-    values = np.asarray(image).astype(np.int64)
+    values = np.asarray(image)
     if values.min() < 0 or values.max() > 0xFFFF:  # a 32-bit file: no stated range to scale from
         raise QuarantinedImageError("mode", detail=f"mode {image.mode} beyond 16 bits")
     return Image.fromarray((values >> 8).astype(np.uint8)).convert("RGB")
+
+
+def _low_byte(image: Image.Image) -> Image.Image:
+    return Image.fromarray(np.asarray(image).astype(np.uint8)).convert("RGB")
 
 
 class _Rule(NamedTuple):
@@ -75,6 +134,7 @@ class _Rule(NamedTuple):
 
 
 _SIXTEEN: Final = _Rule(_high_byte, "16-bit")
+_WIDE: Final = _Rule(_low_byte, "8 of 32 bits")
 RULES: Final[dict[str, _Rule]] = {
     "RGB": _Rule(_by_pillow, ""),
     "L": _Rule(_by_pillow, ""),
@@ -93,22 +153,30 @@ RULES: Final[dict[str, _Rule]] = {
 }
 """How each of Pillow's modes becomes RGB; a mode that is not here is quarantined."""
 
-NOTES: Final = (*sorted({rule.note for rule in RULES.values()} - {""}), "frames", "orientation")
+NOTES: Final = (
+    *sorted({rule.note for rule in (*RULES.values(), _WIDE)} - {""}),
+    "frames",
+    "orientation",
+)
 """The words that `Decoded.notes` is made of."""
 
 
-def decode(data: bytes, where: str | None = None) -> Decoded:
+def decode(
+    data: bytes, where: str | None = None, *, admit: Callable[[int, int], object] | None = None
+) -> Decoded:
     """Decode a file's bytes to RGB by the rule above.
 
     Parameters
     ----------
     data : the whole file.
     where : the image's id or path, for the error.
+    admit : called with the height and width that the header announces, before any pixel is decoded; raises
+        QuarantinedImageError for a size that cannot be used (`fix_resize.spec.plan` with its spec does).
 
     Raises
     ------
-    QuarantinedImageError : the image cannot be used; its ``reason`` is a key of `quarantine.REASONS`.
-    SplitsError : Pillow has been told, in this process, to make up what truncated files lack.
+    QuarantinedImageError : the image cannot be used; its ``reason`` is a key of `REASONS`.
+    SplitsError : Pillow is set, in this process, to make up what truncated files lack.
     """
     if ImageFile.LOAD_TRUNCATED_IMAGES:
         raise SplitsError(
@@ -120,7 +188,7 @@ def decode(data: bytes, where: str | None = None) -> Decoded:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's remarks on metadata and size; the rule covers both
-            return _decode(data)
+            return _decode(data, admit)
     except QuarantinedImageError as error:
         raise QuarantinedImageError(error.reason, detail=error.detail, where=where) from None
     except UnidentifiedImageError as error:
@@ -134,10 +202,12 @@ def decode(data: bytes, where: str | None = None) -> Decoded:
         raise QuarantinedImageError(reason, detail=str(error) or type(error).__name__, where=where) from error
 
 
-def _decode(data: bytes) -> Decoded:
+def _decode(data: bytes, admit: Callable[[int, int], object] | None) -> Decoded:
     with Image.open(io.BytesIO(data), formats=FORMATS) as image:
         if image.width * image.height > MAX_PIXELS:
             raise QuarantinedImageError("bomb", detail=f"{image.width} x {image.height}")
+        if admit is not None:
+            admit(image.height, image.width)
         deep = any(";16" in str(tile.args) for tile in getattr(image, "tile", ()))
         several = bool(getattr(image, "is_animated", False))
         mode = image.mode
@@ -145,6 +215,10 @@ def _decode(data: bytes) -> Decoded:
         if mode not in RULES:
             raise QuarantinedImageError("mode", detail=f"mode {mode}")
         rule = RULES[mode]
+        if mode == "I" and image.format == "TIFF":
+            values = np.asarray(image)
+            if values.min() >= 0 and values.max() <= 0xFF:  # 8-bit values whose high bytes would be black
+                rule = _WIDE
         notes = {rule.note} - {""}
         notes |= {"16-bit"} if deep else set()
         notes |= {"frames"} if several else set()

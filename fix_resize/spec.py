@@ -18,8 +18,7 @@ from typing import ClassVar, Final, Literal, NamedTuple, get_args
 
 from PIL import features
 
-from fix_resize.decode import COLOUR_RULE
-from fix_resize.quarantine import MAX_PIXELS, QuarantinedImageError
+from fix_resize.decode import COLOUR_RULE, MAX_PIXELS, QuarantinedImageError
 from wordnet_splits.errors import DataError, unknown
 
 Size = tuple[int, int]

@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
@@ -22,14 +22,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from fix_resize.decode import Decoded, decode
+from fix_resize.decode import Decoded, QuarantinedImageError, decode
 from fix_resize.pipeline.files import WORK, write_json
 from fix_resize.pipeline.formats import checksum, get_format
 from fix_resize.pipeline.png import encode_png
 from fix_resize.pipeline.tables import IMAGE_SCHEMA, Item, plain, write_rows
-from fix_resize.quarantine import QuarantinedImageError
 from fix_resize.resize import BACKENDS, Pixels, apply_many
-from fix_resize.spec import ResizeSpec, libraries
+from fix_resize.spec import ResizeSpec, libraries, plan
 from wordnet_splits.digests import digest_pixels
 from wordnet_splits.errors import MissingImageError, SourceError, SplitsError
 from wordnet_splits.sources import Raw, Source, open_source
@@ -216,7 +215,7 @@ def _picture(job: Job, item: Item) -> _Picture:
         raise _Absent("missing", str(error)) from None
     except SourceError as error:
         raise _Absent("unreadable", str(error)) from None
-    image, mode, notes = _decoded(raw, where)
+    image, mode, notes = _decoded(raw, where, job.spec)
     digest = source.digest(raw)
     if item.digest is not None and digest != item.digest:
         what = "pixels" if source.lossless else "bytes"
@@ -237,12 +236,12 @@ def _picture(job: Job, item: Item) -> _Picture:
     return _Picture(pixels, row)
 
 
-def _decoded(raw: Raw, where: str) -> Decoded:
+def _decoded(raw: Raw, where: str, spec: ResizeSpec) -> Decoded:
     if isinstance(raw, np.ndarray):
         mode = "RGB" if raw.ndim == 3 and raw.shape[2] == 3 else "L"
         return Decoded(Image.fromarray(as_rgb(raw)), mode, ())
     try:
-        return decode(raw, where)
+        return decode(raw, where, admit=partial(plan, spec))
     except MemoryError:
         raise SplitsError("not enough memory to decode it", where=where, hint="use fewer workers") from None
 

@@ -51,7 +51,7 @@ are the picture's, ``source_*`` those of what it was made from, ``notes`` what t
 
 ABOUT: Final = [pa.field(n, pa.string()) for n in ("image_id", "source", "class_id", "group", "split")]
 QUARANTINE_SCHEMA: Final = pa.schema([*ABOUT, ("reason", pa.string()), ("detail", pa.string())])
-"""``reason`` is a key of `quarantine.REASONS`."""
+"""``reason`` is a key of `fix_resize.decode.REASONS`."""
 
 MISSING_SCHEMA: Final = pa.schema([*ABOUT, ("kind", pa.string()), ("detail", pa.string())])
 """``kind`` is missing, unreadable, or altered (the image has another digest than the manifest's)."""

@@ -7,13 +7,14 @@ import pickle
 import struct
 import zlib
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 from PIL import ExifTags, Image, ImageFile
 
-from fix_resize.decode import NOTES, RULES, decode
-from fix_resize.quarantine import MAX_PIXELS, REASONS, QuarantinedImageError
+from fix_resize.decode import MAX_PIXELS, NOTES, REASONS, RULES, QuarantinedImageError, decode
+from fix_resize.spec import get_spec, plan
 from wordnet_splits.errors import SplitsError
 
 RNG = np.random.default_rng(30)
@@ -122,6 +123,20 @@ def test_16_bit_colour_keeps_its_high_bytes(colour_type: int, channels: int, not
     assert decoded.notes == notes
 
 
+@pytest.mark.parametrize(("top", "shift", "note"), [(256, 0, "8 of 32 bits"), (65536, 8, "16-bit")])
+def test_32_bit_tiff_is_scaled_by_what_it_holds(top: int, shift: int, note: str) -> None:
+    values = RNG.integers(0, top, (24, 32), dtype=np.int32)
+    decoded = decode(saved(Image.fromarray(values), "TIFF"))
+    np.testing.assert_array_equal(np.asarray(decoded.image)[:, :, 2], values >> shift)
+    assert decoded.notes == (note,)
+
+
+def test_a_dark_16_bit_pgm_is_no_32_bit_file() -> None:
+    data = b"P5 32 24 65535\n" + (GREY16 >> 9).astype(">u2").tobytes()
+    decoded = decode(data)
+    assert (pixels(data).max(), decoded.notes) == (0, ("16-bit",))
+
+
 def test_the_orientation_tag_is_not_applied() -> None:
     exif = Image.Exif()
     exif[ExifTags.Base.Orientation] = 6
@@ -201,6 +216,13 @@ def test_a_bomb_is_refused_before_it_is_decoded() -> None:
     side = int(MAX_PIXELS**0.5) + 1
     with pytest.raises(QuarantinedImageError, match=f"{side} x {side}"):
         decode(png(side, side, 8, 2, b""))  # there are no pixels to decode: the header was enough
+
+
+def test_the_size_is_judged_before_any_pixel_is_decoded() -> None:
+    long = png(MAX_PIXELS, 1, 8, 0, b"")  # its pixels, were there any, would be 268 MB as RGB
+    with pytest.raises(QuarantinedImageError) as caught:
+        decode(long, admit=partial(plan, get_spec("fix")))
+    assert caught.value.reason == "aspect"
 
 
 def test_filling_in_truncated_files_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

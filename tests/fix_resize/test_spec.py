@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from fix_resize.quarantine import QuarantinedImageError
+from fix_resize.decode import QuarantinedImageError
 from fix_resize.spec import SPECS, CenterCrop, Resize, ResizeSpec, get_spec, plan, spec_names
 from wordnet_splits.errors import DataError, UnknownNameError
 
