@@ -1,17 +1,19 @@
 """From a recipe to its classes: which group takes each class, with what evidence, and how near it is.
 
 Groups take classes in file order; a class taken is not offered again unless the group says ``reuse``.
-A class of no group is ``excluded`` and keeps the evidence of the last rule that refused it.
+A class of no group is ``excluded`` and keeps the evidence of every rule that refused it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from wordnet_splits.build.standing import standings
 from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.errors import RecipeError, SplitsError
 from wordnet_splits.manifest.tables import class_table
@@ -45,14 +47,14 @@ class Membership:
     ----------
     groups : class ids of each group.
     verdicts : of each class taken, by (group, class).
-    refusals : of each class not taken, the last group that refused it.
+    refusals : of each class that no group took, every group that refused it, in file order.
     removed : classes that ``drop_leaks`` took out again, with that group and the reason.
     """
 
     recipe: Recipe
     groups: dict[str, list[str]] = field(default_factory=dict)
     verdicts: dict[tuple[str, Key], Verdict] = field(default_factory=dict)
-    refusals: dict[Key, tuple[Group, Verdict]] = field(default_factory=dict)
+    refusals: dict[Key, list[tuple[Group, Verdict]]] = field(default_factory=dict)
     removed: dict[Key, tuple[Group, str]] = field(default_factory=dict)
     context: Context | None = None
 
@@ -99,7 +101,7 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
             if verdict.accepted:
                 membership.verdicts[group.name, key] = verdict
             else:
-                membership.refusals[key] = (group, verdict)
+                membership.refusals.setdefault(key, []).append((group, verdict))
         context.groups[group.name] = [(group.source, c) for c in chosen]
         taken.update(context.groups[group.name])
     return membership
@@ -144,15 +146,28 @@ def build_class_table(membership: Membership, taxonomy: Taxonomy) -> pa.Table:
             key = (source, item.class_id)
             if key in placed:
                 continue
+            refusals = [
+                _row(key, "excluded", g, -1, v, membership) for g, v in membership.refusals.get(key, ())
+            ]
             if key in membership.removed:
                 group, reason = membership.removed[key]
-                verdict = Verdict(False, ())
-                rows.append(_row(key, "excluded", group, -1, verdict, membership) | {"evidence": reason})
-            else:
-                group, verdict = membership.refusals[key]
-                rows.append(_row(key, "excluded", group, -1, verdict, membership))
+                refusals.append(
+                    _row(key, "excluded", group, -1, Verdict(False, ()), membership) | {"evidence": reason}
+                )
+            rows.append(_joined(refusals))
     _add_distances(rows, id_keys, taxonomy)
+    for row, standing in zip(rows, standings(rows, taxonomy), strict=True):
+        row["evidence"] = f"{row['evidence']}; {standing}"
     return class_table(rows)
+
+
+def _joined(refusals: Sequence[dict[str, Any]]) -> dict[str, object]:
+    """Return one row of a class that several groups refused: every rule, every sentence, all evidence."""
+    row = dict(refusals[-1])
+    row["rule"] = "; ".join(dict.fromkeys(r["rule"] for r in refusals))
+    row["evidence"] = "; ".join(r["evidence"] for r in refusals)
+    row["via"] = [via for r in refusals for via in r["via"]]
+    return row
 
 
 def _row(

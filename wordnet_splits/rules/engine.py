@@ -94,7 +94,8 @@ def _draw(rule: ClassRule, verdicts: Verdicts, ask: Question) -> Verdicts:
             raise RecipeError(error.what, where=f"source {ask.source!r}{within}", hint=error.hint) from None
         for place, c in enumerate(sampling.order_classes(context.draw, context.seed, ask.source, members)):
             via = Via("draw", value=float(place + 1))
-            finding = Finding(rule, place < len(drawn), (via,), (str(len(members)), stratum))
+            digest = sampling.key(context.draw, context.seed, ask.source, c).hex()
+            finding = Finding(rule, place < len(drawn), (via,), (str(len(members)), stratum, digest))
             decided[c] = Verdict(finding.holds, (*verdicts[c].findings, finding))
     return decided
 

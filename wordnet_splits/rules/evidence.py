@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wordnet_splits.rules.context import WORDNET, Context
@@ -16,8 +16,21 @@ from wordnet_splits.rules.model import (
 )
 from wordnet_splits.rules.verdict import Finding, Key, Verdict, Via
 
-LISTED_AT_MOST = 3
-"""How many synsets of an array a sentence names."""
+NAMED = 3
+"""How many of several classes or synsets a sentence names, the nearest; it says how many there are."""
+SHOWN_HASH = 12
+"""Hexadecimal digits of a sampling key that a sentence shows."""
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 edge``, ``405 candidates``, ``2 classes``."""
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """Return names as a sentence lists them: ``a, b and c``."""
+    return f" {last} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 @dataclass(frozen=True)
@@ -62,20 +75,28 @@ class Names:
 
     def other(self, operand: Operand, via: Via) -> str:
         """Return the class on the other side: ``the ID class pug``."""
-        assert via.other_source is not None
-        assert via.other_class is not None
-        if via.other_source == WORDNET:
-            return self.synset(via.other_class)
-        return f"the {self.kind(operand)} {self.of_class((via.other_source, via.other_class))}"
+        return self.others(operand, [via])
 
-    def any_of(self, operand: Operand) -> str:
-        """Return what all classes of the operand together are called."""
+    def others(self, operand: Operand, vias: Sequence[Via]) -> str:
+        """Return the classes on the other side, the first three of them and their number."""
+        keys = list(dict.fromkeys((str(v.other_source), str(v.other_class)) for v in vias))
+        shown = listed([self.of_class(key) for key in keys[:NAMED]])
+        if keys[0][0] == WORDNET:
+            return shown
+        if len(keys) == 1:
+            return f"the {self.kind(operand)} {shown}"
+        of = f" ({len(keys):,} in all)" if len(keys) > NAMED else ""
+        return f"the {self.kind(operand)}es {shown}{of}"
+
+    def any_of(self, operand: Operand, missed: Sequence[Via] = ()) -> str:
+        """Return what all classes of the operand together are called; of many synsets the nearest three."""
         if operand.kind != "ids":
             return self.a_kind(operand)
-        named = [self.one_id(name) for name in operand.ids[:LISTED_AT_MOST]]
-        if more := len(operand.ids) - len(named):
-            named.append(f"{more} more")
-        return " or ".join(filter(None, (", ".join(named[:-1]), named[-1])))
+        if len(operand.ids) <= NAMED:
+            return listed([self.one_id(name) for name in operand.ids], "or")
+        nearest = list(dict.fromkeys(via.wnid for via in missed))[:NAMED]
+        near = f", the nearest being {listed([self.synset(wnid) for wnid in nearest])}" if nearest else ""
+        return f"any of {len(operand.ids):,} synsets{near}"
 
     def one_id(self, name: str) -> str:
         """Return what stands in an array, a class id or a wnid."""
@@ -149,16 +170,20 @@ def _listed(finding: Finding, names: Names) -> str:
 
 @renders("rest")
 def _rest(finding: Finding, names: Names) -> str:
-    return f"{names.it} is in no earlier group"
+    if not finding.words:
+        return f"every class of {names.subject[0]} is taken, {names.it} too"
+    group = "group" if len(finding.words) == 1 else "groups"
+    return f"{names.it} is in no earlier group of {names.subject[0]} ({group} {listed(finding.words)})"
 
 
 @renders("slice")
 def _slice(finding: Finding, names: Names) -> str:
     rule: Slice = finding.test.value
-    if not finding.via:
-        return f"{names.it} is not below {names.any_of(Operand('ids', ids=rule.of))}"
+    if not finding.words:
+        return f"{names.it} is not below {names.any_of(Operand('ids', ids=rule.of), finding.via)}"
     via = finding.via[0]
-    place = f"{names.it} is number {via.value:.0f}, from 0, of the {finding.words[0]} classes below"
+    classes = counted(int(finding.words[0]), "class")
+    place = f"{names.it} is number {via.value:.0f}, from 0, of the {classes} below"
     if rule.half is not None:
         part = f"the {rule.half} half"
     else:
@@ -170,7 +195,7 @@ def _slice(finding: Finding, names: Names) -> str:
 @renders("subtree")
 def _subtree(finding: Finding, names: Names) -> str:
     if not finding.holds:
-        return f"{names.it} is not at or below {names.any_of(finding.test.value)}"
+        return f"{names.it} is not at or below {names.any_of(finding.test.value, finding.via)}"
     via = finding.via[0]
     verb = "is" if via.relation == "equal" else "lies below"
     return f"{names.it} {verb} {names.synset(via.wnid)}"
@@ -180,21 +205,21 @@ def _subtree(finding: Finding, names: Names) -> str:
 def _shares_parent_with(finding: Finding, names: Names) -> str:
     operand: Operand = finding.test.value
     if not finding.holds:
-        return f"{names.it} shares no parent with {names.any_of(operand)}"
-    via = finding.via[0]
-    return f"{names.it} and {names.other(operand, via)} share the parent {names.synset(via.wnid)}"
+        return f"{names.it} shares no parent with {names.any_of(operand, finding.via)}"
+    others, parent = _nearest(finding, operand, names)
+    return f"{names.it} and {others} share the parent {parent}"
 
 
 @renders("below_parent_of")
 def _below_parent_of(finding: Finding, names: Names) -> str:
     operand: Operand = finding.test.value
     if not finding.holds:
-        return f"{names.it} is not at or below a parent of {names.any_of(operand)}"
-    via = finding.via[0]
-    if via.relation == "sibling":
-        return f"{names.it} and {names.other(operand, via)} share the parent {names.synset(via.wnid)}"
-    verb = "is" if via.relation == "equal" else "lies below"
-    return f"{names.it} {verb} {names.synset(via.wnid)}, a parent of {names.other(operand, via)}"
+        return f"{names.it} is not at or below a parent of {names.any_of(operand, finding.via)}"
+    relation = finding.via[0].relation
+    others, parent = _nearest(finding, operand, names)
+    if relation == "sibling":
+        return f"{names.it} and {others} share the parent {parent}"
+    return f"{names.it} {'is' if relation == 'equal' else 'lies below'} {parent}, a parent of {others}"
 
 
 @renders("overlaps")
@@ -207,10 +232,17 @@ def _overlaps(finding: Finding, names: Names) -> str:
             "self-or-above": "neither is nor lies above",
             "ancestry": "neither is nor lies above or below",
         }.get(finding.test.relation or "", "neither is nor lies below")
-        return f"{names.it} {where} {stands_for} {names.any_of(operand)}"
-    via = finding.via[0]
-    verb = {"equal": "is", "ancestor": "lies below", "descendant": "lies above"}[via.relation]
-    return f"{names.it} {verb} {names.synset(via.wnid)}, {stands_for} {names.other(operand, via)}"
+        return f"{names.it} {where} {stands_for} {names.any_of(operand, finding.via)}"
+    others, synset = _nearest(finding, operand, names)
+    verb = {"equal": "is", "ancestor": "lies below", "descendant": "lies above"}[finding.via[0].relation]
+    return f"{names.it} {verb} {synset}, {stands_for} {others}"
+
+
+def _nearest(finding: Finding, operand: Operand, names: Names) -> tuple[str, str]:
+    """Return the classes that the nearest synset of the evidence stands for, and that synset."""
+    first = finding.via[0]
+    through = [v for v in finding.via if (v.relation, v.wnid) == (first.relation, first.wnid)]
+    return names.others(operand, through), names.synset(first.wnid)
 
 
 @renders("keyword_overlap")
@@ -221,7 +253,7 @@ def _keyword_overlap(finding: Finding, names: Names) -> str:
             f"no keyword of {names.it} reaches {names.a_kind(rule.with_)}, a sibling, an ancestor or a "
             f"descendant of one"
         )
-    reached, relative = finding.via
+    reached, relative = finding.via[:2]
     keyword, kind, lemma = finding.words
     variant = "" if kind in ("name", "tokens") else f", by {kind},"
     other = names.other(rule.with_, relative)
@@ -235,6 +267,7 @@ def _keyword_overlap(finding: Finding, names: Names) -> str:
     return (
         f"the keyword {keyword.replace('_', ' ')!r}{variant} of {names.it} reaches "
         f"{names.synset(reached.wnid)}{spelled}, {what}"
+        + (f" (the closest of {len(finding.via) // 2:,} such synsets)" if len(finding.via) > 2 else "")
     )
 
 
@@ -256,8 +289,12 @@ def _similarity(finding: Finding, names: Names) -> str:
 def _draw(finding: Finding, names: Names) -> str:
     rule: Expression = finding.test
     assert isinstance(rule, ClassRule)
-    candidates, stratum = finding.words
+    candidates, stratum, digest = finding.words
     of = f" of {stratum.replace('_', ' ')}" if stratum else ""
-    if not finding.holds:
-        return f"a candidate{of}, not among the {rule.draw} drawn"
-    return f"drawn as number {finding.via[0].value:.0f} of {candidates} candidates{of}"
+    place = f"number {finding.via[0].value:.0f} of {counted(int(candidates), 'candidate')}{of}"
+    context = names.context
+    return (
+        f"{'drawn' if finding.holds else 'not drawn'} as {place} in the order of their BLAKE2b keys "
+        f"(its own is {digest[:SHOWN_HASH]}..., of draw {context.draw!r} with seed {context.seed}), "
+        f"of which the first {rule.draw} {'is' if rule.draw == 1 else 'are'} taken"
+    )

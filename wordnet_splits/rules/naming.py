@@ -13,7 +13,7 @@ from wordnet_splits.rules.verdict import Finding, Key, Via
 from wordnet_splits.taxonomy import Taxonomy
 
 PRECEDENCE = ("equal", "sibling", "ancestor", "descendant")
-"""Which relation is told where a synset has several to the classes."""
+"""Where a synset has several relations to the classes, the first of these counts."""
 
 
 @operator("keyword_overlap")
@@ -29,8 +29,8 @@ def keyword_overlap(test: Expression, ask: Question) -> dict[str, Finding]:
     found: dict[str, Finding] = {}
     for class_id in ask.candidates:
         reached = reached_by_name(ask.catalog[class_id].name, rule, ask.context.taxonomy)
-        hit = most_telling(reached, near)
-        found[class_id] = Finding(test, False) if hit is None else _finding(test, hit, near[hit.wnid])
+        hits = most_telling_first(reached, near)
+        found[class_id] = _finding(test, hits, near) if hits else Finding(test, False)
     return found
 
 
@@ -90,18 +90,24 @@ def reached_by_name(name: str, rule: KeywordOverlap, taxonomy: Taxonomy) -> tupl
     )
 
 
-def most_telling(reached: tuple[Match, ...], near: Mapping[str, Relative]) -> Match | None:
-    """Return the match to show: a keyword that is a lemma first, the closest relation, the first keyword."""
+def most_telling_first(reached: tuple[Match, ...], near: Mapping[str, Relative]) -> list[Match]:
+    """Return the matches of relatives, each synset once: keywords that are lemmas, the closest relation."""
     hits = [m for m in reached if m.wnid in near]
-    return min(
-        hits, key=lambda m: (m.lemma != m.keyword, PRECEDENCE.index(near[m.wnid].relation)), default=None
-    )
+    hits.sort(key=lambda m: (m.lemma != m.keyword, PRECEDENCE.index(near[m.wnid].relation)))
+    first: dict[str, Match] = {}
+    for match in hits:
+        first.setdefault(match.wnid, match)
+    return list(first.values())
 
 
-def _finding(test: Expression, hit: Match, relative: Relative) -> Finding:
-    source, class_id = relative.key
-    via = (
-        Via("keyword", hit.wnid, source, class_id),
-        Via(relative.relation, relative.wnid, source, class_id, float(relative.edges)),
-    )
-    return Finding(test, True, via, (hit.keyword, hit.kind, hit.lemma))
+def _finding(test: Expression, hits: list[Match], near: Mapping[str, Relative]) -> Finding:
+    via = []
+    for hit in hits:
+        relative = near[hit.wnid]
+        source, class_id = relative.key
+        via += [
+            Via("keyword", hit.wnid, source, class_id),
+            Via(relative.relation, relative.wnid, source, class_id, float(relative.edges)),
+        ]
+    first = hits[0]
+    return Finding(test, True, tuple(via), (first.keyword, first.kind, first.lemma))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from wordnet_splits.rules.context import WORDNET, Question
-from wordnet_splits.rules.model import Expression, Slice
+from wordnet_splits.rules.model import Expression, Operand, Slice
 from wordnet_splits.rules.registry import operator
+from wordnet_splits.rules.structure import unrelated
 from wordnet_splits.rules.verdict import Finding, Via
 
 
@@ -41,7 +42,9 @@ def slice_(test: Expression, ask: Question) -> dict[str, Finding]:
                 found[class_id] = Finding(
                     test, _in_slice(rule, place, len(members)), (via,), (str(len(members)),)
                 )
-    return {c: found.get(c, Finding(test, False)) for c in ask.candidates}
+    roots = ask.synsets(Operand("ids", ids=rule.of))
+    missed = unrelated([c for c in ask.candidates if c not in found], roots, ask)
+    return {c: found.get(c) or Finding(test, False, missed[c]) for c in ask.candidates}
 
 
 def _in_slice(rule: Slice, place: int, members: int) -> bool:
@@ -60,4 +63,6 @@ def _strictly_below(root: str, ask: Question) -> list[str]:
 @operator("rest")
 def rest(test: Expression, ask: Question) -> dict[str, Finding]:
     """True of every class still on offer."""
-    return {c: Finding(test, True) for c in ask.candidates}
+    groups = ask.context.groups.items()
+    earlier = tuple(name for name, keys in groups if any(source == ask.source for source, _ in keys))
+    return {c: Finding(test, True, words=earlier) for c in ask.candidates}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from wordnet_splits.rules.context import Question, Synsets
 from wordnet_splits.rules.model import Expression
 from wordnet_splits.rules.registry import operator
 from wordnet_splits.rules.verdict import Finding, Key, Via
+from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 
 Step = tuple[int, str]
 """Edges to a synset, and its wnid: the nearest first, ties to the smaller wnid."""
+Evidence = Iterable[Via]
+"""What an operator found out about a class, the nearest first; nothing where it is not true of it."""
 
 
 @operator("subtree")
@@ -19,31 +22,30 @@ def subtree(test: Expression, ask: Question) -> dict[str, Finding]:
     """True of the classes at or below any synset of the operand."""
     roots = ask.synsets(test.value)
 
-    def evidence(class_id: str) -> Via | None:
-        step = nearest_above(ask.wnids(class_id), roots, ask.context.graph)
-        if step is None:
-            return None
-        edges, wnid = step
-        return _via("equal" if edges == 0 else "ancestor", wnid, roots[wnid], ask.key(class_id), edges)
+    def evidence(class_id: str) -> Evidence:
+        for edges, wnid in all_above(ask.wnids(class_id), roots, ask.context.graph):
+            yield from _vias(
+                "equal" if edges == 0 else "ancestor", wnid, roots[wnid], ask.key(class_id), edges
+            )
 
-    return _judge(test, ask, evidence)
+    return _judge(test, ask, roots, evidence)
 
 
 @operator("shares_parent_with")
 def shares_parent_with(test: Expression, ask: Question) -> dict[str, Finding]:
     """True of the classes that have a direct hypernym in common with another class of the operand."""
     graph = ask.context.graph
-    parents = parents_of(ask.synsets(test.value), graph)
+    synsets = ask.synsets(test.value)
+    parents = parents_of(synsets, graph)
 
-    def evidence(class_id: str) -> Via | None:
+    def evidence(class_id: str) -> Evidence:
         own = ask.key(class_id)
         shared = sorted({p for wnid in ask.wnids(class_id) for p in graph.parents(wnid) if p in parents})
         for parent in shared:
             if others := [key for key in parents[parent] if key != own]:
-                return _via("sibling", parent, others, own, 1)
-        return None
+                yield from _vias("sibling", parent, others, own, 1)
 
-    return _judge(test, ask, evidence)
+    return _judge(test, ask, synsets, evidence)
 
 
 @operator("below_parent_of")
@@ -54,17 +56,15 @@ def below_parent_of(test: Expression, ask: Question) -> dict[str, Finding]:
     classes too, which are taken before the rule is asked.
     """
     graph = ask.context.graph
-    parents = parents_of(ask.synsets(test.value), graph)
+    synsets = ask.synsets(test.value)
+    parents = parents_of(synsets, graph)
 
-    def evidence(class_id: str) -> Via | None:
-        step = nearest_above(ask.wnids(class_id), parents, graph)
-        if step is None:
-            return None
-        edges, parent = step
-        relation = {0: "equal", 1: "sibling"}.get(edges, "ancestor")
-        return _via(relation, parent, parents[parent], ask.key(class_id), edges)
+    def evidence(class_id: str) -> Evidence:
+        for edges, parent in all_above(ask.wnids(class_id), parents, graph):
+            relation = {0: "equal", 1: "sibling"}.get(edges, "ancestor")
+            yield from _vias(relation, parent, parents[parent], ask.key(class_id), edges)
 
-    return _judge(test, ask, evidence)
+    return _judge(test, ask, synsets, evidence)
 
 
 @operator("overlaps")
@@ -78,28 +78,50 @@ def overlaps(test: Expression, ask: Question) -> dict[str, Finding]:
     taxonomy = ask.context.taxonomy
     synsets = _any_sense(test, ask) if test.senses == "any" else ask.synsets(test.value)
     relation = test.relation or "self-or-below"
-    reach: list[Callable[[str], tuple[str, Step] | None]] = [lambda c: _equal(ask.wnids(c), synsets)]
-    if relation in ("self-or-below", "ancestry"):
-        reach.append(lambda c: _named("ancestor", nearest_above(ask.wnids(c), synsets, taxonomy)))
-    if relation in ("self-or-above", "ancestry"):
-        lower = _nearest_below(synsets, taxonomy)
-        reach.append(lambda c: _named("descendant", _smallest(lower[w] for w in ask.wnids(c) if w in lower)))
+    looks_up = relation in ("self-or-below", "ancestry")
+    lower = _all_below(synsets, taxonomy) if relation in ("self-or-above", "ancestry") else {}
 
-    def evidence(class_id: str) -> Via | None:
-        for look in reach:
-            if found := look(class_id):
-                name, (edges, wnid) = found
-                return _via(name, wnid, synsets[wnid], ask.key(class_id), edges)
-        return None
+    def evidence(class_id: str) -> Evidence:
+        own, wnids = ask.key(class_id), ask.wnids(class_id)
+        for wnid in sorted(w for w in wnids if w in synsets):
+            yield from _vias("equal", wnid, synsets[wnid], own, 0)
+        for edges, wnid in all_above(wnids, synsets, taxonomy) if looks_up else ():
+            if edges:
+                yield from _vias("ancestor", wnid, synsets[wnid], own, edges)
+        for edges, wnid in sorted({step for w in wnids for step in lower.get(w, ())}):
+            yield from _vias("descendant", wnid, synsets[wnid], own, edges)
 
-    return _judge(test, ask, evidence)
+    return _judge(test, ask, synsets, evidence)
 
 
-def nearest_above(wnids: Iterable[str], targets: Synsets, graph: Taxonomy) -> Step | None:
-    """Return the nearest target at or above any of the wnids, with the edges up to it."""
-    return _smallest(
-        (edges, above) for wnid in wnids for above, edges in graph.ancestors(wnid).items() if above in targets
-    )
+def all_above(wnids: Iterable[str], targets: Synsets, graph: Taxonomy) -> list[Step]:
+    """Return the targets at or above any of the wnids, each once, the nearest first."""
+    found: dict[str, int] = {}
+    for wnid in wnids:
+        for above, edges in graph.ancestors(wnid).items():
+            if above in targets:
+                found[above] = min(edges, found.get(above, edges))
+    return sorted((edges, wnid) for wnid, edges in found.items())
+
+
+def unrelated(classes: Sequence[str], targets: Synsets, ask: Question) -> dict[str, tuple[Via, ...]]:
+    """Return, for each of ``classes``, the synsets that a rule names and that are nothing to it.
+
+    The nearest first; edges are counted on the full graph, whatever hierarchy the rule follows.
+    """
+    columns, rows = sorted(targets), sorted({wnid for c in classes for wnid in ask.wnids(c)})
+    if not rows or not columns:
+        return dict.fromkeys(classes, ())
+    edges = similarity.matrix("distance", rows, columns, ask.context.taxonomy)
+    at = {wnid: n for n, wnid in enumerate(rows)}
+
+    def of_class(class_id: str) -> Evidence:
+        own = [at[wnid] for wnid in ask.wnids(class_id)]
+        nearest = edges[own].min(axis=0).tolist() if own else []
+        for distance, wnid in sorted(zip(nearest, columns, strict=bool(own))):
+            yield from _vias("unrelated", wnid, targets[wnid], ask.key(class_id), distance)
+
+    return {c: tuple(of_class(c)) for c in classes}
 
 
 def parents_of(synsets: Synsets, graph: Taxonomy) -> Synsets:
@@ -120,33 +142,28 @@ def _any_sense(test: Expression, ask: Question) -> Synsets:
     )
 
 
-def _nearest_below(synsets: Synsets, taxonomy: Taxonomy) -> dict[str, Step]:
-    """Return, for every synset at or above some of ``synsets``, the nearest of them."""
-    found: dict[str, Step] = {}
+def _all_below(synsets: Synsets, taxonomy: Taxonomy) -> dict[str, list[Step]]:
+    """Return, for every synset strictly above some of ``synsets``, those of them and the edges down."""
+    found: dict[str, list[Step]] = {}
     for wnid in synsets:
         for above, edges in taxonomy.ancestors(wnid).items():
-            found[above] = min(found.get(above, (edges, wnid)), (edges, wnid))
+            if edges:
+                found.setdefault(above, []).append((edges, wnid))
     return found
 
 
-def _equal(wnids: Iterable[str], synsets: Synsets) -> tuple[str, Step] | None:
-    return _named("equal", _smallest((0, wnid) for wnid in wnids if wnid in synsets))
+def _vias(relation: str, wnid: str, keys: Iterable[Key], own: Key, edges: int) -> Iterator[Via]:
+    """Name every class concerned, the candidate itself only where there is no other."""
+    others = sorted(key for key in keys if key != own)
+    for source, class_id in others or [own]:
+        yield Via(relation, wnid, source, class_id, float(edges))
 
 
-def _named(relation: str, step: Step | None) -> tuple[str, Step] | None:
-    return None if step is None else (relation, step)
-
-
-def _smallest(steps: Iterable[Step]) -> Step | None:
-    return min(steps, default=None)
-
-
-def _via(relation: str, wnid: str, keys: Iterable[Key], own: Key, edges: int) -> Via:
-    """Name the first class concerned that is not the candidate itself, where there is one."""
-    source, class_id = min(keys, key=lambda key: (key == own, key))
-    return Via(relation, wnid, source, class_id, float(edges))
-
-
-def _judge(test: Expression, ask: Question, evidence: Callable[[str], Via | None]) -> dict[str, Finding]:
-    found = {c: evidence(c) for c in ask.candidates}
-    return {c: Finding(test, via is not None, (via,) if via else ()) for c, via in found.items()}
+def _judge(
+    test: Expression, ask: Question, named: Synsets, evidence: Callable[[str], Evidence]
+) -> dict[str, Finding]:
+    """Return a finding for each candidate: its evidence, or which synsets given one by one it misses."""
+    found = {c: tuple(evidence(c)) for c in ask.candidates}
+    misses = [c for c, via in found.items() if not via] if test.value.kind == "ids" else []
+    missed = unrelated(misses, named, ask)
+    return {c: Finding(test, bool(via), via or missed.get(c, ())) for c, via in found.items()}

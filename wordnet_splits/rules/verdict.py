@@ -9,7 +9,10 @@ from wordnet_splits.rules.model import Expression
 Key = tuple[str, str]
 """A class: (source, class_id)."""
 
-RELATIONS = ("equal", "ancestor", "descendant", "sibling", "keyword", "list", "threshold", "draw")
+RELATIONS = (
+    *("equal", "ancestor", "descendant", "sibling", "keyword", "list", "threshold", "draw"),
+    "unrelated",
+)
 
 
 @dataclass(frozen=True)
@@ -20,13 +23,14 @@ class Via:
     ----------
     relation : what ``wnid`` is to this class: ``equal`` (its own synset), its ``ancestor`` or
         ``descendant``, the parent it shares with a ``sibling``, the synset that a ``keyword`` of its name
-        reaches; or ``list``, ``threshold``, ``draw``. The piece after a ``keyword`` says in the same
-        words what a synset of the other class is to the synset reached.
+        reaches; ``list``, ``threshold``, ``draw``; or ``unrelated``, a synset that the rule names and
+        that is nothing to this class. The piece after a ``keyword`` says in the same words what a synset
+        of the other class is to the synset reached.
     wnid : the synset concerned.
     other_source, other_class : the class on the other side of the relation; a wnid that the recipe gives
         by itself is a class of the source ``wordnet``.
-    value : edges to ``wnid``; the similarity for ``threshold``; place in the draw, from 1, for ``draw``;
-        place in the slice, from 0.
+    value : edges to ``wnid`` (between the two where ``unrelated``); the similarity for ``threshold``;
+        place in the draw, from 1, for ``draw``; place in the slice, from 0.
     """
 
     relation: str

@@ -286,6 +286,12 @@ class Taxonomy:
             raise TaxonomyError("this taxonomy has no glosses", where=wnid)
         return wndb.gloss(self._texts["data.noun"], int(self._ids[node]))
 
+    def definition(self, wnid: str) -> str:
+        """Return the gloss of ``wnid`` up to its first semicolon; empty in a taxonomy without glosses."""
+        if self._texts is None or isinstance(self._ids, tuple):
+            return ""
+        return self.gloss(wnid).partition(";")[0].strip()
+
     def name(self, wnid: str) -> str:
         """Return NLTK's name of ``wnid``: ``dog.n.01``, the first lemma and which sense of it this is."""
         return self._words.name(self.index(wnid))

@@ -105,7 +105,8 @@ def test_the_draw_leaves_its_place_as_evidence() -> None:
     assert {c for c, via in places.items() if (via.value or 0) <= 2} == taken(
         {"subtree": ["n00000010"], "draw": 2}
     )
-    assert verdicts["tabby"].via == ()  # no candidate, so refused by the rule and not by the draw
+    refused = verdicts["tabby"].via  # no candidate, so refused by the rule and not by the draw
+    assert [via.relation for via in refused] == ["unrelated"]
 
 
 def test_all_tells_the_first_refusal_and_any_all_of_them() -> None:

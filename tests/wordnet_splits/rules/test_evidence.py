@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from tests.wordnet_splits.rules.toy import PETS, context, judge, load
-from wordnet_splits.rules import sentence
-from wordnet_splits.rules.evidence import renderer_names
+from wordnet_splits.rules import ClassRule, sentence
+from wordnet_splits.rules.evidence import counted, renderer_names
 from wordnet_splits.rules.registry import operator_names
-from wordnet_splits.rules.verdict import RELATIONS
+from wordnet_splits.rules.verdict import RELATIONS, Finding, Verdict, Via
+from wordnet_splits.sampling import key as sampling_key
 
 GROUPS: dict[str, Any] = {"groups": {"id": [("pets", "pug")]}, "roles": {"id": "id"}}
 
@@ -50,7 +51,8 @@ SENTENCES = [
     (
         {"subtree": ["n00000020", "n00000030", "n00000031", "n00000032", "n00000104"]},
         "pug",
-        "not near: pug is not at or below cat (n00000020), knife (n00000030), spoon (n00000031) or 2 more",
+        "not near: pug is not at or below any of 5 synsets, the nearest being cat (n00000020), "
+        "tabby (n00000104) and knife (n00000030)",
     ),
     (
         {"overlaps": "source:drawer"},
@@ -85,7 +87,7 @@ SENTENCES = [
         "chihuahua",
         "near: the path score of chihuahua and the nearest, the ID class pug, is 0.3333, less than 0.5",
     ),
-    ({"rest": True}, "cloud", "near: cloud is in no earlier group"),
+    ({"rest": True}, "cloud", "near: cloud is in no earlier group of pets (group id)"),
     (
         {"all": [{"listed": ["pug", "tabby"]}, {"not": {"subtree": ["n00000010"]}}]},
         "tabby",
@@ -134,14 +136,38 @@ def test_keyword_evidence_names_keyword_lemma_and_relation(with_: str, class_id:
 def test_a_class_that_the_draw_leaves_out_is_called_a_candidate() -> None:
     rule = {"subtree": ["n00000010"], "draw": 1}
     texts = sorted(says(rule, c) for c in ("pug", "chihuahua", "borzoi"))
-    assert texts[0].startswith("near: ")
-    assert texts[0].endswith("lies below dog (n00000010); drawn as number 1 of 3 candidates")
-    for text in texts[1:]:
-        assert text.startswith("not near: a candidate, not among the 1 drawn (")
+    assert "lies below dog (n00000010); drawn as number 1 of 3 candidates in the order of" in texts[0]
+    for place, text in enumerate(sorted(texts[1:], key=lambda text: text.partition("number ")[2]), 2):
+        assert text.startswith(f"not near: not drawn as number {place} of 3 candidates in the order of")
+        assert ", of which the first 1 is taken (" in text
     within = {"draw": 1, "within": "superclass"}
     texts = sorted(says(within, c) for c in PETS)
-    assert texts.count("not near: a candidate of dogs, not among the 1 drawn") == 2
-    assert texts.count("near: drawn as number 1 of 3 candidates of others") == 1
+    assert sum(t.startswith("not near: not drawn as number 2 of 3 candidates of dogs") for t in texts) == 1
+    (taken,) = [t for t in texts if t.startswith("near: drawn as number 1 of 3 candidates of others")]
+    (key,) = {sampling_key("toy", 0, "pets", c).hex()[:12] for c in PETS if says(within, c) == taken}
+    assert f"(its own is {key}..., of draw 'toy' with seed 0)" in taken
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [(1, "edge", "1 edge"), (0, "edge", "0 edges"), (2, "class", "2 classes"), (1000, "edge", "1,000 edges")],
+)
+def test_nouns_agree_with_their_number(number: int, noun: str, text: str) -> None:
+    assert counted(number, noun) == text
+
+
+def test_a_sentence_names_three_of_many_classes_and_their_number_and_via_has_all() -> None:
+    dogs = [("pets", c) for c in ("borzoi", "chihuahua", "pug", "tabby")]
+    groups: dict[str, Any] = {"groups": {"id": dogs}, "roles": {"id": "id"}}
+    finding = Finding(
+        ClassRule.model_validate({"below_parent_of": "group:id"}),
+        True,
+        tuple(Via("ancestor", "n00000002", source, class_id, 2.0) for source, class_id in dogs),
+    )
+    text = sentence(
+        Verdict(True, (finding,)), source="pets", class_id="pug", group="near", context=context(**groups)
+    )
+    assert text.endswith("a parent of the ID classes borzoi, chihuahua and pug (4 in all)")
 
 
 def test_a_class_without_synsets_is_told_apart() -> None:

@@ -44,9 +44,24 @@ def test_subtree_is_at_or_below() -> None:
     assert via({"subtree": ["n00000101"]}, "pug") == (Via("equal", "n00000101", "wordnet", "n00000101", 0.0),)
 
 
-def test_subtree_tells_the_nearest_root_whatever_their_order() -> None:
+def test_subtree_names_every_root_the_nearest_first_whatever_their_order() -> None:
     for roots in (["n00000001", "n00000010", "n00000011"], ["n00000011", "n00000001", "n00000010"]):
-        assert via({"subtree": roots}, "pug") == (Via("ancestor", "n00000011", "wordnet", "n00000011", 1.0),)
+        assert via({"subtree": roots}, "pug") == tuple(
+            Via("ancestor", wnid, "wordnet", wnid, edges)
+            for wnid, edges in (("n00000011", 1.0), ("n00000010", 2.0), ("n00000001", 4.0))
+        )
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [{"subtree": ["n00000020", "n00000030"]}, {"slice": {"of": ["n00000020", "n00000030"], "half": "first"}}],
+)
+def test_synsets_that_are_nothing_to_a_class_are_in_via_with_their_distance(rule: dict[str, Any]) -> None:
+    # pug, toy dog, dog, animal, cat; one more to thing, tool and knife, with cat's one less
+    assert via(rule, "pug") == (
+        Via("unrelated", "n00000020", "wordnet", "n00000020", 4.0),
+        Via("unrelated", "n00000030", "wordnet", "n00000030", 6.0),
+    )
 
 
 def test_subtree_of_classes_names_the_class() -> None:
