@@ -1,8 +1,9 @@
-"""The 32-byte digest that names an image by its content."""
+"""SHA-256 of images, which names them by their content, and of descriptions, which seals them."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,3 +38,9 @@ def digest_pixels(image: NDArray[np.uint8]) -> bytes:
 def digest_file(data: bytes) -> bytes:
     """Return SHA-256 of a file's bytes, for sources stored as JPEG. 32 bytes."""
     return hashlib.sha256(data).digest()
+
+
+def digest_json(value: object) -> str:
+    """Return SHA-256, in hex, of a JSON value in its one form: what seals a description of ours."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

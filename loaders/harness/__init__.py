@@ -1,1 +1,41 @@
+"""Measure what vision models do not know: `evaluate` puts models through a benchmark, detector by detector.
 
+>>> from loaders.harness import list_detectors
+>>> list_detectors("max*")
+('mcp', 'mls')
+
+Names are imported when first used; those that need torch say so where it is not installed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wordnet_splits.lazy import names_of
+
+if TYPE_CHECKING:
+    from .detectors import list_detectors, register
+    from .evaluation import Results, check_results, evaluate
+    from .model import Model, load_model
+    from .training import train
+
+__all__ = [
+    "Model",
+    "Results",
+    "check_results",
+    "evaluate",
+    "list_detectors",
+    "load_model",
+    "register",
+    "train",
+]
+
+__getattr__ = names_of(
+    __name__,
+    {
+        "detectors": ("list_detectors", "register"),
+        "evaluation": ("Results", "check_results", "evaluate"),
+        "model": ("Model", "load_model"),
+        "training": ("train",),
+    },
+)

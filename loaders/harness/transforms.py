@@ -57,6 +57,11 @@ class Transform:
         """SHA-256 of the specification."""
         return spec_key(self.spec)
 
+    @property
+    def words(self) -> str:
+        """The specification in words, e.g. ``evaluation resize-32, mean 0.5 0.5 0.5, std 1 1 1``."""
+        return _words(self.spec)
+
     def __call__(self, image: Image.Image) -> Tensor:
         """Return a PIL RGB image as the model takes it, a float32 tensor (3, h, w)."""
         made = image if self.image is None else self.image(image)
@@ -64,6 +69,14 @@ class Transform:
             return made
         pixels = to_uint8(made) if isinstance(made, Image.Image) else made
         return self.batch(pixels.unsqueeze(0))[0]
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_words(part)}" for name, part in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return " ".join(map(_words, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)

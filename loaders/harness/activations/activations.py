@@ -54,6 +54,7 @@ class Activations:
     head : the linear head over all columns, None where the model has none.
     notes : what differs from one undisturbed run, e.g. a batch halved for want of memory.
     model_key, transform_key, list_key : where it is stored. model : the model's name.
+    transform : the transform in words.
     """
 
     arrays: Arrays
@@ -64,6 +65,7 @@ class Activations:
     model: str
     model_key: str
     transform_key: str
+    transform: str
     list_key: str
 
     @property
@@ -167,6 +169,7 @@ def extract(
         model.name,
         model.key,
         chosen.key,
+        chosen.words,
         group.folder.name,
     )
 

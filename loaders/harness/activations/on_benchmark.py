@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.progress import Progress, Silent
 
 from ...dataset import UnknownDetectionSet
@@ -16,22 +15,23 @@ from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
 from ..probes import Probe, parse_probe, probe_name
 from .activations import BATCH, Activations, extract
-from .runs import Group, ModelRun, Part
+from .runs import Group, ModelRun
+from .settings import settings
 from .store import Store
 
 PLAIN = frozenset({"features", "logits", "background"})
 
 
 @dataclass
-class Images:
+class BenchmarkImages:
     """The images of a benchmark's groups, each opened when first asked for.
 
     Attributes
     ----------
-    benchmark : a manifest's name or folder. roots, packed, allow_missing : as of `UnknownDetectionSet`.
+    benchmark : the manifest. roots, packed, allow_missing : as of `UnknownDetectionSet`.
     """
 
-    benchmark: str | Path
+    benchmark: Manifest
     roots: Roots | None = None
     packed: PackedFolders | None = None
     allow_missing: bool = False
@@ -81,7 +81,7 @@ class Extractor:
     """
 
     model: Model
-    images: Images
+    images: BenchmarkImages
     store: Store
     space: LabelSpace
     batch_size: int
@@ -109,6 +109,7 @@ class Extractor:
             self._class_map,
             found.head_of(self._class_map),
             found.transform_key,
+            found.transform,
             found.notes,
         )
 
@@ -136,10 +137,10 @@ class Extractor:
 
 def model_run(
     model: Model,
-    manifest: Manifest,
-    images: Images,
+    images: BenchmarkImages,
     store: Store,
     *,
+    of: str = "",
     batch_size: int = BATCH,
     workers: int = 0,
     progress: Progress | None = None,
@@ -148,8 +149,10 @@ def model_run(
 
     Parameters
     ----------
+    of : the name of the model that this network is a run of, its own by default.
     batch_size, workers, progress : see `activations.extract`.
     """
-    space = LabelSpace.of(manifest.classes)
+    space = LabelSpace.of(images.benchmark.classes)
     extractor = Extractor(model, images, store, space, batch_size, workers, progress or Silent())
-    return ModelRun(model.name, model.key, extractor.read)
+    device = settings(model.device, model.dtype, batch_size)["device"]
+    return ModelRun(of or model.name, model.key, extractor.read, model.name, model.weights, device)

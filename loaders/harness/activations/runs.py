@@ -10,14 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.errors import DataError
+from wordnet_splits.manifest import Part
 
 from ..arrays import Array, Arrays
 from ..detectors import Head
 from ..detectors.softmax import log_sum_exp, logits_of
 from ..model.class_map import ClassMap
-
-Part = tuple[str, str]
-"""(split, group)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +28,7 @@ class Group:
     arrays : what detectors get, see `arrays`; logits restricted as the class map says.
     class_map : which column is which label; None where column k of the logits is label k.
     head : the linear classifier head, rows as the columns of the logits; None where there is none.
-    transform_key : of the transform the images went through.
+    transform_key, transform : of the transform the images went through: its key, and it in words.
     notes : what differs from one undisturbed computation.
     """
 
@@ -39,6 +37,7 @@ class Group:
     class_map: ClassMap | None = None
     head: Head | None = None
     transform_key: str = ""
+    transform: str = ""
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -65,20 +64,29 @@ Read = Callable[[str, str, frozenset[str]], Group]
 
 @dataclass(frozen=True, eq=False)
 class ModelRun:
-    """One model (one seed, one optimizer) on one benchmark.
+    """One network on one benchmark: a model, or one of its runs (a seed, an optimizer).
 
     Attributes
     ----------
-    model, model_key : as results name them.
+    model : what it is a run of; results average over the runs of one model.
+    model_key : of this network.
     read : gives a group; computes what is not there yet.
+    name : of this network; that of the model by default.
+    weights, device : where its weights come from, and what it computes on.
     """
 
     model: str
     model_key: str
     read: Read
+    name: str = ""
+    weights: str = ""
+    device: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.name or self.model)
 
     @classmethod
-    def of(cls, model: str, groups: Mapping[Part, Group], *, model_key: str = "") -> ModelRun:
+    def of(cls, model: str, groups: Mapping[Part, Group], *, model_key: str = "", name: str = "") -> ModelRun:
         """Return a run over arrays held in memory, by (split, group)."""
 
         def read(split: str, group: str, needs: frozenset[str]) -> Group:
@@ -86,7 +94,7 @@ class ModelRun:
                 raise DataError(f"nothing was computed on {group}/{split}", where=model)
             return groups[split, group]
 
-        return cls(model, model_key, read)
+        return cls(model, model_key, read, name)
 
     def group(self, split: str, name: str, needs: Iterable[str] = ()) -> Group:
         """Return what the model gave on one group of one split."""

@@ -15,9 +15,9 @@ from wordnet_splits.progress import OnStderr
 from . import train
 from .run import run
 
-SHOWN_PROBLEMS = 20
+SHOWN_DIFFERENCES = 20
 
-RUN = "unknown-eval run --benchmark digits --model trained:models/digits"
+RUN = "unknown-eval run --benchmark digits --model trained:models/digits --out results"
 
 app = make_program(
     "unknown-eval",
@@ -36,13 +36,13 @@ def check_results_folder(
     if json:
         print_json(found.as_dict())
         return DONE if found.ok else NEGATIVE
-    for problem in found.problems[:SHOWN_PROBLEMS]:
-        values = f"stored {problem.stored}, due {problem.recomputed}"
-        show(f"{problem.table}: {problem.row}: {problem.column} {values}")
-    if len(found.problems) > SHOWN_PROBLEMS:
-        show(f"and {len(found.problems) - SHOWN_PROBLEMS:,} more (--json has all)")
-    outcome = "all recompute" if found.ok else f"{len(found.problems):,} differ"
-    show(f"{found.rows:,} rows, {found.values:,} values, {found.exact:,} equal to the last bit: {outcome}")
+    for one in found.differences[:SHOWN_DIFFERENCES]:
+        show(f"{one.table}: {one.row}: {one.column} stored {one.stored}, due {one.recomputed}")
+    if len(found.differences) > SHOWN_DIFFERENCES:
+        show(f"and {len(found.differences) - SHOWN_DIFFERENCES:,} more (--json has all)")
+    outcome = "all recompute" if found.ok else f"{len(found.differences):,} differ"
+    counts = f"{found.compared:,} rows, {found.values:,} values, {found.exact:,} equal to the last bit"
+    show(f"{counts}; {found.benchmark}: {outcome}")
     return DONE if found.ok else NEGATIVE
 
 
@@ -103,7 +103,7 @@ def _detector_row(method: Any) -> dict[str, Any]:
 
 train.register(app)
 add_command(app, "run", run, [RUN, f"{RUN} --detectors msp,knn[k=10] --bootstrap 100 --json"])
-check = "unknown-eval check-results build/results/digits"
+check = "unknown-eval check-results results"
 add_command(app, "check-results", check_results_folder, [check, f"{check} --json"])
 add_command(
     app, "detectors", show_detectors, ["unknown-eval detectors", "unknown-eval detectors 'm*' --json"]

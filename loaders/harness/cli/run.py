@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from wordnet_splits.cli.options import AllowMissing, Json, Packed, RootOptions, parse_roots
 from wordnet_splits.cli.output import DONE, LEFT_OUT, print_json, print_table, say, show
-from wordnet_splits.errors import SourceError, SplitsError
+from wordnet_splits.errors import SplitsError
 from wordnet_splits.lazy import need
-from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.manifest import load_manifest
 from wordnet_splits.progress import OnStderr
 
-from ..detectors import Chosen, parse_detectors, preset
+from ..detectors import parse_detectors, preset
 from ..detectors.choosing import PRESET
-from ..evaluation.evaluate import evaluate
-from ..evaluation.measure import Options
-from ..evaluation.results import Results
-from ..evaluation.selection import Selection
-from ..evaluation.tables import Table, composition_lines, layout_of, summary_lines, tables
+from ..evaluation.about import Options
+from ..evaluation.results import Results, refuse_other_results
+from ..evaluation.sets import EvaluatedSets
+from ..evaluation.tables import Table, layout_of, lines_below, tables
 
-if TYPE_CHECKING:
-    from ..activations.on_benchmark import Images
-    from ..model import Model
-
+LONGEST_NAME = 100
 OUT, STORE = Path("build/results"), Path("build/activations")
 
 
@@ -37,7 +33,7 @@ def run(
         list[str],
         typer.Option(
             help="timm:NAME, torchvision:NAME, hf:NAME, exported:FILE, MODULE:NAME, or trained:FOLDER (a "
-            "model of `train`, or a folder or pattern of several); repeatable, one run each."
+            "model of `train`, or a folder or pattern of several, whose seeds are averaged); repeatable."
         ),
     ],
     detectors: Annotated[
@@ -50,10 +46,15 @@ def run(
         str | None,
         typer.Option("--model-id", help="Name of a model that is a function."),
     ] = None,
+    runs: Annotated[
+        bool, typer.Option("--runs", help="The models are runs of one, to be averaged: seeds, optimizers.")
+    ] = False,
     head: Annotated[str | None, typer.Option(help="Name of the classifier head; found by default.")] = None,
     mapping: Annotated[
         str | None,
-        typer.Option(help="Which column is which class: a file, a source's name, or 'identity'."),
+        typer.Option(
+            help="Which column is which class: a file, a source's name, or 'identity' (column k is class k)."
+        ),
     ] = None,
     restrict: Annotated[
         str, typer.Option(help="Softmax over the benchmark's columns, or over all: columns, full.")
@@ -78,11 +79,16 @@ def run(
         list[float] | None, typer.Option(help="Share of OOD at which AURC is computed too; 0.5 by default.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the results; by default build/results/NAME.")
+        Path | None, typer.Option(help="Folder of the results; by default build/results/BENCHMARK/MODEL.")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace results of other models in that folder.")
+    ] = False,
     store: Annotated[Path, typer.Option(help="Folder of activations, shared by all benchmarks.")] = STORE,
     batch_size: Annotated[int, typer.Option(min=1, help="Images of a forward pass.")] = 128,
-    workers: Annotated[int, typer.Option(min=0, help="Processes that read images.")] = 0,
+    workers: Annotated[
+        int, typer.Option(min=0, help="Processes that read images; 0 is fastest for packed ones.")
+    ] = 0,
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda, cuda:1; by default a GPU if there is one.")
     ] = None,
@@ -99,25 +105,20 @@ def run(
     manifest = load_manifest(benchmark)
     if layout is not None:
         layout_of(manifest.name, layout)
-    asked = Asked(
-        manifest=manifest,
-        benchmark=benchmark,
-        detectors=parse_detectors(detectors, benchmark=manifest.name),
-        options=_options(bootstrap, seed_boot, prevalence),
-        groups=group,
-        sweep=sweep,
-        allow_missing=allow_missing,
-    )
+    EvaluatedSets.of(manifest, group)  # a name that does not exist is noticed before a model is loaded
+    chosen = parse_detectors(detectors, benchmark=manifest.name)
+    shares = _shares(prevalence)
     _say_absent(detectors)
     need("torch", "torch", where="unknown-eval run")
-    from ..activations.on_benchmark import Images
+    from ..evaluation.of_models import evaluate
     from ..model import open_models
+    from ..model.ranks import current_ranks
 
-    images = Images(benchmark, parse_roots(root or []), packed, allow_missing)
     models = open_models(
         model,
         weights or (),
         model_id=model_id,
+        runs=runs,
         head=head,
         device=device,
         trust_model=trust_model,
@@ -125,70 +126,42 @@ def run(
         background=background,
         mapping=mapping,
     )
-    results = put_through(asked, models, images, store=store, batch_size=batch_size, workers=workers)
-    folder = out or OUT / manifest.name
-    return _report(results, folder, layout, left_out=images.left_out, json=json)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is to be evaluated on what."""
-
-    manifest: Manifest
-    benchmark: str
-    detectors: Sequence[Chosen]
-    options: Options
-    groups: Sequence[str] | None
-    sweep: bool
-    allow_missing: bool
-
-
-def put_through(
-    asked: Asked, models: Sequence[Model], images: Images, *, store: Path, batch_size: int, workers: int
-) -> Results:
-    """Extract what the store lacks and evaluate; sets of which no image is there are left out, and named."""
-    from ..activations.on_benchmark import model_run
-    from ..activations.store import Store
-
-    selection = Selection.of(asked.manifest, asked.groups)
-    held = {name: len(opened) for name, opened in images.test(list(selection.test)).items()}
-    if asked.allow_missing:
-        unread = [name for name, role in selection.test.items() if role == "id" and not held[name]]
-        if unread:
-            raise SourceError("no ID image is there", where=unread[0], hint=images.left_out[0])
-    progress = OnStderr()
-    runs = [
-        model_run(
-            one,
-            asked.manifest,
-            images,
-            Store(store),
-            batch_size=batch_size,
-            workers=workers,
-            progress=progress,
-        )
-        for one in models
-    ]
-    return evaluate(
-        asked.manifest,
-        runs,
-        asked.detectors,
-        options=asked.options,
-        sweep=asked.sweep,
-        groups=[name for name in selection.test if held[name]],
-        notes=images.left_out,
-        progress=progress,
+    folder = out or OUT / manifest.name / folder_name(models)
+    if not overwrite:
+        keys = {(name, one.key) for name, several in models.items() for one in several}
+        refuse_other_results(folder, manifest.name, keys)
+    results = evaluate(
+        models,
+        manifest,
+        chosen,
+        roots=parse_roots(root or []),
+        packed=packed,
+        groups=group,
+        sweep=sweep,
+        bootstrap=bootstrap,
+        seed_boot=seed_boot,
+        prevalences=shares,
+        store=store,
+        batch_size=batch_size,
+        workers=workers,
+        allow_missing=allow_missing,
+        progress=OnStderr(),
     )
+    if current_ranks().first:  # once, whatever the number of processes
+        _report(results, folder, results.write(folder, overwrite=overwrite), layout, json=json)
+    return LEFT_OUT if results.about.left_out else DONE
 
 
-def _options(bootstrap: int, seed: int, prevalences: Sequence[float] | None) -> Options:
-    for share in prevalences or ():
+def folder_name(models: Iterable[str]) -> str:
+    """Return the name of the folder that holds results of these models."""
+    return re.sub(r"[^A-Za-z0-9.+@=-]+", "-", "+".join(models)).strip("-.")[:LONGEST_NAME] or "model"
+
+
+def _shares(given: Sequence[float] | None) -> Sequence[float]:
+    for share in given or ():
         if not 0 < share < 1:
             raise SplitsError(f"{share:g} is no share between 0 and 1", where="--prevalence")
-    defaults = Options()
-    return Options(
-        replicates=bootstrap, seed=seed, prevalences=tuple(prevalences or ()) or defaults.prevalences
-    )
+    return given or Options().prevalences
 
 
 def _say_absent(detectors: str) -> None:
@@ -201,45 +174,37 @@ def _say_absent(detectors: str) -> None:
 
 
 def _report(
-    results: Results, folder: Path, layout: str | None, *, left_out: Sequence[str], json: bool
-) -> int:
-    """Write the results and print their tables, once, whatever the number of processes."""
-    from ..model.ranks import current_ranks
-
-    if not current_ranks().first:
-        return DONE
-    files = results.write(folder)
-    made = tables(results, layout)
-    notes = list(results.about["notes"])
+    results: Results, folder: Path, written: Sequence[Path], layout: str | None, *, json: bool
+) -> None:
+    made, about = tables(results, layout), results.about
     if json:
+        facts = about.model_dump(mode="json", include={"composition", "missing", "runs", "notes", "left_out"})
         print_json(
             {
-                "benchmark": results.about["benchmark"],
+                "benchmark": about.benchmark,
                 "out": str(folder),
-                "files": [str(file) for file in files],
-                "models": results.about["models"],
-                "composition": results.about["composition"],
-                "missing": results.about["missing"],
-                "notes": notes,
-                "left_out": list(left_out),
+                "files": [str(file) for file in written],
+                "models": about.models,
+                **facts,
                 "tables": [table.as_dict() for table in made],
             }
         )
     else:
         print_tables(made)
         show()
-        for line in [*composition_lines(results), *summary_lines(results)]:
+        for line in lines_below(results):
             show(line)
-    for note in notes:
+    for note in (*about.notes, *about.left_out):
         say(f"note: {note}")
     say(f"results in {folder}")
-    return LEFT_OUT if left_out else DONE
 
 
 def print_tables(made: Sequence[Table]) -> None:
     """Print tables, each below its title."""
     for number, table in enumerate(made):
-        show(("\n" if number else "") + table.title)
-        print_table(table.columns, table.rows, right=table.columns[1:])
+        if number:
+            show()
+        show(table.title)
+        print_table(table.columns, table.cells, right=table.right)
         for note in table.notes:
             show(note)

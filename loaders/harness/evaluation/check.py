@@ -8,12 +8,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import DataError
-from wordnet_splits.progress import Progress
+import pyarrow as pa
 
-from .derive import Classes, derive
-from .measure import Options
-from .results import Results
+from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.progress import Progress
+from wordnet_splits.tabular import Tabular
+
+from .derive import Classes, Key, derive
+from .results import Results, read_folder
+from .sets import EvaluatedSets
 
 TOLERANCE = 1e-12
 """Relative and absolute: the order in which a processor adds may differ in the last digit."""
@@ -23,8 +27,8 @@ BIN = ("detector", "run", "low", "high")
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A value that is not what the scores give; ``column`` is empty for a row that only one of them has."""
+class Difference:
+    """A value that is not what it should be; ``column`` is empty for a row that only one of the two has."""
 
     table: str
     row: str
@@ -34,78 +38,126 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Checked:
+class Checked(Tabular):
     """The outcome of `check_results`.
 
     Attributes
     ----------
-    rows : rows compared. exact : of their values those equal to the last bit.
-    problems : what differs.
+    compared : rows recomputed. values, exact : their values, and those of them equal to the last bit.
+    benchmark : what the images were compared with, or why they were not.
+    differences : what differs.
     """
 
     folder: str
-    rows: int
-    exact: int
+    compared: int
     values: int
-    problems: tuple[Problem, ...]
+    exact: int
+    benchmark: str
+    differences: tuple[Difference, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether everything recomputes."""
-        return not self.problems
+        """Whether nothing differs."""
+        return not self.differences
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the differences."""
+        return [asdict(one) for one in self.differences]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the outcome as ``check-results --json`` prints it."""
-        found = {"rows": self.rows, "values": self.values, "exact": self.exact}
-        return {"ok": self.ok, "folder": self.folder, **found, "problems": [asdict(p) for p in self.problems]}
+        found = {
+            "rows": self.compared,
+            "values": self.values,
+            "exact": self.exact,
+            "benchmark": self.benchmark,
+        }
+        return {"ok": self.ok, "folder": self.folder, **found, "problems": self.rows()}
 
 
-def check_results(folder: str | Path, *, progress: Progress | None = None) -> Checked:
+def check_results(
+    folder: str | Path, benchmark: Manifest | str | Path | None = None, *, progress: Progress | None = None
+) -> Checked:
     """Recompute every row of a folder that `Results.write` wrote, intervals included, and compare.
+
+    What cannot be recomputed (names of models, parameters) is compared by checksum; images, labels, roles
+    and similarities with the benchmark.
+
+    Parameters
+    ----------
+    benchmark : its manifest, name or folder; by default the one of the results' name, if it can be found.
 
     Raises
     ------
     DataError : a file is absent or damaged, or scores and predictions hold different images.
     """
-    stored = Results.read(Path(folder))
-    options, classes = _asked(stored.about, str(folder))
+    stored, altered = read_folder(Path(folder))
+    about = stored.about
+    classes = {run.run: Classes(run.known_classes, run.other_columns) for run in about.runs}
     similarity = {
         (row["source"], row["class_id"]): row["similarity"]
         for row in stored.by_class.select(["source", "class_id", "similarity"]).to_pylist()
     }
-    found = derive(stored.scores, stored.predictions, similarity, options, classes, progress=progress)
+    found = derive(stored.scores, stored.predictions, similarity, about.options, classes, progress=progress)
     comparison = _Comparison()
-    comparison.table(
-        "results",
-        _keyed(stored.results.to_pylist(), ROW),
-        _keyed(({"detector": d, "run": r, **row._asdict()} for (d, r), row in found.results), ROW),
-        ("value", "lo", "hi", "n_id", "n_ood"),
-    )
-    comparison.table(
-        "by_class",
-        _keyed(stored.by_class.to_pylist(), CLASS),
-        _keyed(({"detector": d, "run": r, **row._asdict()} for (d, r), row in found.classes), CLASS),
-        ("n_ood", "auroc"),
-    )
-    comparison.table(
-        "by_nearness",
-        _keyed(stored.by_nearness.to_pylist(), BIN),
-        _keyed(({"detector": d, "run": r, **row._asdict()} for (d, r), row in found.bins), BIN),
-        ("n_ood", "auroc"),
-    )
+    for name in altered:
+        comparison.differences.append(Difference("files", name, "sha256", "of other content", "as written"))
+    comparison.table("results", stored.results, found.results, ROW, ("value", "lo", "hi", "n_id", "n_ood"))
+    comparison.table("by_class", stored.by_class, found.classes, CLASS, ("n_ood", "auroc"))
+    comparison.table("by_nearness", stored.by_nearness, found.bins, BIN, ("n_ood", "auroc"))
+    comparison.value("about", "composition", "", about.composition.model_dump(), dict(found.composition))
+    against = _compare_with_benchmark(stored, similarity, benchmark, comparison)
     return Checked(
-        str(folder), comparison.rows, comparison.exact, comparison.values, tuple(comparison.problems)
+        str(folder),
+        comparison.rows,
+        comparison.values,
+        comparison.exact,
+        against,
+        tuple(comparison.differences),
     )
 
 
-def _asked(about: Mapping[str, Any], where: str) -> tuple[Options, Classes]:
-    """Return with which options the results were computed."""
+def _compare_with_benchmark(
+    stored: Results,
+    similarity: Mapping[tuple[str, str], float | None],
+    benchmark: Manifest | str | Path | None,
+    comparison: _Comparison,
+) -> str:
+    """Compare images and classes with the benchmark's; return what they were compared with, or why not."""
+    about = stored.about
     try:
-        given = dict(about["options"])
-        options = Options(**{**given, "prevalences": tuple(given["prevalences"])})
-        return options, Classes(int(about["known_classes"]), bool(about["other_columns"]))
-    except (KeyError, TypeError, ValueError):
-        raise DataError("does not say with which options it was computed", where=where) from None
+        manifest = load_manifest(about.benchmark if benchmark is None else benchmark)
+    except UnknownNameError:
+        if benchmark is not None:
+            raise
+        return f"images not compared: there is no {about.benchmark} here"
+    if benchmark is None and manifest.version != about.version:
+        return f"images not compared: {manifest.name} is at version {manifest.version} here"
+    comparison.value("about", "benchmark", "name", about.benchmark, manifest.name)
+    comparison.value("about", "benchmark", "fingerprint", about.images_fingerprint, manifest.fingerprint)
+    sets = EvaluatedSets.of(manifest)
+    known = sets.similarity()
+    for (source, class_id), value in similarity.items():
+        comparison.value(
+            "by_class", f"{source}, {class_id}", "similarity", value, known.get((source, class_id))
+        )
+    columns = ["source", "image_id", "class_id", "role", "label"]
+    rows = {
+        group: {row["image_id"]: row for row in manifest.images("test", group).select(columns).to_pylist()}
+        for group in sets.test
+    }
+    seen: dict[tuple[str, int], dict[str, int]] = {}
+    for row in stored.predictions.select(["detector", "run", "group", *columns]).to_pylist():
+        counts = seen.setdefault((row["detector"], row["run"]), {})
+        counts[row["group"]] = counts.get(row["group"], 0) + 1
+        expected = rows.get(row["group"], {}).get(row["image_id"])
+        held = {name: row[name] for name in columns}
+        if held != expected:
+            comparison.value("predictions", f"{row['group']}, {row['image_id']}", "", held, expected)
+    for (detector, run), counts in seen.items():
+        due = tuple(sets.missing(counts))
+        comparison.value("about", f"missing of {detector or 'run'} {run}", "", about.missing, due)
+    return f"images compared with {manifest.name}, version {manifest.version}"
 
 
 Rows = dict[tuple[Any, ...], Mapping[str, Any]]
@@ -122,26 +174,36 @@ def _keyed(rows: Iterable[Mapping[str, Any]], key: tuple[str, ...]) -> Rows:
 class _Comparison:
     def __init__(self) -> None:
         self.rows = self.exact = self.values = 0
-        self.problems: list[Problem] = []
+        self.differences: list[Difference] = []
 
-    def table(self, name: str, stored: Rows, recomputed: Rows, columns: tuple[str, ...]) -> None:
+    def table(
+        self,
+        name: str,
+        stored: pa.Table,
+        recomputed: Iterable[tuple[Key, Any]],
+        key: tuple[str, ...],
+        columns: tuple[str, ...],
+    ) -> None:
         """Compare two tables row by row."""
-        for key in [*stored, *(key for key in recomputed if key not in stored)]:
+        held = _keyed(stored.to_pylist(), key)
+        due = _keyed(({"detector": d, "run": r, **row._asdict()} for (d, r), row in recomputed), key)
+        for place in [*held, *(place for place in due if place not in held)]:
             self.rows += 1
-            row = ", ".join(map(str, key))
-            if key not in stored or key not in recomputed:
-                held, due = ("a row" if key in table else None for table in (stored, recomputed))
-                self.problems.append(Problem(name, row, "", held, due))
+            row = ", ".join(map(str, place))
+            if place not in held or place not in due:
+                sides = ("a row" if place in table else None for table in (held, due))
+                self.differences.append(Difference(name, row, "", *sides))
                 continue
             for column in columns:
-                self._value(name, row, column, stored[key][column], recomputed[key][column])
+                self.value(name, row, column, held[place][column], due[place][column])
 
-    def _value(self, table: str, row: str, column: str, held: Any, due: Any) -> None:
+    def value(self, table: str, row: str, column: str, held: Any, due: Any) -> None:
+        """Compare two values."""
         self.values += 1
         if held == due or (_is_nan(held) and _is_nan(due)):
             self.exact += 1
         elif not _close(held, due):
-            self.problems.append(Problem(table, row, column, held, due))
+            self.differences.append(Difference(table, row, column, held, due))
 
 
 def _is_nan(value: Any) -> bool:

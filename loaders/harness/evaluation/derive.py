@@ -13,8 +13,18 @@ from wordnet_splits.errors import DataError
 from wordnet_splits.metrics import ScoreSet, composition, gamma, gamma_minus, gamma_plus
 from wordnet_splits.progress import Progress, Silent
 
-from .by_class import BinRow, ClassRow, Members, by_nearness
-from .measure import POOLED, UNKNOWN_ROLES, Array, Options, Row, measure
+from .about import Options
+from .measure import (
+    POOLED,
+    UNKNOWN_ROLES,
+    Array,
+    BinRow,
+    ClassRow,
+    Members,
+    Row,
+    by_nearness,
+    measure,
+)
 
 MODEL = "(model)"
 """In the place of a detector: what is a matter of the model alone."""
@@ -26,12 +36,11 @@ ClassKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class Classes:
-    """What rows need to know of a model's classes.
+    """What rows need to know of the classes of one run.
 
     Attributes
     ----------
-    known : K, how many of the benchmark's classes it has.
-    others : whether its softmax has columns besides them (a background class; all columns of a larger model).
+    known, others : `about.RunFacts.known_classes` and ``other_columns``.
     """
 
     known: int
@@ -53,21 +62,27 @@ def derive(
     predictions: pa.Table,
     similarity: Mapping[ClassKey, float | None],
     options: Options,
-    classes: Classes,
+    classes: Mapping[int, Classes],
     *,
     progress: Progress | None = None,
 ) -> Derived:
     """Compute every row from the two stored tables (`results.SCORES`, `results.PREDICTIONS`).
+
+    Parameters
+    ----------
+    similarity : of each class to its nearest ID class. classes : run -> what it knows of the classes.
 
     Raises
     ------
     DataError : scores hold an image that predictions lack, or the other way round; NaN among scores.
     """
     derived = Derived()
-    said = {key: Images(table) for key, table in _blocks(predictions)}
+    said = {key: ScoredImages(table) for key, table in _blocks(predictions)}
     for (detector, run), images in said.items():
         if not detector:
-            derived.results.extend(((MODEL, run), row) for row in _gammas(images, classes))
+            if run not in classes:
+                raise DataError(f"nothing is said about run {run}", where="about.json")
+            derived.results.extend(((MODEL, run), row) for row in _gammas(images, classes[run]))
     blocks = list(_blocks(scores))
     for key, table in _watched(blocks, progress or Silent()):
         if key not in said and ("", key[1]) not in said:
@@ -93,7 +108,7 @@ def _watched(blocks: list[tuple[Key, pa.Table]], progress: Progress) -> Iterator
             task.advance()
 
 
-class Images:
+class ScoredImages:
     """The images of one run with their labels and what the model, or an ensemble, predicts for them."""
 
     def __init__(self, table: pa.Table) -> None:
@@ -148,7 +163,7 @@ class Images:
         return np.asarray(self._columns[column][self._rows[group]], dtype=np.float64)
 
 
-def _gammas(images: Images, classes: Classes) -> Iterator[Row]:
+def _gammas(images: ScoredImages, classes: Classes) -> Iterator[Row]:
     """Palechor's validation confidences on these images: of ID, of each OOD set, and their mean."""
     inside = [group for group in images.groups if images.roles[group] == "id"]
     outside = [group for group in images.groups if images.roles[group] not in ("id", "csid")]

@@ -1,22 +1,29 @@
 """The tables of an evaluation, on disk and back.
 
 ``results.parquet`` (and .csv) and ``scores.parquet``; beside them ``predictions.parquet``,
-``by_class.parquet`` and ``by_nearness.parquet``, with which every row of results is recomputed.
+``by_class.parquet`` and ``by_nearness.parquet``, with which every row of results is recomputed, and
+``about.json``, written last, with what they are about and the checksum of each.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from wordnet_splits.errors import DataError, OutputError
+from wordnet_splits import files
+from wordnet_splits.digests import digest_json
+from wordnet_splits.errors import DataError, OutputError, SplitsError
 from wordnet_splits.manifest.parquet import read_table, write_table
+from wordnet_splits.tabular import Tabular
+from wordnet_splits.untrusted import opened, read_json, validated
+
+from .about import About, Sealed
 
 RESULTS = pa.schema(
     [
@@ -95,12 +102,15 @@ SCHEMAS = {
     "by_class": BY_CLASS,
     "by_nearness": BY_NEARNESS,
 }
-ABOUT = "about"  # key of the schema metadata of results.parquet
+CSV = "results.csv"
+FILES = ("results.parquet", CSV, *(f"{name}.parquet" for name in SCHEMAS if name != "results"))
+ABOUT = "about.json"
+LARGEST_FILE = 1 << 34
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Results:
-    """Everything one evaluation found.
+class Results(Tabular):
+    """Everything one evaluation found; printed, the tables in the layout of the benchmark's paper.
 
     Attributes
     ----------
@@ -108,7 +118,7 @@ class Results:
     scores : the confidence of every test image (`SCORES`); every metric is computed from this column.
     predictions : label, predicted label and softmax of every test image (`PREDICTIONS`).
     by_class, by_nearness : AUROC by OOD class and by bin of its similarity to the nearest ID class.
-    about : benchmark, composition, what is missing, options, class map, notes; stored with ``results``.
+    about : benchmark, models, composition, what is missing, options and notes.
     """
 
     results: pa.Table
@@ -116,11 +126,21 @@ class Results:
     predictions: pa.Table
     by_class: pa.Table
     by_nearness: pa.Table
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: About
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{name}={getattr(self, name).num_rows:,}" for name in SCHEMAS)
-        return f"Results({self.about.get('benchmark')}: {', '.join(self.detectors)}; {sizes})"
+        models = ", ".join(self.about.models)
+        return f"Results({self.about.benchmark}: {models}; {', '.join(self.detectors)})"
+
+    def __str__(self) -> str:
+        from .tables import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from .tables import html_of
+
+        return html_of(self)
 
     @property
     def detectors(self) -> tuple[str, ...]:
@@ -142,55 +162,117 @@ class Results:
             table = table.filter(pa.compute.equal(table[name], value))
         return list(table.to_pylist())
 
-    def write(self, folder: Path) -> tuple[Path, ...]:
+    def to_table(self) -> pa.Table:
+        """Return ``results``: one row per detector, run, set and metric."""
+        return self.results
+
+    def write(self, folder: str | Path, *, overwrite: bool = False) -> tuple[Path, ...]:
         """Write every table into ``folder`` and return the files.
 
         Raises
         ------
-        OutputError : the folder cannot be written.
+        OutputError : the folder cannot be written, or holds results of other models or of another benchmark
+            (not with ``overwrite``).
         """
         folder = Path(folder)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(
-                f"cannot be made: {error.strerror or error}", where=str(folder), hint="give another --out"
-            ) from None
-        about = {ABOUT: json.dumps(self.about, sort_keys=True, ensure_ascii=False)}
-        written = []
-        for name in SCHEMAS:
-            path = folder / f"{name}.parquet"
-            write_table(getattr(self, name), path, metadata=about if name == "results" else None)
-            written.append(path)
-        written.insert(1, _write_csv(self.results, folder / "results.csv"))
-        return tuple(written)
+        with files.locked(folder, busy="another evaluation is writing its results here"):
+            with files.writing(folder, hint="give another folder"):
+                folder.mkdir(parents=True, exist_ok=True)
+            if not overwrite:
+                refuse_other_results(folder, self.about.benchmark, _models(self.about))
+            files.clear_parts(folder)
+            with files.writing(folder / ABOUT):
+                (folder / ABOUT).unlink(missing_ok=True)  # until it is there again, there are no results
+            for name in SCHEMAS:
+                write_table(getattr(self, name), folder / f"{name}.parquet")
+            with files.replacing(folder / CSV) as part:
+                pa_csv.write_csv(self.results, part)
+            sealed = Sealed(
+                schema=1, about=self.about, files={name: _sha256(folder / name) for name in FILES}
+            )
+            sealed = sealed.model_copy(update={"sha256": digest_json(sealed.content())})
+            files.write_json(folder / ABOUT, sealed.model_dump(mode="json", by_alias=True))
+        return tuple(folder / name for name in (*FILES, ABOUT))
 
     @classmethod
-    def read(cls, folder: Path) -> Results:
+    def read(cls, folder: str | Path) -> Results:
         """Read a folder written by `write`.
 
         Raises
         ------
-        DataError : a file is absent, damaged, or of other columns.
+        DataError : a file is absent, damaged, altered, or of other columns.
         """
-        folder = Path(folder)
-        if not (folder / "results.parquet").is_file():
+        results, altered = read_folder(Path(folder))
+        if altered:
             raise DataError(
-                "no results.parquet here", where=str(folder), hint="give the folder that `run` wrote"
+                "is not as it was written: its checksum differs",
+                where=str(Path(folder) / altered[0]),
+                hint=f"`unknown-eval check-results {folder}` says what differs",
             )
-        tables = {}
-        for name, schema in SCHEMAS.items():
-            path = folder / f"{name}.parquet"
-            table = read_table(path)
-            if table.schema.names != schema.names or table.schema.types != schema.types:
-                raise DataError(f"its columns are not those of {name}", where=str(path))
-            tables[name] = table
-        metadata = tables["results"].schema.metadata or {}
-        try:
-            about = json.loads(metadata[ABOUT.encode()])
-        except (KeyError, ValueError):
-            raise DataError("does not say what it is about", where=str(folder / "results.parquet")) from None
-        return cls(**tables, about=about)
+        return results
+
+
+def read_folder(folder: Path) -> tuple[Results, list[str]]:
+    """Read a folder of results and return with them the names of the files whose checksum differs.
+
+    Raises
+    ------
+    DataError : a file is absent, damaged, or of other columns.
+    """
+    sealed = _read_about(folder)
+    tables = {}
+    for name, schema in SCHEMAS.items():
+        table = read_table(folder / f"{name}.parquet").replace_schema_metadata(None)
+        if not table.schema.equals(schema):
+            raise DataError(f"its columns are not those of {name}", where=str(folder / f"{name}.parquet"))
+        tables[name] = table
+    altered = [name for name in FILES if sealed.files.get(name) != _sha256(folder / name)]
+    if set(sealed.files) != set(FILES) or digest_json(sealed.content()) != sealed.sha256:
+        altered.insert(0, ABOUT)
+    return Results(**tables, about=sealed.about), altered
+
+
+def refuse_other_results(folder: Path, benchmark: str, models: Set[tuple[str, str]]) -> None:
+    """Refuse a folder that holds results of another benchmark or of models (name, model_key) not among these.
+
+    So more seeds of the same models, or other detectors, may replace what is there.
+
+    Raises
+    ------
+    OutputError : it does, or its ``about.json`` cannot be read.
+    """
+    if not (folder / ABOUT).exists():
+        return
+    hint = "give another folder, or overwrite these (--overwrite)"
+    try:
+        held = _read_about(folder).about
+    except SplitsError as error:
+        what = f"holds results that cannot be read: {error.what}"
+        raise OutputError(what, where=str(folder), hint=hint) from error
+    others = [run.name for run in held.runs if (run.model, run.model_key) not in models]
+    if held.benchmark != benchmark:
+        raise OutputError(f"holds results on {held.benchmark}", where=str(folder), hint=hint)
+    if others:
+        what = f"holds results of other models: {', '.join(others)}"
+        raise OutputError(what, where=str(folder), hint=hint)
+
+
+def _models(about: About) -> set[tuple[str, str]]:
+    return {(run.model, run.model_key) for run in about.runs}
+
+
+def _read_about(folder: Path) -> Sealed:
+    if not (folder / ABOUT).exists():
+        raise DataError(f"no {ABOUT} here", where=str(folder), hint="give the folder that `run` wrote")
+    return validated(Sealed, read_json(folder / ABOUT), where=str(folder / ABOUT))
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with opened(path, largest=LARGEST_FILE) as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def table_of(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
@@ -198,15 +280,3 @@ def table_of(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(values, f.type) for values, f in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _write_csv(table: pa.Table, path: Path) -> Path:
-    part = path.with_name(f".{path.name}.part")
-    try:
-        pa_csv.write_csv(table, part)
-        part.replace(path)
-    except OSError as error:
-        raise OutputError(f"cannot be written: {error.strerror or error}", where=str(path)) from None
-    finally:
-        part.unlink(missing_ok=True)
-    return path

@@ -1,17 +1,23 @@
-"""Fitting a detector once and scoring arrays with it in chunks; what comes out is float32 and finite."""
+"""Choosing a detector's parameters, fitting it and scoring with it: confidences are float32 and finite."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.metrics import auroc
 
+from ..activations.runs import ModelRun
 from ..arrays import CHUNK, Array, Arrays
 from ..detectors import Chosen, Detector, Head
+from ..detectors.registry import Value
+from .sets import EvaluatedSets
 
 Data = Arrays | Sequence[Arrays]  # one model's arrays, or those of each of several models
 Heads = Head | None | Sequence[Head | None]
@@ -49,7 +55,7 @@ def fit(chosen: Chosen, data: Data | None = None, head: Heads = None) -> Fitted:
     heads = head if many else [head]
     if "head" in chosen.method.needs and any(h is None for h in _each(heads)):
         raise DataError(
-            "needs the weights of a linear head, which this model has not",
+            "needs the weights of a linear head, and this model has none",
             where=fitted.where,
             hint="name the head with --head, or leave the detector out",
         )
@@ -65,10 +71,8 @@ def fit(chosen: Chosen, data: Data | None = None, head: Heads = None) -> Fitted:
     else:
         labels = [n for n in chosen.method.needs if n == "labels"]
         require([*chosen.needs, *labels], data, fitted.where)
-    try:
+    with _errors_of(fitted.where):
         return Fitted(chosen, detector, learn(data, head))
-    except DataError as error:
-        raise DataError(error.what, where=fitted.where, hint=error.hint) from error
 
 
 def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -> Array:
@@ -86,21 +90,35 @@ def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -
     require(fitted.chosen.needs, data, where)
     parts = [np.empty(0, np.float32)]
     for size, chunk in _chunks(data, rows):
-        try:
-            with np.errstate(all="ignore"):  # what it leads to, NaN or infinity, is refused below
-                scores = np.asarray(fitted.detector.score(fitted.state, chunk))
-        except DataError as error:
-            raise DataError(error.what, where=where, hint=error.hint) from error
+        # what the ignored warnings lead to, NaN or infinity, is refused below
+        with _errors_of(where), np.errstate(all="ignore"):
+            scores = np.asarray(fitted.detector.score(fitted.state, chunk))
         parts.append(_narrow(scores, size, where))
     return _finite(np.concatenate(parts), where)
+
+
+@contextmanager
+def _errors_of(where: str) -> Iterator[None]:
+    """Name the detector in its errors; whatever a user's own raises becomes one line."""
+    try:
+        yield
+    except SplitsError as error:
+        raise DataError(error.what, where=where, hint=error.hint) from error
+    except Exception as error:
+        text = str(error).strip().split("\n")[0]
+        raise DataError(
+            f"raises {type(error).__name__}{f': {text}' if text else ''}",
+            where=where,
+            hint="the error is the detector's own; in Python, __cause__ has its traceback",
+        ) from error
 
 
 def _narrow(scores: Array, size: int, where: str) -> Array:
     """Return one chunk's scores as float32."""
     if scores.shape != (size,):
-        raise DataError(f"gave shape {scores.shape} for {size} images, where ({size},) is due", where=where)
+        raise DataError(f"gave shape {scores.shape} for {size} images instead of ({size},)", where=where)
     if scores.dtype.kind not in "fiub":
-        raise DataError(f"gave values of type {scores.dtype}, where numbers are due", where=where)
+        raise DataError(f"gave values of type {scores.dtype} instead of numbers", where=where)
     with np.errstate(over="ignore"):
         return scores.astype(np.float32)
 
@@ -140,3 +158,72 @@ def _chunks(data: Data, rows: int) -> Iterable[tuple[int, Data]]:
 
 def _each(data: Any) -> Sequence[Any]:
     return data if isinstance(data, list | tuple) else [data]
+
+
+def fit_data(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> Arrays | None:
+    """Return the ID arrays that a detector fits on, with labels; None where it fits on nothing.
+
+    Raises
+    ------
+    DataError : the benchmark has no ID images in that split.
+    """
+    split = chosen.method.fit_on
+    if split is None:
+        return None
+    groups = sets.of_role(split, "id")
+    if not groups:
+        raise DataError(
+            f"detector {chosen.label!r} fits on ID {split} images, and there are none",
+            where=sets.manifest.name,
+            hint="leave the detector out",
+        )
+    return Arrays.concat([run.group(split, group, chosen.needs).arrays for group in groups])
+
+
+def validation_sets(sets: EvaluatedSets) -> tuple[list[str], list[str]]:
+    """Return the ID and the OOD validation groups; external ones, where there are any, are all of the latter.
+
+    Raises
+    ------
+    DataError : the benchmark has none, so nothing may be chosen.
+    """
+    inside = sets.of_role("val", "id")
+    outside = sets.of_role("val", "external") or sets.of_role("val", "near", "far")
+    if not inside or not outside:
+        raise DataError(
+            "has no ID and OOD validation images to choose parameters on",
+            where=sets.manifest.name,
+            hint="give them, as in knn[k=50], without --sweep",
+        )
+    return inside, outside
+
+
+def choose_on_validation(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> Chosen:
+    """Return the detector with the values of its sweep that separate validation images best.
+
+    The best is the highest unweighted mean over OOD validation sets of the AUROC; of equal ones the first.
+    """
+    inside, outside = validation_sets(sets)
+    grid = list(combinations(chosen))
+    needs = {name for one in grid for name in one.needs}  # all at once: one pass over the images
+    groups = {group: run.group("val", group, needs) for group in [*inside, *outside]}
+
+    def separation(candidate: Chosen) -> float:
+        fitted = fit(candidate, fit_data(candidate, sets, run), groups[inside[0]].head)
+        scores: dict[str, Array] = {
+            group: confidence(fitted, seen.arrays, on=f"{group}/val") for group, seen in groups.items()
+        }
+        known = np.concatenate([scores[group] for group in inside])
+        return float(np.mean([auroc(known, scores[group], name=fitted.where) for group in outside]))
+
+    best = max(grid, key=separation)
+    names = (" + ".join(f"{group}/val" for group in side) for side in (inside, outside))
+    return chosen.with_params(best.params, "auroc of {} against {}".format(*names))
+
+
+def combinations(chosen: Chosen) -> Iterator[Chosen]:
+    """Yield the detector with every combination of the values of its sweep; given parameters stay."""
+    sweep = chosen.sweep
+    for values in product(*sweep.values()):
+        params: dict[str, Value] = dict(zip(sweep, values, strict=True))
+        yield chosen.with_params(params, "")

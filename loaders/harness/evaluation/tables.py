@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from html import escape
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -14,6 +16,7 @@ import numpy as np
 
 from wordnet_splits.errors import SplitsError, unknown
 from wordnet_splits.metrics import spread
+from wordnet_splits.tabular import html_table
 
 from ..detectors import get_method
 from .derive import MODEL
@@ -47,16 +50,21 @@ class Table:
 
     Attributes
     ----------
-    columns : their titles. rows : text, one per column.
-    numbers : of each detector's row the means over runs, fractions, by "group/metric".
+    columns : their titles. cells : text, rows of one per column.
+    numbers : of each model's and detector's row the means over runs, fractions, by "group/metric".
     notes : to be printed below.
     """
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numbers: tuple[Mapping[str, Any], ...] = field(default=())
+    cells: tuple[tuple[str, ...], ...]
+    numbers: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def right(self) -> tuple[str, ...]:
+        """Titles of the columns of numbers, which are aligned right."""
+        return tuple(name for name in self.columns if name not in ("", "model", "detector"))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the table as ``--json`` prints it."""
@@ -105,7 +113,7 @@ def layout_of(benchmark: str, name: str | None = None) -> Layout:
 
 def tables(results: Results, layout: str | None = None) -> list[Table]:
     """Return the tables of a paper's layout, filled with results and, where known, the paper's own rows."""
-    chosen = layout_of(str(results.about["benchmark"]), layout)
+    chosen = layout_of(results.about.benchmark, layout)
     sets = Sets.of(results)
     made: list[Table] = []
     for spec in chosen["table"]:
@@ -116,44 +124,118 @@ def tables(results: Results, layout: str | None = None) -> list[Table]:
     return made
 
 
+def lines_below(results: Results) -> list[str]:
+    """Return what is printed below the tables, as sentences.
+
+    Which models these are, and over which runs the tables average; the values that sweeps chose; what
+    `aurc_unknown` was computed over and which sets are missing from it; AURC at the stated prevalences; how
+    AUROC follows nearness.
+    """
+    return [
+        *(_model_line(results, model) for model in results.about.models),
+        *_chosen_lines(results),
+        *composition_lines(results),
+        *_summary_lines(results),
+    ]
+
+
+def _model_line(results: Results, model: str) -> str:
+    runs = results.about.runs_of(model)
+    transforms = dict.fromkeys(words for run in runs for words in run.transforms.values() if words)
+    weights = dict.fromkeys(run.weights for run in runs if len(runs) == 1 and run.weights)
+    facts = [
+        *(f"weights {origin}" for origin in weights),
+        *(f"transform {words}" for words in transforms),
+        *(f"on {device}" for device in dict.fromkeys(run.device for run in runs) if device),
+    ]
+    if len(runs) > 1:
+        names = ", ".join(run.name.removeprefix(model).lstrip("-/ ") for run in runs)
+        facts.insert(0, f"mean over {len(runs)} runs and their spread ({names})")
+    return f"Model {model}: {'; '.join(facts) or 'one run'}."
+
+
+def _chosen_lines(results: Results) -> Iterator[str]:
+    """Say which values a sweep chose, detector by detector and run by run."""
+    chosen: dict[tuple[str, str, str], dict[int, str]] = {}
+    names = ("model", "detector", "run", "params", "chosen_on")
+    for model, detector, run, params, on in zip(
+        *(results.results[name].to_pylist() for name in names), strict=True
+    ):
+        if on is not None:
+            values = ", ".join(f"{key}={value}" for key, value in json.loads(params).items())
+            chosen.setdefault((model, detector, on), {})[run] = values
+    for (model, detector, on), by_run in chosen.items():
+        each = list(by_run.values())
+        values = each[0] if len(set(each)) == 1 else " | ".join(each)
+        of = f" of {model}" if len(results.about.models) > 1 else ""
+        yield f"Chosen for {detector}{of} by {on}: {values}."
+
+
 def composition_lines(results: Results) -> list[str]:
     """Return what `aurc_unknown` was computed over, and which sets are missing from it, as sentences."""
-    about = results.about["composition"]
-    sizes = ", ".join(f"{name} {n:,}" for name, n in about["sets"].items())
-    share = f"{about['prevalence']:.1%} OOD"
-    lines = [f"AURC pools {sizes}: {about['n_id']:,} ID and {about['n_ood']:,} OOD images, {share}."]
-    for row in results.about["missing"]:
-        of = "" if row["expected"] is None else f" of {row['expected']:,}"
-        why = f" ({row['status']})" if row["status"].startswith("awaiting") else ""
-        lines.append(f"Missing: {row['group']} ({row['role']}), {row['scored']:,}{of} images scored{why}.")
-    if results.about["missing"]:
+    pooled, missing = results.about.composition, results.about.missing
+    sizes = ", ".join(f"{name} {n:,}" for name, n in pooled.sets.items())
+    share = f"{pooled.prevalence:.1%} OOD"
+    lines = [f"AURC pools {sizes}: {pooled.n_id:,} ID and {pooled.n_ood:,} OOD images, {share}."]
+    for row in missing:
+        of = "" if row.expected is None else f" of {row.expected:,}"
+        why = f" ({row.status})" if row.status.startswith("awaiting") else ""
+        lines.append(f"Missing: {row.group} ({row.role}), {row.scored:,}{of} images scored{why}.")
+    if missing:
         lines.append(
             "So this AURC is over other images than the benchmark's and is compared with no paper's."
         )
     return lines
 
 
-def summary_lines(results: Results) -> list[str]:
-    """Return AURC at the stated prevalences, and how AUROC follows nearness, detector by detector."""
-    lines = []
-    for share in results.about["options"]["prevalences"]:
+def _summary_lines(results: Results) -> Iterator[str]:
+    """Yield AURC at the stated prevalences, and how AUROC follows nearness, detector by detector."""
+    for share in results.about.options.prevalences:
         found = _by_detector(results, f"aurc_unknown[prevalence={share:g}]", 1000)
         if found:
-            lines.append(f"AURC x 1000 if {share:.0%} were OOD: {found}.")
-    trend = _by_detector(results, "nearness_trend", 1)
-    if trend:
-        lines.append(
-            f"AUROC against similarity to the nearest ID class (rank correlation over OOD classes): {trend}."
-        )
-    return lines
+            yield f"AURC x 1000 if {share:.0%} were OOD: {found}."
+    if trend := _by_detector(results, "nearness_trend", 1):
+        what = "AUROC against similarity to the nearest ID class (rank correlation over OOD classes)"
+        yield f"{what}: {trend}."
 
 
 def _by_detector(results: Results, metric: str, factor: float) -> str:
+    several = len(results.about.models) > 1
     found: dict[str, list[float]] = {}
     for row in results.rows(metric=metric, group=POOLED):
-        found.setdefault(row["detector"], []).append(row["value"])
+        name = f"{row['model']} {row['detector']}" if several else row["detector"]
+        found.setdefault(name, []).append(row["value"])
     cells = {name: _cell(values, factor, "sd") for name, values in found.items()}
     return ", ".join(f"{name} {cell}" for name, cell in cells.items() if cell != NOTHING)
+
+
+def text_of(results: Results) -> str:
+    """Return the tables of the benchmark's paper and what belongs below them, in full width."""
+    parts = ["\n".join([table.title, *_aligned(table), *table.notes]) for table in tables(results)]
+    return "\n\n".join([*parts, "\n".join(lines_below(results))])
+
+
+def html_of(results: Results) -> str:
+    """Return the same for a notebook."""
+    parts = []
+    for table in tables(results):
+        rows = [dict(zip(table.columns, row, strict=True)) for row in table.cells]
+        parts += [f"<p>{escape(table.title)}</p>", html_table(rows)]
+        parts += [f"<p>{escape(note)}</p>" for note in table.notes]
+    return "".join([*parts, *(f"<p>{escape(line)}</p>" for line in lines_below(results))])
+
+
+def _aligned(table: Table) -> list[str]:
+    rows = [table.columns, *table.cells]
+    widths = [max(len(row[n]) for row in rows) for n in range(len(table.columns))]
+    rows.insert(1, tuple("-" * width for width in widths))
+    return [
+        "  ".join(
+            cell.rjust(width) if name in table.right else cell.ljust(width)
+            for cell, width, name in zip(row, widths, table.columns, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def _table(
@@ -163,33 +245,42 @@ def _table(
     title = spec.get("title", layout["title"])
     if subject is not None:
         title = title.format(group=subject, n_ood=f"{sets.sizes[subject]:,}")
-    names = [MODEL] if spec.get("rows") == "model" else results.detectors
+    of_model = spec.get("rows") == "model"  # what needs no detector
+    several = len(results.about.models) > 1
+
+    def named(model: str, detector: str) -> tuple[str, ...]:
+        """What a row is called."""
+        return ((model,) if of_model else (model, detector)) if several else (detector,)
+
     found = _values(results)
-    text, numbers, notes = [], [], []
-    for name in names:
-        values = [found.get((name, c.group, c.metric), {}).get(c.role, []) for c in columns]
-        shown = [_cell(v, c.factor, spec.get("spread", "sd")) for v, c in zip(values, columns, strict=True)]
-        text.append(("model" if name == MODEL else name, *shown))
-        numbers.append({"detector": name, **_means(values, columns)})
-        for paper, cells in _published(results, layout, name):
-            text.append((paper["name"], *(cells.get(c.key, NOTHING) for c in columns)))
+    cells, numbers, notes = [], [], []
+    for detector in [MODEL] if of_model else results.detectors:
+        for model in results.about.models:
+            values = [found.get((model, detector, c.group, c.metric), {}).get(c.role, []) for c in columns]
+            if not any(values):
+                continue  # an ensemble of one run
+            spread_as = spec.get("spread", "sd")
+            shown = [_cell(v, c.factor, spread_as) for v, c in zip(values, columns, strict=True)]
+            cells.append((*named(model, "model" if of_model else detector), *shown))
+            numbers.append({"model": model, "detector": detector, **_means(values, columns)})
+        for paper, published in _published(results, layout, detector):
+            cells.append((*named("", paper["name"]), *(published.get(c.key, NOTHING) for c in columns)))
             notes.append(paper["note"])
-    first = "" if names == [MODEL] else "detector"
-    titles = (first, *(c.title for c in columns))
-    return Table(title, titles, tuple(text), tuple(numbers), tuple(dict.fromkeys(notes)))
+    titles = (*named("model", "" if of_model else "detector"), *(c.title for c in columns))
+    return Table(title, titles, tuple(cells), tuple(numbers), tuple(dict.fromkeys(notes)))
 
 
-Values = dict[tuple[str, str, str], dict[str | None, list[float]]]
+Values = dict[tuple[str, str, str, str], dict[str | None, list[float]]]
 
 
 def _values(results: Results) -> Values:
-    """(detector, group, metric) -> role -> the value of each run."""
+    """(model, detector, group, metric) -> role -> the value of each run."""
     found: Values = {}
-    columns = ("detector", "group", "metric", "role", "value")
-    for detector, group, metric, role, value in zip(
+    columns = ("model", "detector", "group", "metric", "role", "value")
+    for model, detector, group, metric, role, value in zip(
         *(results.results[name].to_pylist() for name in columns), strict=True
     ):
-        found.setdefault((detector, group, metric), {}).setdefault(role, []).append(value)
+        found.setdefault((model, detector, group, metric), {}).setdefault(role, []).append(value)
     return found
 
 
@@ -253,11 +344,11 @@ def _published(
     results: Results, layout: Layout, detector: str
 ) -> Iterator[tuple[Mapping[str, Any], Mapping[str, str]]]:
     """Yield the paper's rows for a detector; pooled values only beside a pool with every set in it."""
-    benchmark = str(results.about["benchmark"])
+    benchmark = results.about.benchmark
     for row in layout.get("published", ()):
         if not _matches(benchmark, row["benchmarks"]) or not _same(detector, row["of"]):
             continue
-        whole = not results.about["missing"] and benchmark in row["pooled_on"]
+        whole = not results.about.missing and benchmark in row["pooled_on"]
         yield row, {**row["cells"], **(row["pooled_cells"] if whole else {})}
 
 

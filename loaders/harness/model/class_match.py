@@ -36,7 +36,7 @@ def class_map(
     width : columns of the model's output.
     classes : the model's own class names or wnids, one per column (the background column may be left out).
     mapping : None: by `classes`, else column k is label k, which needs as many columns as labels;
-        ``identity``: column k is label k; a source's name: the columns are that source's classes in label
+        ``identity``: the same; a source's name: the columns are that source's classes in label
         order; one column per label; class_id -> column; one class name or wnid per column; or a file
         (.json with one of these, or text with one class per line).
     restrict : ``columns`` or ``full``, see `ClassMap`.
@@ -83,16 +83,14 @@ def _columns(
     """Return the column of each label and how it was found."""
     labels = space.labels
     if mapping is None and classes is None:
-        if labels and len(free) != len(labels):
+        mapping = "identity"
+    if mapping == "identity":
+        if labels and len(free) != len(labels):  # the first columns of a wider model are other classes
             raise DataError(
                 f"the model has {len(free)} classes, the benchmark {len(labels)} labels",
                 where=where,
-                hint="say which column is which class with --mapping: a file, a source, or 'identity'",
+                hint="say which column is which class with --mapping: a file, or a source's name",
             )
-        mapping = "identity"
-    if mapping == "identity":
-        if len(free) < len(labels):
-            raise DataError(f"{len(free)} columns for {len(labels)} labels", where=where)
         return free[: len(labels)], "identity"
     if mapping is None:
         return _by_name(labels, _spread(classes or (), free, dropped, where), where), "classes"

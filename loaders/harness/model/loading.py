@@ -60,7 +60,19 @@ def load_model(
     if preprocess is not None:
         loaded.preprocess = preprocess
     choice = ClassChoice(restrict, loaded.background if background is None else background, mapping)
-    return Model(loaded, device=chosen, head=head, choice=choice)
+    model = Model(loaded, device=chosen, head=head, choice=choice)
+    model.weights = _origin_of_weights(spec, weights)
+    return model
+
+
+def _origin_of_weights(spec: Any, weights: str | Path | None) -> str:
+    """Say in words where a model's weights come from."""
+    if weights is not None:
+        return f"file {weights}" if Path(weights).is_file() else str(weights)
+    if not isinstance(spec, str):
+        return "as given in Python"
+    prefix, _, name = spec.partition(":")
+    return f"published, {spec}" if prefix in SOURCES and not Path(name).exists() else spec
 
 
 def _load(spec: Any, request: Request) -> Loaded:
@@ -74,27 +86,36 @@ def _load(spec: Any, request: Request) -> Loaded:
     raise unknown("source of models", prefix, [*SOURCES, "MODULE"], where=spec)
 
 
-def open_models(specs: Sequence[str], weights: Sequence[str] = (), **options: Any) -> list[Model]:
+Models = dict[str, list[Model]]
+"""Name of a model -> its runs, which differ in seed or optimizer; most models have one."""
+
+
+def open_models(
+    specs: Sequence[str], weights: Sequence[str] = (), *, runs: bool = False, **options: Any
+) -> Models:
     """Load every model that is named, in order.
 
     Parameters
     ----------
     specs : as of `load_model`; ``trained:PLACE`` stands for every run at a place, a folder of runs or a
-        pattern.
+        pattern: those that differ in the seed alone are runs of one model.
     weights : files; with one specification each makes one model of it, else one for each specification.
+    runs : all of them are runs of one model.
     options : of `load_model`, for all of them.
 
     Raises
     ------
-    DataError : no model, or not as many weights files as models. Errors of `load_model`.
+    DataError : no model, one twice, or not as many weights files as models. Errors of `load_model`.
     """
-    models = []
+    models: Models = {}
     for spec, file in _pairs(list(_expanded(specs)), list(weights)):
         model = load_model(spec, weights=file, **options)
         if file is not None:
-            model.name = f"{model.name} {Path(file).name}"
-        models.append(model)
-    return models
+            model.name = f"{model.name} {file}"
+        if any(model.name == other.name for several in models.values() for other in several):
+            raise DataError(f"the model {model.name} is given twice", where="--model")
+        models.setdefault(model.series or model.name, []).append(model)
+    return {"+".join(specs): [one for several in models.values() for one in several]} if runs else models
 
 
 def _expanded(specs: Sequence[str]) -> Iterator[str]:

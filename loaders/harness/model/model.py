@@ -35,7 +35,8 @@ class Model:
 
     Attributes
     ----------
-    name : what it was loaded from.
+    name : what it was loaded from. series : what runs of it that differ in the seed share, "" where unknown.
+    weights : where its weights come from, in words.
     key : SHA-256 over its tensors and architecture (and the head, where one was named).
     module : the nn.Module, None for a function.
     device : where it computes. dtype : of its input.
@@ -47,8 +48,10 @@ class Model:
     """
 
     def __init__(self, loaded: Loaded, *, device: Any, head: str | None, choice: ClassChoice) -> None:
-        self.name, self.preprocess, self.choice = loaded.name, loaded.preprocess, choice
+        self.name, self.series = loaded.name, loaded.series
+        self.preprocess, self.choice = loaded.preprocess, choice
         self.classes, self.source_of_classes = loaded.classes, loaded.source_of_classes
+        self.weights = "as given in Python"
         self.device = torch.device(device)
         self.std: Triple | None = None
         self.module = loaded.module

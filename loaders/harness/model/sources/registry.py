@@ -25,6 +25,7 @@ class Loaded:
     classes : class names or wnids, one per column.
     source_of_classes : the source whose classes, in label order, the columns are.
     background : the column of its background class, None where it has none.
+    series : the name that trained runs which differ in the seed share.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Loaded:
     classes: tuple[str, ...] | None = None
     source_of_classes: str | None = None
     background: int | None = None
+    series: str = ""
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,14 @@ def trained_network(name: str, request: Request) -> Loaded:
     if request.weights is not None:
         raise DataError("a trained model has weights of its own", where=PREFIX + name)
     module = load_checkpoint(name)
-    run = f"{module.metadata['benchmark']['name']}/{module.metadata['run']}"
+    benchmark, run = module.metadata["benchmark"]["name"], module.metadata["run"]
     return Loaded(
-        request.model_id or run, module, repr(module), classes=module.classes, background=module.background
+        request.model_id or f"{benchmark}/{run}",
+        module,
+        repr(module),
+        classes=module.classes,
+        background=module.background,
+        series=f"{benchmark}/{module.metadata['series']}",
     )
 
 

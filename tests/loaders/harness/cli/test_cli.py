@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from loaders.harness.activations.on_benchmark import Extractor, Images, model_run
+from loaders.harness.activations.on_benchmark import BenchmarkImages, Extractor, model_run
 from loaders.harness.activations.store import Store
 from loaders.harness.arrays import Arrays
 from loaders.harness.cli.main import app
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.evaluation.check import check_results
-from loaders.harness.evaluation.evaluate import evaluate
+from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
 from loaders.harness.model import load_model
 from loaders.harness.model.class_map import LabelSpace
@@ -101,7 +101,7 @@ def test_from_pixels_to_the_table(call: Any) -> None:
     assert "not built yet and left out: openmax" in found.err
     results = Results.read(Path("out"))
     assert results.detectors[2:5] == ("odin", "mds", "energy[T=1]")
-    assert results.about["options"]["replicates"] == 20
+    assert results.about.options.replicates == 20
     (row,) = results.rows(metric="auroc", group="uniform", detector="mds")
     scores = results.scores.to_pandas()
     scores = scores[scores.detector == "mds"].set_index("group").confidence
@@ -117,7 +117,7 @@ def test_from_pixels_to_the_table(call: Any) -> None:
 def test_one_json_object_and_nothing_else_on_stdout(call: Any) -> None:
     found = call(*digits("--detectors", "msp,ensemble", "--json"))
     assert found.json["composition"]["prevalence"] == pytest.approx(1714 / 2074)
-    assert found.json["notes"] == ["left out, as one model is no ensemble: ensemble"]
+    assert found.json["notes"] == ["tiny_nets:six: left out, as one run is no ensemble: ensemble"]
     assert [Path(file).name for file in found.json["files"]][:3] == [
         "results.parquet",
         "results.csv",
@@ -138,33 +138,35 @@ def save_weights(seed: int) -> str:
 def test_several_weights_are_several_runs_and_an_ensemble(call: Any) -> None:
     files = [save_weights(seed) for seed in (1, 2, 3)]
     given = [argument for file in files for argument in ("--weights", file)]
-    found = call(*digits("--detectors", "mcp,ensemble", *given))
+    found = call(*digits("--detectors", "mcp,ensemble", "--runs", *given))
     assert found.code == 0, found.err
     assert "±" in found.out
     results = Results.read(Path("out"))
     assert len(results.values("auroc", group="uniform", detector="mcp")) == 3
-    assert results.about["models"] == [f"tiny_nets:six {file}" for file in files]
+    assert [run.name for run in results.about.runs] == [f"tiny_nets:six {file}" for file in files]
     assert len({row["model_key"] for row in results.rows(metric="auroc", detector="mcp")}) == 3
     assert check_results("out").ok
     again = call(*digits("--detectors", "mcp", "--weights", files[0], "--weights", files[0]))
-    assert (again.code, "one model is given twice" in again.err) == (2, True)
+    assert (again.code, "is given twice" in again.err) == (2, True)
 
 
 def test_a_background_column_is_dropped_after_softmax(call: Any) -> None:
     assert call(*digits("--detectors", "msp,odin", "--background", "last", model="tiny_nets:seven")).code == 0
     results = Results.read(Path("out"))
-    (choice,) = results.about["class_maps"]
-    assert (choice["background"], choice["columns"], choice["of"]) == (6, 6, 7)
-    assert results.about["other_columns"]
+    (one,) = results.about.runs
+    assert one.class_map is not None
+    assert (one.class_map.background, one.class_map.columns, one.class_map.of) == (6, 6, 7)
+    assert one.other_columns
     assert max(results.predictions["prediction"].to_pylist()) < 6
 
 
 @pytest.mark.parametrize("restrict", ["columns", "full"])
 def test_a_wider_model_is_restricted_by_a_mapping(call: Any, restrict: str) -> None:
-    given = ["--mapping", "identity", "--restrict", restrict]
+    Path("columns.json").write_text("[0, 1, 2, 3, 4, 5]")
+    given = ["--mapping", "columns.json", "--restrict", restrict]
     assert call(*digits("--detectors", "msp,odin", *given, model="tiny_nets:ten")).code == 0
     results = Results.read(Path("out"))
-    assert results.about["class_maps"][0]["restrict"] == restrict
+    assert results.about.runs[0].class_map.restrict == restrict
     predicted = set(results.predictions["prediction"].to_pylist())
     assert (-1 in predicted) == (restrict == "full")
     assert max(predicted) <= 5
@@ -192,9 +194,11 @@ def test_a_trained_model_and_a_folder_of_them(call: Any) -> None:
     ]
     assert call("train", "--benchmark", "digits", "--out", "models", *training).code == 0
     found = call(*digits("--detectors", "msp", "--json", model="trained:models/digits"))
-    assert found.json["models"] == [f"digits/digits-demo-tiny-cnn-e1-s{seed}" for seed in (0, 1)]
-    one = call(*digits("--detectors", "msp", "--json", model="trained:models/digits/*-s1"))
-    assert one.json["models"] == ["digits/digits-demo-tiny-cnn-e1-s1"]
+    assert found.json["models"] == ["digits/digits-demo-tiny-cnn-e1"]
+    names = [run["name"] for run in found.json["runs"]]
+    assert names == [f"digits/digits-demo-tiny-cnn-e1-s{seed}" for seed in (0, 1)]
+    one = call(*digits("--detectors", "msp", "--json", "--overwrite", model="trained:models/digits/*-s1"))
+    assert [run["name"] for run in one.json["runs"]] == names[1:]
     nothing = call(*digits(model="trained:models"))
     assert (nothing.code, "models: no trained model here" in nothing.err) == (2, True)
 
@@ -220,10 +224,10 @@ def test_sets_may_be_chosen_and_the_missing_ones_are_named(call: Any) -> None:
             digits("--weights", "a", "--model", "tiny_nets:six", "--weights", "b", "--weights", "c"),
             "3 weights files",
         ),
-        (digits("--model", "tiny_nets:six"), "one model is given twice"),
+        (digits("--model", "tiny_nets:six"), "the model tiny_nets:six is given twice"),
         (["run", "--benchmark", "digitz", "--model", "tiny_nets:six"], "unknown manifest 'digitz'"),
         (["run", "--benchmark", "digits"], "Missing option '--model'"),
-        (["check-results", "nowhere"], "nowhere: no results.parquet here"),
+        (["check-results", "nowhere"], "nowhere: no about.json here"),
     ],
 )
 def test_every_error_is_one_line_and_exit_2(call: Any, arguments: list[str], message: str) -> None:
@@ -266,7 +270,7 @@ def test_missing_images_are_an_error_unless_they_may_be_left_out(call: Any, root
     assert found.json["left_out"][0].startswith("near/test: 1 images left out: not under ")
     assert found.json["missing"][0]["group"] == "near"
     assert (found.json["missing"][0]["scored"], found.json["missing"][0]["expected"]) == (3, 4)
-    assert Results.read(Path("out")).about["notes"] == found.json["left_out"]
+    assert Results.read(Path("out")).about.left_out == tuple(found.json["left_out"])
 
 
 def test_a_set_without_one_image_is_left_out_whole(call: Any, root: Path) -> None:
@@ -318,13 +322,13 @@ class Watching(Extractor):
 def test_no_image_is_forwarded_twice_and_test_labels_are_not_given(tmp_path: Path) -> None:
     network = Wrapped()
     manifest = load_manifest("digits")
-    images, store = Images("digits"), Store(tmp_path / "store")
+    images, store = BenchmarkImages(manifest), Store(tmp_path / "store")
     model = load_model(network, device="cpu")
     extractor = Watching(model, images, store, LabelSpace.of(manifest.classes), 128, 0, Silent())
     from loaders.harness.activations.runs import ModelRun
 
     watched = ModelRun("m", model.key, extractor.read)
-    evaluate(manifest, [watched], parse_detectors("msp,knn,tempscale,mds"))
+    evaluate_runs(manifest, [watched], parse_detectors("msp,knn,tempscale,mds"))
     groups = 6
     overhead = groups * 4 * 8  # of each group the canary and its check: a few passes of 8 images
     assert 2797 <= network.seen <= 2797 + overhead
@@ -332,7 +336,7 @@ def test_no_image_is_forwarded_twice_and_test_labels_are_not_given(tmp_path: Pat
     assert "labels" not in extractor.given["test"]
     assert "labels" in extractor.given["train"]
     network.seen = 0
-    evaluate(manifest, [model_run(model, manifest, Images("digits"), store)], "energy,knn")
+    evaluate_runs(manifest, [model_run(model, BenchmarkImages(manifest), store)], "energy,knn")
     assert network.seen <= overhead
 
 
@@ -343,9 +347,9 @@ def test_odin_of_a_restricted_model_goes_over_the_benchmarks_columns(tmp_path: P
     narrow[6].weight.data = narrow[6].weight.data[:6].clone()
     narrow[6].bias.data = narrow[6].bias.data[:6].clone()
     found = []
-    for network, mapping in ((wide, "identity"), (narrow, None)):
+    for network, mapping in ((wide, [0, 1, 2, 3, 4, 5]), (narrow, None)):
         model = load_model(network, device="cpu", mapping=mapping)
-        run = model_run(model, manifest, Images("digits"), Store(tmp_path / "store"))
-        results = evaluate(manifest, [run], "odin[T=10,eps=0.05]", groups=["digits-6-9"])
+        run = model_run(model, BenchmarkImages(manifest), Store(tmp_path / "store"))
+        results = evaluate_runs(manifest, [run], "odin[T=10,eps=0.05]", groups=["digits-6-9"])
         found.append(results.scores["confidence"].to_numpy())
     assert found[0] == pytest.approx(found[1], rel=1e-4, abs=1e-5)

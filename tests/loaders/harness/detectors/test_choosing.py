@@ -20,8 +20,7 @@ from loaders.harness.detectors import (
     preset_names,
     register,
 )
-from loaders.harness.evaluation.scoring import confidence, fit
-from loaders.harness.evaluation.sweep import combinations
+from loaders.harness.evaluation.scoring import combinations, confidence, fit
 from tests.loaders.harness.detectors.separable import CLASSES, images
 from wordnet_splits.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.metrics import auroc

@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy import stats
 
-from loaders.harness.activations.on_benchmark import Images, model_run
+from loaders.harness.activations.on_benchmark import BenchmarkImages, model_run
 from loaders.harness.activations.store import Store
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import parse_detectors
@@ -84,14 +84,13 @@ def test_the_temperature_is_theirs_or_better() -> None:
 def test_odin_from_pixels(tmp_path: Path) -> None:
     """The probe and the detector together: gradient, step and temperature."""
     network = small_network()
-    run = model_run(
-        load_model(network, device="cpu"), load_manifest("digits"), Images("digits"), Store(tmp_path)
-    )
+    images = BenchmarkImages(load_manifest("digits"))
+    run = model_run(load_model(network, device="cpu"), images, Store(tmp_path))
     (chosen,) = parse_detectors("odin[T=10,eps=0.01]")
     ours = confidence(fit(chosen), run.group("test", "digits-6-9", chosen.needs).arrays)
     detector = theirs.ODIN(network.eval(), temperature=10, eps=0.01)
     pixels = torch.stack(
-        [torch.from_numpy(np.array(image)) for image, _ in Images("digits").group("test", "digits-6-9")]
+        [torch.from_numpy(np.array(image)) for image, _ in images.group("test", "digits-6-9")]
     )
     reference = -detector.predict(pixels.permute(0, 3, 1, 2) / 255).detach().double().numpy()
     assert stats.spearmanr(ours, reference).statistic > 1 - 1e-4

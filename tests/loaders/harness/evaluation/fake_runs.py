@@ -20,9 +20,14 @@ DIFFICULTY = {"id": 0.0, "csid": 0.5, "near": 1.5, "far": 4.0, "external": 2.5}
 
 
 def fake_run(
-    manifest: Manifest, seed: int = 0, *, splits: Sequence[str] = ("train", "val", "test"), **arrays: Any
+    manifest: Manifest,
+    seed: int = 0,
+    *,
+    model: str = "fake",
+    splits: Sequence[str] = ("train", "val", "test"),
+    **arrays: Any,
 ) -> ModelRun:
-    """A model whose confidence is higher for ID, and wrong now and then."""
+    """A run of ``model`` whose confidence is higher for ID, and wrong now and then."""
     roles = {row.group: row.role for row in manifest.groups}
     classes = 1 + int(max(label for label in manifest.classes["label"].to_pylist()))
     centres = 3 * np.random.default_rng(99).normal(size=(classes, WIDTH))
@@ -41,7 +46,7 @@ def fake_run(
         if split != "test":
             held["labels"] = labels.astype(np.int64)
         groups[split, group] = Group(table, Arrays(held), transform_key="t", **arrays)
-    return ModelRun.of(f"fake-{seed}", groups, model_key=f"key-{seed}")
+    return ModelRun.of(model, groups, model_key=f"{model}-key-{seed}", name=f"{model}-{seed}")
 
 
 def fake_manifest(

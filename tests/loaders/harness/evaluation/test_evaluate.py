@@ -15,8 +15,9 @@ from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import describe, get_detector
 from loaders.harness.detectors.features import KNN, Mahalanobis
 from loaders.harness.detectors.registry import choose
-from loaders.harness.evaluation.evaluate import evaluate
-from loaders.harness.evaluation.measure import MEAN, POOLED, Options
+from loaders.harness.evaluation.about import Options
+from loaders.harness.evaluation.measure import MEAN, POOLED
+from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
 from loaders.harness.model.class_map import ClassMap
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
@@ -40,7 +41,7 @@ from wordnet_splits.metrics import (
 
 @pytest.fixture(scope="module")
 def open_set() -> Results:
-    return evaluate(OPEN_SET, [fake_run(OPEN_SET)], ["msp", "energy", "knn[k=10]"])
+    return evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], ["msp", "energy", "knn[k=10]"])
 
 
 def scores(found: Results, group: str, detector: str = "msp", run: int = 0) -> Array:
@@ -87,7 +88,7 @@ def test_the_pool_is_id_near_and_far_and_says_so(open_set: Results) -> None:
     outside = np.concatenate([scores(open_set, group) for group in ("near-a", "far-a", "far-b")])
     inside, right = scores(open_set, "known"), correct(open_set)
     assert value(open_set, "aurc_unknown", POOLED) == aurc_unknown(inside, right, outside)
-    assert open_set.about["composition"] == {
+    assert open_set.about.composition.model_dump() == {
         "sets": {"known": 200, "near-a": 120, "far-a": 70, "far-b": 150},
         "n_id": 200,
         "n_ood": 340,
@@ -104,7 +105,7 @@ def test_misclassification_is_measured_on_id_alone(open_set: Results) -> None:
 
 
 def test_aurc_at_stated_prevalences() -> None:
-    found = evaluate(OPEN_SET, [fake_run(OPEN_SET)], "msp", options=Options(prevalences=(0.1, 0.5)))
+    found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp", options=Options(prevalences=(0.1, 0.5)))
     outside = np.concatenate([scores(found, group) for group in ("near-a", "far-a", "far-b")])
     for share in (0.1, 0.5):
         expected = aurc_unknown(scores(found, "known"), correct(found), outside, prevalence=share)
@@ -147,8 +148,8 @@ def test_rows_have_the_columns_of_the_contract(open_set: Results) -> None:
         "benchmark": "made",
         "version": 3,
         "images_fingerprint": "f" * 64,
-        "model": "fake-0",
-        "model_key": "key-0",
+        "model": "fake",
+        "model_key": "fake-key-0",
     }
     assert (row["transform_key"], row["run"], json.loads(row["params"]), row["chosen_on"]) == (
         "t",
@@ -178,7 +179,7 @@ def test_full_spectrum_counts_shifted_id_as_id(full_spectrum: bool) -> None:
             ("far-a", "far", "test", 50),
         ]
     )
-    found = evaluate(manifest, [fake_run(manifest)], "msp")
+    found = evaluate_runs(manifest, [fake_run(manifest)], "msp")
     sets = [
         ScoreSet(group, role, scores(found, group), correct(found, group) if role in ("id", "csid") else None)
         for group, role in (("known", "id"), ("shifted", "csid"), ("near-a", "near"), ("far-a", "far"))
@@ -192,12 +193,12 @@ def test_full_spectrum_counts_shifted_id_as_id(full_spectrum: bool) -> None:
     counts = pool(sets[:2], full_spectrum=full_spectrum)
     assert value(found, "accuracy" + suffix, POOLED, "id") == float(get_metric("accuracy").kernel(counts))
     assert value(found, "accuracy", "shifted", "csid") == correct(found, "shifted").mean()
-    assert found.about["composition"]["n_id"] == 100
+    assert found.about.composition.n_id == 100
 
 
 def test_intervals_are_those_of_the_bootstrap() -> None:
     options = Options(replicates=50, seed=4)
-    found = evaluate(OPEN_SET, [fake_run(OPEN_SET)], "msp", options=options)
+    found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp", options=options)
     inside = ScoreSet("known", "id", scores(found, "known"), correct(found))
     far = [ScoreSet(group, "far", scores(found, group)) for group in ("far-a", "far-b")]
     alone = [bootstrap([inside, one], ["auroc"], replicates=50, seed=4)["auroc"] for one in far]
@@ -214,7 +215,7 @@ def test_intervals_are_those_of_the_bootstrap() -> None:
 
 def test_several_runs_have_rows_of_their_own_and_an_ensemble_predicts_together() -> None:
     runs = [fake_run(OPEN_SET, seed) for seed in range(3)]
-    found = evaluate(OPEN_SET, runs, ["msp", "ensemble"])
+    found = evaluate_runs(OPEN_SET, runs, ["msp", "ensemble"])
     assert found.detectors == ("msp", "ensemble")
     each = found.values("accuracy", group=POOLED, role="id", detector="msp")
     assert each == [correct(found, run=run).mean() for run in range(3)]
@@ -225,31 +226,31 @@ def test_several_runs_have_rows_of_their_own_and_an_ensemble_predicts_together()
     labels = OPEN_SET.images("test", "known")["label"].to_numpy()
     assert joint["value"] == (mean.argmax(axis=1) == labels).mean()
     assert joint["value"] > max(each)
-    assert (joint["run"], joint["model"]) == (0, "fake-0+fake-1+fake-2")
+    assert (joint["run"], joint["model"]) == (0, "fake")
     expected = np.log(mean.max(axis=1)).astype(np.float32)
     np.testing.assert_allclose(scores(found, "known", "ensemble"), expected, rtol=1e-5, atol=1e-7)
 
 
 def test_one_model_is_no_ensemble() -> None:
-    found = evaluate(OPEN_SET, [fake_run(OPEN_SET)], ["msp", "ensemble"])
+    found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], ["msp", "ensemble"])
     assert found.detectors == ("msp",)
-    assert found.about["notes"] == ["left out, as one model is no ensemble: ensemble"]
+    assert found.about.notes == ("fake: left out, as one run is no ensemble: ensemble",)
     with pytest.raises(DataError, match="no detector is left"):
-        evaluate(OPEN_SET, [fake_run(OPEN_SET)], "ensemble")
+        evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "ensemble")
 
 
 def test_models_given_twice_or_not_at_all_are_refused() -> None:
     with pytest.raises(DataError, match="one model is given twice"):
-        evaluate(OPEN_SET, [fake_run(OPEN_SET), fake_run(OPEN_SET)], "msp")
+        evaluate_runs(OPEN_SET, [fake_run(OPEN_SET), fake_run(OPEN_SET)], "msp")
     with pytest.raises(DataError, match="no model is given"):
-        evaluate(OPEN_SET, [], "msp")
+        evaluate_runs(OPEN_SET, [], "msp")
 
 
 def test_models_that_saw_different_images_are_no_ensemble() -> None:
     shorter = fake_manifest([("known", "id", "test", 199), *[("near-a", "near", "test", 120)]])
     longer = fake_manifest([("known", "id", "test", 200), *[("near-a", "near", "test", 120)]])
-    with pytest.raises(DataError, match="known: the models saw different images"):
-        evaluate(longer, [fake_run(longer, 0), fake_run(shorter, 1)], "ensemble")
+    with pytest.raises(DataError, match="known: the runs of one model saw different images"):
+        evaluate_runs(longer, [fake_run(longer, 0), fake_run(shorter, 1)], "ensemble")
 
 
 def test_rows_do_not_depend_on_the_order_of_images() -> None:
@@ -262,8 +263,8 @@ def test_rows_do_not_depend_on_the_order_of_images() -> None:
         return Group(seen.table.take(order), arrays, transform_key="t")
 
     options = Options(replicates=20)
-    plain = evaluate(OPEN_SET, [run], "msp", options=options)
-    shuffled = evaluate(OPEN_SET, [ModelRun("fake-0", "key-0", read)], "msp", options=options)
+    plain = evaluate_runs(OPEN_SET, [run], "msp", options=options)
+    shuffled = evaluate_runs(OPEN_SET, [ModelRun("fake", "fake-key-0", read)], "msp", options=options)
     for a, b in zip(plain.results.to_pylist(), shuffled.results.to_pylist(), strict=True):
         np.testing.assert_equal(a, b)
 
@@ -283,7 +284,7 @@ class Spoilt:
 def test_nan_is_refused_by_the_detectors_name_and_the_set() -> None:
     spoilt = choose(describe(Spoilt, needs=("logits",)), {}, label="spoilt")
     with pytest.raises(DataError, match="detector 'spoilt' on .*: gave NaN for"):
-        evaluate(OPEN_SET, [fake_run(OPEN_SET)], [spoilt])
+        evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], [spoilt])
 
 
 def test_id_images_without_labels_have_no_accuracy_and_count_as_id() -> None:
@@ -299,7 +300,7 @@ def test_id_images_without_labels_have_no_accuracy_and_count_as_id() -> None:
         )
         return Group(blank, seen.arrays)
 
-    found = evaluate(manifest, [ModelRun("blank", "b", read)], "msp")
+    found = evaluate_runs(manifest, [ModelRun("blank", "b", read)], "msp")
     assert not found.rows(metric="accuracy")
     assert not found.rows(metric="aurc_unknown")
     assert value(found, "auroc", "far-a") == auroc(scores(found, "known"), scores(found, "far-a"))
@@ -313,7 +314,7 @@ def test_a_model_without_logits_is_scored_by_its_features() -> None:
         seen = run.group(split, group, needs)
         return Group(seen.table, Arrays({n: v for n, v in seen.arrays.items() if n != "logits"}))
 
-    found = evaluate(OPEN_SET, [ModelRun("features", "f", read)], "knn[k=5]")
+    found = evaluate_runs(OPEN_SET, [ModelRun("features", "f", read)], "knn[k=5]")
     assert found.predictions["prediction"].null_count == found.predictions.num_rows
     assert not found.rows(metric="accuracy")
     assert not found.rows(detector="(model)")
@@ -330,7 +331,7 @@ def test_predictions_follow_the_class_map(mode: Any, background: int | None) -> 
         ("test", g): Group(manifest.images("test", g), class_map.arrays(Arrays.of(logits=z)), class_map)
         for g, z in whole.items()
     }
-    found = evaluate(manifest, [ModelRun.of("m", groups)], "msp")
+    found = evaluate_runs(manifest, [ModelRun.of("m", groups)], "msp")
     said = found.predictions.to_pandas()
     z = np.concatenate(list(whole.values()))
     seen = list(class_map.kept)
@@ -343,9 +344,11 @@ def test_predictions_follow_the_class_map(mode: Any, background: int | None) -> 
         said.target_probability[:6], p[np.arange(6), np.array([3, 0])[labels]], rtol=1e-6
     )
     np.testing.assert_allclose(said.max_probability, p[:, [3, 0]].max(axis=1), rtol=1e-6)
-    assert found.about["known_classes"] == 2
-    assert found.about["other_columns"] == (mode == "full" or background is not None)
-    assert found.about["class_maps"][0]["restrict"] == mode
+    (run,) = found.about.runs
+    assert run.known_classes == 2
+    assert run.other_columns == (mode == "full" or background is not None)
+    assert run.class_map is not None
+    assert run.class_map.restrict == mode
 
 
 def test_a_label_beyond_the_models_classes_is_refused() -> None:
@@ -355,7 +358,7 @@ def test_a_label_beyond_the_models_classes_is_refused() -> None:
         for g in ("known", "far-a")
     }
     with pytest.raises(DataError, match="small: label 3 of a model with 3 classes"):
-        evaluate(manifest, [ModelRun.of("small", groups)], "msp")
+        evaluate_runs(manifest, [ModelRun.of("small", groups)], "msp")
 
 
 def largest(data: Arrays, *, factor: float = 1.0) -> Array:
@@ -365,11 +368,11 @@ def largest(data: Arrays, *, factor: float = 1.0) -> Array:
 
 def test_detectors_may_be_given_as_objects() -> None:
     chosen = [get_detector("energy", T=2), "preset:palechor", KNN(k=7), Mahalanobis, largest]
-    found = evaluate(OPEN_SET, [fake_run(OPEN_SET)], chosen)
+    found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], chosen)
     labels = ("energy[T=2]", "msp_float32", "msp", "knn[k=7]", "mahalanobis", "largest")
     assert found.detectors == labels
     assert json.loads(found.rows(detector="knn[k=7]")[0]["params"]) == {"k": 7}
-    plain = evaluate(OPEN_SET, [fake_run(OPEN_SET)], "mls")
+    plain = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "mls")
     assert value(found, "auroc", "far-a", detector="largest") == value(
         plain, "auroc", "far-a", detector="mls"
     )
@@ -377,4 +380,6 @@ def test_detectors_may_be_given_as_objects() -> None:
 
 def test_two_detectors_of_one_name_are_refused() -> None:
     with pytest.raises(SplitsError, match="two detectors are called 'largest'"):
-        evaluate(OPEN_SET, [fake_run(OPEN_SET)], [largest, choose(describe(Spoilt), {}, label="largest")])
+        evaluate_runs(
+            OPEN_SET, [fake_run(OPEN_SET)], [largest, choose(describe(Spoilt), {}, label="largest")]
+        )

@@ -12,10 +12,10 @@ from loaders.harness.activations.runs import Group, ModelRun
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import describe, get_detector
 from loaders.harness.detectors.registry import choose
-from loaders.harness.evaluation.evaluate import evaluate
 from loaders.harness.evaluation.measure import POOLED
-from loaders.harness.evaluation.selection import Selection
-from loaders.harness.evaluation.sweep import combinations
+from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.scoring import combinations
+from loaders.harness.evaluation.sets import EvaluatedSets
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from wordnet_splits.errors import DataError, UnknownNameError
 from wordnet_splits.manifest import Manifest, load_manifest
@@ -24,21 +24,22 @@ DIGITS = load_manifest("digits")
 
 
 def test_sets_may_be_chosen_and_what_is_left_out_is_named() -> None:
-    found = evaluate(OPEN_SET, [fake_run(OPEN_SET)], "msp", groups=["near-a"])
+    found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp", groups=["near-a"])
     assert set(found.scores["group"].to_pylist()) == {"known", "near-a"}
-    missing = [(row["group"], row["scored"], row["expected"]) for row in found.about["missing"]]
+    missing = [(row.group, row.scored, row.expected) for row in found.about.missing]
     assert missing == [("far-a", 0, 70), ("far-b", 0, 150)]
     assert found.rows(metric="aurc_unknown", group=POOLED)[0]["role"] == "near"
     with pytest.raises(UnknownNameError, match="unknown test group 'near-b'.*did you mean 'near-a'"):
-        evaluate(OPEN_SET, [fake_run(OPEN_SET)], "msp", groups=["near-b"])
+        evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp", groups=["near-b"])
 
 
 def test_a_set_that_awaits_its_source_is_missing() -> None:
     manifest = load_manifest("unknown-cifar")
-    selection = Selection.of(manifest)
+    selection = EvaluatedSets.of(manifest)
     assert list(selection.test) == ["cifar-40", "cifar-60", "svhn", "dtd", "gaussian"]
     counts = {group: manifest.images("test", group).num_rows for group in selection.test}
-    assert [tuple(row) for row in selection.missing(counts)] == [("lsun", "far", 0, 4000, "awaiting lsun")]
+    (lsun,) = selection.missing(counts)
+    assert tuple(lsun.model_dump().values()) == ("lsun", "far", 0, 4000, "awaiting lsun")
 
 
 class Watched:
@@ -58,13 +59,13 @@ class Watched:
 def test_parameters_are_chosen_on_validation_images_alone() -> None:
     watched = Watched(OPEN_SET)
     chosen = choose(describe(Sweeper, needs=("logits",), sweep={"power": (-1, 1, 3)}), {}, label="sweeper")
-    found = evaluate(OPEN_SET, [watched.run], [chosen], sweep=True)
+    found = evaluate_runs(OPEN_SET, [watched.run], [chosen], sweep=True)
     first_test = next(i for i, part in enumerate(watched.asked) if part[0] == "test")
     assert set(watched.asked[:first_test]) == {("val", "known"), ("val", "negative")}
     row = found.rows(metric="auroc", group="near-a")[0]
     assert json.loads(row["params"]) == {"power": 1}  # the first of two that rank equally; -1 ranks backwards
     assert row["chosen_on"] == "auroc of known/val against negative/val"
-    plain = evaluate(OPEN_SET, [watched.run], [chosen])
+    plain = evaluate_runs(OPEN_SET, [watched.run], [chosen])
     assert plain.rows(metric="auroc", group="near-a")[0]["chosen_on"] is None
 
 
@@ -82,9 +83,9 @@ class Sweeper:
 def test_a_sweep_leaves_given_parameters_as_they_are() -> None:
     method = describe(Sweeper, needs=("logits",), sweep={"power": (-1, 1, 3)})
     given = choose(method, {"power": 3}, label="sweeper")
-    row = evaluate(OPEN_SET, [fake_run(OPEN_SET)], [given], sweep=True).rows(metric="auroc", group="near-a")[
-        0
-    ]
+    row = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], [given], sweep=True).rows(
+        metric="auroc", group="near-a"
+    )[0]
     assert (row["detector"], json.loads(row["params"]), row["chosen_on"]) == (
         "sweeper[power=3]",
         {"power": 3},
@@ -96,16 +97,16 @@ def test_a_sweep_leaves_given_parameters_as_they_are() -> None:
 
 def test_without_ood_validation_images_nothing_is_chosen() -> None:
     with pytest.raises(DataError, match="digits: has no ID and OOD validation images.*without --sweep"):
-        evaluate(DIGITS, [fake_run(DIGITS)], "energy", sweep=True)
+        evaluate_runs(DIGITS, [fake_run(DIGITS)], "energy", sweep=True)
 
 
 def test_a_detector_fits_on_id_images_of_its_split_alone() -> None:
     watched = Watched(OPEN_SET)
-    evaluate(OPEN_SET, [watched.run], ["knn[k=5]", "tempscale"])
+    evaluate_runs(OPEN_SET, [watched.run], ["knn[k=5]", "tempscale"])
     assert {part for part in watched.asked if part[0] != "test"} == {("train", "known"), ("val", "known")}
 
 
 def test_a_benchmark_without_training_images_says_what_cannot_be_fitted() -> None:
     manifest = fake_manifest([("known", "id", "test", 20), ("far-a", "far", "test", 20)])
     with pytest.raises(DataError, match="detector 'knn' fits on ID train images, and there are none"):
-        evaluate(manifest, [fake_run(manifest)], "knn")
+        evaluate_runs(manifest, [fake_run(manifest)], "knn")

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from loaders.harness.detectors import get_method
+from loaders.harness.evaluation.about import MissingSet, Options
 from loaders.harness.evaluation.derive import MODEL
-from loaders.harness.evaluation.evaluate import evaluate
-from loaders.harness.evaluation.measure import MEAN, POOLED, UNKNOWN_ROLES, Options
+from loaders.harness.evaluation.measure import MEAN, POOLED, UNKNOWN_ROLES
+from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.tables import (
     OVER,
@@ -21,7 +22,7 @@ from loaders.harness.evaluation.tables import (
     composition_lines,
     layout_of,
     layouts,
-    summary_lines,
+    lines_below,
     tables,
 )
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
@@ -44,15 +45,15 @@ def named(name: str, sets: Sequence[tuple[str, str, str, int]] = SETS) -> Manife
 
 
 def evaluated(manifest: Manifest, detectors: str = "mcp,energy", *, runs: int = 1, **options: Any) -> Results:
-    return evaluate(manifest, [fake_run(manifest, seed) for seed in range(runs)], detectors, **options)
+    return evaluate_runs(manifest, [fake_run(manifest, seed) for seed in range(runs)], detectors, **options)
 
 
 def text(made: Sequence[Table]) -> str:
-    return "\n".join(" | ".join(row) for table in made for row in (table.columns, *table.rows))
+    return "\n".join(" | ".join(row) for table in made for row in (table.columns, *table.cells))
 
 
 def cell(table: Table, row: str, column: str) -> str:
-    (found,) = [r for r in table.rows if r[0] == row]
+    (found,) = [r for r in table.cells if r[0] == row]
     return found[table.columns.index(column)]
 
 
@@ -122,7 +123,7 @@ def test_kim_prints_percent_and_aurc_in_thousandths() -> None:
 
 def test_the_papers_row_stands_below_ours_with_its_pooled_aurc_where_every_set_is_there() -> None:
     (table,) = tables(evaluated(named("unknown-cifar-near4000")))
-    assert [row[0] for row in table.rows] == ["mcp", "MCP, table 6", "energy"]
+    assert [row[0] for row in table.cells] == ["mcp", "MCP, table 6", "energy"]
     assert cell(table, "MCP, table 6", "AURC") == "773.15±12.77"
     assert cell(table, "MCP, table 6", "svhn AUROC") == "74.91±1.30"
     assert table.notes == ("Table 6 is of another draw of 40 classes: compare order and size, not digits.",)
@@ -160,8 +161,9 @@ def test_a_set_that_is_there_in_part_counts_as_missing() -> None:
 
 def test_a_set_that_awaits_its_source_is_named_so() -> None:
     results = evaluated(named("unknown-cifar"))
-    awaited = [{"group": "lsun", "role": "far", "scored": 0, "expected": None, "status": "awaiting lsun"}]
-    lines = composition_lines(replace(results, about={**results.about, "missing": awaited}))
+    awaited = MissingSet(group="lsun", role="far", scored=0, expected=None, status="awaiting lsun")
+    about = results.about.model_copy(update={"missing": (awaited,)})
+    lines = composition_lines(replace(results, about=about))
     assert "Missing: lsun (far), 0 images scored (awaiting lsun)." in lines
 
 
@@ -176,7 +178,7 @@ def test_several_runs_give_mean_and_sample_deviation() -> None:
 
 def test_below_the_table_stand_aurc_at_a_prevalence_and_the_trend_over_nearness() -> None:
     results = evaluated(named("digits"), options=Options(prevalences=(0.1,)))
-    prevalence, trend = summary_lines(results)
+    *_, prevalence, trend = lines_below(results)
     expected = 1000 * value(results, "aurc_unknown[prevalence=0.1]", POOLED, "near+far")
     assert prevalence.startswith(f"AURC x 1000 if 10% were OOD: mcp {expected:.2f}, energy ")
     expected = value(results, "nearness_trend", POOLED, "near+far", "energy")

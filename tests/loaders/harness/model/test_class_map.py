@@ -51,8 +51,6 @@ def test_labels_are_read_from_the_class_table() -> None:
             "classes",
         ),
         ({"classes": list(SPACE.sources["imagenet1k"])}, (0, 2, 3), "classes"),
-        ({"mapping": "identity"}, (0, 1, 2), "identity"),
-        ({"mapping": "identity", "background": 0}, (1, 2, 3), "identity"),
         ({"classes": ["none", "tench", "crane", "x", "beacon"], "background": 0}, (1, 2, 4), "classes"),
         ({"classes": ["tench", "crane", "x", "beacon"], "background": 0}, (1, 2, 4), "classes"),
     ],
@@ -60,6 +58,15 @@ def test_labels_are_read_from_the_class_table() -> None:
 def test_columns_are_found(options: dict[str, Any], columns: tuple[int, ...], how: str) -> None:
     found = class_map(SPACE, 5, **options)
     assert (found.columns, found.how) == (columns, how)
+
+
+@pytest.mark.parametrize(("width", "background", "columns"), [(3, None, (0, 1, 2)), (4, 0, (1, 2, 3))])
+def test_identity_is_of_equal_width(width: int, background: int | None, columns: tuple[int, ...]) -> None:
+    found = class_map(SPACE, width, mapping="identity", background=background)
+    assert (found.columns, found.how) == (columns, "identity")
+    with pytest.raises(DataError) as refused:
+        class_map(SPACE, width + 1, mapping="identity", background=background)
+    assert "identity" not in str(refused.value)  # which would be wrong classes without a word
 
 
 def test_a_mapping_is_read_from_a_file(tmp_path: Path) -> None:
@@ -78,6 +85,8 @@ def test_a_mapping_is_read_from_a_file(tmp_path: Path) -> None:
     ("options", "error", "says"),
     [
         ({}, DataError, "the model has 5 classes, the benchmark 3 labels"),
+        ({"mapping": "identity"}, DataError, "the model has 5 classes, the benchmark 3 labels"),
+        ({"mapping": "identity", "background": 0}, DataError, "has 4 classes, the benchmark 3 labels"),
         (
             {"classes": ["tench", "a", "b", "c", "d"]},
             DataError,

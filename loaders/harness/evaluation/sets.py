@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.manifest import GroupRow, Manifest
 
+from .about import MissingSet
 from .measure import UNKNOWN_ROLES
 
 ORDER = ("id", "csid", "near", "far", "external")
 """Roles in the order in which sets are scored and printed."""
 
 
-class Missing(NamedTuple):
-    """A set of which fewer test images were scored than the benchmark has; ``expected`` None: not known."""
-
-    group: str
-    role: str
-    scored: int
-    expected: int | None
-    status: str
-
-
 @dataclass(frozen=True, eq=False)
-class Selection:
+class EvaluatedSets:
     """The sets of one evaluation.
 
     Attributes
@@ -38,7 +28,7 @@ class Selection:
     test: Mapping[str, str]
 
     @classmethod
-    def of(cls, manifest: Manifest, groups: Sequence[str] | None = None) -> Selection:
+    def of(cls, manifest: Manifest, groups: Sequence[str] | None = None) -> EvaluatedSets:
         """Select the ID sets and, of the others, ``groups`` (all by default).
 
         Raises
@@ -65,10 +55,16 @@ class Selection:
         rows = _rows(self.manifest, split)
         return [row.group for row in rows if row.role in roles and (split, row.group) in self.manifest.parts]
 
-    def missing(self, scored: Mapping[str, int]) -> list[Missing]:
+    def missing(self, scored: Mapping[str, int]) -> list[MissingSet]:
         """Return the ID, near and far sets that were not scored whole: `aurc_unknown` depends on each."""
         return [
-            Missing(row.group, row.role, scored.get(row.group, 0), row.expected, row.status)
+            MissingSet(
+                group=row.group,
+                role=row.role,
+                scored=scored.get(row.group, 0),
+                expected=row.expected,
+                status=row.status,
+            )
             for row in _rows(self.manifest, "test")
             if row.role in ("id", *UNKNOWN_ROLES) and scored.get(row.group, 0) != row.expected
         ]

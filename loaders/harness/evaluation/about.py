@@ -1,0 +1,135 @@
+"""What results say about themselves: the benchmark, the models, the options, what is missing.
+
+`About` is the one schema of ``about.json``, checked where it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Count = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Stored(BaseModel):
+    """Base of the parts of ``about.json``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Options(Stored):
+    """What is computed beside the metrics themselves.
+
+    Attributes
+    ----------
+    replicates : bootstrap replicates behind ``lo`` and ``hi``; 0 for none.
+    seed, level : of the bootstrap.
+    prevalences : shares of OOD at which `aurc_unknown` is computed too.
+    bins : equal bins of the similarity to the nearest ID class.
+    """
+
+    replicates: Count = 0
+    seed: Count = 0
+    level: Share = 0.95
+    prevalences: tuple[Share, ...] = (0.5,)
+    bins: Annotated[int, Field(ge=1)] = 10
+
+
+class Composition(Stored):
+    """What pooled rows are over: images of each ID, near and far set, and the share of OOD among them."""
+
+    sets: dict[str, Count]
+    n_id: Count
+    n_ood: Count
+    prevalence: float
+
+
+class MissingSet(Stored):
+    """A set of which fewer test images were scored than the benchmark has; ``expected`` None: not known."""
+
+    group: str
+    role: str
+    scored: Count
+    expected: Count | None
+    status: str
+
+
+class ColumnsUsed(Stored):
+    """Which columns of a model's output count: see `model.class_map.ClassMap.record`."""
+
+    restrict: Literal["columns", "full"]
+    columns: Count
+    of: Count
+    background: int | None
+    mapping: str
+
+
+class RunFacts(Stored):
+    """One network that was put through the images.
+
+    Attributes
+    ----------
+    run : its number in the tables. name : what it was loaded from.
+    model : the model that it is a run of; tables average over the runs of one model.
+    weights : where its weights come from. device : what it computed on.
+    transforms : transform_key -> the transform in words.
+    known_classes : K, how many of the benchmark's classes it has.
+    other_columns : whether its softmax has columns besides them (a background class; all of a larger model).
+    """
+
+    run: Count
+    model: str
+    name: str
+    model_key: str
+    weights: str
+    device: str
+    transforms: dict[str, str]
+    class_map: ColumnsUsed | None
+    known_classes: Count
+    other_columns: bool
+
+
+class About(Stored):
+    """What ``about.json`` holds beside checksums.
+
+    Attributes
+    ----------
+    images_fingerprint : of the benchmark's images, None while a group awaits its source.
+    missing : ID, near and far sets not scored whole. left_out : images that a root lacked, as sentences.
+    notes : what differs from one undisturbed evaluation.
+    """
+
+    benchmark: str
+    version: int
+    images_fingerprint: str | None
+    options: Options
+    composition: Composition
+    missing: tuple[MissingSet, ...]
+    runs: tuple[RunFacts, ...]
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models, in order."""
+        return tuple(dict.fromkeys(run.model for run in self.runs))
+
+    def runs_of(self, model: str) -> tuple[RunFacts, ...]:
+        """Return the runs of one model."""
+        return tuple(run for run in self.runs if run.model == model)
+
+
+class Sealed(Stored):
+    """``about.json``: with the SHA-256 of every table's file, and of all this."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    about: About
+    files: dict[str, str]
+    sha256: str = ""
+
+    def content(self) -> Mapping[str, Any]:
+        """Return what `sha256` is over."""
+        return self.model_dump(mode="json", by_alias=True, exclude={"sha256"})

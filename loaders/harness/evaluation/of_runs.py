@@ -1,0 +1,274 @@
+"""Any detectors on what models gave: confidences of the test images, and every metric of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.progress import Progress, Silent
+
+from ..activations.runs import Group, ModelRun, predict
+from ..arrays import CHUNK, Array, Arrays
+from ..detectors import Chosen, from_object, parse_detectors
+from ..detectors.choosing import each_once
+from .about import About, ColumnsUsed, Composition, Options, RunFacts
+from .derive import MODEL, Classes, Derived, Key, derive
+from .results import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES, Results, table_of
+from .scoring import choose_on_validation, confidence, fit, fit_data
+from .sets import EvaluatedSets
+
+
+def evaluate_runs(
+    manifest: Manifest,
+    runs: Sequence[ModelRun],
+    detectors: str | Sequence[Any],
+    *,
+    options: Options | None = None,
+    sweep: bool = False,
+    groups: Sequence[str] | None = None,
+    left_out: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Results:
+    """Score every test image with every detector and compute every metric from those scores.
+
+    Parameters
+    ----------
+    runs : what networks gave; those of one ``model`` are its runs, each with rows of its own, and tables
+        average over them. Detectors of many networks (ensembles) join the runs of a model; of a model of one
+        run they are left out, and said to be.
+    detectors : text (see `detectors.parse_detectors`), or texts, detector classes, functions and instances.
+    sweep : choose the parameters that have a sweep, and were not given, on validation data, for each run.
+    groups : the sets to evaluate beside ID; all by default. What is left out is named in the results.
+    left_out : which images are not there, kept with the results.
+
+    Raises
+    ------
+    UnknownNameError : no such group or detector. DataError : something needed is absent, or a detector gives
+        NaN or raises; it is named.
+    """
+    keys = [run.model_key for run in runs if run.model_key]
+    if not runs or len(set(keys)) < len(keys):
+        raise DataError("one model is given twice" if runs else "no model is given", where=manifest.name)
+    chosen = chosen_detectors(detectors, manifest.name)
+    work = _Work(EvaluatedSets.of(manifest, groups), list(runs), progress or Silent())
+    many = [one for one in chosen if one.method.models == "many"]
+    for number in range(len(runs)):
+        work.score_run(number, [one for one in chosen if one not in many], sweep=sweep)
+    for model in dict.fromkeys(run.model for run in runs):
+        numbers = [number for number, run in enumerate(runs) if run.model == model]
+        if len(numbers) > 1:
+            work.score_together(numbers, many)
+        elif many:
+            labels = ", ".join(one.label for one in many)
+            work.notes.append(f"{model}: left out, as one run is no ensemble: {labels}")
+    return work.results(options or Options(), [one.label for one in chosen], left_out)
+
+
+def chosen_detectors(given: str | Sequence[Any], benchmark: str) -> list[Chosen]:
+    """Return the detectors that are named, and those that are given as objects, each label once."""
+    items = [given] if isinstance(given, str) else given
+    named = (
+        parse_detectors(item, benchmark=benchmark) if isinstance(item, str) else [from_object(item)]
+        for item in items
+    )
+    return each_once(one for several in named for one in several)
+
+
+@dataclass(frozen=True)
+class _Use:
+    """With which model and parameters a detector was used: the first columns of its rows."""
+
+    model: str
+    model_key: str
+    transform_key: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    chosen_on: str = ""
+
+
+@dataclass
+class _Work:
+    """An evaluation under way: what was scored so far."""
+
+    sets: EvaluatedSets
+    runs: list[ModelRun]
+    progress: Progress
+    notes: list[str] = field(default_factory=list)
+    uses: dict[Key, _Use] = field(default_factory=dict)
+    scores: dict[Key, pa.Table] = field(default_factory=dict)
+    predictions: dict[Key, pa.Table] = field(default_factory=dict)
+    scored: dict[str, int] = field(default_factory=dict)
+    facts: list[RunFacts] = field(default_factory=list)
+
+    def score_run(self, number: int, chosen: Sequence[Chosen], *, sweep: bool) -> None:
+        """Fit and score detectors of one run."""
+        run = self.runs[number]
+        if sweep:
+            chosen = [choose_on_validation(one, self.sets, run) if one.sweep else one for one in chosen]
+        needs = {name for one in chosen for name in one.needs}  # all at once: one pass over the images
+        test = {group: run.group("test", group, needs) for group in self.sets.test}
+        self.scored.update({group: seen.arrays.n for group, seen in test.items()})
+        self.notes += [f"{run.name}, {group}: {note}" for group, seen in test.items() for note in seen.notes]
+        self.predictions["", number] = _prediction_table(("", number), test, self.sets.test, run.name)
+        self.facts.append(_facts(number, run, test))
+        use = _Use(run.model, run.model_key, _joined(seen.transform_key for seen in test.values()))
+        self.uses[MODEL, number] = use
+        head = next(iter(test.values())).head
+        with self.progress.task(f"scoring {run.name}", len(chosen)) as task:
+            for one in chosen:
+                fitted = fit(one, fit_data(one, self.sets, run), head)
+                found = {group: confidence(fitted, seen.arrays, on=group) for group, seen in test.items()}
+                key = (one.label, number)
+                self.scores[key] = _score_table(key, test, found)
+                self.uses[key] = replace(use, params=one.params, chosen_on=one.chosen_on)
+                task.advance()
+
+    def score_together(self, numbers: Sequence[int], chosen: Sequence[Chosen]) -> None:
+        """Fit and score detectors of all runs of one model together; rows bear the first one's number."""
+        runs = [self.runs[number] for number in numbers]
+        for one in chosen:
+            seen = {g: [run.group("test", g, one.needs) for run in runs] for g in self.sets.test}
+            for group, several in seen.items():
+                if any(not other.table.equals(several[0].table) for other in several[1:]):
+                    raise DataError("the runs of one model saw different images", where=group)
+            learned = [fit_data(one, self.sets, run) for run in runs]
+            heads = [own.head for own in next(iter(seen.values()))]
+            fitted = fit(one, [data for data in learned if data is not None] or None, heads)
+            key = (one.label, numbers[0])
+            arrays = {group: [own.arrays for own in several] for group, several in seen.items()}
+            first = {group: several[0] for group, several in seen.items()}
+            found = {group: confidence(fitted, data, on=group) for group, data in arrays.items()}
+            self.scores[key] = _score_table(key, first, found)
+            combine = getattr(fitted.detector, "combine", None)
+            if combine is not None:
+                joint = {g: replace(first[g], arrays=_combined(combine, arrays[g])) for g in first}
+                self.predictions[key] = _prediction_table(key, joint, self.sets.test, one.label)
+            self.uses[key] = _Use(
+                runs[0].model,
+                _joined(run.model_key for run in runs),
+                _joined(own.transform_key for several in seen.values() for own in several),
+                one.params,
+            )
+
+    def results(self, options: Options, order: Sequence[str], left_out: Sequence[str]) -> Results:
+        """Compute every row of everything scored; detectors come in the order asked for."""
+        keys = sorted(self.scores, key=lambda key: (order.index(key[0]), key[1]))
+        if not keys:
+            raise DataError("no detector is left to score", hint="; ".join(self.notes) or None)
+        scores = pa.concat_tables([self.scores[key] for key in keys]).combine_chunks()
+        predictions = pa.concat_tables(list(self.predictions.values())).combine_chunks()
+        classes = {run.run: Classes(run.known_classes, run.other_columns) for run in self.facts}
+        found = derive(scores, predictions, self.sets.similarity(), options, classes, progress=self.progress)
+        manifest = self.sets.manifest
+        about = About(
+            benchmark=manifest.name,
+            version=manifest.version,
+            images_fingerprint=manifest.fingerprint,
+            options=options,
+            composition=Composition.model_validate(found.composition),
+            missing=tuple(self.sets.missing(self.scored)),
+            runs=tuple(self.facts),
+            left_out=tuple(left_out),
+            notes=tuple(dict.fromkeys(self.notes)),
+        )
+        return Results(
+            table_of(self._rows(about, found), RESULTS),
+            scores,
+            predictions,
+            table_of([(*key, *row) for key, row in found.classes], BY_CLASS),
+            table_of([(*key, *row) for key, row in found.bins], BY_NEARNESS),
+            about,
+        )
+
+    def _rows(self, about: About, found: Derived) -> list[tuple[Any, ...]]:
+        first = (about.benchmark, about.version, about.images_fingerprint)
+        rows = []
+        for (detector, number), row in found.results:
+            use = self.uses[detector, number]
+            params = json.dumps(dict(use.params), sort_keys=True)
+            model = (use.model, use.model_key, use.transform_key, number)
+            rows.append((*first, *model, detector, params, use.chosen_on or None, *row))
+        return rows
+
+
+def _facts(number: int, run: ModelRun, test: Mapping[str, Group]) -> RunFacts:
+    classes = next(iter(test.values())).classes
+    known = 1 if classes is None else len(classes.columns) or len(classes.kept)
+    return RunFacts(
+        run=number,
+        model=run.model,
+        name=run.name,
+        model_key=run.model_key,
+        weights=run.weights,
+        device=run.device,
+        transforms={seen.transform_key: seen.transform for seen in test.values()},
+        class_map=None if classes is None else ColumnsUsed.model_validate(classes.record()),
+        known_classes=known,
+        other_columns=classes is not None and len(classes.softmax_columns) > known,
+    )
+
+
+def _combined(combine: Any, arrays: Sequence[Arrays]) -> Arrays:
+    """The arrays that several networks give together, computed chunk by chunk."""
+    parts = [combine(list(chunk)) for chunk in zip(*(one.chunks(CHUNK) for one in arrays), strict=True)]
+    return Arrays.concat(parts) if parts else arrays[0]
+
+
+def _score_table(key: Key, test: Mapping[str, Group], confidences: Mapping[str, Array]) -> pa.Table:
+    """Return `results.SCORES` of the groups in their order, given the confidence of every image."""
+    return pa.concat_tables(
+        _rows_of(SCORES, key, group, seen, {"confidence": pa.array(confidences[group], pa.float32())})
+        for group, seen in test.items()
+    )
+
+
+def _prediction_table(key: Key, test: Mapping[str, Group], roles: Mapping[str, str], name: str) -> pa.Table:
+    """Return `results.PREDICTIONS` of the groups in their order; nulls where the model gives no logits."""
+    return pa.concat_tables(
+        _rows_of(PREDICTIONS, key, group, seen, _predicted(seen, roles[group], name))
+        for group, seen in test.items()
+    )
+
+
+def _predicted(seen: Group, role: str, name: str) -> dict[str, Any]:
+    n = seen.arrays.n
+    said = predict(seen, name)
+    return {
+        "role": pa.repeat(pa.scalar(role), n),
+        "label": seen.table["label"],
+        "class_id": seen.table["class_id"],
+        "prediction": pa.nulls(n, pa.int32()) if said is None else pa.array(said.label, pa.int32()),
+        "target_probability": _floats(None if said is None else said.of_target, n),
+        "max_probability": _floats(None if said is None else said.greatest, n),
+    }
+
+
+def _rows_of(schema: pa.Schema, key: Key, group: str, seen: Group, columns: Mapping[str, Any]) -> pa.Table:
+    n = seen.arrays.n
+    known = {
+        "detector": pa.repeat(pa.scalar(key[0]), n),
+        "run": pa.repeat(pa.scalar(key[1], pa.int32()), n),
+        "source": seen.table["source"],
+        "image_id": seen.table["image_id"],
+        "group": pa.repeat(pa.scalar(group), n),
+        **columns,
+    }
+    return pa.table({name: known[name] for name in schema.names}).cast(schema)
+
+
+def _floats(values: Array | None, n: int) -> pa.Array:
+    """Probabilities, null where there is none."""
+    if values is None:
+        return pa.nulls(n, pa.float32())
+    return pa.array(values, pa.float32(), mask=np.isnan(values))
+
+
+def _joined(values: Iterable[str]) -> str:
+    """Return the different ones of ``values`` in order, joined by ``+``."""
+    return "+".join(dict.fromkeys(values))
