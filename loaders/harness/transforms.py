@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 
 from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.manifest.data import Declared
 
 from .keys import canonical, spec_key
 
@@ -141,11 +142,12 @@ def evaluation_transform(name: str, mean: Sequence[float] = ZEROS, std: Sequence
     return Transform(spec, GEOMETRIES[name], normalise, normalise.std, SIZES.get(name))
 
 
-def recipe_transform(recipe: Mapping[str, Any], source: str) -> Transform:
-    """Return the evaluation transform that a recipe names for ``source`` (``none`` by default)."""
-    normalise = recipe.get("normalise") or {}
-    name = (recipe.get("transforms") or {}).get(source, "none")
-    return evaluation_transform(name, normalise.get("mean", ZEROS), normalise.get("sd", ONES))
+def recipe_transform(recipe: Declared, source: str) -> Transform:
+    """Return the evaluation transform that a manifest's recipe names for ``source`` (``none`` by default)."""
+    name, normalise = recipe.transforms.get(source, "none"), recipe.normalise
+    if normalise is None:
+        return evaluation_transform(name)
+    return evaluation_transform(name, normalise.mean, normalise.sd)
 
 
 def as_transform(image: Any, batch: Any = None, transform_id: str | None = None) -> Transform:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from wordnet_splits.errors import DataError, OutputError, unknown
+from wordnet_splits.manifest.data import Declared
 from wordnet_splits.progress import Progress, Silent
 
 from ..arrays import Arrays, ArrayView
@@ -190,10 +191,10 @@ def choose_transform(
         return as_transform(image, batch, transform_id)
     if model.preprocess is not None:
         return model.preprocess
-    recipe: Mapping[str, Any] = getattr(dataset, "manifest", {}).get("recipe", {})
-    found = {
-        t.key: t for t in (recipe_transform(recipe, s) for s in dataset.table["source"].unique().to_pylist())
-    }
+    manifest = getattr(dataset, "manifest", None)
+    recipe = Declared(name="none") if manifest is None else manifest.data.recipe
+    sources = dataset.table["source"].unique().to_pylist()
+    found = {t.key: t for t in (recipe_transform(recipe, source) for source in sources)}
     if len(found) > 1:
         raise DataError(
             "the sources of these images have different evaluation transforms",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from loaders.harness.transforms import (
     to_uint8,
 )
 from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.manifest.data import Channels, Declared
 
 from ..model.networks import CLASSES, FEATURES, Scaled, Wrapped, small_network
 from . import extract_digits
@@ -177,16 +179,16 @@ def test_the_transform_in_force(near: UnknownDetectionSet, tmp_path: Path) -> No
     assert choose_transform(brings, near) is brings.preprocess
     assert choose_transform(brings, near, evaluation_transform("none")).spec["evaluation"] == "none"
     mixed = UnknownDetectionSet("digits")
-    mixed.manifest = {"recipe": {"transforms": {"gaussian": "resize-32"}}}
+    recipe = Declared(name="digits", transforms={"gaussian": "resize-32"})
+    data = mixed.manifest.data.model_copy(update={"recipe": recipe})
+    mixed.manifest = dataclasses.replace(mixed.manifest, data=data)
     with pytest.raises(DataError, match="one group at a time"):
         choose_transform(model, mixed)
 
 
 def test_one_step_and_two_steps_of_a_transform_agree(near: UnknownDetectionSet, tmp_path: Path) -> None:
-    recipe = {
-        "transforms": {"digits": "resize-32"},
-        "normalise": {"mean": [0.5, 0.4, 0.3], "sd": [0.2, 0.3, 0.4]},
-    }
+    channels = Channels(mean=[0.5, 0.4, 0.3], sd=[0.2, 0.3, 0.4])
+    recipe = Declared(name="r", transforms={"digits": "resize-32"}, normalise=channels)
     two = recipe_transform(recipe, "digits")
     one = Transform({"one": 1}, two, std=two.std)
     model = load_model(small_network(), device="cpu")
@@ -195,7 +197,7 @@ def test_one_step_and_two_steps_of_a_transform_agree(near: UnknownDetectionSet, 
     assert a.transform_key != b.transform_key
     np.testing.assert_array_equal(a.logits[:], b.logits[:])
     image = Image.new("RGB", (300, 200), (255, 0, 51))
-    made = evaluation_transform("resize-256-crop-224", *recipe["normalise"].values())(image)  # type: ignore[attr-defined]
+    made = evaluation_transform("resize-256-crop-224", channels.mean, channels.sd)(image)
     assert made.shape == (3, 224, 224)
     np.testing.assert_allclose(
         made[:, 0, 0], [(1 - 0.5) / 0.2, (0 - 0.4) / 0.3, (0.2 - 0.3) / 0.4], rtol=1e-6
