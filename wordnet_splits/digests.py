@@ -43,4 +43,4 @@ def digest_file(data: bytes) -> bytes:
 def digest_json(value: object) -> str:
     """Return SHA-256, in hex, of a JSON value in its one form: what seals a description of ours."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

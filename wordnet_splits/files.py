@@ -37,35 +37,55 @@ def writing(path: Path, *, hint: str = HINT) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(
-            f"cannot be written: {error.strerror or error}", where=str(path), hint=hint
+            f"cannot be written: {os.strerror(error.errno) if error.errno else error}",
+            where=str(path),
+            hint=hint,
         ) from error
 
 
 @contextmanager
-def replacing(path: Path, *, hint: str = HINT) -> Iterator[Path]:
+def replacing(path: Path, *, hint: str = HINT, aside: Path | None = None) -> Iterator[Path]:
     """Yield a path to write to, which becomes ``path`` in one step when the block ends well.
 
     Folders are made as needed. Readers see the old file or the whole new one, also after a power cut.
+
+    Parameters
+    ----------
+    aside : for the many files of a journalled job: the folder of the job, on the same disk, that holds what
+        is unfinished. They are not flushed one by one; the job's journal has to tell whether they are whole.
 
     Raises
     ------
     OutputError : it cannot be written.
     """
-    part = path.with_name(f".{path.name}.{uuid4().hex}{PART}")
+    name = f".{path.name}.{uuid4().hex}{PART}" if aside is None else uuid4().hex
+    part = (aside or path.parent) / name
     with writing(path, hint=hint):
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if aside is None:
+                path.parent.mkdir(parents=True, exist_ok=True)
             yield part
-            _to_disk(part)
-            part.replace(path)
+            if aside is None:
+                _to_disk(part)
+                part.replace(path)
+            else:
+                _place(part, path)
         finally:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
 
 
-def write_bytes(path: Path, data: bytes, *, hint: str = HINT) -> None:
+def _place(part: Path, path: Path) -> None:
+    try:
+        part.replace(path)
+    except FileNotFoundError:  # the first file of its folder
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.replace(path)
+
+
+def write_bytes(path: Path, data: bytes, *, hint: str = HINT, aside: Path | None = None) -> None:
     """Write a whole file in one step. Raises as `replacing`."""
-    with replacing(path, hint=hint) as part:
+    with replacing(path, hint=hint, aside=aside) as part:
         part.write_bytes(data)
 
 

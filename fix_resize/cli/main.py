@@ -18,7 +18,7 @@ from wordnet_splits.errors import SplitsError, unknown
 
 if TYPE_CHECKING:
     from fix_resize.pipeline import Built
-    from fix_resize.pipeline.selection import Selection
+    from fix_resize.pipeline.selection import Worklist
 
 app = make_program(
     "fix-resize",
@@ -47,7 +47,7 @@ class Asked:
     allow_missing: bool
 
 
-def _named(asked: Asked) -> Selection:
+def _named(asked: Asked) -> Worklist:
     from fix_resize.pipeline.selection import NAMED, select_named
 
     return select_named(
@@ -59,7 +59,7 @@ def _named(asked: Asked) -> Selection:
     )
 
 
-def _manifest(asked: Asked) -> Selection:
+def _manifest(asked: Asked) -> Worklist:
     from fix_resize.pipeline.selection import select_manifest
 
     assert asked.benchmark is not None, "checked"
@@ -73,7 +73,7 @@ def _manifest(asked: Asked) -> Selection:
     )
 
 
-def _folder(asked: Asked) -> Selection:
+def _folder(asked: Asked) -> Worklist:
     from fix_resize.pipeline.selection import select_folder
 
     if len(asked.root) != 1:
@@ -85,7 +85,7 @@ def _folder(asked: Asked) -> Selection:
 class Target:
     """What can be built, and the options that it has beside those of all."""
 
-    select: Callable[[Asked], Selection]
+    select: Callable[[Asked], Worklist]
     takes: tuple[str, ...]
 
 
@@ -213,20 +213,19 @@ def _view(views: frozenset[str]) -> str:
 def _as_json(built: Built) -> dict[str, Any]:
     return {
         "out": str(built.folder),
-        **{key: built.about[key] for key in ("name", "format", "images", "complete", "fingerprint")},
-        "spec": built.about["spec"],
+        **{key: getattr(built.about, key) for key in ("name", "format", "images", "complete", "fingerprint")},
+        "spec": built.about.spec,
         "quarantined": built.quarantined,
         "missing": built.missing,
         "shortfalls": [asdict(short) for short in built.shortfalls],
-        "unexpected": built.about["unexpected"],
+        "unexpected": built.about.unexpected,
         "shards": {"made": built.made, "kept": built.kept},
     }
 
 
 def _say(built: Built) -> None:
     about = built.about
-    spec = about["spec"]["name"]
-    say(f"built {about['images']:,} images of {about['name']} by spec {spec} in {built.folder}")
+    say(f"built {about.images:,} images of {about.name} by spec {about.spec['name']} in {built.folder}")
     if built.kept:
         say(f"  {built.kept:,} of {built.made + built.kept:,} shards were there already")
     _say_rows("quarantined", [(row, row["reason"]) for row in built.quarantined])
@@ -234,9 +233,9 @@ def _say(built: Built) -> None:
     if built.shortfalls:
         short = sum(s.wanted - s.taken for s in built.shortfalls)
         say(f"  {short:,} images fewer than asked for, in {len(built.shortfalls):,} classes")
-    for source, count in about["unexpected"].items():
+    for source, count in about.unexpected.items():
         say(f"  {source}: {count:,} files under no known name")
-    show(f"{about['fingerprint']}  {built.folder}")
+    show(f"{about.fingerprint}  {built.folder}")
 
 
 def _say_rows(what: str, rows: Sequence[tuple[Mapping[str, str], str]]) -> None:
@@ -258,7 +257,7 @@ def verify_set(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Recompute the hash of every picture and compare it with the table."""
+    """Compare every picture, table and figure of an output with what was built."""
     from fix_resize.pipeline.verify import verify
     from wordnet_splits.progress import OnStderr
 

@@ -1,4 +1,4 @@
-"""Shards on a Dask cluster: the same function and jobs as in `wordnet_splits.workers`, the same outcomes."""
+"""Shards on a Dask cluster: the same function and jobs as in `wordnet_splits.workers`, the same records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from fix_resize.pipeline.shards import Job, Outcome, run_shard
+from fix_resize.pipeline.shards import Job, Record, run_shard
 from wordnet_splits.errors import SplitsError
 
 CONNECT_SECONDS: Final = 10
@@ -18,7 +18,7 @@ WORKER_SECONDS: Final = 60
 """How long a scheduler, and its first worker, are waited for."""
 
 
-Done = Generator[tuple[Job, Outcome], None, None]
+Done = Generator[tuple[Job, Record], None, None]
 
 
 def on_dask(jobs: Iterable[Job], address: str) -> Done:
@@ -91,9 +91,9 @@ def _unanswered(what: str, address: str) -> SplitsError:
     return SplitsError(what, where=address, hint=hint)
 
 
-def _fetched(distributed: Any, future: Any, address: str) -> Outcome:
+def _fetched(distributed: Any, future: Any, address: str) -> Record:
     try:
-        outcome: Outcome = future.result()
+        record: Record = future.result()
     except distributed.scheduler.KilledWorker as error:
         raise SplitsError(
             "Dask workers died again and again over one shard",
@@ -104,7 +104,7 @@ def _fetched(distributed: Any, future: Any, address: str) -> Outcome:
         raise SplitsError(
             "the Dask scheduler is gone", where=address, hint="the same command goes on from here"
         ) from error
-    return outcome
+    return record
 
 
 def warning(address: str) -> str | None:

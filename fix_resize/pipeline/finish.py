@@ -9,23 +9,27 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from fix_resize.pipeline.files import write_json, writing
-from fix_resize.pipeline.output import OUTPUT, SCHEMA
-from fix_resize.pipeline.selection import Selection
-from fix_resize.pipeline.shards import Outcome, table_of
+from fix_resize.pipeline.formats import checksum
+from fix_resize.pipeline.output import OUTPUT, SCHEMA, Description
+from fix_resize.pipeline.selection import Worklist
+from fix_resize.pipeline.shards import Record, table_of
 from fix_resize.pipeline.tables import (
+    GO_ON,
     IMAGE_SCHEMA,
     IMAGES,
     MISSING,
     MISSING_SCHEMA,
     QUARANTINE,
     QUARANTINE_SCHEMA,
+    TABLES,
     Fingerprint,
     table_writer,
     write_rows,
 )
 from fix_resize.spec import ResizeSpec
+from wordnet_splits.digests import digest_json
 from wordnet_splits.errors import OutputError
+from wordnet_splits.files import write_json, writing
 from wordnet_splits.manifest.parquet import read_table
 
 _ROWS: Final = 65_536
@@ -34,40 +38,40 @@ _ROWS: Final = 65_536
 
 def finish(
     out: Path,
-    selection: Selection,
+    selection: Worklist,
     spec: ResizeSpec,
     file_format: str,
-    outcomes: Sequence[Outcome],
+    records: Sequence[Record],
     absent: Sequence[dict[str, str]],
-) -> dict[str, Any]:
+) -> Description:
     """Write the tables of a build whose shards are done; return the content of ``output.json``.
 
     Parameters
     ----------
-    outcomes : of every shard, in order.
+    records : of every shard, in order.
     absent : rows of `tables.MISSING_SCHEMA` that no shard was given.
 
     Raises
     ------
     OutputError : something cannot be written.
     """
-    with writing(out):
+    with writing(out, hint=GO_ON):
         (out / OUTPUT).unlink(missing_ok=True)  # until the tables are whole again
-    missing = [*absent, *(row for outcome in outcomes for row in outcome.missing)]
-    quarantined = [row for outcome in outcomes for row in outcome.quarantined]
+    missing = [*absent, *(row for record in records for row in record.missing)]
+    quarantined = [row for record in records for row in record.quarantined]
     fingerprint = Fingerprint()
-    with table_writer(out, IMAGES, IMAGE_SCHEMA, spec.id) as writer:
-        for table in _joined(out, outcomes):
+    with table_writer(out / IMAGES, IMAGE_SCHEMA, spec.id) as writer:
+        for table in _joined(out, records):
             fingerprint.add(table)
             writer.write_table(table, row_group_size=_ROWS)
-    write_rows(out, QUARANTINE, QUARANTINE_SCHEMA, spec.id, quarantined)
-    write_rows(out, MISSING, MISSING_SCHEMA, spec.id, missing)
+    write_rows(out / QUARANTINE, QUARANTINE_SCHEMA, spec.id, quarantined)
+    write_rows(out / MISSING, MISSING_SCHEMA, spec.id, missing)
     about: dict[str, Any] = {
         "schema": SCHEMA,
         "name": selection.name,
-        "spec": {**spec.describe(), "libraries": _libraries(outcomes)},
+        "spec": {**spec.describe(), "libraries": _libraries(records)},
         "format": file_format,
-        "images": sum(outcome.images for outcome in outcomes),
+        "images": sum(record.images for record in records),
         "quarantined": len(quarantined),
         "missing": len(missing),
         "shortfalls": [vars(short) for short in selection.shortfalls],
@@ -76,17 +80,19 @@ def finish(
         "unexpected": {name: sum(counts.values()) for name, counts in selection.unexpected.items()},
         "selection": selection.fingerprint,
         "fingerprint": fingerprint.hexdigest(),
+        "tables": {file: checksum(out, [file]) for file in TABLES},
         "provenance": {"wordnet-splits": version("wordnet-splits")},
     }
-    write_json(out, OUTPUT, about)
-    return about
+    about["sha256"] = digest_json(about)
+    write_json(out / OUTPUT, about, hint=GO_ON)
+    return Description.model_validate(about)
 
 
-def _joined(out: Path, outcomes: Iterable[Outcome]) -> Iterator[pa.Table]:
+def _joined(out: Path, records: Iterable[Record]) -> Iterator[pa.Table]:
     """Yield the shards' tables, as many together as make a row group."""
     waiting: list[pa.Table] = []
-    for outcome in outcomes:
-        waiting.append(read_table(out / table_of(outcome.job), error=OutputError).cast(IMAGE_SCHEMA))
+    for record in records:
+        waiting.append(read_table(out / table_of(record.shard), error=OutputError).cast(IMAGE_SCHEMA))
         if sum(map(len, waiting)) >= _ROWS:
             yield pa.concat_tables(waiting).combine_chunks()
             waiting = []
@@ -94,10 +100,10 @@ def _joined(out: Path, outcomes: Iterable[Outcome]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting).combine_chunks()
 
 
-def _libraries(outcomes: Iterable[Outcome]) -> dict[str, str]:
+def _libraries(records: Iterable[Record]) -> dict[str, str]:
     """Return the versions that the pixels depend on; all of them where workers differed."""
     found: dict[str, set[str]] = {}
-    for outcome in outcomes:
-        for name, number in outcome.libraries.items():
+    for record in records:
+        for name, number in record.libraries.items():
             found.setdefault(name, set()).add(number)
     return {name: " + ".join(sorted(numbers)) for name, numbers in sorted(found.items())}

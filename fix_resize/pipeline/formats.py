@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
@@ -15,10 +16,14 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fix_resize.pipeline.files import replacing, write_bytes
 from fix_resize.pipeline.png import SPEC_KEY
-from fix_resize.pipeline.tables import Item
-from wordnet_splits.errors import unknown
+from fix_resize.pipeline.tables import GO_ON, UNFINISHED, Item
+from wordnet_splits import untrusted
+from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.files import replacing, write_bytes
+
+LARGEST_PICTURE: Final = 64 * untrusted.MiB
+"""Bytes of a PNG file that is read back; one of 64 pixels a side has 8 KiB."""
 
 ROW_GROUP: Final = 100
 """Pictures that are read to get at one; what the Hub advises for images."""
@@ -72,15 +77,15 @@ class PngTree:
     def write(self, root: Path, shard: str, spec_id: str, pictures: Iterable[tuple[Item, bytes]]) -> None:
         """Write the files one by one."""
         for picture, data in pictures:
-            write_bytes(root, picture.path, data)
+            write_bytes(root / picture.path, data, hint=GO_ON, aside=root / UNFINISHED)
 
     def read(self, root: Path, file: str) -> Iterator[Kept]:
         """Yield the one PNG file."""
-        yield {}, (root / file).read_bytes()
+        yield {}, self.read_one(root, file, 0)
 
     def read_one(self, root: Path, file: str, row: int) -> bytes:
         """Return the file's bytes."""
-        return (root / file).read_bytes()
+        return untrusted.read_bytes(untrusted.below(root, file), largest=LARGEST_PICTURE)
 
 
 class ParquetShards:
@@ -103,28 +108,43 @@ class ParquetShards:
             return
         metadata = {"huggingface": json.dumps({"info": {"features": HF_FEATURES}}), SPEC_KEY: spec_id}
         table = pa.Table.from_pylist(rows, schema=PACKED_SCHEMA.with_metadata(metadata))
-        with replacing(root, self.place("", shard, 0)[0]) as part:
+        path = root / self.place("", shard, 0)[0]
+        with replacing(path, hint=GO_ON, aside=root / UNFINISHED) as part:
             pq.write_table(table, part, row_group_size=ROW_GROUP, compression="zstd", use_dictionary=False)
 
     def read(self, root: Path, file: str) -> Iterator[Kept]:
         """Yield the PNG files of a shard, each with its other columns."""
-        with pq.ParquetFile(root / file) as parquet:
-            for batch in parquet.iter_batches(ROW_GROUP, columns=PACKED_SCHEMA.names):
+        with _shard(untrusted.below(root, file)) as parquet:
+            for batch in parquet.iter_batches(ROW_GROUP):
                 for row in batch.to_pylist():
-                    yield row, row.pop("image")["bytes"]
+                    image = row.pop("image")
+                    yield {**row, "path": image["path"]}, image["bytes"] or b""
 
     def read_one(self, root: Path, file: str, row: int) -> bytes:
         """Return one PNG file; the row group that holds it is kept for the next."""
         group, place = divmod(row, ROW_GROUP)
-        data: bytes = _row_group(root / file, group)[place].as_py()
-        return data
+        try:
+            data: bytes | None = _row_group(untrusted.below(root, file), group)[place].as_py()
+        except IndexError:
+            raise DataError(f"has no row {row}", where=str(root / file)) from None
+        return data or b""
 
 
 @lru_cache(maxsize=64)
 def _row_group(path: Path, group: int) -> pa.Array:
-    with pq.ParquetFile(path) as parquet:
+    with _shard(path) as parquet:
+        if not 0 <= group < parquet.metadata.num_row_groups:
+            raise IndexError(group)
         table = parquet.read_row_group(group, columns=["image.bytes"])
         return table["image"].combine_chunks().field("bytes")
+
+
+@contextmanager
+def _shard(path: Path) -> Iterator[pq.ParquetFile]:
+    with untrusted.parquet(path) as parquet:
+        if not parquet.schema_arrow.equals(PACKED_SCHEMA):
+            raise DataError("has other columns than a shard of pictures", where=str(path))
+        yield parquet
 
 
 FORMATS: Final[dict[str, Format]] = {"png": PngTree(), "parquet": ParquetShards()}

@@ -7,25 +7,72 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field
 
 from fix_resize.pipeline.formats import Kept, get_format
 from fix_resize.pipeline.png import Pixels, decode_png
 from fix_resize.pipeline.tables import IMAGE_SCHEMA, IMAGES
 from fix_resize.spec import ResizeSpec
-from wordnet_splits.digests import digest_pixels
+from wordnet_splits import untrusted
+from wordnet_splits.digests import digest_json, digest_pixels
 from wordnet_splits.errors import DataError, MissingImageError, OutputError
-from wordnet_splits.manifest.parquet import read_table
 
 OUTPUT: Final = "output.json"
 """Written last: a folder that has it is finished."""
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
+
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Description(_Strict):
+    """The content of ``output.json``.
+
+    Attributes
+    ----------
+    name : what was built, with ``@local`` where it was drawn from what a root happened to hold.
+    spec : the description of the resize spec, with the libraries that decoded and resized.
+    format : how pictures are kept (`formats.FORMATS`).
+    images, quarantined, missing : rows of the three tables.
+    shortfalls : classes of which a root held fewer images than were to be drawn (`draws.Shortfall`).
+    complete : whether nothing is missing and nothing fell short.
+    population : how many images each class of a local draw was drawn from, by group.
+    unexpected : how many files of each source bore no known name.
+    selection : fingerprint of which images were to be built.
+    fingerprint : SHA-256 over what is in the folder (`tables.IDENTITY`).
+    tables : SHA-256 of each table's file.
+    provenance : versions of the tools.
+    sha256 : `digests.digest_json` of all the rest.
+    """
+
+    schema_: Literal[2] = Field(alias="schema")
+    name: str
+    spec: dict[str, Any]
+    format: Literal["png", "parquet"]
+    images: Count
+    quarantined: Count
+    missing: Count
+    shortfalls: list[dict[str, str | int]]
+    complete: bool
+    population: dict[str, dict[str, Count]]
+    unexpected: dict[str, Count]
+    selection: Sha256
+    fingerprint: Sha256
+    tables: dict[str, Sha256]
+    provenance: dict[str, str]
+    sha256: Sha256
 
 
 class Output:
@@ -34,15 +81,15 @@ class Output:
     Attributes
     ----------
     folder : where it is.
-    about : the content of ``output.json``.
+    about : the content of ``output.json``; DataError where it is not as it was written.
     spec : the resize spec it was built by.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.about = read_about(folder)
-        self.spec = ResizeSpec.from_description(self.about["spec"])
-        self._format = get_format(self.about["format"])
+        self.spec = ResizeSpec.from_description(self.about.spec)
+        self._format = get_format(self.about.format)
         self._table: pa.Table | None = None
         self._rows: dict[str, list[int]] | None = None
 
@@ -54,14 +101,18 @@ class Output:
     @property
     def fingerprint(self) -> str:
         """SHA-256 over what is in the folder (`tables.IDENTITY`)."""
-        return str(self.about["fingerprint"])
+        return self.about.fingerprint
 
     @property
     def table(self) -> pa.Table:
         """The table of images (`tables.IMAGE_SCHEMA`), read when first asked for."""
         if self._table is None:
-            table = read_table(self.folder / IMAGES, IMAGE_SCHEMA.names)
-            self._table = table.replace_schema_metadata(None)
+            with untrusted.parquet(self.folder / IMAGES) as file:
+                if not file.schema_arrow.equals(IMAGE_SCHEMA):
+                    raise DataError(
+                        "has other columns than a table of images", where=str(self.folder / IMAGES)
+                    )
+                self._table = file.read().replace_schema_metadata(None)
         return self._table
 
     def __len__(self) -> int:
@@ -104,15 +155,11 @@ class Output:
         return pixels
 
     def pictures(self, file: str) -> Iterator[Kept]:
-        """Yield what one file of the output holds, unchecked; OSError or ArrowException where it cannot."""
+        """Yield what one file of the output holds, unchecked; DataError where it cannot be read."""
         return self._format.read(self.folder, file)
 
     def _read(self, file: str, row: int) -> Pixels:
-        try:
-            data = self._format.read_one(self.folder, file, row)
-        except (OSError, pa.ArrowException, IndexError) as error:
-            raise DataError("cannot be read", where=str(self.folder / file), hint="build it again") from error
-        return decode_png(data, where=str(self.folder / file))
+        return decode_png(self._format.read_one(self.folder, file, row), where=str(self.folder / file))
 
     def _cell(self, column: str, row: int) -> Any:
         return self.table[column][row].as_py()
@@ -131,6 +178,16 @@ class Output:
         return f"Output({str(self.folder)!r}, spec={self.spec.name!r})"
 
 
+@contextmanager
+def open_images(folder: Path) -> Iterator[pq.ParquetFile]:
+    """Yield an output's table of images; DataError where it cannot be read or has other columns."""
+    path = folder / IMAGES
+    with untrusted.parquet(path) as file:
+        if not file.schema_arrow.equals(IMAGE_SCHEMA):
+            raise DataError("has other columns than a table of images", where=str(path))
+        yield file
+
+
 def open_output(folder: Path | str) -> Output:
     """Open a folder that ``fix-resize build`` has finished.
 
@@ -142,19 +199,19 @@ def open_output(folder: Path | str) -> Output:
     return Output(Path(folder))
 
 
-def read_about(folder: Path) -> dict[str, Any]:
+def read_about(folder: Path) -> Description:
     """Return the content of a folder's ``output.json``. Raises as `open_output`."""
     path = folder / OUTPUT
-    try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+    if not path.exists():
         raise OutputError(
             "is no finished output of fix-resize: it has no output.json",
             where=str(folder),
             hint="run the build again; it goes on from where it was",
-        ) from error
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot be read: {error}", where=str(path), hint="build it again") from error
-    if not isinstance(about, dict) or about.get("schema") != SCHEMA:
+        )
+    said = untrusted.read_json(path)
+    if not isinstance(said, dict) or said.get("schema") != SCHEMA:
         raise DataError(f"has not schema {SCHEMA}", where=str(path), hint="build it with this version")
+    about = untrusted.validated(Description, said, where=str(path), hint="build it again")
+    if digest_json({name: value for name, value in said.items() if name != "sha256"}) != about.sha256:
+        raise DataError("is not as it was written", where=str(path), hint="build it again")
     return about

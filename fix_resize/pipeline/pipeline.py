@@ -6,9 +6,9 @@ the same command goes on. Everything in it is the same whatever ran the shards, 
 
 from __future__ import annotations
 
-import json
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -21,17 +21,17 @@ import pyarrow.compute as pc
 
 from fix_resize.pipeline.cluster import on_dask
 from fix_resize.pipeline.draws import Shortfall
-from fix_resize.pipeline.files import WORK, clear, prepare, write_json, writing
 from fix_resize.pipeline.finish import finish
 from fix_resize.pipeline.formats import get_format
 from fix_resize.pipeline.image_folder import ImageFolder
-from fix_resize.pipeline.output import SCHEMA
-from fix_resize.pipeline.selection import Selection
-from fix_resize.pipeline.shards import Job, finished, marker_of, read_outcome, run_shard
-from fix_resize.pipeline.tables import ABOUT, Item, plain
+from fix_resize.pipeline.output import SCHEMA, Description
+from fix_resize.pipeline.selection import Worklist
+from fix_resize.pipeline.shards import Job, Record, finished, marker_of, read_record, run_shard
+from fix_resize.pipeline.tables import ABOUT, GO_ON, UNFINISHED, WORK, Item, plain
 from fix_resize.spec import ResizeSpec
-from wordnet_splits.errors import MissingImageError, OutputError
-from wordnet_splits.files import locked
+from wordnet_splits import untrusted
+from wordnet_splits.errors import DataError, MissingImageError, OutputError
+from wordnet_splits.files import locked, write_json, writing
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.workers import run_jobs
 
@@ -79,7 +79,7 @@ class Built:
     """
 
     folder: Path
-    about: dict[str, Any]
+    about: Description
     quarantined: list[dict[str, str]]
     missing: list[dict[str, str]]
     shortfalls: list[Shortfall]
@@ -89,7 +89,7 @@ class Built:
     @property
     def fingerprint(self) -> str:
         """SHA-256 over the pictures (`tables.IDENTITY`)."""
-        return str(self.about["fingerprint"])
+        return self.about.fingerprint
 
     @property
     def complete(self) -> bool:
@@ -105,7 +105,7 @@ class _Span(NamedTuple):
     rows: int
 
 
-def build(selection: Selection, out: Path, settings: Settings) -> Built:
+def build(selection: Worklist, out: Path, settings: Settings) -> Built:
     """Build a selection into a folder, or go on with it.
 
     Raises
@@ -115,7 +115,8 @@ def build(selection: Selection, out: Path, settings: Settings) -> Built:
     SplitsError : a worker, a cluster or a library fails; see the message.
     """
     out = out.absolute()
-    with locked(out, busy="another build is writing here", hint="wait for it, or give another --out"):
+    busy = {"busy": "another build is writing here", "hint": "wait for it, or give another --out"}
+    with locked(out, **busy), _workplace(out):
         _claim(out, selection, settings)
         held = selection.held()
         if not held.any():
@@ -128,19 +129,33 @@ def build(selection: Selection, out: Path, settings: Settings) -> Built:
         todo = _unfinished(spans, jobs, settings.progress)
         images = sum(int(held[span.first : span.first + span.rows].sum()) for span in todo)
         _run(map(jobs, todo), images, selection.name, settings)
-        markers = [read_outcome(out / marker_of(span.name)) for span in spans]
-        outcomes = [outcome for outcome in markers if outcome is not None]
-        lost = [row for outcome in outcomes for row in outcome.missing]
+        records = [_recorded(out / marker_of(span.name)) for span in spans]
+        lost = [row for record in records for row in record.missing]
         if lost and not settings.allow_missing:
             raise _missing_error(lost, selection.name)
-        about = finish(out, selection, settings.spec, settings.file_format, outcomes, absent)
-        clear(out)
-    quarantined = [row for outcome in outcomes for row in outcome.quarantined]
+        about = finish(out, selection, settings.spec, settings.file_format, records, absent)
+    quarantined = [row for record in records for row in record.quarantined]
     shards = (len(todo), len(spans) - len(todo))
     return Built(out, about, quarantined, [*absent, *lost], selection.shortfalls, *shards)
 
 
-def _claim(out: Path, selection: Selection, settings: Settings) -> None:
+@contextmanager
+def _workplace(out: Path) -> Iterator[None]:
+    """Sweep what killed writers left unfinished, before and after."""
+    unfinished = out / UNFINISHED
+    shutil.rmtree(unfinished, ignore_errors=True)
+    yield
+    shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _recorded(marker: Path) -> Record:
+    record = read_record(marker)
+    if record is None:  # it was there a moment ago
+        raise OutputError("was changed while the build ran", where=str(marker), hint="run it again")
+    return record
+
+
+def _claim(out: Path, selection: Worklist, settings: Settings) -> None:
     """Take a folder that is new, empty, or of the same build; leave any other alone."""
     ours = {
         "schema": SCHEMA,
@@ -166,20 +181,20 @@ def _claim(out: Path, selection: Selection, settings: Settings) -> None:
                 where=str(out),
                 hint="give another --out, or remove this one",
             )
-    prepare(out)
+    with writing(out, hint=GO_ON):
+        (out / UNFINISHED).mkdir(parents=True, exist_ok=True)
     if not theirs:
-        write_json(out, _BUILD, ours)
+        write_json(out / _BUILD, ours, hint=GO_ON)
 
 
 def _begun(out: Path) -> dict[str, Any]:
     """Return what a folder says that is built in it; nothing where it is new or empty."""
-    try:
-        said = json.loads((out / _BUILD).read_text(encoding="utf-8"))
+    if (out / _BUILD).exists():
+        try:
+            said = untrusted.read_json(out / _BUILD)
+        except DataError as error:
+            raise OutputError("cannot be read, so it is left alone", where=str(out / _BUILD)) from error
         return said if isinstance(said, dict) and said else {"schema": None}
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError) as error:
-        raise OutputError("cannot be read, so it is left alone", where=str(out / _BUILD)) from error
     with writing(out):
         foreign = sorted(p.name for p in out.iterdir() if p.name != WORK) if out.exists() else []
     if foreign:
@@ -191,13 +206,13 @@ def _begun(out: Path) -> dict[str, Any]:
     return {}
 
 
-def _absent(selection: Selection, row: int) -> dict[str, str]:
+def _absent(selection: Worklist, row: int) -> dict[str, str]:
     item = selection.table.select([f.name for f in ABOUT]).slice(row, 1).to_pylist()[0]
     root = selection.sources[item["group"]].root
     return {**item, "kind": "missing", "detail": plain(f"not under {root}")}
 
 
-def _none_held(selection: Selection) -> MissingImageError:
+def _none_held(selection: Worklist) -> MissingImageError:
     roots = ", ".join(sorted({str(source.root) for source in selection.sources.values()}))
     return MissingImageError(
         f"none of the images of {selection.name} is there",
@@ -230,14 +245,16 @@ def _spans(splits: pa.ChunkedArray, size: int) -> Iterator[_Span]:
 
 
 def _jobs(
-    selection: Selection, held: npt.NDArray[np.bool_], out: Path, settings: Settings
+    selection: Worklist, held: npt.NDArray[np.bool_], out: Path, settings: Settings
 ) -> Callable[[_Span], Job]:
-    run = uuid4().hex
+    run, stamps = uuid4().hex, selection.stamps()
 
     def job(span: _Span) -> Job:
-        there = held[span.first : span.first + span.rows]
-        rows = selection.table.slice(span.first, span.rows).filter(pa.array(there)).to_pylist()
-        items = tuple(Item(**row) for row in rows)
+        at = slice(span.first, span.first + span.rows)
+        rows = selection.table.slice(span.first, span.rows).filter(pa.array(held[at])).to_pylist()
+        items = tuple(
+            Item(**row, stamp=stamp) for row, stamp in zip(rows, stamps[at][held[at]].tolist(), strict=True)
+        )
         return Job(
             run=run,
             name=span.name,
@@ -266,13 +283,13 @@ def _unfinished(spans: Sequence[_Span], jobs: Callable[[_Span], Job], progress: 
 def _run(jobs: Iterable[Job], images: int, name: str, settings: Settings) -> None:
     """Do shards, whoever does them."""
     if settings.scheduler is not None:
-        outcomes = on_dask(jobs, settings.scheduler)
+        records = on_dask(jobs, settings.scheduler)
     else:
-        outcomes = run_jobs(run_shard, jobs, settings.workers, name=lambda job: f"shard {job.name}")
-    with closing(outcomes), settings.progress.task(f"resizing {name}", images) as task:
-        for job, outcome in outcomes:
-            seen = read_outcome(job.out / job.marker)
-            if seen is None or (seen.key, seen.data) != (outcome.key, outcome.data):
+        records = run_jobs(run_shard, jobs, settings.workers, name=lambda job: f"shard {job.name}")
+    with closing(records), settings.progress.task(f"resizing {name}", images) as task:
+        for job, record in records:
+            seen = read_record(job.out / job.marker)
+            if seen is None or (seen.key, seen.data) != (record.key, record.data):
                 raise OutputError(
                     "a worker has written elsewhere",
                     where=str(job.out),

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from fix_resize.pipeline.draws import Draw, Shortfall, draw_group
 from fix_resize.pipeline.image_folder import ImageFolder
+from fix_resize.pipeline.stamps import Stamps, stamps
 from wordnet_splits.errors import DataError, SourceError, SplitsError, unknown
 from wordnet_splits.manifest import Manifest, fingerprint, load_manifest
 from wordnet_splits.manifest.tables import SPLITS
@@ -44,7 +45,6 @@ FOLDER_SPLIT: Final = "images"
 """Split of what has none: `datasets` keeps the word ``all`` for itself."""
 
 ORDER: Final = ("split", "group", "source", "class_id", "image_id")
-IDENTITY: Final = ("source", "image_id", "class_id", "group", "split", "label", "path")
 
 
 class NamedSet(NamedTuple):
@@ -67,7 +67,7 @@ _UNSAFE: Final = r"(^|/)(\.|/|$)|\\|\x00"
 
 
 @dataclass
-class Selection:
+class Worklist:
     """Images to build.
 
     Attributes
@@ -91,11 +91,23 @@ class Selection:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over what is to be built, row by row, whatever of it a root holds."""
-        state = hashlib.sha256()
-        for batch in self.table.select(list(IDENTITY)).to_batches(max_chunksize=fingerprint.BATCH_ROWS):
-            state.update("".join(map(fingerprint.row_line, batch.to_pylist())).encode())
-        return state.hexdigest()
+        """SHA-256 over what is to be built (`fingerprint_of_images`), whatever of it a root holds."""
+        return fingerprint_of_images(self.table)
+
+    def stamps(self) -> Stamps:
+        """Return what tells of each row that its file has changed, (n,) uint64; 0 where its digest does."""
+        groups, digests = (self.table[name].combine_chunks() for name in ("group", "digest"))
+        found = np.zeros(len(groups), np.uint64)
+        by_root: dict[Path, list[str]] = {}
+        for group, source in self.sources.items():
+            if source.root is not None:
+                by_root.setdefault(source.root, []).append(group)
+        for root, names in by_root.items():
+            wanted = pc.and_(pc.is_in(groups, value_set=pa.array(names)), digests.is_null())
+            rows = np.flatnonzero(wanted.to_numpy(zero_copy_only=False))
+            if len(rows):
+                found[rows] = stamps(root, self.table["image_id"].take(pa.array(rows)).combine_chunks())
+        return found
 
     def held(self) -> npt.NDArray[np.bool_]:
         """Say of each row whether its root holds it, as far as a scan of names shows."""
@@ -113,7 +125,15 @@ class Selection:
         return held
 
 
-def select_folder(root: Path) -> Selection:
+def fingerprint_of_images(table: pa.Table) -> str:
+    """Return SHA-256 over which images a table in `ORDER` holds, row by row."""
+    state = hashlib.sha256()
+    for batch in table.select(sorted(ORDER)).to_batches(max_chunksize=fingerprint.BATCH_ROWS):
+        state.update("".join(map(fingerprint.row_line, batch.to_pylist())).encode())
+    return state.hexdigest()
+
+
+def select_folder(root: Path) -> Worklist:
     """Select every image of a folder; see `image_folder.ImageFolder` for names and classes.
 
     Raises
@@ -138,10 +158,10 @@ def select_folder(root: Path) -> Selection:
     }
     unexpected = {source.name: dict(source.unexpected)} if source.unexpected else {}
     drawn = frozenset({source.name})
-    return Selection("folder", _sorted(columns), {source.name: source}, drawn, unexpected=unexpected)
+    return Worklist("folder", _sorted(columns), {source.name: source}, drawn, unexpected=unexpected)
 
 
-def select_named(name: str, roots: Mapping[str, Path], **options: Any) -> Selection:
+def select_named(name: str, roots: Mapping[str, Path], **options: Any) -> Worklist:
     """Select a set that has a command of its own; options as `select_manifest`."""
     if name not in NAMED:
         raise unknown("set", name, NAMED)
@@ -160,7 +180,7 @@ def select_manifest(
     local: bool = False,
     per_class: int | None = None,
     allow_missing: bool = False,
-) -> Selection:
+) -> Worklist:
     """Select groups of a manifest.
 
     Parameters
@@ -183,7 +203,7 @@ def select_manifest(
     for split in splits:
         if split not in SPLITS:
             raise unknown("split", split, SPLITS, where=manifest.name)
-    selection = Selection(manifest.name, SELECTION_SCHEMA.empty_table(), {})
+    selection = Worklist(manifest.name, SELECTION_SCHEMA.empty_table(), {})
     tables = []
     for group in chosen:
         wanted = [s for s in SPLITS if s in group.images and (not splits or s in splits)]
@@ -250,7 +270,7 @@ def _open(group: Group, roots: Mapping[str, Path]) -> Source:
     return open_source(group.source, roots[group.source])
 
 
-def _note(selection: Selection, group: Group, drawn: Draw, *, whole: bool) -> None:
+def _note(selection: Worklist, group: Group, drawn: Draw, *, whole: bool) -> None:
     if whole:
         selection.drawn |= {group.name}
     selection.shortfalls += drawn.shortfalls

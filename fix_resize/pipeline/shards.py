@@ -1,13 +1,12 @@
 """A shard: some images in one order, read, decoded, resized, hashed and written by one process.
 
 The same function runs here, in local processes and on a Dask cluster. A shard is done when its marker is
-there and the checksums in it hold; until then it may be begun again by anybody, and gives the same bytes.
+there, is that of the same images in the same files, and the checksums in it hold; until then it may be begun
+again by anybody, and gives the same bytes.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -21,20 +20,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
+from pydantic import BaseModel, ConfigDict
 
 from fix_resize.decode import Decoded, QuarantinedImageError, decode
-from fix_resize.pipeline.files import WORK, write_json
 from fix_resize.pipeline.formats import checksum, get_format
 from fix_resize.pipeline.png import encode_png
-from fix_resize.pipeline.tables import IMAGE_SCHEMA, Item, plain, write_rows
+from fix_resize.pipeline.tables import GO_ON, IMAGE_SCHEMA, UNFINISHED, WORK, Item, plain, write_rows
 from fix_resize.resize import BACKENDS, Pixels, apply_many
 from fix_resize.spec import ResizeSpec, libraries, plan
-from wordnet_splits.digests import digest_pixels
-from wordnet_splits.errors import MissingImageError, SourceError, SplitsError
+from wordnet_splits import untrusted
+from wordnet_splits.digests import digest_json, digest_pixels
+from wordnet_splits.errors import DataError, MissingImageError, SourceError, SplitsError
+from wordnet_splits.files import json_text, write_bytes
 from wordnet_splits.sources import Raw, Source, open_source
 from wordnet_splits.sources.base import as_rgb
 
-MARKER_SCHEMA: Final = 1
+MARKER_SCHEMA: Final = 2
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 """Pillow names objects in some errors by where they lie, which is different in every run."""
 
@@ -74,9 +75,9 @@ class Job:
     @property
     def key(self) -> str:
         """SHA-256 of what determines the shard's bytes: neither backend nor executor do."""
-        rows = [(*i[:6], i.digest.hex() if i.digest else None, i.path) for i in self.items]
-        what = [MARKER_SCHEMA, self.name, self.spec.id, self.file_format, rows]
-        return hashlib.sha256(json.dumps(what, ensure_ascii=False).encode()).hexdigest()
+        rows = [{**i._asdict(), "digest": i.digest.hex() if i.digest else None} for i in self.items]
+        what = {"schema": MARKER_SCHEMA, "name": self.name, "spec": self.spec.id, "format": self.file_format}
+        return digest_json({**what, "images": rows})
 
     @property
     def marker(self) -> str:
@@ -89,13 +90,12 @@ class Job:
         return table_of(self.name)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a shard.
+class Record(BaseModel):
+    """What became of a shard: the content of its marker.
 
     Attributes
     ----------
-    job : the shard's name.
+    shard : its name.
     key : of the job that made it.
     images : how many pictures it holds.
     quarantined, missing : rows of those tables.
@@ -103,11 +103,13 @@ class Outcome:
     libraries : versions that its pixels depend on.
     """
 
-    job: str
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    shard: str
     key: str
     images: int
-    quarantined: tuple[dict[str, str], ...]
-    missing: tuple[dict[str, str], ...]
+    quarantined: list[dict[str, str]]
+    missing: list[dict[str, str]]
     table: str
     data: str
     libraries: dict[str, str]
@@ -117,7 +119,7 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 """Sources keep one handle a process, which threads must not share; a Dask worker may have threads."""
 
 
-def run_shard(job: Job) -> Outcome:
+def run_shard(job: Job) -> Record:
     """Do a shard; safe to repeat, anywhere that sees the roots and the output folder.
 
     Raises
@@ -129,31 +131,32 @@ def run_shard(job: Job) -> Outcome:
         return _make(job)
 
 
-def finished(job: Job) -> Outcome | None:
-    """Return the outcome of a shard that is done and whole, else None."""
-    outcome = read_outcome(job.out / job.marker)
-    if outcome is None or outcome.key != job.key:
+def finished(job: Job) -> Record | None:
+    """Return the record of a shard that is done and whole, else None."""
+    record = read_record(job.out / job.marker)
+    if record is None or record.key != job.key or record.missing or record.quarantined:
+        return None  # what could not be read, or decoded, may have been mended
+    if checksum(job.out, [job.table]) != record.table:
         return None
-    if outcome.missing or checksum(job.out, [job.table]) != outcome.table:
-        return None  # what could not be read may be there by now
     try:
         files = pq.read_table(job.out / job.table, columns=["file"])["file"].to_pylist()
     except (OSError, pa.ArrowException):
         return None
-    return outcome if checksum(job.out, files) == outcome.data else None
+    return record if checksum(job.out, files) == record.data else None
 
 
-def read_outcome(marker: Path) -> Outcome | None:
-    """Return what a marker says, None where there is none or it cannot be read."""
+def read_record(marker: Path) -> Record | None:
+    """Return what a marker says, None where there is none, or it is not as it was written."""
     try:
-        said: dict[str, Any] = json.loads(marker.read_text(encoding="utf-8"))
-        said |= {name: tuple(said[name]) for name in ("quarantined", "missing")}
-        return Outcome(**said)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        said = untrusted.read_json(marker, error=DataError)
+        if not isinstance(said, dict) or said.pop("sha256", None) != digest_json(said):
+            return None
+        return untrusted.validated(Record, said, where=str(marker))
+    except DataError:
         return None
 
 
-def _make(job: Job) -> Outcome:
+def _make(job: Job) -> Record:
     (job.out / job.marker).unlink(missing_ok=True)
     keep = get_format(job.file_format)
     rows: list[dict[str, Any]] = []
@@ -179,19 +182,22 @@ def _make(job: Job) -> Outcome:
     files = [row["file"] for row in rows]
     for stale in {keep.place(item.path, job.name, 0)[0] for item in job.items} - set(files):
         (job.out / stale).unlink(missing_ok=True)
-    write_rows(job.out, job.table, IMAGE_SCHEMA, job.spec.id, rows)
-    outcome = Outcome(
-        job=job.name,
+    aside = job.out / UNFINISHED
+    write_rows(job.out / job.table, IMAGE_SCHEMA, job.spec.id, rows, aside=aside)
+    record = Record(
+        shard=job.name,
         key=job.key,
         images=len(rows),
-        quarantined=tuple(quarantined),
-        missing=tuple(missing),
+        quarantined=quarantined,
+        missing=missing,
         table=checksum(job.out, [job.table]) or "",
         data=checksum(job.out, files) or "",
         libraries=_libraries(job.spec),
     )
-    write_json(job.out, job.marker, vars(outcome))
-    return outcome
+    said = record.model_dump()
+    text = json_text({**said, "sha256": digest_json(said)})
+    write_bytes(job.out / job.marker, text.encode(), hint=GO_ON, aside=aside)
+    return record
 
 
 class _Absent(Exception):

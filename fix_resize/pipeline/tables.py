@@ -11,13 +11,23 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fix_resize.pipeline.files import replacing
 from fix_resize.pipeline.png import SPEC_KEY
+from wordnet_splits.files import replacing
 from wordnet_splits.manifest.fingerprint import row_line
+
+WORK: Final = ".shards"
+"""Folder below an output that holds what a build knows of its shards."""
+
+UNFINISHED: Final = f"{WORK}/unfinished"
+"""Where files are written before they get their names; swept when a build begins."""
+
+GO_ON: Final = "check its rights and the space left; the same command goes on from here"
+"""What to do where an output cannot be written."""
 
 IMAGES: Final = "images.parquet"
 QUARANTINE: Final = "quarantine.parquet"
 MISSING: Final = "missing.parquet"
+TABLES: Final = (IMAGES, QUARANTINE, MISSING)
 
 IMAGE_SCHEMA: Final = pa.schema(
     [
@@ -63,7 +73,7 @@ _BATCH: Final = 16_384
 
 
 class Item(NamedTuple):
-    """An image to build; see `selection.SELECTION_SCHEMA`."""
+    """An image to build; see `selection.SELECTION_SCHEMA`, and `stamps` for what ``stamp`` is."""
 
     source: str
     image_id: str
@@ -73,6 +83,7 @@ class Item(NamedTuple):
     label: int
     digest: bytes | None
     path: str
+    stamp: int = 0
 
     def about(self) -> dict[str, str]:
         """Return what names the image in every table."""
@@ -85,7 +96,9 @@ def plain(text: str) -> str:
 
 
 @contextmanager
-def table_writer(root: Path, file: str, schema: pa.Schema, spec_id: str) -> Iterator[pq.ParquetWriter]:
+def table_writer(
+    path: Path, schema: pa.Schema, spec_id: str, *, aside: Path | None = None
+) -> Iterator[pq.ParquetWriter]:
     """Yield a writer of tables; the file appears in one step when the block ends well.
 
     Raises
@@ -94,7 +107,7 @@ def table_writer(root: Path, file: str, schema: pa.Schema, spec_id: str) -> Iter
     """
     hashes = {name for name in schema.names if pa.types.is_fixed_size_binary(schema.field(name).type)}
     with (
-        replacing(root, file) as part,
+        replacing(path, hint=GO_ON, aside=aside) as part,
         pq.ParquetWriter(
             part,
             schema.with_metadata({SPEC_KEY: spec_id}),
@@ -106,10 +119,15 @@ def table_writer(root: Path, file: str, schema: pa.Schema, spec_id: str) -> Iter
 
 
 def write_rows(
-    root: Path, file: str, schema: pa.Schema, spec_id: str, rows: Iterable[dict[str, Any]]
+    path: Path,
+    schema: pa.Schema,
+    spec_id: str,
+    rows: Iterable[dict[str, Any]],
+    *,
+    aside: Path | None = None,
 ) -> None:
     """Write a whole table. Raises as `table_writer`."""
-    with table_writer(root, file, schema, spec_id) as writer:
+    with table_writer(path, schema, spec_id, aside=aside) as writer:
         writer.write_table(pa.Table.from_pylist(list(rows), schema=schema))
 
 

@@ -1,56 +1,54 @@
-"""Check an output: every picture against its hash, the table against its fingerprint, or against another."""
+"""Check an output: pictures, tables and figures against each other, or against another output."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from fix_resize.pipeline.output import Output, open_output
+from fix_resize.pipeline.formats import checksum
+from fix_resize.pipeline.output import OUTPUT, Output, open_images, open_output
 from fix_resize.pipeline.png import decode_png
-from fix_resize.pipeline.tables import IDENTITY, IMAGE_SCHEMA, IMAGES, MISSING, QUARANTINE, Fingerprint
+from fix_resize.pipeline.selection import ORDER, fingerprint_of_images
+from fix_resize.pipeline.tables import (
+    IDENTITY,
+    IMAGES,
+    MISSING,
+    MISSING_SCHEMA,
+    QUARANTINE,
+    QUARANTINE_SCHEMA,
+    TABLES,
+    Fingerprint,
+)
+from wordnet_splits import untrusted
 from wordnet_splits.digests import digest_pixels
-from wordnet_splits.errors import DataError
+from wordnet_splits.errors import DataError, Problem
 from wordnet_splits.manifest.parquet import read_table
 from wordnet_splits.progress import Progress, Silent
 
 ROWS: Final = 8192
 """Rows of the table held at a time."""
 
-_TABLES: Final = (IMAGES, QUARANTINE, MISSING)
 _COMPARED: Final = [name for name in IDENTITY if name not in ("source", "image_id")]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing that is not as it must be.
-
-    ``kind``: altered, unreadable or absent (a picture), unlisted (a file that no row names), table (its rows
-    have another fingerprint), or, against another table, different, only-here, only-there.
-    """
-
-    kind: str
-    image_id: str | None
-    detail: str
-
-    def as_dict(self) -> dict[str, str | None]:
-        """Return the problem as ``--json`` prints it."""
-        return dict(vars(self))
 
 
 @dataclass
 class Verified:
-    """What was found: ``images`` pictures looked at, and what is wrong with them."""
+    """What was found: ``images`` pictures looked at, and what is wrong.
+
+    A problem's ``kind`` is altered, unreadable or absent (a picture), unlisted (a file, or a row of one, that
+    no table names), table (a table is not as it was written), description (``output.json`` says what the
+    tables do not), or, against another table, different, only-here, only-there.
+    """
 
     folder: Path
-    images: int
-    fingerprint: str
+    images: int = 0
+    fingerprint: str = ""
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -60,7 +58,7 @@ class Verified:
 
 
 def verify(folder: Path, *, against: Path | None = None, progress: Progress | None = None) -> Verified:
-    """Recompute the hash of every picture of an output and compare it with the table.
+    """Compare every picture, table and figure of an output with what was built.
 
     Parameters
     ----------
@@ -68,86 +66,124 @@ def verify(folder: Path, *, against: Path | None = None, progress: Progress | No
 
     Raises
     ------
-    OutputError, DataError : the folder is no finished output, or a table cannot be read.
+    OutputError : the folder is no finished output.
+    DataError : ``output.json`` or a table cannot be read, or the former is not as it was written.
     """
     output = open_output(folder)
+    result = Verified(folder)
+    result.problems += _altered_tables(output)
     fingerprint = Fingerprint()
-    result = Verified(folder, 0, "")
-    last = ""
-    files = len(_TABLES)
-    with (progress or Silent()).task(f"verifying {folder.name}", output.about["images"]) as task:
-        for table in _batches(folder / IMAGES):
-            fingerprint.add(table)
-            for file, rows in groupby(table.to_pylist(), key=lambda row: str(row["file"])):
-                result.problems += _check(output, file, {row["row"]: row for row in rows})
-                files, last = files + (file != last), file
-            result.images += len(table)
-            task.advance(len(table))
+    with (progress or Silent()).task(f"verifying {folder.name}", output.about.images) as task:
+        for file, rows in groupby(_rows(folder, fingerprint), key=lambda row: str(row["file"])):
+            pictures = list(rows)
+            result.problems += _check(output, file, pictures)
+            result.images += len(pictures)
+            task.advance(len(pictures))
     result.fingerprint = fingerprint.hexdigest()
-    if result.fingerprint != output.fingerprint:
-        detail = f"{IMAGES} has fingerprint {result.fingerprint}, not {output.fingerprint}"
-        result.problems.append(Problem("table", None, detail))
-    result.problems += _unlisted(folder, files)
+    result.problems += _described(output, result)
+    result.problems += _unlisted(output)
     if against is not None:
         result.problems += compare(folder / IMAGES, against)
     return result
 
 
-def _batches(path: Path) -> Iterator[pa.Table]:
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(ROWS, columns=IMAGE_SCHEMA.names):
-                yield pa.Table.from_batches([batch])
-    except (OSError, pa.ArrowException) as error:
-        hint = "build it again; finished shards are kept"
-        raise DataError("the table of images cannot be read", where=str(path), hint=hint) from error
+def _rows(folder: Path, fingerprint: Fingerprint) -> Iterator[dict[str, Any]]:
+    with open_images(folder) as file:
+        for batch in file.iter_batches(ROWS):
+            fingerprint.add(pa.Table.from_batches([batch]))
+            yield from batch.to_pylist()
 
 
-def _check(output: Output, file: str, rows: Mapping[int, Mapping[str, Any]]) -> Iterator[Problem]:
-    """Compare the pictures of one file with the rows that name it, which are given by their place in it."""
-    left = dict(rows)
+def _altered_tables(output: Output) -> Iterator[Problem]:
+    for file in TABLES:
+        found = checksum(output.folder, [file])
+        if found is None:
+            yield _problem(output, "table", f"{file}: it is not there")
+        elif found != output.about.tables.get(file):
+            yield _problem(output, "table", f"{file}: it is not as it was written")
+
+
+def _described(output: Output, result: Verified) -> Iterator[Problem]:
+    """Compute again what ``output.json`` says of the tables."""
+    about = output.about
+    left_out = {
+        file: read_table(output.folder / file, schema.names).select(ORDER)
+        for file, schema in ((QUARANTINE, QUARANTINE_SCHEMA), (MISSING, MISSING_SCHEMA))
+        if (output.folder / file).exists()
+    }
+    images = read_table(output.folder / IMAGES, ORDER)
+    everything = pa.concat_tables([images, *left_out.values()])
+    short = sum(int(row["wanted"]) - int(row["taken"]) for row in about.shortfalls)
+    found: dict[str, object] = {
+        "images": len(images),
+        **{Path(file).stem.replace("quarantine", "quarantined"): len(t) for file, t in left_out.items()},
+        "complete": not short and not len(left_out.get(MISSING, ())),
+        "selection": fingerprint_of_images(everything.sort_by([(name, "ascending") for name in ORDER])),
+        "fingerprint": result.fingerprint,
+    }
+    for name, value in found.items():
+        if getattr(about, name) != value:
+            detail = f"{OUTPUT} says {name} {getattr(about, name)}, the tables {value}"
+            yield _problem(output, "description", detail)
+
+
+def _check(output: Output, file: str, rows: Sequence[dict[str, Any]]) -> Iterator[Problem]:
+    """Compare the pictures of one file with the rows that name it."""
+    left: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        if row["row"] in left:
+            yield _of(row, "altered", f"{file}: another row of the table names its picture too")
+        else:
+            left[row["row"]] = row
     try:
         for place, (columns, data) in enumerate(output.pictures(file)):
-            row = left.pop(place, None)
-            if row is None:
-                continue  # of the batch before or after this one
-            moved = [name for name, value in columns.items() if row[name] != value]
-            try:
-                changed = digest_pixels(decode_png(data, file)) != row["pixel_sha256"]
-            except DataError as error:
-                yield Problem("unreadable", row["image_id"], str(error))
-                continue
-            if changed:
-                yield Problem("altered", row["image_id"], f"{file}: its pixels are not those that were built")
-            elif moved:
-                yield Problem("altered", row["image_id"], f"{file}: its {moved[0]} is not that of the table")
-    except FileNotFoundError:
-        pass
-    except (OSError, pa.ArrowException) as error:
-        for row in left.values():
-            yield Problem("unreadable", row["image_id"], f"{file}: {str(error).splitlines()[0]}")
+            found = left.pop(place, None)
+            if found is None:
+                yield _problem(output, "unlisted", f"{file}: no row names its picture {place}")
+            elif difference := _difference(output, found, columns, data):
+                yield _of(found, *difference)
+    except DataError as error:
+        kind = "unreadable" if (output.folder / file).exists() else "absent"
+        yield from (_of(row, kind, f"{file}: {error.what}") for row in left.values())
         return
     for row in left.values():
-        yield Problem("absent", row["image_id"], f"{file}: it is not there")
+        yield _of(row, "absent", f"{file}: it is not there")
 
 
-def _unlisted(folder: Path, known: int) -> Iterator[Problem]:
-    """Find pictures that no row names; only if there are more files than are ``known`` is it asked which."""
-    if sum(1 for _ in _files(folder)) <= known:
-        return
-    listed = {*_TABLES, *read_table(folder / IMAGES, ["file"])["file"].to_pylist()}
-    for file in _files(folder):
-        if file not in listed:
-            yield Problem("unlisted", None, f"{file}: no row names it")
+def _difference(
+    output: Output, row: dict[str, Any], columns: Mapping[str, object], data: bytes
+) -> tuple[str, str] | None:
+    """Return kind and detail of how a picture differs from its row, None where it does not."""
+    file = str(row["file"])
+    try:
+        pixels = decode_png(data, file)
+    except DataError as error:
+        return "unreadable", f"{file}: {error.what}"
+    if digest_pixels(pixels) != row["pixel_sha256"]:
+        return "altered", f"{file}: its pixels are not those that were built"
+    height, width, _ = pixels.shape
+    made = {"width": width, "height": height, "mode": "RGB", "spec": output.spec_id}
+    other = [name for name, value in {**made, **columns}.items() if name != "path" and row[name] != value]
+    return ("altered", f"{file}: its {other[0]} is not that of the table") if other else None
 
 
-def _files(folder: Path) -> Iterator[str]:
-    """Yield the files that a reader of the folder would take for pictures or tables of them."""
-    for place, below, names in os.walk(folder):
+def _unlisted(output: Output) -> Iterator[Problem]:
+    """Find files that no row names; what is hidden, no reader takes for a part of the output."""
+    listed = {OUTPUT, *TABLES, *read_table(output.folder / IMAGES, ["file"])["file"].unique().to_pylist()}
+    for place, below, names in os.walk(output.folder):
         below[:] = sorted(name for name in below if not name.startswith("."))
         for name in sorted(names):
-            if name.endswith((".png", ".parquet")) and not name.startswith("."):
-                yield (Path(place) / name).relative_to(folder).as_posix()
+            file = (Path(place) / name).relative_to(output.folder).as_posix()
+            if file not in listed and not name.startswith("."):
+                yield _problem(output, "unlisted", f"{untrusted.printable(file)}: no row names it")
+
+
+def _problem(output: Output, kind: str, detail: str) -> Problem:
+    return Problem(kind, output.about.name, None, None, detail)
+
+
+def _of(row: Mapping[str, Any], kind: str, detail: str) -> Problem:
+    return Problem(kind, row["source"], row["class_id"], row["image_id"], detail)
 
 
 def compare(here: Path, there: Path) -> list[Problem]:
@@ -159,19 +195,18 @@ def compare(here: Path, there: Path) -> list[Problem]:
     """
     ours, theirs = (_keyed(path / IMAGES if path.is_dir() else path) for path in (here, there))
     problems = [
-        Problem("only-here", image_id, f"{source}: not in {there}")
+        Problem("only-here", source, None, image_id, f"not in {there}")
         for source, image_id in sorted(ours.keys() - theirs.keys())
     ]
     problems += [
-        Problem("only-there", image_id, f"{source}: in {there}")
+        Problem("only-there", source, None, image_id, f"in {there}")
         for source, image_id in sorted(theirs.keys() - ours.keys())
     ]
     for key in sorted(ours.keys() & theirs.keys()):
         differs = [n for n, a, b in zip(_COMPARED, ours[key], theirs[key], strict=True) if a != b]
         if differs:
-            problems.append(
-                Problem("different", key[1], f"{key[0]}: another {', '.join(differs)} in {there}")
-            )
+            detail = f"another {', '.join(differs)} in {there}"
+            problems.append(Problem("different", key[0], None, key[1], detail))
     return problems
 
 
