@@ -15,7 +15,7 @@ from PIL import Image
 from fix_resize import apply, get_spec
 from fix_resize.decode import decode
 from fix_resize.pipeline.output import open_output
-from fix_resize.pipeline.selection import Selection, select_manifest, select_named
+from fix_resize.pipeline.selection import Worklist, select_manifest, select_named
 from tests.fix_resize.sets import photographs, run
 from wordnet_splits.build import build
 from wordnet_splits.build.images import select_images
@@ -73,7 +73,7 @@ def large_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_databases(tmp_path_factory.mktemp("lsun") / "keys", keys)
 
 
-def ids(selection: Selection) -> dict[str, list[str]]:
+def ids(selection: Worklist) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {scene: [] for scene in SCENES}
     for class_id, image_id in zip(
         *(selection.table[c].to_pylist() for c in ("class_id", "image_id")), strict=True
@@ -94,7 +94,7 @@ def test_the_command_builds_lsun_fix_from_databases(
     assert (built.code, built.json["name"], built.json["images"]) == (0, "lsun@local", 120)
     rows = pq.read_table(tmp_path / "out" / "images.parquet").to_pylist()
     output = open_output(tmp_path / "out")
-    assert output.about["population"] == {"lsun": dict.fromkeys(SCENES, 20)}
+    assert output.about.population == {"lsun": dict.fromkeys(SCENES, 20)}
     for scene in SCENES:
         drawn = ordered("unknown-cifar", 0, "lsun", scene, [f"train/{scene}/{key}" for key in photos[scene]])
         assert sorted(drawn[:12]) == [row["image_id"] for row in rows if row["class_id"] == scene]
