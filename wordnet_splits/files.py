@@ -147,18 +147,21 @@ def _aside(path: Path) -> Path:
 
 
 @contextmanager
-def locked(path: Path, *, busy: str, hint: str = "wait for it, or give another folder") -> Iterator[None]:
+def locked(
+    path: Path, *, busy: str, hint: str = "wait for it, or give another folder", wait: bool = False
+) -> Iterator[None]:
     """Hold ``path``, a file or folder to be written, for this process; the lock lies beside it.
 
     Parameters
     ----------
     busy : what to say where another process holds it, such as "another build is writing here".
+    wait : wait until it is free instead.
 
     Raises
     ------
     OutputError : it is held elsewhere, or its folder cannot be written.
     """
-    lock = FileLock(str(path.with_name(f".{path.name}.lock")), timeout=0)
+    lock = FileLock(str(path.with_name(f".{path.name}.lock")), timeout=-1 if wait else 0)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import torch
-from filelock import FileLock, Timeout
 
-from wordnet_splits.errors import DataError, OutputError, unknown
+from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.manifest.data import Declared
 from wordnet_splits.progress import Progress, Silent
 
@@ -29,7 +28,7 @@ from ..keys import list_key
 from ..model import Model
 from ..model.class_map import ClassMap
 from ..model.head import Head
-from ..model.ranks import Ranks, current_ranks
+from ..model.ranks import current_ranks
 from ..probes import Probe, parse_probe, probe_name
 from ..transforms import Transform, as_transform, recipe_transform
 from .batches import ImageSet, Reader
@@ -143,10 +142,10 @@ def extract(
         raise DataError("there is not one image", where=_where(model, table))
     chosen = choose_transform(model, dataset, transform, transform_id)
     wanted = {probe_name(p): p for p in (parse_probe(p) if isinstance(p, str) else p for p in probes)}
-    group = store.group(model.key, chosen.key, list_key(table))
+    group = store.group(model.key, chosen.key, list_key(table), n=table.num_rows)
     ranks = current_ranks()
     reader = Reader(dataset, chosen, device=model.device, dtype=model.dtype, workers=workers)
-    with deterministic(), model.evaluating(chosen), _locked(group, ranks):
+    with deterministic(), model.evaluating(chosen), group.locked() if ranks.first else nullcontext():
         with ranks.together("opening the store"):
             if ranks.first:
                 _begin(model, group, reader, table, chosen, features_dtype)
@@ -160,7 +159,7 @@ def extract(
         opened = group.open(name, verify=verify)
         arrays |= {f"{name}/{array}": view for array, view in opened.items()}
     records = [record for unit in (FORWARD, *wanted) for record in group.records(unit)]
-    halved = [note for record in records for note in record["settings"].get("notes", [])]
+    halved = [note for record in records for note in record.settings.notes]
     return Activations(
         Arrays(arrays),
         table,
@@ -213,7 +212,7 @@ def _begin(
     features_dtype: str,
 ) -> None:
     """Begin a group's folder with what it is and the canary, and clear what a killed run left."""
-    group.discard_partial()
+    group.clear_parts()
     if group.begun:
         return
     inputs = reader.rows(range(min(CANARY_ROWS, table.num_rows)))
@@ -221,13 +220,9 @@ def _begin(
     about = {
         "features_dtype": features_dtype,
         "head": model.head_name,
-        "list_key": group.folder.name,
         "model": model.name,
-        "model_key": model.key,
-        "n": table.num_rows,
         "sources": sorted(table["source"].unique().to_pylist()),
         "transform": dict(transform.spec),
-        "transform_key": transform.key,
     }
     canary = {"inputs": inputs.float().cpu().numpy(), "logits": logits}
     group.begin(about, canary)
@@ -235,19 +230,17 @@ def _begin(
 
 def _check(model: Model, group: StoredGroup, features_dtype: str) -> list[str]:
     """Compare the canary's logits with what the model computes now; return notes."""
-    stored = group.canary()
-    inputs = torch.from_numpy(stored["inputs"]).to(model.device, model.dtype)
+    seen, before = group.canary()
+    inputs = torch.from_numpy(seen).to(model.device, model.dtype)
     logits = model.prepare(inputs).float().cpu().numpy()
-    scale = float(np.abs(stored["logits"]).max(initial=0.0))
-    if logits.shape != stored["logits"].shape or not np.allclose(
-        logits, stored["logits"], rtol=RTOL, atol=RTOL * scale
-    ):
+    scale = float(np.abs(before).max(initial=0.0))
+    if logits.shape != before.shape or not np.allclose(logits, before, rtol=RTOL, atol=RTOL * scale):
         raise StoreError(
             "the model's logits of the stored inputs are not those stored: its code has changed",
             where=str(group.folder),
             hint="delete that folder, or give the model another name (model_id)",
         )
-    held = group.about["features_dtype"]
+    held = group.about.features_dtype
     if held == features_dtype:
         return []
     if held == "float16":
@@ -259,31 +252,6 @@ def _check(model: Model, group: StoredGroup, features_dtype: str) -> list[str]:
     return [f"features are {held}, as this group was begun"]
 
 
-@contextmanager
-def _locked(group: StoredGroup, ranks: Ranks) -> Iterator[None]:
-    """Hold a group's folder for one extraction; a second one waits for it."""
-    if not ranks.first:
-        yield
-        return
-    try:
-        group.folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(str(group.folder / ".lock"))
-        lock.acquire()
-    except (OSError, Timeout) as error:
-        raise OutputError(
-            f"cannot be written: {error}",
-            where=str(group.folder),
-            hint="give a store that may be written to",
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def _where(model: Model, table: pa.Table) -> str:
     groups = ", ".join(table["group"].unique().to_pylist()) or "no group"
     return f"{model.name} on {groups}"
-
-
-__all__ = ["Activations", "Store", "choose_transform", "extract"]

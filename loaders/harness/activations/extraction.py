@@ -118,7 +118,7 @@ class Extraction:
         DataError : a value is NaN or infinite; the first image is named.
         """
         joined = torch.cat([t.detach() for t in tensors])
-        stored = getattr(torch, self.group.about["features_dtype"]) if name == "features" else torch.float32
+        stored = getattr(torch, self.group.about.features_dtype) if name == "features" else torch.float32
         array: Array = joined.to(stored).cpu().numpy()
         finite = np.isfinite(array).reshape(len(array), -1).all(axis=1)
         if finite.all():

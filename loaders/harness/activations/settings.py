@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy
 import torch
+
+from .schema import ShardRecord
 
 
 @contextmanager
@@ -55,11 +57,11 @@ def settings(device: Any, dtype: Any, batch_size: int) -> dict[str, Any]:
     }
 
 
-def differences(records: list[dict[str, Any]]) -> list[str]:
+def differences(records: Sequence[ShardRecord]) -> list[str]:
     """Return a sentence for every setting that differs between shards (then equality is rtol 1e-4)."""
-    told = []
+    found = []
     for key in ("batch_size", "device", "dtype", "libraries", "threads"):
-        values = {str(record["settings"][key]) for record in records}
+        values = {str(getattr(record.settings, key)) for record in records}
         if len(values) > 1:
-            told.append(f"shards differ in {key}: {', '.join(sorted(values))}; equality is rtol 1e-4")
-    return told
+            found.append(f"shards differ in {key}: {', '.join(sorted(values))}; equality is rtol 1e-4")
+    return found

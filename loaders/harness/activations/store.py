@@ -1,4 +1,4 @@
-"""Stored activations on disk: fixed shards of rows, written atomically, each with its checksum and settings.
+"""Stored activations on disk: fixed shards of rows, each written in one step with checksum and settings.
 
 ::
 
@@ -9,15 +9,15 @@
         odin[T=1000,eps=0.0014]/logits/00000.npy, odin[T=1000,eps=0.0014]/00000.json
 
 A *unit* is what is computed together: ``forward`` or one probe. A shard without its .json does not exist, so
-an extraction that was killed goes on with the first shard that was not finished.
+an extraction that was killed goes on with the first shard that was not finished. `schema` says what the JSON
+files hold; each has a checksum of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,16 +25,20 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, OutputError
+from wordnet_splits import files
+from wordnet_splits.errors import DataError
+from wordnet_splits.sealed import read_sealed, write_sealed
+from wordnet_splits.untrusted import GiB, opened
 
 from ..arrays import Array, ArrayView
-from ..keys import canonical
+from ..keys import spec_key
+from .schema import SCHEMA, ArrayRecord, GroupRecord, ShardRecord
 
-SCHEMA = 1
 SHARD_ROWS = 4096
 FORWARD = "forward"
-PARTIAL = ".partial"
 LIST, CANARY = "list.json", "canary"
+LARGEST_SHARD = 64 * GiB
+"""Bytes of one array of one shard."""
 
 
 class StoreError(DataError):
@@ -56,10 +60,10 @@ class Store:
     root: Path
     shard_rows: int = SHARD_ROWS
 
-    def group(self, model_key: str, transform_key: str, list_key: str) -> StoredGroup:
-        """Return the place of one group's activations, which may not exist yet."""
-        folder = Path(self.root) / model_key / transform_key / list_key
-        return StoredGroup(folder, self.shard_rows)
+    def group(self, model_key: str, transform_key: str, list_key: str, *, n: int) -> StoredGroup:
+        """Return the place of the activations of one group of ``n`` images, which may not exist yet."""
+        keys = {"model_key": model_key, "transform_key": transform_key, "list_key": list_key}
+        return StoredGroup(Path(self.root).joinpath(*keys.values()), keys, n, self.shard_rows)
 
 
 class StoredGroup:
@@ -67,18 +71,23 @@ class StoredGroup:
 
     Attributes
     ----------
-    folder : ``<model_key>/<transform_key>/<list_key>``.
+    folder : ``<model_key>/<transform_key>/<list_key>``. keys : the three. n : rows of every array.
     """
 
-    def __init__(self, folder: Path, shard_rows: int) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, keys: Mapping[str, str], n: int, shard_rows: int) -> None:
+        self.folder, self.keys, self.n = folder, dict(keys), n
         self._default_rows = shard_rows
+        self._again = f"delete {folder} to have it computed again"
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Hold the folder for one extraction; a second one waits for it."""
+        return files.locked(self.folder, busy="another extraction is writing here", wait=True)
 
     def begin(self, about: Mapping[str, Any], canary: Mapping[str, Array]) -> None:
         """Write ``list.json`` and the canary (inputs and logits); ``list.json`` comes last."""
-        checksums = {name: self._write_array(f"{CANARY}/{name}.npy", value) for name, value in canary.items()}
-        data = {"schema": SCHEMA, "shard_rows": self._default_rows, "canary": checksums, **about}
-        self._write_text(LIST, json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        records = {name: self._write_array(f"{CANARY}/{name}.npy", value) for name, value in canary.items()}
+        own = {"schema": SCHEMA, **self.keys, "n": self.n, "shard_rows": self._default_rows}
+        write_sealed(self.folder / LIST, {**own, "canary": records, **about})
 
     @property
     def begun(self) -> bool:
@@ -86,34 +95,33 @@ class StoredGroup:
         return (self.folder / LIST).is_file()
 
     @cached_property
-    def about(self) -> dict[str, Any]:
-        """The content of ``list.json``."""
-        data = self._read_json(LIST)
-        if data.get("schema") != SCHEMA:
-            raise StoreError(f"not schema {SCHEMA}", where=str(self.folder / LIST), hint="use another store")
-        return data
+    def about(self) -> GroupRecord:
+        """The content of ``list.json``, compared with what this group is."""
+        path = self.folder / LIST
+        found = read_sealed(path, GroupRecord, error=StoreError, hint=self._again)
+        held = {**{key: getattr(found, key) for key in self.keys}, "n": found.n}
+        differs = [key for key, value in {**self.keys, "n": self.n}.items() if held[key] != value]
+        if spec_key(found.transform) != found.transform_key:
+            differs.append("transform")
+        if differs:
+            raise StoreError(f"is of another {differs[0]}", where=str(path), hint=self._again)
+        return found
 
-    @property
-    def n(self) -> int:
-        """Rows of every array."""
-        return int(self.about["n"])
-
-    @property
+    @cached_property
     def shards(self) -> list[range]:
         """The rows of each shard."""
-        size = int(self.about["shard_rows"])
+        size = self.about.shard_rows
         return [range(start, min(start + size, self.n)) for start in range(0, self.n, size)]
 
-    def canary(self) -> dict[str, Array]:
-        """Return the canary's arrays, checked."""
-        return {
-            name: np.array(self._open(f"{CANARY}/{name}.npy", record))
-            for name, record in self.about["canary"].items()
-        }
+    def canary(self) -> tuple[Array, Array]:
+        """Return the canary's inputs and logits, checked."""
+        record = self.about.canary
+        inputs = self._open(f"{CANARY}/inputs.npy", record.inputs)
+        return np.array(inputs), np.array(self._open(f"{CANARY}/logits.npy", record.logits))
 
     def missing(self, unit: str) -> list[int]:
         """Return the shards that ``unit`` does not have, ascending."""
-        return [s for s in range(len(self.shards)) if not self._record(unit, s).is_file()]
+        return [s for s in range(len(self.shards)) if not (self.folder / _record_file(unit, s)).is_file()]
 
     def units(self) -> tuple[str, ...]:
         """Return the units with all their shards, sorted."""
@@ -127,15 +135,26 @@ class StoredGroup:
         ------
         OutputError : the folder cannot be written to, or has no space left.
         """
-        files = {
+        held = {
             name: self._write_array(_array_file(unit, name, shard), value) for name, value in arrays.items()
         }
-        record = {"shard": shard, "arrays": files, "settings": dict(settings)}
-        self._write_text(f"{unit}/{shard:05}.json", json.dumps(record, indent=1, sort_keys=True) + "\n")
+        record = {**self.keys, "unit": unit, "shard": shard, "arrays": held, "settings": dict(settings)}
+        write_sealed(self.folder / _record_file(unit, shard), record)
 
-    def records(self, unit: str) -> list[dict[str, Any]]:
-        """Return the record of each shard of a complete unit."""
-        return [self._read_json(f"{unit}/{shard:05}.json") for shard in range(len(self.shards))]
+    def records(self, unit: str) -> list[ShardRecord]:
+        """Return the record of each shard of a complete unit, compared with what it is the record of."""
+        found: list[ShardRecord] = []
+        for shard in range(len(self.shards)):
+            path = self.folder / _record_file(unit, shard)
+            record = read_sealed(path, ShardRecord, error=StoreError, hint=self._again)
+            due = {**self.keys, "unit": unit, "shard": shard}
+            differs = [key for key, value in due.items() if getattr(record, key) != value]
+            if differs:
+                raise StoreError(f"is of another {differs[0]}", where=str(path), hint=self._again)
+            if found and sorted(record.arrays) != sorted(found[0].arrays):
+                raise StoreError("holds other arrays than shard 0", where=str(path), hint=self._again)
+            found.append(record)
+        return found
 
     def open(self, unit: str, *, verify: bool = True) -> dict[str, ArrayView]:
         """Open the arrays of a complete unit, memory-mapped.
@@ -149,84 +168,42 @@ class StoredGroup:
         StoreError : a file is absent, of another shape, or not what was written.
         """
         records = self.records(unit)
-        names = sorted(records[0]["arrays"])
-        parts: dict[str, list[Array]] = {name: [] for name in names}
-        for shard, (record, rows) in enumerate(zip(records, self.shards, strict=True)):
-            if sorted(record["arrays"]) != names:
-                raise StoreError(
-                    f"shards 0 and {shard} hold other arrays", where=str(self.folder / unit), hint=self._again
-                )
-            for name in names:
-                array = self._open(_array_file(unit, name, shard), record["arrays"][name], verify=verify)
-                if len(array) != len(rows):
-                    raise StoreError(
-                        f"{len(array)} rows where {len(rows)} are due",
-                        where=str(self.folder / _array_file(unit, name, shard)),
-                        hint=self._again,
-                    )
-                parts[name].append(array)
-        return {name: ArrayView(arrays) for name, arrays in parts.items()}
+        return {
+            name: ArrayView(
+                [
+                    self._open(_array_file(unit, name, shard), record.arrays[name], len(rows), verify=verify)
+                    for shard, (record, rows) in enumerate(zip(records, self.shards, strict=True))
+                ]
+            )
+            for name in sorted(records[0].arrays)
+        }
 
-    def discard_partial(self) -> None:
-        """Remove what a killed extraction left half written."""
-        for path in self.folder.rglob(f"*{PARTIAL}"):
-            path.unlink(missing_ok=True)
-
-    @property
-    def _again(self) -> str:
-        return f"delete {self.folder} to have it computed again"
-
-    def _record(self, unit: str, shard: int) -> Path:
-        return self.folder / unit / f"{shard:05}.json"
+    def clear_parts(self) -> None:
+        """Remove what a killed extraction left half written; for the holder of the lock."""
+        for folder in (self.folder, *(path for path in self.folder.rglob("*") if path.is_dir())):
+            files.clear_parts(folder)
 
     def _write_array(self, name: str, array: Array) -> dict[str, Any]:
-        path = self.folder / name
-        partial = path.with_name(path.name + PARTIAL)
         array = np.ascontiguousarray(array)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as file:
+        with files.replacing(self.folder / name) as part:
+            with part.open("wb") as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
-            digest = _sha256(partial)
-            partial.replace(path)
-        except OSError as error:
-            raise _unwritable(path, error) from None
+            digest = _sha256(part)
         return {"sha256": digest, "dtype": str(array.dtype), "shape": list(array.shape)}
 
-    def _write_text(self, name: str, text: str) -> None:
+    def _open(self, name: str, record: ArrayRecord, rows: int | None = None, *, verify: bool = True) -> Array:
         path = self.folder / name
-        partial = path.with_name(path.name + PARTIAL)
+        if verify and _sha256(path) != record.sha256:
+            raise StoreError(
+                "is not what was written: its checksum differs", where=str(path), hint=self._again
+            )
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(path)
-        except OSError as error:
-            raise _unwritable(path, error) from None
-
-    def _read_json(self, name: str) -> dict[str, Any]:
-        path = self.folder / name
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise StoreError(f"cannot be read: {error}", where=str(path), hint=self._again) from None
-        if not isinstance(data, dict):
-            raise StoreError("not an object", where=str(path), hint=self._again)
-        return data
-
-    def _open(self, name: str, record: Mapping[str, Any], *, verify: bool = True) -> Array:
-        path = self.folder / name
-        try:
-            if verify and _sha256(path) != record["sha256"]:
-                raise StoreError(
-                    "the file is not what was written: its checksum differs",
-                    where=str(path),
-                    hint=self._again,
-                )
             array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError) as error:
             raise StoreError(f"cannot be read: {error}", where=str(path), hint=self._again) from None
-        if canonical([str(array.dtype), list(array.shape)]) != canonical([record["dtype"], record["shape"]]):
-            raise StoreError("not of the recorded shape", where=str(path), hint=self._again)
+        due = [len(array) if rows is None else rows, *record.shape[1:]]
+        if str(array.dtype) != record.dtype or list(array.shape) != record.shape or record.shape != due:
+            raise StoreError("is not of the recorded type and shape", where=str(path), hint=self._again)
         return array
 
 
@@ -234,16 +211,10 @@ def _array_file(unit: str, name: str, shard: int) -> str:
     return f"{unit}/{name}/{shard:05}.npy"
 
 
+def _record_file(unit: str, shard: int) -> str:
+    return f"{unit}/{shard:05}.json"
+
+
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
+    with opened(path, largest=LARGEST_SHARD, error=StoreError) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _unwritable(path: Path, error: OSError) -> OutputError:
-    with suppress(OSError):
-        path.with_name(path.name + PARTIAL).unlink(missing_ok=True)
-    return OutputError(
-        f"cannot be written: {error.strerror or error}",
-        where=str(path),
-        hint="check that the store may be written to and has space left",
-    )

@@ -9,36 +9,35 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
-import os
-import pickle
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
-from wordnet_splits.errors import DataError, OutputError
+from wordnet_splits import files
+from wordnet_splits.errors import DataError
+from wordnet_splits.sealed import read_sealed, write_sealed
+from wordnet_splits.untrusted import GiB, read_bytes
 
+from ..weights import checked_state, fill, load_tensors
 from . import networks
+from .schema import SCHEMA, TrainedModel
 
-Module = Any  # torch.nn.Module
-SCHEMA = 1
 WEIGHTS, METADATA, STATE = "model.pt", "model.json", "training.pt"
+STATE_KEYS = {"trainer", "history", "best", "request"}
+LARGEST = 16 * GiB
+AGAIN = "delete it and train again"
 
 
 def save_checkpoint(folder: Path, weights: Mapping[str, Any], metadata: Mapping[str, Any]) -> Path:
     """Write weights and metadata into ``folder`` and return it; the same weights give the same bytes."""
     blob = _serialised(weights)
-    document = {
-        "schema": SCHEMA,
-        **metadata,
-        "weights": {"file": WEIGHTS, "sha256": hashlib.sha256(blob).hexdigest()},
-    }
-    text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
-    write_bytes(folder / WEIGHTS, blob)
-    write_bytes(folder / METADATA, text.encode())
+    digest = hashlib.sha256(blob).hexdigest()
+    files.write_bytes(folder / WEIGHTS, blob)
+    own = {"schema": SCHEMA, "weights": {"file": WEIGHTS, "sha256": digest}}
+    write_sealed(folder / METADATA, {**metadata, **own})
     return folder
 
 
@@ -47,22 +46,17 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
 
     Raises
     ------
-    DataError : there is none, or it is not of this schema.
+    DataError : there is none, it is not of its schema (`schema.TrainedModel`), or it was altered.
     """
     file = _folder(path) / METADATA
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not file.exists():
         hint = "give a folder that `unknown-eval train` has written, with its training finished"
-        raise DataError("no trained model here", where=str(path), hint=hint) from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot be read: {error}", where=str(file), hint="train it again") from None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise DataError(f"not a model of schema {SCHEMA}", where=str(file), hint="train it with this version")
-    return document
+        raise DataError("no trained model here", where=str(path), hint=hint)
+    found = read_sealed(file, TrainedModel, hint="copy the folder again, or train the model again")
+    return found.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
-def load_checkpoint(path: str | Path, device: Any = "cpu") -> Module:
+def load_checkpoint(path: str | Path, device: Any = "cpu") -> nn.Module:
     """Return a trained network in evaluation mode.
 
     Parameters
@@ -75,39 +69,33 @@ def load_checkpoint(path: str | Path, device: Any = "cpu") -> Module:
 
     Raises
     ------
-    DataError : no model, weights of another SHA-256 or another network.
+    DataError : no model, an altered one, weights of another SHA-256 or of another network.
     """
-    folder, metadata = _folder(path), read_metadata(path)
-    try:
-        blob = (folder / WEIGHTS).read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or error}", where=str(folder / WEIGHTS)) from None
+    file, metadata = _folder(path) / WEIGHTS, read_metadata(path)
+    blob = read_bytes(file, largest=LARGEST)
     if hashlib.sha256(blob).hexdigest() != metadata["weights"]["sha256"]:
         raise DataError(
             "the weights are not those that model.json describes",
-            where=str(folder / WEIGHTS),
+            where=str(file),
             hint="copy both files again, or train again",
         )
-    weights = _deserialised(blob, folder / WEIGHTS)
-    with torch.random.fork_rng(devices=[]):  # initialising must not move the caller's random numbers
+    weights = checked_state(_deserialised(blob, file), file, hint=AGAIN)
+    with torch.device("meta"):  # shapes alone: a network of any size costs nothing until its weights fit
         module = build_from(metadata["network"])
-    try:
-        module.load_state_dict(weights)
-    except RuntimeError as error:
-        raise DataError(f"the weights do not fit the network: {error}", where=str(folder)) from None
+    fill(module, weights, str(file), assign=True)
     module.metadata, module.classes = metadata, tuple(metadata["classes"])
     module.background = metadata["network"]["background"]
     return module.to(device).eval()
 
 
-def build_from(network: Mapping[str, Any]) -> Module:
+def build_from(network: Mapping[str, Any]) -> nn.Module:
     """Return the freshly initialised network that ``metadata["network"]`` describes."""
     return networks.build(
         network["name"], network["outputs"], channels=network["channels"], size=tuple(network["size"])
     )
 
 
-def portable(module: Module) -> dict[str, Any]:
+def portable(module: nn.Module) -> dict[str, Any]:
     """Return a copy of a state dict on the CPU in plain layout, so that bytes depend on values alone."""
     plain = torch.contiguous_format
     return {
@@ -117,7 +105,7 @@ def portable(module: Module) -> dict[str, Any]:
 
 def save_state(folder: Path, state: Mapping[str, Any]) -> None:
     """Write what a killed training needs to go on from here (`load_state`)."""
-    write_bytes(folder / STATE, _serialised(state))
+    files.write_bytes(folder / STATE, _serialised(state))
 
 
 def load_state(folder: Path) -> dict[str, Any] | None:
@@ -130,33 +118,15 @@ def load_state(folder: Path) -> dict[str, Any] | None:
     file = folder / STATE
     if not file.exists():
         return None
-    state: dict[str, Any] = _deserialised(file.read_bytes(), file)
+    state = _deserialised(read_bytes(file, largest=LARGEST), file)
+    if not isinstance(state, dict) or state.keys() != STATE_KEYS:
+        raise DataError("is not the state of a training", where=str(file), hint=AGAIN)
     return state
 
 
 def drop_state(folder: Path) -> None:
     """Remove what `save_state` wrote."""
     (folder / STATE).unlink(missing_ok=True)
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file in one step: a kill leaves the old one or the new one."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise OutputError(
-            f"cannot be written: {error.strerror or error}",
-            where=str(path),
-            hint="check that the folder may be written to and has space left",
-        ) from None
 
 
 def _serialised(value: Any) -> bytes:
@@ -166,11 +136,7 @@ def _serialised(value: Any) -> bytes:
 
 
 def _deserialised(blob: bytes, where: Path) -> Any:
-    try:
-        return torch.load(io.BytesIO(blob), map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"damaged: {reason}", where=str(where), hint="delete it and train again") from None
+    return load_tensors(io.BytesIO(blob), where, hint=AGAIN)
 
 
 def _folder(path: str | Path) -> Path:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 
+from wordnet_splits import files
 from wordnet_splits.errors import DataError, OutputError, unknown
 from wordnet_splits.progress import Progress, Silent
 
@@ -124,7 +123,8 @@ def train_runs(
     for run in runs:
         _check_selection(run.recipe, on_device)
         folder = place / run.name
-        with _locked(folder), reproducible(machine.device):
+        with files.locked(folder, busy="another training is writing here"), reproducible(machine.device):
+            files.clear_parts(folder)
             weights, origin = _start(run, place, start, data)
             request = {
                 "recipe": run.recipe.as_dict(),
@@ -259,24 +259,3 @@ def _same_request(found: dict[str, Any], request: Mapping[str, Any], folder: Pat
             hint="give another --out, or delete the folder",
         )
     return found
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold a run's folder; a second training at the same time is refused."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(str(folder / ".lock"), blocking=False)
-        lock.acquire()
-    except Timeout:
-        raise OutputError("another training is writing here", where=str(folder), hint="wait for it") from None
-    except OSError as error:
-        raise OutputError(
-            f"cannot be written: {error.strerror or error}",
-            where=str(folder),
-            hint="give a folder that may be written to with --out",
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()

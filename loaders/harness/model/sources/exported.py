@@ -16,9 +16,9 @@ from wordnet_splits.errors import DataError, UnsafeDataError
 from wordnet_splits.untrusted import opened
 
 from ...foreign import in_one_line
+from ...weights import LARGEST, is_torchscript
 from ..head import Head
 from .registry import Loaded, Request, model_source
-from .weights import LARGEST, is_torchscript
 
 LINEAR = torch.ops.aten.linear.default
 ADDMM = torch.ops.aten.addmm.default

@@ -14,8 +14,8 @@ from wordnet_splits.lazy import need
 
 from ...foreign import in_one_line
 from ...transforms import Transform, Triple
+from ...weights import fill, read_state
 from .registry import Loaded, Request, model_source
-from .weights import fill, read_state
 
 LARGEST_NUMBER, MOST_LAYERS, MOST_PARAMETERS = 10_000_000, 1_000, 20_000_000_000
 ANONYMOUS = re.compile(r"(label_?)?\d+", re.IGNORECASE)

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from wordnet_splits.errors import DataError
 
 from ...foreign import imported, in_one_line
+from ...weights import fill, read_state
 from .registry import Loaded, Request
-from .weights import fill, read_state
 
 
 def from_object(thing: Any, request: Request, name: str | None = None) -> Loaded:

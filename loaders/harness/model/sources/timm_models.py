@@ -10,8 +10,7 @@ from wordnet_splits.lazy import need
 
 from ...foreign import reason
 from ...transforms import Transform
-from .registry import Loaded, Request, model_source
-from .weights import (
+from ...weights import (
     RANDOM,
     build_to_fit,
     is_file,
@@ -19,6 +18,7 @@ from .weights import (
     read_state,
     tensors_only,
 )
+from .registry import Loaded, Request, model_source
 
 
 @model_source("timm")

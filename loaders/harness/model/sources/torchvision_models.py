@@ -12,8 +12,7 @@ from wordnet_splits.lazy import need
 
 from ...foreign import reason
 from ...transforms import Transform, Triple
-from .registry import Loaded, Request, model_source
-from .weights import (
+from ...weights import (
     RANDOM,
     build_to_fit,
     is_file,
@@ -21,6 +20,7 @@ from .weights import (
     read_state,
     tensors_only,
 )
+from .registry import Loaded, Request, model_source
 
 IMAGENET = "imagenet1k"
 

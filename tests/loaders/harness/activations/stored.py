@@ -15,7 +15,7 @@ SHARD = 128
 
 def contents(store: Path) -> dict[str, bytes]:
     """Every file of a store but the lock."""
-    files = (path for path in store.rglob("*") if path.is_file() and path.name != ".lock")
+    files = (path for path in store.rglob("*") if path.is_file() and path.suffix != ".lock")
     return {str(path.relative_to(store)): path.read_bytes() for path in files}
 
 

@@ -21,11 +21,12 @@ from filelock import FileLock
 from loaders import UnknownDetectionSet
 from loaders.harness.activations import Store, extract
 from loaders.harness.activations.extraction import out_of_memory
-from loaders.harness.activations.store import StoreError
+from loaders.harness.activations.store import StoredGroup, StoreError
 from loaders.harness.model import load_model
 from wordnet_splits.errors import DataError, OutputError, SplitsError
 
-from ..model.networks import Greedy, Poisoned, Scaled, Wrapped, small_network
+from ..altering import assert_no_alteration_passes, reseal
+from ..model.networks import CLASSES, Greedy, Poisoned, Scaled, Wrapped, small_network
 from . import extract_digits
 from .extract_digits import extract_near
 from .stored import SHARD, contents, folder_of, pixels
@@ -66,7 +67,7 @@ def test_a_killed_and_resumed_extraction_gives_the_same_bytes(reference: Any, tm
     done = len(list(tmp_path.rglob("forward/0000*.json")))
     assert 2 <= done < 6
     folder = folder_of(tmp_path)
-    (folder / "forward" / "logits" / "00005.npy.partial").write_bytes(b"half")  # what a kill may leave
+    (folder / "forward" / "logits" / ".00005.npy.0.part").write_bytes(b"half")  # what a kill may leave
     kept = {path: path.stat().st_mtime_ns for path in folder.glob("forward/*.json")}
     resumed = extract_near(tmp_path, SHARD)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept  # what was done is not done again
@@ -146,8 +147,9 @@ def test_shards_of_different_settings_are_said_to_differ(near: UnknownDetectionS
         ("forward/features/00002.npy", lambda b: b[:-1] + bytes([b[-1] ^ 1]), "its checksum differs"),
         ("forward/logits/00000.npy", lambda b: b[:200], "its checksum differs"),
         ("odin[T=10,eps=0.01]/logits/00001.npy", lambda b: b"", "its checksum differs"),
-        ("forward/logits/00004.npy", None, "cannot be read"),
-        ("forward/00001.json", lambda b: b"{", "cannot be read"),
+        ("forward/logits/00004.npy", None, "no such file"),
+        ("forward/00001.json", lambda b: b"{", "is not JSON"),
+        ("forward/00001.json", lambda b: b"[" * 500, "nested more than"),
         ("list.json", lambda b: b"[]", "not an object"),
         ("canary/inputs.npy", lambda b: b + b"\0", "its checksum differs"),
     ],
@@ -194,7 +196,7 @@ def test_the_canary_notices_code_that_changed_under_the_same_weights(
 def test_a_second_extraction_waits_for_the_first(near: UnknownDetectionSet, tmp_path: Path) -> None:
     model = load_model(small_network(), device="cpu")
     first = extract(model, near, Store(tmp_path))
-    lock = FileLock(str(folder_of(tmp_path) / ".lock"))
+    lock = FileLock(str(folder_of(tmp_path).with_name(f".{folder_of(tmp_path).name}.lock")))
     order: list[str] = []
 
     def second() -> None:
@@ -225,3 +227,66 @@ def test_no_images_and_odd_batches_are_refused(near: UnknownDetectionSet, tmp_pa
     empty.table = empty.table.slice(0, 0)
     with pytest.raises(DataError, match="not one image"):
         extract(model, empty, Store(tmp_path))
+
+
+ALTERED = ("list.json", "forward/00001.json", "odin[T=10,eps=0.01]/00000.json")
+
+
+def group_of(store: Path) -> StoredGroup:
+    return Store(store).group(*folder_of(store).relative_to(store).parts, n=714)
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_no_field_of_a_store_can_be_altered(reference: Any, tmp_path: Path, name: str) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(reference[0], store)
+    units = group_of(store).units()
+
+    def read() -> None:
+        group = group_of(store)
+        group.canary()
+        for unit in units:
+            group.open(unit)
+
+    assert assert_no_alteration_passes(folder_of(store) / name, read) > 40
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        ("list.json", lambda d: d.update(n=10**18), "is of another n"),
+        ("list.json", lambda d: d.update(model_key="0" * 64), "is of another model_key"),
+        ("list.json", lambda d: d["transform"].update(mean=[9, 9, 9]), "is of another transform"),
+        ("list.json", lambda d: d.update(shard_rows=0), "is malformed at shard_rows"),
+        ("list.json", lambda d: d.update(features_dtype="float64"), "is malformed at features_dtype"),
+        ("forward/00001.json", lambda d: d.update(shard=0), "is of another shard"),
+        ("forward/00001.json", lambda d: d.update(unit="odin"), "is of another unit"),
+        ("forward/00001.json", lambda d: d["arrays"].update({"../x": d["arrays"]["logits"]}), "is malformed"),
+        ("forward/00001.json", lambda d: d["arrays"].pop("logits"), "holds other arrays than shard 0"),
+        (
+            "forward/00001.json",
+            lambda d: d["arrays"]["logits"].update(shape=[CLASSES, SHARD]),
+            "not of the recorded type and shape",
+        ),
+    ],
+)
+def test_what_a_checksum_made_anew_cannot_hide(
+    reference: Any, tmp_path: Path, name: str, change: Any, says: str
+) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(reference[0], store)
+    reseal(folder_of(store) / name, change)
+    with pytest.raises(StoreError, match=says) as caught:
+        extract_near(store, SHARD)
+    assert str(folder_of(store)) in str(caught.value.where)
+
+
+def test_a_pipe_in_the_place_of_a_stored_file_does_not_hang(reference: Any, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(reference[0], store)
+    folder, group = folder_of(store), group_of(store)
+    for name in ("forward/logits/00000.npy", "forward/00000.json"):
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+        with pytest.raises(StoreError, match="is not a regular file"):
+            group.open("forward")

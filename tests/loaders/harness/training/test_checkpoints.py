@@ -16,10 +16,36 @@ from loaders.harness.training.checkpoints import (
     save_checkpoint,
     save_state,
 )
-from wordnet_splits.errors import DataError, OutputError
+from loaders.harness.training.recipe import load_recipe
+from wordnet_splits.errors import DataError, OutputError, UnsafeDataError
+
+from ..altering import assert_no_alteration_passes, reseal
 
 NETWORK = {"name": "tiny-cnn", "outputs": 3, "background": None, "channels": 1, "size": [8, 8]}
-METADATA: dict[str, Any] = {"network": NETWORK, "classes": ["a", "b", "c"]}
+EPOCH = {"epoch": 1, "rate": 0.1, "loss": 1.5, "val_loss": None}
+METADATA: dict[str, Any] = {
+    "recipe": load_recipe("digits-demo").as_dict(),
+    "network": NETWORK,
+    "optimizer": "adam",
+    "seed": 0,
+    "benchmark": {
+        "name": "digits",
+        "version": 1,
+        "fingerprint": "f" * 64,
+        "parts": [{"split": "train", "group": "id", "rows": 3, "images": "a" * 64, "pixels": None}],
+    },
+    "classes": ["a", "b", "c"],
+    "input": {"mean": [0.0, 0.5, 0.5], "std": [1.0, 0.5, 0.25]},
+    "start": {"run": "other-s0", "sha256": "b" * 64},
+    "machine": {"device": "cpu", "precision": "float32", "threads": 1, "torch": "2"},
+    "run": "digits-demo-tiny-cnn-s0",
+    "series": "digits-demo-tiny-cnn",
+    "epochs_trained": 2,
+    "selected_epoch": 1,
+    "selected": EPOCH,
+    "history": [EPOCH, {**EPOCH, "epoch": 2, "val_accuracy": 0.5}],
+    "command": None,
+}
 
 
 @pytest.fixture
@@ -63,7 +89,40 @@ def test_other_weights_are_noticed(folder: Path) -> None:
 
 def test_weights_of_another_network_are_refused(folder: Path) -> None:
     save_checkpoint(folder, portable(build_from({**NETWORK, "outputs": 5})), METADATA)
-    with pytest.raises(DataError, match="do not fit the network"):
+    with pytest.raises(DataError, match="do not fit the model: 2 of another shape"):
+        load_checkpoint(folder)
+
+
+def test_no_field_of_a_trained_model_can_be_altered(folder: Path) -> None:
+    assert assert_no_alteration_passes(folder / "model.json", lambda: load_checkpoint(folder)) > 200
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda d: d["input"].update(mean=["0", "0", "0"]), "malformed at input.mean.0"),
+        (lambda d: d["input"].update(std=[1.0, 0.0, 1.0]), "malformed at input.std.1"),
+        (lambda d: d.update(classes=["a", "b"]), "2 classes of a network with 3 outputs"),
+        (lambda d: d["network"].update(outputs=-3), "malformed at network.outputs"),
+        (lambda d: d["network"].update(outputs=10**9), "malformed at network.outputs"),
+        (lambda d: d["network"].update(size=[10**6, 8]), "malformed at network.size.0"),
+        (lambda d: d["network"].update(size=[1024, 1024]), "do not fit the model"),
+        (lambda d: d["network"].update(size=[2, 2]), "images of 2 x 2 are too small"),
+        (lambda d: d["network"].update(name="resnet18", size=[32, 32]), "do not fit the model"),
+        (lambda d: d["network"].update(background=0), "the background output is not the last"),
+        (lambda d: d.pop("benchmark"), "malformed at benchmark: Field required"),
+        (lambda d: d.update(optimizer="sgd"), "the recipe has no optimizer 'sgd'"),
+        (lambda d: d.update(selected_epoch=7), "the epoch selected is not that of the history"),
+        (lambda d: d["recipe"].update(loss={"name": "background"}), "background output is not that"),
+        (
+            lambda d: d.update(weights={"file": "../model.pt", "sha256": "c" * 64}),
+            "malformed at weights.file",
+        ),
+    ],
+)
+def test_what_a_checksum_made_anew_cannot_hide(folder: Path, change: Any, says: str) -> None:
+    reseal(folder / "model.json", change)
+    with pytest.raises(DataError, match=says):
         load_checkpoint(folder)
 
 
@@ -73,7 +132,7 @@ def test_code_in_a_state_file_is_not_run(tmp_path: Path) -> None:
             return (Path.touch, (tmp_path / "run",))
 
     torch.save(Evil(), tmp_path / "training.pt")
-    with pytest.raises(DataError, match="damaged"):
+    with pytest.raises(UnsafeDataError, match="more than tensors"):
         load_state(tmp_path)
     assert not (tmp_path / "run").exists()
 
@@ -82,22 +141,28 @@ def test_absent_and_foreign_models(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(DataError, match="no trained model here"):
         load_checkpoint(tmp_path / "nowhere")
     (folder / "model.json").write_text(json.dumps({"schema": 99}))
-    with pytest.raises(DataError, match="schema 1"):
+    with pytest.raises(DataError, match="is malformed at schema"):
         load_checkpoint(folder)
     (folder / "model.json").write_text("{")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="is not JSON"):
         load_checkpoint(folder)
 
 
 def test_state_round_trip_and_damage(tmp_path: Path) -> None:
     assert load_state(tmp_path) is None
-    save_state(tmp_path, {"history": [{"epoch": 1, "gamma": None}], "weights": {"w": torch.ones(2)}})
+    best = {"epoch": 1, "weights": {"w": torch.ones(2)}}
+    save_state(
+        tmp_path, {"history": [{"epoch": 1, "gamma": None}], "best": best, "trainer": {}, "request": "{}"}
+    )
     state = load_state(tmp_path)
     assert state is not None
     assert state["history"] == [{"epoch": 1, "gamma": None}]
     file = tmp_path / "training.pt"
     file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(DataError, match="training.pt: damaged"):
+    with pytest.raises(DataError, match="training.pt: cannot be read"):
+        load_state(tmp_path)
+    torch.save({"history": []}, file)
+    with pytest.raises(DataError, match="is not the state of a training"):
         load_state(tmp_path)
 
 
@@ -117,4 +182,4 @@ def test_a_failed_write_leaves_the_old_file(folder: Path, monkeypatch: pytest.Mo
     with pytest.raises(OutputError, match="No space left"):
         save_checkpoint(folder, {"w": torch.ones(1)}, METADATA)
     assert (folder / "model.pt").read_bytes() == before
-    assert not list(folder.glob(".*partial"))
+    assert not list(folder.glob(".*part"))

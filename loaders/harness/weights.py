@@ -18,7 +18,7 @@ from wordnet_splits.errors import DataError, UnsafeDataError
 from wordnet_splits.lazy import need
 from wordnet_splits.untrusted import GiB, opened, printable
 
-from ...foreign import in_one_line, reason
+from .foreign import in_one_line, reason
 
 NESTED = ("state_dict", "model_state_dict", "model", "net")
 PREFIXES = ("module.", "_orig_mod.")
@@ -137,8 +137,10 @@ def is_file(weights: str | None) -> bool:
     return weights is not None and (os.sep in weights or Path(weights).is_file())
 
 
-def fill(module: nn.Module, state: State, where: str) -> nn.Module:
+def fill(module: nn.Module, state: State, where: str, *, assign: bool = False) -> nn.Module:
     """Load ``state`` into ``module`` and return it; every tensor must have its place.
+
+    ``assign``: take the tensors themselves, as a module on the meta device needs it.
 
     Raises
     ------
@@ -160,7 +162,7 @@ def fill(module: nn.Module, state: State, where: str) -> nn.Module:
             hint="check the model's name",
         )
     with in_one_line("the weights do not fit the model", where=where):
-        module.load_state_dict(state)
+        module.load_state_dict(state, assign=assign)
     return module
 
 

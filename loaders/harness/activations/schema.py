@@ -1,0 +1,80 @@
+"""The schemas of the two kinds of files that describe stored activations: of a group, and of one shard."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA = 2
+
+Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+ArrayName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ArrayRecord(_Record):
+    """One array file: its checksum, type and shape."""
+
+    sha256: Key
+    dtype: Literal["float32", "float16"]
+    shape: list[Count] = Field(min_length=1, max_length=8)
+
+
+class CanaryRecord(_Record):
+    """A few inputs of the group and their logits."""
+
+    inputs: ArrayRecord
+    logits: ArrayRecord
+
+
+class GroupRecord(_Record):
+    """``list.json``: what a group's folder holds.
+
+    Attributes
+    ----------
+    model_key, transform_key, list_key : as the folders are called.
+    n : images. shard_rows : rows of every shard but the last.
+    model, head : the model's name and that of its head. sources : of the images.
+    transform : the specification that ``transform_key`` is of.
+    """
+
+    version: Literal[2] = Field(alias="schema")
+    model_key: Key
+    transform_key: Key
+    list_key: Key
+    n: int = Field(ge=1)
+    shard_rows: int = Field(ge=1)
+    model: str
+    head: str | None
+    sources: list[str]
+    transform: dict[str, Any]
+    features_dtype: Literal["float32", "float16"]
+    canary: CanaryRecord
+
+
+class Settings(_Record):
+    """What the bytes of a shard depend on, besides model and images; `notes` say what disturbed it."""
+
+    batch_size: int = Field(ge=1)
+    device: str
+    dtype: str
+    libraries: dict[str, str]
+    threads: Count
+    notes: list[str] = Field(default_factory=list)
+
+
+class ShardRecord(_Record):
+    """``<unit>/<shard>.json``: one finished shard of one group and unit."""
+
+    model_key: Key
+    transform_key: Key
+    list_key: Key
+    unit: str
+    shard: Count
+    arrays: dict[ArrayName, ArrayRecord] = Field(min_length=1)
+    settings: Settings

@@ -1,0 +1,150 @@
+"""The schema of ``model.json``: what a trained network is, and where it comes from. No torch here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from .choices import LOSSES, NETWORKS
+from .recipe import TrainingRecipe
+
+SCHEMA = 2
+LARGEST_SIDE, MOST_OUTPUTS = 1024, 100_000
+
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Deviation = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Side = Annotated[int, Field(ge=1, le=LARGEST_SIDE)]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class NetworkRecord(_Record):
+    """What `networks.build` makes the network from; ``background`` is the index of a background output."""
+
+    name: str
+    outputs: int = Field(ge=1, le=MOST_OUTPUTS)
+    background: int | None
+    channels: Literal[1, 3]
+    size: list[Side] = Field(min_length=2, max_length=2)
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if self.name not in NETWORKS:
+            raise ValueError(f"unknown network {self.name!r}")
+        if self.background not in (None, self.outputs - 1):
+            raise ValueError("the background output is not the last")
+        return self
+
+
+class PartRecord(_Record):
+    """Images that were trained or validated with, and their fingerprints."""
+
+    split: str
+    group: str
+    rows: int = Field(ge=0)
+    images: Hash | None
+    pixels: Hash | None
+
+
+class BenchmarkRecord(_Record):
+    """The benchmark: name, version and fingerprints."""
+
+    name: str
+    version: int
+    fingerprint: Hash | None
+    parts: list[PartRecord]
+
+
+class InputRecord(_Record):
+    """Means and standard deviations, of pixels in [0, 1], that images are normalised by."""
+
+    mean: list[Finite] = Field(min_length=3, max_length=3)
+    std: list[Deviation] = Field(min_length=3, max_length=3)
+
+
+class StartRecord(_Record):
+    """The run whose weights were trained further."""
+
+    run: str
+    sha256: Hash
+
+
+class MachineRecord(_Record):
+    """Where it was computed; equal machines give equal bytes."""
+
+    device: str
+    precision: Literal["float32", "bf16", "fp16"]
+    threads: int | None
+    torch: str
+
+
+class EpochRecord(_Record):
+    """One epoch: the rate at its end, the mean loss, and what validation gave, where there was any."""
+
+    epoch: int = Field(ge=1)
+    rate: Finite
+    loss: Finite
+    val_loss: Finite | None = None
+    val_accuracy: Finite | None = None
+    gamma_plus: Finite | None = None
+    gamma_minus: Finite | None = None
+    gamma: Finite | None = None
+
+
+class WeightsRecord(_Record):
+    """The file of the weights and its SHA-256."""
+
+    file: Literal["model.pt"]
+    sha256: Hash
+
+
+class TrainedModel(_Record):
+    """The whole of ``model.json``.
+
+    Attributes
+    ----------
+    recipe, optimizer, seed, start : what was asked for. network, classes, input : what it takes and gives.
+    run, series : its name, and that which the seeds of one model share.
+    history : every epoch; ``selected`` is that of ``selected_epoch``, whose weights were kept.
+    command : the command line, None from Python.
+    """
+
+    version: Literal[2] = Field(alias="schema")
+    recipe: TrainingRecipe
+    network: NetworkRecord
+    optimizer: str
+    seed: int
+    benchmark: BenchmarkRecord
+    classes: list[str] = Field(min_length=1)
+    input: InputRecord
+    start: StartRecord | None
+    machine: MachineRecord
+    run: str
+    series: str
+    epochs_trained: int = Field(ge=1)
+    selected_epoch: int = Field(ge=1)
+    selected: EpochRecord
+    history: list[EpochRecord] = Field(min_length=1)
+    command: str | None
+    weights: WeightsRecord
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        network, background = self.network, LOSSES[self.recipe.loss.name].background
+        if (network.background is not None) != background:
+            raise ValueError("the network's background output is not that of the recipe's loss")
+        if len(self.classes) + background != network.outputs:
+            raise ValueError(f"{len(self.classes)} classes of a network with {network.outputs} outputs")
+        if self.optimizer not in self.recipe.optimizer:
+            raise ValueError(f"the recipe has no optimizer {self.optimizer!r}")
+        if self.run != f"{self.series}-s{self.seed}":
+            raise ValueError("the run is not named for its series and seed")
+        if [row.epoch for row in self.history] != list(range(1, self.epochs_trained + 1)):
+            raise ValueError("the history is not of the epochs trained")
+        if self.selected != dict(enumerate(self.history, 1)).get(self.selected_epoch):
+            raise ValueError("the epoch selected is not that of the history")
+        return self

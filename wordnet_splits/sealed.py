@@ -1,0 +1,47 @@
+"""JSON files that hold a checksum of themselves, so that no field of them can be altered unnoticed.
+
+The checksum is no signature: who means to deceive can compute it anew. What can be recomputed or compared
+with other files therefore is, by the reader of each kind of file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel
+
+from wordnet_splits import files, untrusted
+from wordnet_splits.digests import digest_json
+from wordnet_splits.errors import DataError, SplitsError
+
+CHECKSUM: Final = "checksum"
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
+    """Write an object with its checksum in one step. Raises as `files.replacing`."""
+    plain = json.loads(json.dumps(value))  # as a reader gets it: keys are texts, tuples lists
+    files.write_json(path, {**plain, CHECKSUM: digest_json(plain)})
+
+
+def read_sealed(
+    path: Path, model: type[Model], *, error: type[SplitsError] = DataError, hint: str | None = None
+) -> Model:
+    """Return what `write_sealed` wrote, as ``model``, which is the schema of the file.
+
+    Raises
+    ------
+    error : the file is absent, malformed, not of the schema, or altered since it was written.
+    """
+    data = untrusted.read_json(path, error=error)
+    if not isinstance(data, dict):
+        raise error("is malformed: not an object", where=str(path), hint=hint)
+    found = data.pop(CHECKSUM, None)
+    read = untrusted.validated(model, data, where=str(path), error=error, hint=hint)
+    if found != digest_json(data):
+        raise error("was altered: its checksum differs", where=str(path), hint=hint)
+    return read
