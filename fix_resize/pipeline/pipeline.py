@@ -115,8 +115,8 @@ def build(selection: Worklist, out: Path, settings: Settings) -> Built:
     SplitsError : a worker, a cluster or a library fails; see the message.
     """
     out = out.absolute()
-    busy = {"busy": "another build is writing here", "hint": "wait for it, or give another --out"}
-    with locked(out, **busy), _workplace(out):
+    hint = "wait for it, or give another --out"
+    with locked(out, busy="another build is writing here", hint=hint), _workplace(out):
         _claim(out, selection, settings)
         held = selection.held()
         if not held.any():
