@@ -145,7 +145,7 @@ def build_set(
     images. from-manifest: groups of any benchmark. folder: any folder of images, names kept.
     """
     from fix_resize.pipeline import Settings, build
-    from fix_resize.pipeline.cluster import warning
+    from fix_resize.pipeline.cluster import check_address
     from fix_resize.pipeline.formats import get_format
     from fix_resize.spec import get_spec
     from wordnet_splits.progress import OnStderr
@@ -158,7 +158,7 @@ def build_set(
     asked = Asked(what, benchmark, root or (), group or (), split or (), per_class, local, allow_missing)
     target = _target(asked)
     chosen = None if spec is None else get_spec(spec)
-    if scheduler is not None and (text := warning(scheduler)):
+    if scheduler is not None and (text := check_address(scheduler)):
         say(text)
     selection = target.select(asked)
     settings = Settings(

@@ -12,6 +12,9 @@ from urllib.parse import urlsplit
 
 from fix_resize.pipeline.shards import Job, Record, run_shard
 from wordnet_splits.errors import SplitsError
+from wordnet_splits.untrusted import printable
+
+ENCRYPTED: Final = ("tls", "wss")
 
 CONNECT_SECONDS: Final = 10
 WORKER_SECONDS: Final = 60
@@ -62,9 +65,16 @@ def _distributed() -> Any:
 
 @contextmanager
 def _connected(distributed: Any, address: str) -> Iterator[Any]:
+    arguments = distributed.Security().get_connection_args("client")
+    if urlsplit(address).scheme in ENCRYPTED and arguments.get("ssl_context") is None:
+        raise SplitsError(
+            "a scheduler with TLS asks for a certificate, and none is named",
+            where=address,
+            hint="DASK_DISTRIBUTED__COMM__TLS__* name the files: see docs/dask.md",
+        )
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:  # a time-out is an OSError
+    except (OSError, ValueError, RuntimeError) as error:  # a time-out is an OSError
         raise _unanswered("no Dask scheduler answers", address) from error
     with _quiet("distributed.client"), client:
         try:
@@ -107,17 +117,33 @@ def _fetched(distributed: Any, future: Any, address: str) -> Record:
     return record
 
 
-def warning(address: str) -> str | None:
+def check_address(address: str) -> str | None:
     """Return what to warn of before jobs are sent to a scheduler, None where there is nothing.
 
     Whoever can reach a scheduler that asks for no certificate can run code on its workers.
+
+    Raises
+    ------
+    SplitsError : it is no address.
     """
-    parts = urlsplit(address)
-    if parts.scheme == "tls" or _loopback(parts.hostname or ""):
+    try:
+        parts = urlsplit(address if "://" in address else f"tcp://{address}")
+        port = parts.port
+    except ValueError as error:  # half a bracket, a port that is no number
+        raise _no_address(address, str(error)) from None
+    if not parts.hostname or port is None:
+        raise _no_address(address, "it lacks a host or a port")
+    if parts.scheme in ENCRYPTED or _loopback(parts.hostname):
         return None
     return (
         f"warning: {address} is neither on this machine nor tls://: "
         "whoever reaches it can run code on its workers and change what they build"
+    )
+
+
+def _no_address(address: str, why: str) -> SplitsError:
+    return SplitsError(
+        f"no address of a Dask scheduler: {why}", where=printable(address), hint="as in tcp://127.0.0.1:8786"
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from fix_resize import get_spec
 from fix_resize.cli.main import app
+from fix_resize.pipeline.cluster import check_address
 from tests.fix_resize.sets import jpeg, make_folder, photographs
 from tests.fix_resize.sets import run as run_process
 from wordnet_splits.cli.main import run
@@ -85,6 +86,16 @@ def test_quarantine_is_counted_and_exits_with_3(
         (["build", "from-manifest", "digits"], "--group"),
         (["build", "from-manifest", "unknown-cifar", "--split", "tests"], "did you mean 'test'"),
         (["build", "folder", "--root", "ROOT", "--scheduler", "127.0.0.1:1"], "no Dask scheduler answers"),
+        (["build", "folder", "--root", "ROOT", "--scheduler", "tls://127.0.0.1:1"], "certificate"),
+        (
+            ["build", "folder", "--root", "ROOT", "--scheduler", "tcp://[::1"],
+            "no address of a Dask",
+        ),
+        (["build", "folder", "--root", "ROOT", "--scheduler", "tcp://x:y"], "no address of a Dask"),
+        (
+            ["build", "folder", "--root", "ROOT", "--scheduler", "tcp://:8786"],
+            "no address of a Dask",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exits_with_2(
@@ -109,14 +120,12 @@ def test_bad_input_is_one_line_and_exits_with_2(
 def test_a_scheduler_elsewhere_is_warned_of(
     pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fix_resize.pipeline.cluster import warning
-
-    assert warning("tcp://127.0.0.1:8786") is None
-    assert warning("tcp://[::1]:8786") is None
-    assert warning("tcp://localhost:8786") is None
-    assert warning("tls://10.0.0.7:8786") is None
-    assert "10.0.0.7" in (warning("tcp://10.0.0.7:8786") or "")
-    assert warning("ws://cluster:80") is not None
+    assert check_address("tcp://127.0.0.1:8786") is None
+    assert check_address("tcp://[::1]:8786") is None
+    assert check_address("tcp://localhost:8786") is None
+    assert check_address("tls://10.0.0.7:8786") is None
+    assert "10.0.0.7" in (check_address("tcp://10.0.0.7:8786") or "")
+    assert check_address("ws://cluster:80") is not None
     monkeypatch.setattr("fix_resize.pipeline.cluster.CONNECT_SECONDS", 0.2)
     words = ("build", "folder", "--root", pictures, "--out", tmp_path / "out")
     assert command(*words, "--scheduler", "tcp://192.0.2.1:8786") == 2
