@@ -1,32 +1,42 @@
-"""Leaks between the groups of a benchmark: equal classes, ancestry in WordNet, identical pictures.
+"""Leaks between the sets of a benchmark: equal classes, kin in WordNet, identical pictures.
 
-Between an ID or external group and any other a leak is an error, unless the recipe names it (or says it
-``reproduces`` somebody's benchmark); near is near by design, so ancestry between ID and near of one source
-is recorded only, as is anything between two OOD test groups.
+Between an ID or external group and any other, a class of equal synsets, ancestry or an identical picture is
+an error, unless the recipe names it (or says it ``reproduces`` somebody's benchmark). The rest is recorded,
+with a reason where the recipe names it: ancestry between ID and near of one source, for near is near by
+design; anything between two OOD test groups; a far class that our own catalog contradicts, because it lies
+below a parent of a class of an ID source (``sibling``) or has the synset of a class left out.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import pyarrow as pa
 
-from wordnet_splits.build.membership import Membership
+from wordnet_splits.build.membership import Key, Membership
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import RecipeError
 from wordnet_splits.recipe import Group, KnownLeak, Recipe
+from wordnet_splits.rules.evidence import NAMED, listed
 from wordnet_splits.taxonomy import Taxonomy
 
 EXAMPLES = 5
+CLASS_KINDS = ("class", "ancestry", "sibling")
+"""Kinds of leaks between classes, the closest kin first."""
 TRAINING_ROLES = frozenset({"id", "external"})
+KEPT_FIRST = ("id", "csid", "near", "far", "external")
+"""Of two classes that leak, ``drop_leaks`` removes the one whose role stands later here."""
 
 
 @dataclass
 class Leak:
-    """What two groups share. ``pairs`` holds classes for kind class and ancestry, image ids for digest."""
+    """What two sets share. ``pairs`` holds image ids for kind digest, else class ids.
+
+    ``a`` and ``b`` are groups; ``source:NAME`` is what no group took of a source.
+    """
 
     kind: str
     a: str
@@ -40,61 +50,123 @@ class Leak:
         """Return the leak as ``manifest.json`` holds it."""
         return {
             "kind": self.kind,
-            "a": f"group:{self.a}",
-            "b": f"group:{self.b}",
+            "a": _operand(self.a),
+            "b": _operand(self.b),
             "count": len(self.pairs),
             "examples": [list(p) for p in self.pairs[:EXAMPLES]],
             "severity": self.severity,
             "reason": self.reason,
         }
 
+    def line(self) -> str:
+        """Return the leak as one line for a terminal."""
+        shown = ", ".join(a if a == b else f"{a} and {b}" for a, b in self.pairs[:EXAMPLES])
+        more = f", and {len(self.pairs) - EXAMPLES:,} more" if len(self.pairs) > EXAMPLES else ""
+        return f"{self.kind} leak between {self.a} and {self.b}: {shown}{more}"
+
+
+@dataclass(frozen=True)
+class ClassSet:
+    """Classes that leaks are sought among: those of a group, or what no group took of a source."""
+
+    name: str
+    role: str
+    source: str
+    members: Mapping[str, Sequence[str]]
+    """class id -> wnids"""
+
+    @property
+    def wnids(self) -> Iterator[tuple[str, str]]:
+        """Yield (wnid, class id) pairs."""
+        return ((wnid, c) for c, wnids in self.members.items() for wnid in wnids)
+
+
+def class_sets(membership: Membership) -> list[ClassSet]:
+    """Return the groups in file order, then what is left of the sources of ID and far groups."""
+    recipe = membership.recipe
+    sets = [_class_set(g.name, g.role, g.source, membership.groups[g.name]) for g in recipe.group]
+    for source in sorted({g.source for g in recipe.group if g.role in ("id", "far")}):
+        taken = {c for g in recipe.group if g.source == source for c in membership.groups[g.name]}
+        left = [item.class_id for item in load_catalog(source) if item.class_id not in taken]
+        sets.append(_class_set(f"source:{source}", "excluded", source, left))
+    return sets
+
+
+def _class_set(name: str, role: str, source: str, classes: Iterable[str]) -> ClassSet:
+    return ClassSet(name, role, source, {c: load_catalog(source)[c].wnids for c in classes})
+
 
 def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
-    """Return the equal classes and the ancestry between every two groups, in file order."""
-    synsets = {
-        group.name: [(c, load_catalog(group.source)[c].wnids) for c in membership.groups[group.name]]
-        for group in membership.recipe.group
-    }
-    above = {
-        wnid: frozenset(taxonomy.ancestors(wnid))
-        for members in synsets.values()
-        for _, wnids in members
-        for wnid in wnids
-    }
+    """Return the leaks of classes between every two sets, in the order of `class_sets`.
+
+    Kind ``class`` is an equal synset (or the same class), ``ancestry`` one above the other. ``sibling`` is
+    sought between a far group and the classes of an ID source: a far class below a direct hypernym of one,
+    named once for each set, with the class fewest edges away.
+    """
+    sets = class_sets(membership)
+    domain = {g.source for g in membership.recipe.groups_with_role("id")}
+    above = {wnid: taxonomy.ancestors(wnid) for one in sets for wnid, _ in one.wnids}
     leaks = []
-    for a, b in combinations(membership.recipe.group, 2):
-        equal, ancestry = _shared_classes(a, b, synsets[a.name], synsets[b.name], above)
-        leaks += [Leak("class", a.name, b.name, equal)] if equal else []
-        leaks += [Leak("ancestry", a.name, b.name, ancestry)] if ancestry else []
+    for a, b in combinations(sets, 2):
+        far, other = (b, a) if b.role == "far" else (a, b)
+        from_rules = "excluded" not in (a.role, b.role)
+        if not from_rules and far.role != "far":
+            continue
+        contradicts = far.role == "far" != other.role and other.source in domain
+        equal, ancestry = _shared_classes(a, b, above)
+        found = {"class": equal}
+        if from_rules or (contradicts and other.source != far.source):
+            found["ancestry"] = ancestry
+            if contradicts:
+                pairs = _siblings(far, other, above, taxonomy, {*equal, *ancestry})
+                found["sibling"] = pairs if far is a else sorted((y, x) for x, y in pairs)
+        leaks += [Leak(kind, a.name, b.name, pairs) for kind, pairs in found.items() if pairs]
     return leaks
 
 
 def _shared_classes(
-    a: Group,
-    b: Group,
-    in_a: Sequence[tuple[str, Sequence[str]]],
-    in_b: Sequence[tuple[str, Sequence[str]]],
-    above: Mapping[str, frozenset[str]],
+    a: ClassSet, b: ClassSet, above: Mapping[str, Mapping[str, int]]
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return (equal, ancestry) class pairs of two groups, sorted."""
+    """Return (equal, ancestry) class pairs of two sets, sorted."""
     by_wnid: dict[str, set[str]] = defaultdict(set)
     by_ancestor: dict[str, set[str]] = defaultdict(set)
-    for class_b, wnids in in_b:
-        for wnid in wnids:
-            by_wnid[wnid].add(class_b)
-            for ancestor in above[wnid]:
-                by_ancestor[ancestor].add(class_b)
-    names_b = {class_b for class_b, _ in in_b}
-    equal: set[tuple[str, str]] = set()
+    for wnid, class_b in b.wnids:
+        by_wnid[wnid].add(class_b)
+        for ancestor in above[wnid]:
+            by_ancestor[ancestor].add(class_b)
+    equal = {(c, c) for c in a.members.keys() & b.members.keys() if a.source == b.source}
     related: set[tuple[str, str]] = set()
-    for class_a, wnids in in_a:
-        if a.source == b.source and class_a in names_b:
-            equal.add((class_a, class_a))
-        for wnid in wnids:
-            equal |= {(class_a, class_b) for class_b in by_wnid[wnid]}
-            related |= {(class_a, class_b) for class_b in by_ancestor[wnid]}
-            related |= {(class_a, class_b) for up in above[wnid] for class_b in by_wnid.get(up, ())}
+    for wnid, class_a in a.wnids:
+        equal |= {(class_a, class_b) for class_b in by_wnid.get(wnid, ())}
+        related |= {(class_a, class_b) for class_b in by_ancestor.get(wnid, ())}
+        related |= {(class_a, class_b) for up in above[wnid] for class_b in by_wnid.get(up, ())}
     return sorted(equal), sorted(related - equal)
+
+
+def _siblings(
+    far: ClassSet,
+    other: ClassSet,
+    above: Mapping[str, Mapping[str, int]],
+    taxonomy: Taxonomy,
+    closer: Iterable[tuple[str, str]],
+) -> list[tuple[str, str]]:
+    """Return (far class, nearest class of ``other`` with a parent above it), kin in ``closer`` aside."""
+    children: dict[str, str] = {}  # a parent -> the first of its classes
+    for wnid, c in other.wnids:
+        for parent in taxonomy.parents(wnid):
+            children[parent] = min(children.get(parent, c), c)
+    known = {c for pair in closer for c in pair}
+    found = []
+    for c, wnids in far.members.items():
+        steps = [
+            (edges, children[up])
+            for wnid in wnids
+            for up, edges in above[wnid].items()
+            if edges and up in children
+        ]
+        if steps and c not in known:
+            found.append((c, min(steps)[1]))
+    return sorted(found)
 
 
 def digest_leaks(recipe: Recipe, tables: Iterable[pa.Table]) -> list[Leak]:
@@ -143,14 +215,14 @@ def judge(
         out, which the recipe's author did not see: there a leak not named is only marked ``unnamed``.
     """
     groups = {g.name: g for g in recipe.group}
+    named: dict[int, list[Leak]] = {n: [] for n in range(len(recipe.known_leak))}
     for leak in leaks:
-        entry = _entry_for(recipe, leak)
-        if not _serious(groups[leak.a], groups[leak.b], leak.kind):
-            leak.reason = entry.reason if entry else ""
-        elif entry is not None:
-            leak.severity, leak.reason = "known", entry.reason
-            if strict:
-                _check_extent(recipe, leak, entry, unknown_digests)
+        at = next((n for n, entry in enumerate(recipe.known_leak) if _matches(entry, leak, groups)), None)
+        if at is not None:
+            named[at].append(leak)
+            leak.severity, leak.reason = "known", recipe.known_leak[at].reason
+        elif not _serious(groups, leak):
+            continue
         elif recipe.reproduces:
             leak.severity, leak.reason = "known", "as in the benchmark reproduced"
         elif not strict:
@@ -162,15 +234,8 @@ def judge(
                 where=recipe.name,
                 hint="change the rule, set drop_leaks = true, or name them in [[known_leak]] with a reason",
             )
-    for entry in recipe.known_leak if strict else ():
-        matched = any(_matches(entry, leak) for leak in leaks)
-        hidden = entry.kind == "digest" and unknown_digests & {_name(entry.a), _name(entry.b)}
-        if not matched and not hidden:
-            raise RecipeError(
-                f"known_leak {entry.kind} between {entry.a} and {entry.b} matches nothing",
-                where=recipe.name,
-                hint="remove the entry",
-            )
+    for n, found in named.items() if strict else ():
+        _check_extent(recipe, recipe.known_leak[n], found, groups, unknown_digests)
 
 
 def check_once(parts: Iterable[pa.Table], where: str) -> None:
@@ -192,58 +257,141 @@ def check_once(parts: Iterable[pa.Table], where: str) -> None:
 def leaking_classes(recipe: Recipe, leaks: Iterable[Leak]) -> dict[str, dict[str, str]]:
     """Return, by group, the classes that ``drop_leaks`` removes, each with the class it leaks to.
 
-    The class goes from the group that is not ID; of two that are not, from the later one.
+    An equal class or ancestry between an ID or external group and any other is dropped, near classes above
+    or below an ID class included. The class goes whose role stands later in `KEPT_FIRST`, of two of one role
+    that of the later group; leaks to ID go first, so that nothing else is dropped on their account.
     """
     groups = {g.name: g for g in recipe.group}
     dropped: dict[str, dict[str, str]] = defaultdict(dict)
+    pairs = []
     for leak in leaks:
-        if not _serious(groups[leak.a], groups[leak.b], leak.kind):
+        a, b = groups.get(leak.a), groups.get(leak.b)
+        if a is None or b is None or leak.kind not in ("class", "ancestry") or not _trains(a, b):
             continue
-        for class_a, class_b in leak.pairs:
-            if groups[leak.b].role == "id":
-                dropped[leak.a].setdefault(class_a, class_b)
-            else:
-                dropped[leak.b].setdefault(class_b, class_a)
-    return dict(dropped)
+        rank = KEPT_FIRST.index(a.role), KEPT_FIRST.index(b.role)
+        flip = rank[0] > rank[1]
+        keeps, goes = (b, a) if flip else (a, b)
+        pairs += [(min(rank), keeps, goes, *(pair[::-1] if flip else pair)) for pair in leak.pairs]
+    for _, keeps, goes, kept, gone in sorted(pairs, key=lambda pair: pair[0]):
+        if kept not in dropped[keeps.name]:
+            dropped[goes.name].setdefault(gone, kept)
+    return {name: classes for name, classes in dropped.items() if classes}
 
 
-def _serious(a: Group, b: Group, kind: str) -> bool:
-    if a.name == b.name or "csid" in (a.role, b.role) or not {a.role, b.role} & TRAINING_ROLES:
+def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> dict[Key, str]:
+    """Return what the evidence of a class adds about its leaks, closest kin first, with the recipe's reasons.
+
+    A sibling is told of the far class alone, for it says nothing against the other.
+    """
+    sets = {one.name: one for one in class_sets(membership)}
+    clauses: dict[Key, dict[tuple[str, str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
+    for leak in sorted(
+        (k for k in leaks if k.kind != "digest"), key=lambda leak: CLASS_KINDS.index(leak.kind)
+    ):
+        for mine, other, swapped in ((leak.a, leak.b, False), (leak.b, leak.a, True)):
+            own, others = sets[mine], sets[other]
+            if own.role == "excluded" or (leak.kind == "sibling" and own.role != "far"):
+                continue
+            role = "ID" if others.role == "id" else others.role
+            for pair in leak.pairs:
+                c, o = pair[::-1] if swapped else pair
+                relation = _relation(leak.kind, own.members[c], others.members[o], taxonomy)
+                name = load_catalog(others.source)[o].name.replace("_", " ")
+                said = clauses[own.source, c][leak.severity, relation, leak.reason]
+                said.append(f"the {role} class {name}")
+    return {
+        key: "; ".join(_clause(*said, names) for said, names in grouped.items())
+        for key, grouped in clauses.items()
+    }
+
+
+def _clause(severity: str, relation: str, reason: str, names: Sequence[str]) -> str:
+    kind = {"known": "known leak", "unnamed": "leak that the recipe does not name"}.get(severity, "leak")
+    more = [f"{len(names) - NAMED:,} more"] if len(names) > NAMED else []
+    return f"{kind}: it {relation} {listed([*names[:NAMED], *more])}" + (
+        f" ({reason.rstrip('.')})" if reason else ""
+    )
+
+
+def _relation(kind: str, own: Sequence[str], other: Sequence[str], taxonomy: Taxonomy) -> str:
+    if kind == "class":
+        return "has the synset of"
+    if kind == "sibling":
+        return "lies below a parent of"
+    below = any(taxonomy.ancestors(wnid).keys() & set(other) for wnid in own)
+    return "lies below" if below else "lies above"
+
+
+def _trains(a: Group, b: Group) -> bool:
+    """Say whether one of two groups is trained on, so that what they share is no question of taste."""
+    return a.name != b.name and "csid" not in (a.role, b.role) and bool({a.role, b.role} & TRAINING_ROLES)
+
+
+def _serious(groups: Mapping[str, Group], leak: Leak) -> bool:
+    a, b = groups.get(leak.a), groups.get(leak.b)
+    if a is None or b is None or leak.kind == "sibling" or not _trains(a, b):
         return False
     near_by_design = {a.role, b.role} == {"id", "near"} and a.source == b.source
-    return not (kind == "ancestry" and near_by_design)
+    return not (leak.kind == "ancestry" and near_by_design)
 
 
-def _name(operand: str) -> str:
-    return operand.removeprefix("group:")
+def _operand(name: str) -> str:
+    return name if name.startswith("source:") else f"group:{name}"
 
 
-def _matches(entry: KnownLeak, leak: Leak) -> bool:
-    return entry.kind == leak.kind and {_name(entry.a), _name(entry.b)} == {leak.a, leak.b}
+def _covers(operand: str, name: str, groups: Mapping[str, Group]) -> bool:
+    """Say whether an operand of a known leak means a set: itself, or any of the source it names."""
+    of_source = name in groups and operand == f"source:{groups[name].source}"
+    return operand in (name, _operand(name)) or of_source
 
 
-def _entry_for(recipe: Recipe, leak: Leak) -> KnownLeak | None:
-    return next((e for e in recipe.known_leak if _matches(e, leak)), None)
+def _matches(entry: KnownLeak, leak: Leak, groups: Mapping[str, Group]) -> bool:
+    return entry.kind == leak.kind and bool(_orders(entry, leak, groups))
 
 
-def _check_extent(recipe: Recipe, leak: Leak, entry: KnownLeak, unknown_digests: frozenset[str]) -> None:
+def _orders(entry: KnownLeak, leak: Leak, groups: Mapping[str, Group]) -> list[bool]:
+    """Return the ways in which an entry's ``a`` and ``b`` are a leak's: as they stand (False), swapped."""
+    ends = ((leak.a, leak.b, False), (leak.b, leak.a, True))
+    return [s for a, b, s in ends if _covers(entry.a, a, groups) and _covers(entry.b, b, groups)]
+
+
+def _check_extent(
+    recipe: Recipe,
+    entry: KnownLeak,
+    leaks: Sequence[Leak],
+    groups: Mapping[str, Group],
+    unknown_digests: frozenset[str],
+) -> None:
+    """Raise RecipeError where a known leak names other pairs, or another number, than there are.
+
+    Fewer are fine while digests of the groups are unknown, and in a variant that drops leaks.
+    """
+    between = f"{entry.a} and {entry.b}"
+    fewer_may_be = recipe.drop_leaks or (
+        entry.kind == "digest"
+        and any(_covers(o, name, groups) for o in (entry.a, entry.b) for name in unknown_digests)
+    )
+    if not leaks and not fewer_may_be:
+        raise RecipeError(
+            f"known_leak {entry.kind} between {between} matches nothing",
+            where=recipe.name,
+            hint="remove the entry",
+        )
+    found = {p[::-1] if _orders(entry, leak, groups)[0] else p for leak in leaks for p in leak.pairs}
     if entry.count is not None:
-        open_ended = leak.kind == "digest" and bool(unknown_digests & {leak.a, leak.b})
-        if len(leak.pairs) > entry.count or (len(leak.pairs) < entry.count and not open_ended):
+        if len(found) > entry.count or (len(found) < entry.count and not fewer_may_be):
             raise RecipeError(
-                f"{len(leak.pairs)} {leak.kind} leaks between {leak.a} and {leak.b}, "
-                f"the recipe names {entry.count}",
+                f"{len(found)} {entry.kind} leaks between {between}, the recipe names {entry.count}",
                 where=recipe.name,
                 hint="mend the count, or the rule",
             )
         return
-    swapped = _name(entry.a) != leak.a
-    named = {(b, a) if swapped else (a, b) for a, b in entry.classes or ()}
-    unnamed, idle = sorted(set(leak.pairs) - named), sorted(named - set(leak.pairs))
-    if unnamed or idle:
+    named = set(entry.classes or ())
+    unnamed, idle = sorted(found - named), sorted(named - found)
+    if unnamed or (idle and not fewer_may_be):
         what = f"{unnamed[0]} is not named" if unnamed else f"{idle[0]} matches nothing"
         raise RecipeError(
-            f"known_leak {leak.kind} between {leak.a} and {leak.b}: {what}",
+            f"known_leak {entry.kind} between {between}: {what}",
             where=recipe.name,
             hint="name exactly the leaks there are",
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -129,8 +130,13 @@ def labels_of(membership: Membership) -> dict[Key, int]:
     return labels
 
 
-def build_class_table(membership: Membership, taxonomy: Taxonomy) -> pa.Table:
-    """Return the class table: every catalog class of every source of the recipe."""
+def build_class_table(
+    membership: Membership, taxonomy: Taxonomy, leaks: Mapping[Key, str] = MappingProxyType({})
+) -> pa.Table:
+    """Return the class table: every catalog class of every source of the recipe.
+
+    ``leaks`` is what the evidence of a class adds about its leaks.
+    """
     labels = labels_of(membership)
     id_keys = [k for g in membership.recipe.groups_with_role("id") for k in membership.keys(g.name)]
     rows: list[dict[str, object]] = []
@@ -158,6 +164,9 @@ def build_class_table(membership: Membership, taxonomy: Taxonomy) -> pa.Table:
     _add_distances(rows, id_keys, taxonomy)
     for row, standing in zip(rows, standings(rows, taxonomy), strict=True):
         row["evidence"] = f"{row['evidence']}; {standing}"
+        leak = leaks.get((str(row["source"]), str(row["class_id"])))
+        if leak is not None and row["role"] != "excluded":
+            row["evidence"] = f"{row['evidence']}; {leak}"
     return class_table(rows)
 
 

@@ -19,7 +19,15 @@ import pyarrow as pa
 
 from wordnet_splits.build.digesting import read_digests
 from wordnet_splits.build.images import Selection, select_images
-from wordnet_splits.build.leaks import Leak, check_once, class_leaks, digest_leaks, judge, leaking_classes
+from wordnet_splits.build.leaks import (
+    Leak,
+    check_once,
+    class_leaks,
+    digest_leaks,
+    judge,
+    leak_evidence,
+    leaking_classes,
+)
 from wordnet_splits.build.membership import Membership, build_class_table, decide_membership, labels_of
 from wordnet_splits.build.population import NO_POSITIONS, Populations
 from wordnet_splits.errors import MissingImageError, Problem, SourceError, SplitsError
@@ -42,6 +50,7 @@ class Build:
     problems : images that are missing, unreadable or altered under a root, and so left out.
     unexpected : names under a root that are no ids of its source, and how often each.
     unread : sources of which no picture was read although a root is given, and why.
+    unnamed : leaks of another draw, or of one with images left out, that the recipe does not name.
     folder : where the manifest was written, if it was.
     """
 
@@ -49,6 +58,7 @@ class Build:
     problems: list[Problem] = field(default_factory=list)
     unexpected: dict[str, dict[str, int]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
+    unnamed: list[Leak] = field(default_factory=list)
     folder: Path | None = None
 
 
@@ -121,7 +131,6 @@ def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = N
     if recipe.drop_leaks:
         _drop_classes(membership, leaking_classes(recipe, leaks))
         leaks = class_leaks(membership, taxonomy)
-    classes = build_class_table(membership, taxonomy)
     populations = Populations(sources, local=options.local, progress=options.progress)
     selections = select_images(recipe, seed, membership.groups, populations)
     unread = unreadable_by_position(selections, sources, options)
@@ -135,6 +144,7 @@ def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = N
     leaks += digest_leaks(recipe, (parts[p]() for p in parts))
     as_declared = options.seed is None and not problems
     judge(recipe, leaks, unknown_digests=_undigested(recipe, selections), strict=as_declared)
+    classes = build_class_table(membership, taxonomy, leak_evidence(membership, leaks, taxonomy))
     check_once((parts[p]() for p in parts), recipe.name)
     local = any(s.local for s in selections)
     data = describe(recipe, seed, taxonomy, membership, selections, leaks, classes, parts)
@@ -144,7 +154,9 @@ def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = N
     data["missing"] = [p.as_dict() for p in problems]
     data["awaiting"] = sorted({s.awaiting.source for s in selections if s.awaiting is not None})
     data["complete"] = not data["missing"] and not data["awaiting"]
-    return Build(Manifest(check_data(data, recipe.name), classes, parts), problems, unexpected, unread)
+    unnamed = [leak for leak in leaks if leak.severity == "unnamed"]
+    manifest = Manifest(check_data(data, recipe.name), classes, parts)
+    return Build(manifest, problems, unexpected, unread, unnamed)
 
 
 def unreadable_by_position(
@@ -268,7 +280,7 @@ def _drop_classes(membership: Membership, dropped: Mapping[str, Mapping[str, str
         gone = dropped.get(group.name, {})
         membership.groups[group.name] = [c for c in membership.groups[group.name] if c not in gone]
         for class_id, other in gone.items():
-            reason = f"excluded: it leaks into class {other}, and the recipe says drop_leaks"
+            reason = f"not {group.name}: it leaks into class {other}, and the recipe says drop_leaks"
             membership.removed[group.source, class_id] = (group, reason)
 
 

@@ -103,6 +103,8 @@ def build_benchmarks(
             progress=OnStderr(),
         )
         results.append(result)
+        for leak in result.unnamed:
+            say(f"{result.manifest.name}: {leak.line()}; the recipe does not name it")
         if not json:
             say(f"built {result.manifest.name} in {result.folder}")
             _say_findings(result)

@@ -81,9 +81,9 @@ class GroupRow(_Model):
 
 
 class LeakRow(_Model):
-    """What two groups share; ``a`` and ``b`` are ``group:NAME``."""
+    """What two sets share: ``group:NAME``, or ``source:NAME`` for what no group took of a source."""
 
-    kind: Literal["class", "ancestry", "digest"]
+    kind: Literal["class", "ancestry", "sibling", "digest"]
     a: str
     b: str
     count: Count

@@ -107,9 +107,12 @@ class Group(Model):
 
 
 class KnownLeak(Model):
-    """A leak that is known, with the reason why it stays."""
+    """A leak that is known, with the reason why it stays.
 
-    kind: Literal["class", "ancestry", "digest"]
+    ``a`` and ``b`` are ``group:NAME``, or ``source:NAME`` for all classes of a source, in a group or not.
+    """
+
+    kind: Literal["class", "ancestry", "sibling", "digest"]
     a: str
     b: str
     classes: tuple[tuple[str, str], ...] | None = None
@@ -269,9 +272,10 @@ def _tables(value: Any, key: str, where: str) -> list[dict[str, Any]]:
 
 def _leaks_between(leaks: list[dict[str, Any]], groups: dict[str, Any]) -> list[dict[str, Any]]:
     """Keep a base's known leaks only where the variant still has both groups."""
+    sources = {f"source:{g.get('source')}" for g in groups.values()}
 
     def there(operand: Any) -> bool:
-        return str(operand).removeprefix("group:") in groups
+        return str(operand).removeprefix("group:") in groups or operand in sources
 
     return [leak for leak in leaks if there(leak.get("a")) and there(leak.get("b"))]
 
@@ -280,13 +284,14 @@ def _check_names(recipe: Recipe, text: str, where: str) -> None:
     from wordnet_splits.catalog import catalog_names
 
     groups = {g.name for g in recipe.group}
+    operands = {*(f"group:{g}" for g in groups), *(f"source:{s}" for s in recipe.sources)}
     for group in recipe.group:
         if group.source not in catalog_names():
             raise unknown("source", group.source, catalog_names(), where=f"{where}: group {group.name!r}")
     for leak in recipe.known_leak:
         for operand in (leak.a, leak.b):
-            if operand.removeprefix("group:") not in groups:
-                raise unknown("group", operand, {f"group:{g}" for g in groups}, where=f"{where}: known_leak")
+            if operand not in operands | groups:
+                raise unknown("group", operand, operands, where=f"{where}: known_leak")
     for source in recipe.transforms:
         if source not in catalog_names():
             raise unknown("source", source, catalog_names(), where=f"{where}: transforms")

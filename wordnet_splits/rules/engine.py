@@ -78,7 +78,30 @@ def _not(test: Expression, ask: Question) -> Verdicts:
     return {c: Verdict(not v.accepted, v.findings) for c, v in _evaluate(test.value, ask).items()}
 
 
-COMBINATIONS: dict[str, Callable[[Expression, Question], Verdicts]] = {"all": _all, "any": _any, "not": _not}
+def _clear_of(test: Expression, ask: Question) -> Verdicts:
+    """Accepted where neither the synsets nor the name come near a class of ``with``.
+
+    Short for ``not = { any = [...] }`` of ``overlaps`` (equal, above, below), ``below_parent_of`` and
+    ``keyword_overlap``, so that the evidence of each way of touching is that operator's own.
+    """
+    touches = Expression.model_validate(
+        {
+            "any": [
+                {"overlaps": test.value.with_, "relation": "ancestry"},
+                {"below_parent_of": test.value.with_},
+                {"keyword_overlap": test.value},
+            ]
+        }
+    )
+    return {c: Verdict(not v.accepted, v.findings) for c, v in _any(touches, ask).items()}
+
+
+COMBINATIONS: dict[str, Callable[[Expression, Question], Verdicts]] = {
+    "all": _all,
+    "any": _any,
+    "not": _not,
+    "clear_of": _clear_of,
+}
 
 
 def _draw(rule: ClassRule, verdicts: Verdicts, ask: Question) -> Verdicts:

@@ -249,10 +249,9 @@ def _nearest(finding: Finding, operand: Operand, names: Names) -> tuple[str, str
 def _keyword_overlap(finding: Finding, names: Names) -> str:
     rule: KeywordOverlap = finding.test.value
     if not finding.holds:
-        return (
-            f"no keyword of {names.it} reaches {names.a_kind(rule.with_)}, a sibling, an ancestor or a "
-            f"descendant of one"
-        )
+        all_kin = ", a sibling, an ancestor or a descendant of one"
+        kin = all_kin if rule.nodes == "all" else " or an ancestor of one"
+        return f"no keyword of {names.it} reaches {names.a_kind(rule.with_)}{kin}"
     reached, relative = finding.via[:2]
     keyword, kind, lemma = finding.words
     variant = "" if kind in ("name", "tokens") else f", by {kind},"

@@ -118,6 +118,7 @@ class Expression(_Model):
     senses: Literal["any", "catalog"] | None = None
     relation: Literal["equal", "self-or-below", "self-or-above", "ancestry"] | None = None
     keyword_overlap: KeywordOverlap | None = None
+    clear_of: KeywordOverlap | None = None
     similarity: SimilarityBound | None = None
     slice: Slice | None = None
     rest: Literal[True] | None = None

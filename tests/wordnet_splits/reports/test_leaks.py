@@ -60,7 +60,7 @@ def test_a_fresh_manifest_has_just_the_leaks_it_records(manifest):
     assert [(x.kind, x.a, x.b, len(x.pairs)) for x in report.leaks] == [
         (r.kind, r.a.removeprefix("group:"), r.b.removeprefix("group:"), r.count) for r in manifest.data.leaks
     ]
-    assert {x.kind for x in report.leaks} == {"class", "ancestry", "digest"}
+    assert {x.kind for x in report.leaks} == {"class", "ancestry", "sibling", "digest"}
     assert {x.severity for x in report.leaks} == {"known", "recorded"}
 
 
