@@ -112,7 +112,8 @@ def test_kims_far_rule_drops_bridge_where_the_recipe_does_not_name_it(tmp_path):
     assert [c for c, r in rows.items() if r["role"] == "excluded"] == ["bridge"]
     shipped = build("unknown-cifar").manifest.classes.to_pylist()
     (bridge,) = [r for r in shipped if (r["group"], r["class_id"]) == ("lsun", "bridge")]
-    assert bridge["evidence"].startswith("lsun: bridge is named in the rule; known leak:")
+    assert bridge["evidence"].startswith("lsun: bridge is named in the rule;")
+    assert "; known leak: it has the synset of the near class bridge" in bridge["evidence"]
 
 
 def test_a_known_leak_between_a_group_and_a_source_counts_all_its_groups(tmp_path):
