@@ -57,25 +57,30 @@ def train(
     torch = need("torch", "torch", where="unknown-eval train")
     from wordnet_splits.progress import OnStderr
 
-    from ..training.choices import LOSSES
-    from ..training.data import load_training_data
-    from ..training.recipe import load_recipe
-    from ..training.runs import choose_machine, plan_runs, train_runs
+    from ..training import load_recipe
+    from ..training import train as train_models
 
     chosen = load_recipe(recipe)
     chosen = chosen.with_epochs(epochs) if epochs else chosen
-    names = [] if optimizers == "all" else [name.strip() for name in optimizers.split(",")]
-    runs = plan_runs(chosen, network=network, optimizers=names, seeds=parse_seeds(seeds))
+    numbers = parse_seeds(seeds)
     if threads:
         torch.set_num_threads(threads)
-    machine = choose_machine(device, precision)
     _announce(chosen)
-    progress = OnStderr()
-    negatives = LOSSES[chosen.loss.name].negatives != "none"
-    roots = parse_roots(root or [])
-    data = load_training_data(benchmark, roots=roots, packed=packed, negatives=negatives, progress=progress)
-    trained = train_runs(
-        runs, data, out, machine, command=_command(), start=start, progress=progress, say=say
+    trained = train_models(
+        benchmark,
+        chosen,
+        out,
+        network=network,
+        seeds=numbers,
+        optimizers=[] if optimizers == "all" else [name.strip() for name in optimizers.split(",")],
+        start=start,
+        roots=parse_roots(root or []),
+        packed=packed,
+        device=device,
+        precision=precision,
+        command=_command(),
+        progress=OnStderr(),
+        say=say,
     )
     if json:
         print_json({"recipe": chosen.as_dict(), "runs": [_row(t) for t in trained]})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from copy import copy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -83,7 +85,7 @@ def evaluate(
     if unread:
         raise SourceError("no ID image is there", where=unread[0], hint="; ".join(images.left_out) or None)
     watched = progress or Silent()
-    with TemporaryDirectory() if store is None else _Kept(store) as folder:
+    with TemporaryDirectory() if store is None else nullcontext(str(store)) as folder:
         runs = [
             model_run(
                 one,
@@ -109,18 +111,6 @@ def evaluate(
         )
 
 
-class _Kept:
-    """A folder that outlives the block, in the place of a temporary one."""
-
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = str(folder)
-
-    def __enter__(self) -> str:
-        return self.folder
-
-    def __exit__(self, *error: object) -> None: ...
-
-
 def _opened(model: Any, loading: Mapping[str, Any]) -> Models:
     """Return the runs of each model, opened."""
     if not isinstance(model, Mapping):
@@ -139,6 +129,7 @@ def _opened(model: Any, loading: Mapping[str, Any]) -> Models:
         several = [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(value)
         models[str(name)] = [run for item in several for run in _runs(item, loading)]
         if len(several) > 1 and len({run.name for run in models[name]}) < len(models[name]):
+            models[name] = [copy(run) for run in models[name]]  # a caller's own keep their names
             for number, run in enumerate(models[name]):
                 run.name = f"{name} {number}"
     return models

@@ -249,7 +249,11 @@ def refuse_other_results(folder: Path, benchmark: str, models: Set[tuple[str, st
     except SplitsError as error:
         what = f"holds results that cannot be read: {error.what}"
         raise OutputError(what, where=str(folder), hint=hint) from error
-    others = [run.name for run in held.runs if (run.model, run.model_key) not in models]
+    others = [
+        run.name if run.name.startswith(run.model) else f"{run.model} ({run.name})"
+        for run in held.runs
+        if (run.model, run.model_key) not in models
+    ]
     if held.benchmark != benchmark:
         raise OutputError(f"holds results on {held.benchmark}", where=str(folder), hint=hint)
     if others:

@@ -2,9 +2,8 @@
 
 From Python::
 
-    recipe = load_recipe("kim-cifar").with_epochs(20)
-    data = load_training_data("unknown-cifar-tinyval", roots={"cifar100": "data/cifar-100-python"})
-    train_runs(plan_runs(recipe, seeds=range(5)), data, Path("models"), choose_machine())
+    roots = {"cifar100": "data/cifar-100-python"}
+    train("unknown-cifar-tinyval", "kim-cifar", "models", epochs=20, seeds=range(5), roots=roots)
     module = load_checkpoint("models/unknown-cifar-tinyval/kim-cifar-resnet20-e20-s0")
 
 Names are imported when first used, so that a command that only shows itself does not load torch.
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from .choices import list_networks
     from .data import TrainingData, load_arrays, load_training_data
     from .networks import build
+    from .of_benchmark import train
     from .recipe import TrainingRecipe, load_recipe, recipe_names
     from .runs import Trained, choose_machine, plan_runs, train_runs
     from .trainer import Run
@@ -41,6 +41,7 @@ __all__ = [
     "plan_runs",
     "read_metadata",
     "recipe_names",
+    "train",
     "train_runs",
 ]
 
@@ -51,6 +52,7 @@ __getattr__ = names_of(
         "choices": ("list_networks",),
         "data": ("TrainingData", "load_arrays", "load_training_data"),
         "networks": ("build",),
+        "of_benchmark": ("train",),
         "recipe": ("TrainingRecipe", "load_recipe", "recipe_names"),
         "runs": ("Trained", "choose_machine", "plan_runs", "train_runs"),
         "trainer": ("Run",),

@@ -101,7 +101,7 @@ def load_arrays(dataset: UnknownDetectionSet, progress: Progress | None = None) 
 
 
 def load_training_data(
-    benchmark: str | Path,
+    benchmark: Manifest | str | Path,
     *,
     roots: Mapping[str, Path | str] | None = None,
     packed: Any = None,
@@ -118,7 +118,7 @@ def load_training_data(
     Errors of `UnknownDetectionSet` : a root is missing, a group awaits its source, an image is absent.
     """
     manifest = load_manifest(benchmark)
-    read = _Reader(manifest, benchmark, roots, packed, progress or Silent())
+    read = _Reader(manifest, roots, packed, progress or Silent())
     train = read("id", "train")
     if train is None:
         hint = "its train images may await their source, see `wordnet-splits list`"
@@ -154,11 +154,8 @@ def load_training_data(
 class _Reader:
     """Reads all groups of a role in a split, and remembers the fingerprints and the ID classes."""
 
-    def __init__(
-        self, manifest: Manifest, benchmark: str | Path, roots: Any, packed: Any, progress: Progress
-    ) -> None:
-        self.manifest, self.benchmark = manifest, benchmark
-        self.roots, self.packed, self.progress = roots, packed, progress
+    def __init__(self, manifest: Manifest, roots: Any, packed: Any, progress: Progress) -> None:
+        self.manifest, self.roots, self.packed, self.progress = manifest, roots, packed, progress
         self.used: list[dict[str, Any]] = []
         self.classes: tuple[str, ...] = ()
 
@@ -172,7 +169,7 @@ class _Reader:
                 continue
             geometry = self._geometry(self.manifest.source_of(part.group))
             dataset = UnknownDetectionSet(
-                self.benchmark,
+                self.manifest,
                 group=part.group,
                 split=split,
                 roots=self.roots,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +21,7 @@ from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import SCHEMAS, Results
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.errors import DataError, OutputError
+from wordnet_splits.manifest import load_manifest
 
 MANIFEST = fake_manifest(
     [
@@ -149,3 +154,104 @@ def test_an_unwritable_folder_is_an_error(computed: Results, tmp_path: Path) -> 
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
         computed.write(tmp_path / "file" / "below")
+
+
+def alterations(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Yield every field of a JSON value, by its path, with another value of its type."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, inner in list(items):
+            yield from alterations(inner, (*path, key))
+        yield path, [*value, "more"] if isinstance(value, list) else {**value, "more": 1}
+    else:
+        other = {bool: not value, int: 7, float: 0.25, str: f"{value}x", type(None): "something"}
+        yield path, other[type(value)] if other[type(value)] != value else 8
+
+
+def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """Return the value with the field at ``path`` replaced."""
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = put(value[path[0]], path[1:], new)
+    return copy
+
+
+def refused(folder: Path) -> bool:
+    try:
+        return not check_results(folder).ok
+    except DataError:
+        return True
+
+
+def test_every_field_of_about_json_is_covered(folder: Path) -> None:
+    whole = json.loads((folder / "about.json").read_text())
+    fields = list(alterations(whole))
+    assert len(fields) > 60
+    for path, new in fields:
+        (folder / "about.json").write_text(json.dumps(put(whole, path, new)))
+        assert refused(folder), path
+        with pytest.raises(DataError):
+            Results.read(folder)
+    (folder / "about.json").write_text(json.dumps(whole))
+    assert check_results(folder).ok
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_column_of_every_table_is_covered(folder: Path, name: str) -> None:
+    path = folder / f"{name}.parquet"
+    table, before = pq.read_table(path), path.read_bytes()
+    for column in table.column_names:
+        values = table[column].to_pylist()
+        values[-1] = {str: "x", int: 12345, float: 0.125, type(None): None}[type(values[-1])]
+        if values[-1] is None:
+            values[-1] = "x" if pa.types.is_string(table.schema.field(column).type) else 1
+        rewrite(path, column, pa.array(values, table.schema.field(column).type))
+        assert refused(folder), column
+        path.write_bytes(before)
+    for other in (table.slice(1), pa.concat_tables([table, table.slice(0, 1)]), table.drop_columns(["run"])):
+        pq.write_table(other, path)
+        assert refused(folder)
+
+
+def test_the_csv_is_covered_and_files_may_not_be_absent(folder: Path) -> None:
+    csv = folder / "results.csv"
+    csv.write_text(csv.read_text().replace("auroc", "aupr_in", 1))
+    assert refused(folder)
+    for path in sorted(folder.iterdir()):
+        content = path.read_bytes()
+        path.unlink()
+        with pytest.raises(DataError, match=path.name):
+            check_results(folder)
+        path.write_bytes(content)
+
+
+def test_images_are_compared_with_the_benchmark(tmp_path: Path) -> None:
+    """Consistent tables over other rows than the benchmark's: the checksums hold, the images do not."""
+    manifest = load_manifest("digits")
+    computed = evaluate_runs(manifest, [fake_run(manifest)], "msp", groups=["digits-6-9"])
+    computed.write(tmp_path / "whole")
+    found = check_results(tmp_path / "whole")
+    assert (found.ok, found.benchmark) == (True, "images compared with digits, version 1")
+    labels = computed.predictions["label"].to_pylist()
+    labels[0] = (labels[0] + 1) % 6
+    column = computed.predictions.schema.get_field_index("label")
+    other = computed.predictions.set_column(
+        column, SCHEMAS["predictions"].field("label"), pa.array(labels, pa.int32())
+    )
+    replace(computed, predictions=other).write(tmp_path / "other")
+    found = check_results(tmp_path / "other")
+    assert {"predictions", "results"} >= {one.table for one in found.differences} >= {"predictions"}
+    made = check_results(tmp_path / "whole", MANIFEST)
+    assert {one.row for one in made.differences if one.table == "about"} >= {"benchmark"}
+
+
+def test_what_a_killed_run_left_is_cleared(computed: Results, folder: Path) -> None:
+    (folder / ".scores.parquet.0.part").write_bytes(b"half")
+    computed.write(folder)
+    assert not list(folder.glob(".*.part"))
+    (folder / "about.json").unlink()  # as after a kill while the tables were written
+    with pytest.raises(DataError, match="no about.json here"):
+        Results.read(folder)
+    computed.write(folder)
+    assert check_results(folder).ok

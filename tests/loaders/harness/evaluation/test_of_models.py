@@ -1,0 +1,126 @@
+"""Models and a benchmark in, the table out: the Python that the README shows, without a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import loaders.harness
+from loaders.harness import Results, check_results, evaluate, load_model
+from loaders.harness.evaluation.measure import POOLED
+from loaders.harness.evaluation.tables import lines_below, tables
+from wordnet_splits.errors import DataError, OutputError, SplitsError
+from wordnet_splits.manifest import load_manifest
+
+from ..model.networks import small_network
+
+
+def network(seed: int, classes: int = 6) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 16), nn.ReLU(), nn.Linear(16, classes))
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def two_models() -> Results:
+    """One model of one run, and one of two runs; only some of the sets."""
+    given = {"alone": network(0), "seeds": [network(1), network(2)]}
+    return evaluate(given, load_manifest("digits"), "msp,ensemble", groups=["digits-6-9"], device="cpu")
+
+
+def test_every_name_of_the_face_is_there() -> None:
+    for name in loaders.harness.__all__:
+        assert getattr(loaders.harness, name).__doc__
+
+
+def test_a_model_and_a_benchmark_give_the_table() -> None:
+    results = evaluate(network(0), "digits", "msp", groups=["digits-6-9"], device="cpu")
+    (row,) = results.rows(metric="accuracy", detector="msp")
+    title, columns, _, values = str(results).splitlines()[:4]
+    assert title == tables(results)[0].title
+    assert columns.split()[:3] == ["detector", "ACC", "AURC"]
+    assert values.split()[:2] == ["msp", f"{100 * row['value']:.2f}"]
+    assert repr(results) == "Results(digits: Sequential; msp)"
+    assert f"<td>{100 * row['value']:.2f}</td>" in results._repr_html_()
+    assert results.to_table().num_rows == len(results.to_pandas()) == len(results.rows())
+
+
+def test_models_are_rows_of_their_own_and_declared_runs_are_averaged(two_models: Results) -> None:
+    """Two architectures are never the mean and sd of one."""
+    (table,) = tables(two_models)
+    assert [cells[:2] for cells in table.cells] == [("alone", "msp"), ("seeds", "msp"), ("seeds", "ensemble")]
+    accuracy = {cells[:2]: cells[2] for cells in table.cells}
+    assert "±" not in accuracy["alone", "msp"]
+    rows = two_models.rows(metric="accuracy", model="seeds", detector="msp", group=POOLED)
+    runs = [row["value"] for row in rows]
+    assert accuracy["seeds", "msp"].startswith(f"{100 * np.mean(runs):.2f}±")
+    said = "\n".join(lines_below(two_models))
+    assert "Model seeds: mean over 2 runs and their spread (0, 1); transform evaluation none, mean 0" in said
+    assert two_models.about.notes == ("alone: left out, as one run is no ensemble: ensemble",)
+    weights = {run.weights for run in two_models.about.runs}
+    assert weights == {"as given in Python"}
+    assert all(run.device.startswith("cpu") for run in two_models.about.runs)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        ([network(0), network(1)], {}, "a list does not say whether these are models or runs of one"),
+        ({"a": network(0), "b": network(0)}, {}, "one model is given twice"),
+        (network(0, 10), {"mapping": "identity"}, "the model has 10 classes, the benchmark 6 labels"),
+        (network(0), {"prevalences": [1.5]}, "malformed at prevalences.0"),
+        (network(0), {"groups": ["gausian"]}, "did you mean 'gaussian'"),
+        ("timm", {}, "unknown source of models"),
+        (3, {}, "int is no model"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_one_line(model: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SplitsError, match=message):
+        evaluate(model, "digits", "msp", device="cpu", **options)
+
+
+def raises(data: Any) -> Any:
+    """A detector with a mistake in it."""
+    return data["logits"].no_such_attribute
+
+
+def test_a_users_detector_that_raises_is_one_line() -> None:
+    with pytest.raises(DataError, match="detector 'raises' on digits-0-5: raises AttributeError: .*no_such"):
+        evaluate(network(0), "digits", [raises], groups=[], device="cpu")
+
+
+def test_activations_are_kept_where_a_store_is_given(tmp_path: Path) -> None:
+    one = load_model(small_network(), device="cpu")
+    kept = evaluate(one, "digits", "msp", groups=[], store=tmp_path / "store")
+    assert any((tmp_path / "store").iterdir())
+    forgotten = evaluate(one, "digits", "msp", groups=[])
+    assert kept.results.equals(forgotten.results)
+
+
+def test_results_of_another_model_are_not_replaced(two_models: Results, tmp_path: Path) -> None:
+    place = tmp_path / "results"
+    two_models.write(place)
+    other = evaluate({"alone": network(5)}, "digits", "msp", groups=[], device="cpu")
+    with pytest.raises(OutputError, match=r"results of other models: alone \(Sequential\), seeds 0, seeds 1"):
+        other.write(place)
+    assert check_results(place).ok
+    other.write(place, overwrite=True)
+    more = evaluate({"alone": network(5), "b": network(6)}, "digits", "mls", groups=[], device="cpu")
+    more.write(place)  # nothing of these models is lost
+    assert Results.read(place).about.models == ("alone", "b")
+    (place / "about.json").write_text("{}")
+    with pytest.raises(OutputError, match="holds results that cannot be read"):
+        more.write(place)
