@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ import typer
 
 from wordnet_splits.cli.options import Json, Manifests, add_command, make_family
 from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say, show
-from wordnet_splits.errors import UnknownNameError
+from wordnet_splits.errors import SplitsError
 from wordnet_splits.taxonomy import Taxonomy, load
 
 WordNet = Annotated[
@@ -24,10 +24,15 @@ SIMILARITY_KEYS = ["distance", "path", "wup", "wup_wn", "wup_perl", "lch", "lch_
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
-    examples = ["wordnet-splits explain unknown-imagenet axolotl", "wordnet-splits explain digits 7 --json"]
+    examples = [
+        "wordnet-splits explain unknown-imagenet axolotl",
+        "wordnet-splits explain digits --all --format latex",
+    ]
     add_command(app, "explain", explain_class, examples)
     examples = ["wordnet-splits similarity dog cat", "wordnet-splits similarity n02084071 cat.n.01 --json"]
     add_command(app, "similarity", compare_synsets, examples)
+    examples = ["wordnet-splits synsets crane", "wordnet-splits synsets 'sea lion' --json"]
+    add_command(app, "synsets", search_synsets, examples)
     examples = ["wordnet-splits tree dog", "wordnet-splits tree animal.n.01 --source imagenet1k --depth 2"]
     add_command(app, "tree", show_tree, examples)
     add_command(app, "fidelity", show_fidelity, ["wordnet-splits fidelity", "wordnet-splits fidelity --json"])
@@ -41,32 +46,61 @@ def register(app: typer.Typer) -> None:
 
 def explain_class(
     benchmark: Annotated[str, typer.Argument(help="A benchmark, a manifest's folder, or a recipe file.")],
-    class_name: Annotated[str, typer.Argument(metavar="CLASS", help="class_id or name, or source:class_id.")],
+    class_name: Annotated[
+        str | None,
+        typer.Argument(metavar="[CLASS]", help="A class_id, name or synset; SOURCE:CLASS for one source."),
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Print every class, as --format says.")] = False,
+    format_: Annotated[str, typer.Option("--format", help="With --all: csv, md or latex.")] = "md",
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
     """Say why a class is in-distribution, near, far, external or excluded, and how near it is."""
-    from wordnet_splits.reports.explain import draw_tree, explain
+    from wordnet_splits.reports.explain import explain, explain_all
 
-    rows = explain(benchmark, class_name, manifests=manifests)
+    if all_ == (class_name is not None):
+        raise SplitsError("give either a class or --all", where="explain")
+    if class_name is None:
+        table = explain_all(benchmark, manifests=manifests)
+        if json:
+            print_json({"benchmark": table.benchmark, "classes": table.classes})
+        else:
+            for line in table.to_text(format_).splitlines():
+                show(line)
+        return DONE
+    rows = explain(benchmark, class_name, manifests=manifests).classes
     if json:
         print_json({**rows[0], "also": rows[1:]})
         return DONE
     for row in rows:
-        show(f"{row['source']}:{row['class_id']}  {row['name']}")
-        show(f"  role       {row['role']}" + (f" (group {row['group']})" if row["group"] else ""))
-        show(f"  evidence   {row['evidence']}")
-        show(f"  rule       {row['rule']}")
-        show(f"  synsets    {', '.join(row['wnids']) or 'none'}")
-        if row["nearest_id"] is not None:
-            named = "" if row["nearest_name"] == row["nearest_id"] else f" ({row['nearest_name']})"
-            show(
-                f"  nearest    {row['nearest_id']}{named}: mean {row['mean']:.4f}, path {row['path']:.4f}, "
-                f"wup {row['wup']:.4f}, lch {row['lch']:.4f}, {row['distance']} edges"
-            )
-        for line in draw_tree(row):
-            show(f"    {line}")
+        _show_explanation(row)
     return DONE
+
+
+def _show_explanation(row: Mapping[str, Any]) -> None:
+    from wordnet_splits.reports.explain import draw_tree
+
+    show(f"{row['source']}:{row['class_id']}  {row['name']}")
+    show(f"  role       {row['role']}" + (f" (group {row['group']})" if row["group"] else ""))
+    show(f"  evidence   {row['evidence']}")
+    show(f"  rule       {row['rule']}")
+    show(f"  margin     {row['margin']}")
+    show(f"  to change  {row['change']}")
+    show(f"  synsets    {', '.join(row['wnids']) or 'none'}")
+    if row["nearest_id"] is not None:
+        named = "" if row["nearest_name"] == row["nearest_id"] else f" ({row['nearest_name']})"
+        edges = "1 edge" if row["distance"] == 1 else f"{row['distance']} edges"
+        show(
+            f"  nearest    {row['nearest_id']}{named}: mean {row['mean']:.4f}, path {row['path']:.4f}, "
+            f"wup {row['wup']:.4f}, lch {row['lch']:.4f}, {edges}"
+        )
+        show(f"  meaning    {row['gloss']}")
+        show(f"  nearest's  {row['nearest_gloss']}")
+    for other in row["elsewhere"]:
+        group = f" (group {other['group']})" if other["group"] else ""
+        show(f"  elsewhere  {other['benchmark']}: {other['role']}{group}")
+    for line in draw_tree(row):
+        show(f"    {line}")
 
 
 def compare_synsets(
@@ -193,26 +227,29 @@ def show_fidelity(json: Json = False) -> int:
 
 
 def find_synset(text: str, taxonomy: Taxonomy) -> str:
-    """Return the wnid that a wnid, an NLTK synset name or a noun (its first sense) stands for.
-
-    Raises
-    ------
-    TaxonomyError, UnknownNameError : there is none.
-    """
-    if re.fullmatch(r"n\d{8}", text):
-        return taxonomy.wnid(taxonomy.index(text))
-    if re.fullmatch(r".+\.n\.\d+", text):
-        return taxonomy.from_name(text)
+    """Return the wnid that a wnid, a synset name or a noun stands for, and say which sense is taken."""
+    wnid = taxonomy.find(text)
     senses = taxonomy.senses(text.replace(" ", "_"))
-    if not senses:
-        raise UnknownNameError(
-            f"{text!r} is no noun of WordNet {taxonomy.version}",
-            hint="give a wnid, a synset such as dog.n.01, or a noun",
-        )
     if len(senses) > 1:
         others = ", ".join(taxonomy.name(w) for w in senses[1:6])
-        say(f"{text}: first sense {taxonomy.name(senses[0])} taken; others: {others}")
-    return senses[0]
+        say(f"{text}: first sense {taxonomy.name(wnid)} taken; others: {others}")
+    return wnid
+
+
+def search_synsets(
+    word: Annotated[str, typer.Argument(help="A noun, or a word of several.")],
+    wordnet: WordNet = None,
+    json: Json = False,
+) -> int:
+    """Search the synsets of a word, with what each means and how many lie below it."""
+    from wordnet_splits.taxonomy.search import find_synsets
+
+    rows = find_synsets(word, load(wordnet)).rows()
+    if json:
+        print_json({"word": word, "synsets": rows})
+        return DONE
+    print_table(tuple(rows[0]), [tuple(row.values()) for row in rows], right=("below",))
+    return DONE
 
 
 def _taxonomy(wordnet: str | None, hierarchy: str) -> Taxonomy:

@@ -1,39 +1,139 @@
-"""Why a class has its role: the evidence, and the path to the nearest ID class drawn as a tree."""
+"""Why a class has its role: evidence, margin, its other roles, and the path to the nearest ID class."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import UnknownNameError, unknown
+from wordnet_splits.build.standing import nearer_ood_classes
+from wordnet_splits.errors import SplitsError, UnknownNameError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
+from wordnet_splits.recipe import Recipe, load_recipe
+from wordnet_splits.reports.appendix import format_rows
+from wordnet_splits.reports.margin import margin
+from wordnet_splits.rules import ClassRule
 from wordnet_splits.similarity import similarity
+from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy, load
 
 Row = dict[str, Any]
 ROLES = ("id", "csid", "near", "far", "external", "excluded")
-"""In the order in which classes of one name are told."""
+"""Of several classes of one name, the first of these comes first."""
 
 
-def explain(benchmark: str | Path, class_name: str, *, manifests: Path | None = None) -> list[Row]:
-    """Return the rows of a class, each with the way ``up`` to the LCS and ``down`` to the nearest ID class.
+@dataclass(frozen=True)
+class Explanation(Tabular):
+    """The classes of one name, or of a whole benchmark, with their evidence.
 
-    The rows are those of the class table, with the ``nearest_name`` of ``nearest_id``.
+    ``classes`` are rows of the class table with more keys, see `explain` and `explain_all`.
+    """
+
+    benchmark: str
+    classes: Sequence[Row]
+
+    def rows(self) -> Sequence[Row]:
+        """Return one row for each class, as a paper's appendix shows it."""
+        return [
+            {
+                "source": r["source"],
+                "class": r["class_id"],
+                "name": str(r["name"]).replace("_", " "),
+                "role": r["role"],
+                "group": r["group"],
+                "nearest_id_class": r["nearest_name"],
+                "meeting_synset": r["lcs"],
+                "edges": r["distance"],
+                "nearer_ood_classes": r["nearer_ood"],
+                "evidence": r["evidence"],
+            }
+            for r in self.classes
+        ]
+
+    def to_text(self, kind: str) -> str:
+        """Return the rows as ``csv``, ``md`` or ``latex``; UnknownNameError for another kind."""
+        return format_rows(self.rows(), kind)
+
+
+def explain(benchmark: str | Path, class_name: str, *, manifests: Path | None = None) -> Explanation:
+    """Return the classes of a name: ID first, excluded last.
+
+    Beside the columns of the class table each has ``nearest_name``, the ``gloss`` of its own synset and
+    ``nearest_gloss``, ``nearer_ood`` of ``ood_classes``, the way ``up`` to the least common subsumer and
+    ``down`` to the nearest ID class, the ``margin`` by which the rule decided, the ``change`` that would give
+    it another role, its ``leaks``, and its roles ``elsewhere``.
 
     Parameters
     ----------
     benchmark : a frozen benchmark's name, the folder of a build, or a recipe.
-    class_name : class_id or name, with ``source:`` before it where several sources have it.
+    class_name : class_id, name or synset, with ``source:`` before it where several sources have it.
 
     Raises
     ------
     UnknownNameError : no such benchmark or class; near names are offered.
+
+    Examples
+    --------
+    >>> found = explain("unknown-imagenet", "axolotl").classes[0]
+    >>> found["role"], found["nearest_name"], found["distance"]
+    ('near', 'European fire salamander', 3)
     """
     manifest = _manifest(benchmark, manifests)
-    taxonomy = load()
-    rows = [_with_path(row, taxonomy) for row in find_class(manifest, class_name)]
-    names = {r["class_id"]: r["name"] for r in manifest.classes.to_pylist() if r["role"] == "id"}
-    return [{**row, "nearest_name": names.get(row["nearest_id"])} for row in rows]
+    taxonomy, recipe = load(), load_recipe(manifest)
+    rows = find_class(manifest, class_name, taxonomy)
+    places = _with_standing(manifest)
+    classes = [_with_path({**row, **places[row["source"], row["class_id"]]}, taxonomy) for row in rows]
+    for row in classes:
+        row["margin"], row["change"] = margin(row, _rules_of(row, recipe), taxonomy)
+        row["elsewhere"] = _elsewhere(row, manifest.name, manifests)
+    return Explanation(manifest.name, classes)
+
+
+def explain_all(benchmark: str | Path, *, manifests: Path | None = None) -> Explanation:
+    """Return every class of a benchmark, in the order of the class table; parameters as `explain`.
+
+    Examples
+    --------
+    >>> print(explain_all("digits").to_text("csv").splitlines()[1][:40])
+    gaussian,all,gaussian noise,far,gaussian
+    """
+    manifest = _manifest(benchmark, manifests)
+    places = _with_standing(manifest)
+    rows = manifest.classes.to_pylist()
+    return Explanation(manifest.name, [{**r, **places[r["source"], r["class_id"]]} for r in rows])
+
+
+def _with_standing(manifest: Manifest) -> dict[tuple[str, str], Row]:
+    rows = manifest.classes.to_pylist()
+    names = {r["class_id"]: r["name"].replace("_", " ") for r in rows if r["role"] == "id"}
+    nearer, ood = nearer_ood_classes(rows)
+    return {
+        (r["source"], r["class_id"]): {
+            "nearest_name": names.get(r["nearest_id"]),
+            "nearer_ood": ahead,
+            "ood_classes": ood,
+        }
+        for r, ahead in zip(rows, nearer, strict=True)
+    }
+
+
+def _rules_of(row: Row, recipe: Recipe) -> list[ClassRule]:
+    """Return the rule of the group that has the class, or all rules of its source."""
+    return [g.classes for g in recipe.group if row["group"] in ("", g.name) and g.source == row["source"]]
+
+
+def _elsewhere(row: Row, benchmark: str, manifests: Path | None) -> list[Row]:
+    """Return the roles of the class in the other frozen benchmarks, sorted by benchmark."""
+    found = []
+    for name in manifest_names(manifests):
+        if name == benchmark:
+            continue
+        classes = load_manifest(name, manifests).classes
+        for other in classes.select(["source", "class_id", "role", "group"]).to_pylist():
+            if (other["source"], other["class_id"]) == (row["source"], row["class_id"]):
+                found.append({"benchmark": name, "role": other["role"], "group": other["group"]})
+    return found
 
 
 def _manifest(benchmark: str | Path, manifests: Path | None) -> Manifest:
@@ -48,26 +148,34 @@ def _manifest(benchmark: str | Path, manifests: Path | None) -> Manifest:
     return load_manifest(benchmark, manifests)
 
 
-def find_class(manifest: Manifest, class_name: str) -> list[Row]:
-    """Return the rows of the class table that ``class_name`` stands for, ID first, excluded last."""
+def find_class(manifest: Manifest, class_name: str, taxonomy: Taxonomy) -> list[Row]:
+    """Return the rows of the class table that a class_id, a name or a synset stands for, by role."""
     rows: list[Row] = manifest.classes.to_pylist()
     sources = {r["source"] for r in rows}
     source, colon, rest = class_name.partition(":")
     wanted, within = (rest, {source}) if colon and source in sources else (class_name, sources)
+    offered = [r for r in rows if r["source"] in within]
     folded = wanted.casefold().replace(" ", "_")
-    for exact in (True, False):
-        found = [
-            r
-            for r in rows
-            if r["source"] in within and _is_called(r, wanted if exact else folded, exact=exact)
-        ]
-        if found:
-            return sorted(found, key=lambda r: ROLES.index(r["role"]))
-    names = {n for r in rows if r["source"] in within for n in (r["class_id"], r["name"])}
+    found = (
+        [r for r in offered if _is_called(r, wanted, exact=True)]
+        or [r for r in offered if _is_called(r, folded, exact=False)]
+        or _with_synset(offered, wanted, taxonomy)
+    )
+    if found:
+        return sorted(found, key=lambda r: ROLES.index(r["role"]))
+    names = {n for r in offered for n in (r["class_id"], r["name"])}
     error = unknown("class", wanted, names, where=manifest.name)
     raise UnknownNameError(
         error.what, where=error.where, near=error.near, hint=f"of {', '.join(sorted(within))}"
     )
+
+
+def _with_synset(rows: Sequence[Row], wanted: str, taxonomy: Taxonomy) -> list[Row]:
+    try:
+        wnid = taxonomy.find(wanted)
+    except SplitsError:
+        return []
+    return [r for r in rows if wnid in r["wnids"]]
 
 
 def _is_called(row: Row, wanted: str, *, exact: bool) -> bool:
@@ -78,11 +186,12 @@ def _is_called(row: Row, wanted: str, *, exact: bool) -> bool:
 
 
 def _with_path(row: Row, taxonomy: Taxonomy) -> Row:
-    row = {**row, "up": [], "down": []}
+    row = {**row, "up": [], "down": [], "gloss": None, "nearest_gloss": None}
     if row["own_wnid"] is None or row["nearest_wnid"] is None:
         return row
     up, lcs, down = similarity.path_between(row["own_wnid"], row["nearest_wnid"], taxonomy)
     row["up"] = [_node(w, taxonomy) for w in dict.fromkeys((*up, lcs))]
+    row["gloss"], row["nearest_gloss"] = (taxonomy.gloss(row[k]) for k in ("own_wnid", "nearest_wnid"))
     row["down"] = [_node(w, taxonomy) for w in dict.fromkeys((lcs, *reversed(down)))]
     return row
 
@@ -91,7 +200,7 @@ def _node(wnid: str, taxonomy: Taxonomy) -> Row:
     return {"wnid": wnid, "name": taxonomy.name(wnid), "gloss": taxonomy.gloss(wnid)}
 
 
-def draw_tree(row: Row) -> list[str]:
+def draw_tree(row: Mapping[str, Any]) -> list[str]:
     """Return the path as lines: the LCS on top, the class and the nearest ID class as its two branches."""
     if not row["up"]:
         return ["no path: the class has no synset, or there is no other ID class"]

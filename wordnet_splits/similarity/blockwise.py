@@ -122,8 +122,9 @@ def _check_connected(terms: TileTerms, taxonomy: Taxonomy, rows: Ints, columns: 
         raise apart(taxonomy, taxonomy.wnid(int(rows[row[0]])), taxonomy.wnid(int(columns[column[0]])))
 
 
-def _settled(taxonomy: Taxonomy, wnids: Sequence[str]) -> Ints:
-    """Return the nodes of ``wnids``, all of which have a decided place in the taxonomy."""
+def _settled(taxonomy: Taxonomy, synsets: Sequence[str]) -> Ints:
+    """Return the nodes of wnids, names or nouns, all of which have a decided place in the taxonomy."""
+    wnids = [taxonomy.find(synset) for synset in synsets]
     nodes = taxonomy.indices(wnids)
     if taxonomy.graph.unresolved is not None:
         for wnid in wnids:

@@ -72,6 +72,7 @@ class _Pair:
 
     def __init__(self, taxonomy: Taxonomy, a: str, b: str) -> None:
         self.taxonomy = taxonomy
+        a, b = taxonomy.find(a), taxonomy.find(b)
         self.x, self.y = taxonomy.index(a), taxonomy.index(b)
         self.above_x, self.above_y = taxonomy.ancestor_nodes(a), taxonomy.ancestor_nodes(b)
         self.common = self.above_x.keys() & self.above_y.keys()
@@ -107,7 +108,7 @@ def _distance(above_x: dict[int, int], above_y: dict[int, int]) -> int:
 
 
 def compare(a: str, b: str, taxonomy: Taxonomy | None = None) -> Similarity:
-    """Return every measure of the synsets ``a`` and ``b`` (wnids), in this order for the asymmetric one.
+    """Return every measure of two synsets (wnids, names or nouns), in this order for the asymmetric one.
 
     Raises
     ------
@@ -118,13 +119,15 @@ def compare(a: str, b: str, taxonomy: Taxonomy | None = None) -> Similarity:
     >>> dog_and_cat = compare("n02084071", "n02121620")
     >>> dog_and_cat.distance, dog_and_cat.path, dog_and_cat.lcs
     (4, 0.2, 'n02075296')
+    >>> compare("dog", "cat.n.01") == dog_and_cat
+    True
     """
     taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
     pair = _Pair(taxonomy, a, b)
     values: dict[str, Any] = {name: formula(pair) for name, formula in FORMULAS.items()}
     for field, reading in (("lcs", "wn"), ("lcs_nltk", "nltk"), ("lcs_perl", "perl")):
         values[field] = taxonomy.wnid(pair.subsumer(reading))
-    return Similarity(a, b, **values)
+    return Similarity(taxonomy.find(a), taxonomy.find(b), **values)
 
 
 def path_between(
@@ -135,6 +138,7 @@ def path_between(
     Both chains include the LCS.
     """
     taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
+    a, b = taxonomy.find(a), taxonomy.find(b)
     lcs = taxonomy.wnid(_Pair(taxonomy, a, b).subsumer("wn"))
     return taxonomy.path_up(a, lcs), lcs, taxonomy.path_up(b, lcs)
 

@@ -7,6 +7,7 @@ hypernyms and instance hypernyms: a directed acyclic graph with one root, entity
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -24,6 +25,9 @@ from wordnet_splits.taxonomy.lexicon import LemmaIndex, Lexicon
 
 if TYPE_CHECKING:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
+_WNID = re.compile(r"n\d{8}")
+_NAME = re.compile(r".+\.n\.\d+")
 
 
 class Taxonomy:
@@ -311,6 +315,30 @@ class Taxonomy:
             f"{name!r} names no noun synset of WordNet {self.version}",
             near=difflib.get_close_matches(lemma, known, n=3, cutoff=0.8),
             hint=f"{lemma!r} has {len(nodes)} senses" if nodes else "a name is LEMMA.n.NUMBER, as dog.n.01",
+        )
+
+    def find(self, text: str) -> str:
+        """Return the wnid that a wnid, a name (``dog.n.01``) or a noun stands for: the noun's first sense.
+
+        Raises
+        ------
+        TaxonomyError : there is none; synsets of similar nouns are offered.
+        """
+        if text in self._node_of:
+            return text
+        if _NAME.fullmatch(text):
+            return self.from_name(text)
+        if _WNID.fullmatch(text):
+            raise self._no_synset(text)
+        if senses := self.senses(text.replace(" ", "_")):
+            return senses[0]
+        word = text.lower().replace(" ", "_")
+        known = [key for key in self._words.keys if key[:1] == word[:1]]
+        similar = difflib.get_close_matches(word, known, n=3, cutoff=0.75)
+        raise TaxonomyError(
+            f"{text!r} is no noun of WordNet {self.version}",
+            near=[self.name(self.senses(lemma)[0]) for lemma in similar],
+            hint="give a wnid, a synset such as dog.n.01, or a noun; `wordnet-splits synsets WORD` searches",
         )
 
     def senses(self, word: str) -> tuple[str, ...]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,12 @@ from tests.wordnet_splits.recipes import FAR, KNOWN, group, write_recipe
 from wordnet_splits.build import build
 from wordnet_splits.catalog import catalog_names, load_catalog
 from wordnet_splits.cli.output import print_json
+from wordnet_splits.errors import TaxonomyError
+from wordnet_splits.manifest import load_manifest
 from wordnet_splits.manifest.tables import CLASS_SCHEMA
+from wordnet_splits.reports.explain import explain
+from wordnet_splits.reports.margin import margin as margin_of
+from wordnet_splits.rules import ClassRule
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 
@@ -83,6 +91,116 @@ def test_explain_takes_names_in_any_case_and_a_benchmark_a_build_or_a_recipe(com
     )
     excluded = command("explain", recipe, "dtd:zigzagged", "--json").json
     assert (excluded["role"], excluded["group"], excluded["label"]) == ("excluded", "", -1)
+
+
+def test_explain_tells_glosses_margin_what_would_change_and_the_roles_elsewhere(command):
+    row = command("explain", "unknown-imagenet", "axolotl.n.01", "--json").json
+    assert row["gloss"].startswith("larval salamander")
+    assert row["nearest_gloss"] == Taxonomy.embedded().gloss(row["nearest_wnid"])
+    draw = next(v["value"] for v in row["via"] if v["relation"] == "draw")
+    assert row["margin"] == f"drawn with {200 - draw:.0f} places to spare"
+    assert row["change"] == f"a draw of fewer than {draw:.0f} classes"
+    elsewhere = {o["benchmark"]: o["role"] for o in row["elsewhere"]}
+    assert elsewhere["unknown-imagenet-placesval"] == "near"
+    assert elsewhere["osc-p1"] == "excluded"
+    assert "unknown-imagenet" not in elsewhere
+    text = command("explain", "unknown-imagenet", "axolotl").out
+    for word in ("margin ", "to change ", "elsewhere ", row["gloss"], row["nearest_gloss"]):
+        assert f"  {word}" in text
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "name", "margin", "change"),
+    [
+        ("digits", "7", "1 edge from digit (n13741022)", "the rule without digit (n13741022)"),
+        ("digits", "3", "named, so there is no margin", "its name off that list"),
+        ("osc-p2", "tench", "edges from ungulate", "its synset, or one above, named"),
+        ("osc-p2", "Airedale", "place 30 of the sorted classes below hunting dog", "more or fewer classes"),
+        ("unknown-imagenet", "caltech256:american-flag", "its keywords reach 32 synsets", "another name"),
+        ("unknown-imagenet", "tench", "missed the draw by 32 places", "a draw of 232 classes or more"),
+        (
+            "unknown-cifar",
+            "lsun:bedroom",
+            "nothing of the rule touches it; 5 edges to ID",
+            "an earlier group",
+        ),
+    ],
+)
+def test_the_margin_is_that_of_the_rule(command, benchmark, name, margin, change):
+    row = command("explain", benchmark, name, "--json").json
+    assert margin in row["margin"]
+    assert change in row["change"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "score", "margin"),
+    [
+        (
+            {"similarity": {"to": "group:x", "measure": "path", "above": 0.5}},
+            0.75,
+            "0.25 above the bound 0.5",
+        ),
+        (
+            {"similarity": {"to": "group:x", "measure": "path", "below": 0.5}},
+            0.25,
+            "0.25 below the bound 0.5",
+        ),
+        (
+            {"not": {"all": [{"similarity": {"to": "group:x", "measure": "path", "below": 0.5}}]}},
+            1.0,
+            "0.5 above",
+        ),
+    ],
+)
+def test_the_margin_of_a_bound_is_its_distance(rule, score, margin):
+    via = [{"relation": "threshold", "wnid": None, "value": score}]
+    row = {"via": via, "role": "near", "distance": 1}
+    found, change = margin_of(row, [ClassRule.model_validate(rule)], Taxonomy.embedded())
+    assert found.startswith(margin)
+    assert change == f"a bound on the other side of {score:g}"
+
+
+def test_explain_all_is_the_table_of_an_appendix(command):
+    table = load_manifest("unknown-cifar").classes
+    done = command("explain", "unknown-cifar", "--all", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert [r["evidence"] for r in rows] == table.column("evidence").to_pylist()
+    assert {"nearest_id_class", "meeting_synset", "edges", "nearer_ood_classes"} <= rows[0].keys()
+    markdown = command("explain", "unknown-cifar", "--all").out.splitlines()
+    assert len(markdown) == 2 + table.num_rows
+    assert all(line.startswith("| ") and line.endswith(" |") for line in markdown[2:])
+    latex = command("explain", "unknown-cifar", "--all", "--format", "latex").out
+    assert latex.startswith("\\begin{longtable}")
+    assert latex.rstrip().endswith("\\end{longtable}")
+    assert not re.search(r"[^\\][%#_$]|[^ \\]&", latex.partition("midrule")[2])
+    assert command("explain", "digits", "--all", "--json").json["classes"][0]["role"] == "far"
+
+
+def test_explanations_are_tables_in_python():
+    found = explain("digits", "seven.n.01")
+    assert found.to_table().column("class").to_pylist() == ["7"]
+    assert list(found.to_pandas()["role"]) == ["near"]
+    assert "<td>seven</td>" in found._repr_html_()
+
+
+def test_synsets_are_searched_by_a_word(command):
+    done = command("synsets", "crane", "--json").json
+    assert done["word"] == "crane"
+    names = [s["name"] for s in done["synsets"]]
+    assert names[: len(Taxonomy.embedded().senses("crane"))] == [
+        Taxonomy.embedded().name(w) for w in Taxonomy.embedded().senses("crane")
+    ]
+    assert any("whooping crane" in s["words"] for s in done["synsets"])
+    assert "constellation" in command("synsets", "crane").out
+
+
+def test_names_stand_for_wnids_in_python():
+    named = similarity.compare("dog", "cat.n.01")
+    assert named == similarity.compare(DOG, CAT)
+    assert similarity.matrix("distance", ["dog", CAT]).tolist() == [[0, 4], [4, 0]]
+    assert similarity.path_between("dog", "cat") == similarity.path_between(DOG, CAT)
+    with pytest.raises(TaxonomyError, match=r"did you mean 'axolotl\.n\.01'"):
+        similarity.compare("axolotle", DOG)
 
 
 def test_explain_where_there_is_no_path(command, tmp_path):
@@ -162,7 +280,12 @@ def test_tree_draws_branches_with_the_classes_of_a_source(command):
         (("similarity", "n99999999", DOG), "other versions have other offsets"),
         (("similarity", "dog.n.99", "cat"), "'dog' has 7 senses"),
         (("similarity", DOG, CAT, "--hierarchy", "imagenet"), "did you mean 'imagenet-tree'"),
-        (("similarity", DOG, CAT, "--wordnet", "nowhere"), "no data.noun can be read there"),
+        (("similarity", DOG, CAT, "--wordnet", "nowhere"), "no such file"),
+        (("similarity", DOG, "axolotle"), "did you mean 'axolotl.n.01'"),
+        (("synsets", "axolotle"), "did you mean 'axolotl.n.01'"),
+        (("explain", "digits"), "give either a class or --all"),
+        (("explain", "digits", "7", "--all"), "give either a class or --all"),
+        (("explain", "digits", "--all", "--format", "html"), "unknown format 'html'"),
         (("tree", "dog.n.01", "--source", "cifar"), "did you mean 'cifar10'"),
         (("catalog", "show", "cifr10"), "did you mean 'cifar10'"),
         (("catalog", "check", "imagenet"), "did you mean 'imagenet1k'"),

@@ -1,0 +1,103 @@
+"""By how much a rule decided about a class, and what would change its role, read from its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from wordnet_splits.rules import ClassRule
+from wordnet_splits.rules.evidence import counted
+from wordnet_splits.rules.model import SimilarityBound
+from wordnet_splits.taxonomy import Taxonomy
+
+Row = Mapping[str, Any]
+Told = tuple[str, str]
+"""The margin, and what would change the role."""
+
+
+def margin(row: Row, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> Told:
+    """Return by how much the rule decided about a class of a class table, and what would change its role.
+
+    ``rules`` are that of the group that took the class, or those that refused it, in order.
+    """
+    via, rule = list(row["via"]), rules[-1] if rules else None
+    drawn = [v for v in via if v["relation"] == "draw"]
+    if drawn:
+        return _of_draw(int(drawn[-1]["value"]), [r.draw for r in rules if r.draw is not None][-1])
+    if rule is not None and rule.operator == "slice" and via and via[0]["relation"] == "ancestor":
+        place = f"place {via[0]['value']:.0f} of the sorted classes below {_named(via[0], taxonomy)}"
+        return place, "more or fewer classes before it in that order"
+    if not via:
+        nearest = "no distance" if row["distance"] is None else counted(row["distance"], "edge")
+        return (
+            f"nothing of the rule touches it; {nearest} to ID",
+            "a rule that touches it, or an earlier group",
+        )
+    first = via[-1] if row["role"] == "excluded" and via[-1]["relation"] == "threshold" else via[0]
+    return TOLD[first["relation"]](via, rule, taxonomy)
+
+
+def _of_draw(place: int, drawn: int) -> Told:
+    if place <= drawn:
+        spare = counted(drawn - place, "place")
+        return f"drawn with {spare} to spare", f"a draw of fewer than {counted(place, 'class')}"
+    missed = counted(place - drawn, "place")
+    return f"missed the draw by {missed}", f"a draw of {counted(place, 'class')} or more"
+
+
+def _of_kin(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Told:
+    kin = {v["wnid"] for v in via if v["relation"] == via[0]["relation"]}
+    edges = counted(int(via[0]["value"]), "edge")
+    others = f", and {counted(len(kin) - 1, 'other synset')} with it" if len(kin) > 1 else ""
+    return f"{edges} from {_named(via[0], taxonomy)}", f"the rule without {_named(via[0], taxonomy)}{others}"
+
+
+def _of_keywords(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Told:
+    reached = len({v["wnid"] for v in via if v["relation"] == "keyword"})
+    return (
+        f"its keywords reach {counted(reached, 'synset')} of kin",
+        "another name, or a narrower keyword rule",
+    )
+
+
+def _of_list(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Told:
+    return "named, so there is no margin", "its name off that list"
+
+
+def _of_bound(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Told:
+    value, bounds = float(via[-1]["value"]), _bounds(rule)
+    if not bounds:
+        return f"a score of {value:.4g}", "another bound"
+    bound = min(bounds, key=lambda b: abs(b - value))
+    side = "above" if value >= bound else "below"
+    return f"{abs(value - bound):.4g} {side} the bound {bound:g}", f"a bound on the other side of {value:.4g}"
+
+
+def _bounds(rule: Any) -> list[float]:
+    if isinstance(rule, SimilarityBound):
+        return [b for b in (rule.above, rule.below) if b is not None]
+    if isinstance(rule, tuple):
+        return [b for part in rule for b in _bounds(part)]
+    return _bounds(rule.value) if isinstance(getattr(rule, "operator", None), str) else []
+
+
+def _of_unrelated(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Told:
+    nearest = min((v for v in via if v["relation"] == "unrelated"), key=lambda v: v["value"])
+    edges = counted(int(nearest["value"]), "edge")
+    return (
+        f"{edges} from {_named(nearest, taxonomy)}, the nearest the rule names",
+        "its synset, or one above, named",
+    )
+
+
+def _named(via: Row, taxonomy: Taxonomy) -> str:
+    return f"{taxonomy.lemmas(via['wnid'])[0].replace('_', ' ')} ({via['wnid']})"
+
+
+TOLD: dict[str, Callable[[list[Row], ClassRule | None, Taxonomy], Told]] = {
+    **dict.fromkeys(("equal", "ancestor", "descendant", "sibling"), _of_kin),
+    "keyword": _of_keywords,
+    "list": _of_list,
+    "threshold": _of_bound,
+    "unrelated": _of_unrelated,
+}

@@ -1,0 +1,55 @@
+"""Looking synsets up by a word of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wordnet_splits.tabular import Tabular
+from wordnet_splits.taxonomy.taxonomy import Taxonomy, load
+
+
+@dataclass(frozen=True)
+class SynsetSearch(Tabular):
+    """The wnids that a word found, its own senses first, then those of longer nouns that hold the word."""
+
+    word: str
+    wnids: tuple[str, ...]
+    taxonomy: Taxonomy
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return wnid, name, words, number of synsets below, and definition of each synset."""
+        t = self.taxonomy
+        return [
+            {
+                "wnid": wnid,
+                "name": t.name(wnid),
+                "words": ", ".join(lemma.replace("_", " ") for lemma in t.lemmas(wnid)),
+                "below": len(t.descendants(wnid)) - 1,
+                "definition": t.definition(wnid),
+            }
+            for wnid in self.wnids
+        ]
+
+
+def find_synsets(word: str, taxonomy: Taxonomy | None = None) -> SynsetSearch:
+    """Return the synsets of a word, and those of nouns of several words that hold it.
+
+    Raises
+    ------
+    TaxonomyError : no noun is or holds that word; synsets of similar nouns are offered.
+
+    Examples
+    --------
+    >>> find_synsets("axolotl").wnids
+    ('n01632777',)
+    """
+    taxonomy = taxonomy or load()
+    key = word.strip().lower().replace(" ", "_")
+    index = taxonomy.lemma_index()
+    holding = (lemma for lemma in index if f"_{key}_" in f"_{lemma.replace('-', '_')}_")
+    found = dict.fromkeys(
+        [*taxonomy.senses(key), *(wnid for lemma in sorted(holding) for wnid in index[lemma])]
+    )
+    return SynsetSearch(word, tuple(found) or (taxonomy.find(word),), taxonomy)
