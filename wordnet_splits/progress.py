@@ -15,8 +15,8 @@ LINE_SECONDS = 10.0
 class Task(Protocol):
     """One piece of work of known length."""
 
-    def advance(self, steps: int = 1) -> None:
-        """Count ``steps`` as done."""
+    def advance(self, steps: int = 1, *, note: str = "") -> None:
+        """Count ``steps`` as done; ``note``, such as a loss, is shown beside the work's name from now on."""
 
 
 class Progress(Protocol):
@@ -34,7 +34,7 @@ class Silent:
         """Begin work that nobody watches."""
         yield self
 
-    def advance(self, steps: int = 1) -> None:
+    def advance(self, steps: int = 1, *, note: str = "") -> None:
         """Count nothing."""
 
 
@@ -53,18 +53,20 @@ class OnStderr:
 
 class _Lines:
     def __init__(self, what: str, total: int) -> None:
-        self._what, self._total, self._done = what, total, 0
+        self._what, self._total, self._done, self._note = what, total, 0, ""
         self._started = self._said = time.monotonic()
 
-    def advance(self, steps: int = 1) -> None:
+    def advance(self, steps: int = 1, *, note: str = "") -> None:
         self._done += steps
+        self._note = f" ({note})" if note else self._note
         now = time.monotonic()
         if now - self._said >= LINE_SECONDS:
             self._said = now
             rate = self._done / (now - self._started)
             left = (self._total - self._done) / rate if rate else 0.0
             print(
-                f"{self._what}: {self._done:,} of {self._total:,}, {rate:,.0f}/s, {left:,.0f} s left",
+                f"{self._what}{self._note}: {self._done:,} of {self._total:,}, {rate:,.0f}/s, "
+                f"{left:,.0f} s left",
                 file=sys.stderr,
                 flush=True,
             )
@@ -78,7 +80,7 @@ class _Bar:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        self._started, self._waiting, self._shown = time.monotonic(), 0, False
+        self._what, self._started, self._waiting, self._shown = what, time.monotonic(), 0, False
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -89,8 +91,10 @@ class _Bar:
         )
         self._task = self._bar.add_task(what, total=total)
 
-    def advance(self, steps: int = 1) -> None:
+    def advance(self, steps: int = 1, *, note: str = "") -> None:
         self._waiting += steps
+        if note:
+            self._bar.update(self._task, description=f"{self._what} ({note})")
         if not self._shown and time.monotonic() - self._started < QUIET_SECONDS:
             return
         if not self._shown:

@@ -174,6 +174,21 @@ def extract(
     )
 
 
+def output_width(model: Model, dataset: ImageSet) -> int:
+    """Return the columns of a model's output, by a forward pass of a few images of ``dataset``.
+
+    Raises
+    ------
+    DataError : the model refuses them, or gives no logits: see `Model.prepare`.
+    """
+    if model.width is None:
+        transform = choose_transform(model, dataset)
+        reader = Reader(dataset, transform, device=model.device, dtype=model.dtype, workers=0)
+        with model.evaluating(transform):
+            model.prepare(reader.rows(range(min(CANARY_ROWS, len(dataset)))))
+    return int(model.width or 0)
+
+
 def choose_transform(
     model: Model, dataset: ImageSet, transform: Any = None, transform_id: str | None = None
 ) -> Transform:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,10 +16,11 @@ from wordnet_splits.errors import DataError, SplitsError
 from wordnet_splits.progress import Progress
 
 from ..arrays import Array
+from ..foreign import reason
 from ..model import Model
 from ..model.ranks import Ranks
 from ..probes import Probe
-from .batches import Piece, Reader
+from .batches import Batch, Reader
 from .settings import settings
 from .store import FORWARD, StoredGroup
 
@@ -60,10 +62,12 @@ class Extraction:
                         halved = []
                         mine = mine[1:]
                         task.advance(len(self.group.shards[shard]))
-                except RuntimeError as error:
+                except (SplitsError, OSError):
+                    raise
+                except Exception as error:  # of the model or a probe, which may be a user's
                     if not out_of_memory(error):
                         raise DataError(
-                            f"the forward pass fails in shard {mine[0]}: {str(error).splitlines()[0][:300]}",
+                            f"the forward pass fails in shard {mine[0]}: {reason(error)}",
                             where=self.model.name,
                             hint="images of another size? check the transform",
                         ) from error
@@ -78,23 +82,30 @@ class Extraction:
         """Yield the outputs of each shard once its last batch is through."""
         rows = [(s, self.group.shards[s]) for s in shards]
         outputs: Outputs = {}
-        for piece in self.reader.pieces(rows, self.batch_size):
-            wanted = {unit: probe for unit, probe in probes.items() if piece.shard in lacking[unit]}
-            self._batch(piece, wanted, outputs, forward=piece.shard in lacking[FORWARD])
-            if piece.rows.stop == self.group.shards[piece.shard].stop:
-                yield piece.shard, outputs
+        for batch in self.reader.batches(rows, self.batch_size):
+            wanted = {unit: probe for unit, probe in probes.items() if batch.shard in lacking[unit]}
+            self._batch(batch, wanted, outputs, forward=batch.shard in lacking[FORWARD])
+            if batch.rows.stop == self.group.shards[batch.shard].stop:
+                yield batch.shard, outputs
                 outputs = {}
 
-    def _batch(self, piece: Piece, probes: Mapping[str, Probe], outputs: Outputs, *, forward: bool) -> None:
+    def _batch(self, batch: Batch, probes: Mapping[str, Probe], outputs: Outputs, *, forward: bool) -> None:
         """Put a batch through the model and its probes."""
         layers = sorted({layer for probe in probes.values() for layer in probe.layers})
         needs_pass = forward or bool(layers)
-        with self.model.batch(piece.images, layers, skip=not needs_pass) as result:
+        with self.model.batch(batch.images, layers, skip=not needs_pass) as result:
             if forward and result is not None:
-                _keep(outputs, FORWARD, {"features": result[0], "logits": result[1].float()}, len(piece.rows))
+                _keep(outputs, FORWARD, {"features": result[0], "logits": result[1].float()}, len(batch.rows))
             for unit, probe in probes.items():
-                arrays = probe(self.model, piece.images)
-                _keep(outputs, unit, {k: v.float() for k, v in arrays.items()}, len(piece.rows))
+                arrays = probe(self.model, batch.images, *self._randomness(unit, probe, batch))
+                _keep(outputs, unit, {k: v.float() for k, v in arrays.items()}, len(batch.rows))
+
+    def _randomness(self, unit: str, probe: Probe, batch: Batch) -> Sequence[Sequence[torch.Generator]]:
+        """Return the generators of a batch's images, for a probe that draws; nothing for another."""
+        if not probe.random:
+            return ()
+        rows = self.table.slice(batch.rows.start, len(batch.rows)).select(["source", "image_id", "view"])
+        return ([image_generator(unit, *row.values()) for row in rows.to_pylist()],)
 
     def _submit(
         self, writer: ThreadPoolExecutor, shard: int, outputs: Outputs, notes: list[str]
@@ -146,9 +157,17 @@ class Extraction:
         return f"out of memory at batch {before}: shard {shard} restarted at {self.batch_size}"
 
 
-def out_of_memory(error: RuntimeError) -> bool:
+def out_of_memory(error: Exception) -> bool:
     """Say whether an error is the device, or the host's allocator, running out of memory."""
-    return isinstance(error, torch.cuda.OutOfMemoryError) or "can't allocate memory" in str(error)
+    return isinstance(error, torch.cuda.OutOfMemoryError | MemoryError) or any(
+        words in str(error) for words in ("can't allocate memory", "not enough memory")
+    )
+
+
+def image_generator(*names: str) -> torch.Generator:
+    """Return a generator seeded by a probe's name and an image's: the same in any batch, on any device."""
+    digest = hashlib.blake2b("\x1f".join(names).encode(), digest_size=8).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest, "big") >> 1)
 
 
 def _keep(outputs: Outputs, unit: str, arrays: Mapping[str, Any], rows: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,8 +12,8 @@ from ...dataset import UnknownDetectionSet
 from ...opening import PackedFolders, Roots
 from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
-from ..probes import Probe, parse_probe, probe_name
-from .activations import BATCH, Activations, extract
+from ..probes import Probe, for_classes, parse_probe, probe_name
+from .activations import BATCH, Activations, extract, output_width
 from .runs import Group, ModelRun
 from .settings import settings
 from .store import Store
@@ -94,10 +93,10 @@ class Extractor:
         """Return what the model gives on one group, with at least the arrays named."""
         wanted = {parse_probe(need) for need in needs - PLAIN if "/" in need}
         found = self._opened.get((split, name))
-        if self._class_map is None:  # how wide the output is, and so what probes are over, one pass tells
-            found = self._extract(split, name, ())
-            self._class_map = self.model.class_map(self.space, found.width)
-        probes = [self._over_classes(probe, self._class_map) for probe in wanted]
+        if self._class_map is None:  # a model that does not fit is refused before hours of forward passes
+            width = output_width(self.model, self.images.group(split, name))
+            self._class_map = self.model.class_map(self.space, width)
+        probes = [for_classes(probe, self._class_map) for probe in wanted]
         names = sorted(probe_name(probe) for probe in probes)
         held = {array.rpartition("/")[0] for array in found.arrays} if found is not None else set()
         if found is None or not held.issuperset(names):
@@ -125,14 +124,6 @@ class Extractor:
         )
         self._opened[split, name] = found
         return found
-
-    @staticmethod
-    def _over_classes(probe: Probe, class_map: ClassMap) -> Probe:
-        """Return the probe with its softmax over the columns that the class map keeps."""
-        names = {item.name for item in dataclasses.fields(probe)}  # type: ignore[arg-type]
-        if "columns" not in names or class_map.identity:
-            return probe
-        return dataclasses.replace(probe, columns=class_map.softmax_columns)  # type: ignore[type-var]
 
 
 def model_run(

@@ -38,6 +38,7 @@ class LayerStatistic:
     kind: ClassVar[str]
     gradients: ClassVar[bool] = False
     passes: ClassVar[int] = 0
+    random: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.statistic not in STATISTICS:

@@ -42,6 +42,7 @@ class Odin:
     layers: ClassVar[tuple[str, ...]] = ()
     gradients: ClassVar[bool] = True
     passes: ClassVar[int] = 2
+    random: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not (self.T > 0 and math.isfinite(self.T)):

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from wordnet_splits.errors import DataError, SplitsError, unknown
 
 if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
     from ..model import Model
     from ..model.class_map import ClassMap
 
@@ -44,17 +46,21 @@ class Probe(Protocol):
     gradients : whether it differentiates with respect to the input.
     passes : forward passes of its own, beside the one that gives features and logits.
     layers : names of the layers whose outputs it reads from that one forward pass.
+    random : whether it draws. It then gets n CPU generators as a third argument, one per image and seeded by
+        the image's id, and draws for image i from the i-th alone: runs repeat, and batches of any size give
+        the same.
     """
 
     kind: ClassVar[str]
     gradients: ClassVar[bool]
     passes: ClassVar[int]
+    random: ClassVar[bool]
 
     @property
     def layers(self) -> Sequence[str]:
         """Names of the layers it reads."""
 
-    def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
+    def __call__(self, model: Model, x: Tensor, *generators: Sequence[Generator]) -> Mapping[str, Tensor]:
         """Return name -> tensor (n, ...) of a batch x (n, 3, h, w)."""
 
 
@@ -71,7 +77,7 @@ def register_probe(kind: str) -> Callable[[ProbeClass], ProbeClass]:
             raise SplitsError(f"{kind!r} is no free name for a probe")
         if not dataclasses.is_dataclass(cls) or not callable(cls) or "__call__" not in dir(cls):
             raise SplitsError("a probe is a dataclass with __call__(model, x)", where=cls.__qualname__)
-        for name, value in (("gradients", False), ("passes", 0), ("layers", ())):
+        for name, value in (("gradients", False), ("passes", 0), ("layers", ()), ("random", False)):
             if not hasattr(cls, name):
                 setattr(cls, name, value)
         cls.kind = kind  # type: ignore[attr-defined]

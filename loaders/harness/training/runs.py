@@ -38,6 +38,8 @@ from .trainer import (
     reproducible,
 )
 
+WORTH_SAYING = 60.0
+"""Seconds from which the time that training takes is said beforehand."""
 BETTER: dict[str, tuple[str, int]] = {"val-loss": ("val_loss", -1), "gamma": ("gamma", 1)}
 """Rule of selection -> column of the history and the sign that makes greater better."""
 
@@ -118,10 +120,12 @@ def train_runs(
     DataError : the loss is not finite, or the benchmark lacks what the recipe selects by.
     """
     on_device = DeviceData.of(data, machine.device)
+    for run in runs:
+        _check_selection(run.recipe, on_device)
+    say_expected(runs, on_device, out, machine, say)
     place = out / str(data.benchmark["name"])
     trained = []
     for run in runs:
-        _check_selection(run.recipe, on_device)
         folder = place / run.name
         with files.locked(folder, busy="another training is writing here"), reproducible(machine.device):
             files.clear_parts(folder)
@@ -145,6 +149,26 @@ def train_runs(
             trainer = Trainer(run, on_device, machine, weights)
             trained.append(_fit(trainer, folder, request, command, progress or Silent(), say))
     return trained
+
+
+def say_expected(
+    runs: Sequence[Run], data: DeviceData, out: Path, machine: Machine, say: Callable[[str], None]
+) -> None:
+    """Say how long the runs not finished yet take, and what they write, where that is a minute or more."""
+    place = out / str(data.facts.benchmark["name"])
+    left = [run for run in runs if not (place / run.name / METADATA).exists()]
+    seconds = size = 0.0
+    series: dict[tuple[str, str], tuple[float, float]] = {}
+    for run in left:
+        if (kind := (run.series, run.network)) not in series:
+            with reproducible(machine.device):
+                trial = Trainer(run, data, machine)
+                numbers = sum(tensor.nbytes for tensor in trial.module.state_dict().values())
+                series[kind] = (trial.seconds_per_epoch() * run.recipe.epochs, numbers)
+        seconds, size = seconds + series[kind][0], size + series[kind][1]
+    if seconds >= WORTH_SAYING:
+        spent = f"{seconds / 60:,.0f} minutes" if seconds < 2 * 3600 else f"{seconds / 3600:,.1f} hours"
+        say(f"{len(left)} runs take about {spent} and {size / 1e6:,.1f} MB in {out}")
 
 
 def _fit(

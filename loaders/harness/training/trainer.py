@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ Tensor = Any  # torch.Tensor
 Precision = Literal["float32", "bf16", "fp16"]
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 EVALUATION_BATCH = 500
+TRIAL_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -210,6 +212,7 @@ class Trainer:
             samples += len(rows)
             task.advance(len(rows))
         mean = float(total) / samples
+        task.advance(0, note=f"epoch {epoch + 1} of {recipe.epochs}, loss {mean:.3g}")
         if not math.isfinite(mean):
             raise DataError(
                 f"the loss of epoch {epoch + 1} is {mean}",
@@ -217,6 +220,19 @@ class Trainer:
                 hint="lower the learning rate, or train in float32 (--precision float32)",
             )
         return {"rate": rate, "loss": mean}
+
+    def seconds_per_epoch(self) -> float:
+        """Return about how long an epoch takes; the few steps tried change the network, so of a spare one."""
+        rows = torch.arange(min(self.recipe.batch, len(self.data.pool))).to(self.machine.device)
+        if self.loss.negatives == "beside":
+            rows = torch.cat([rows, torch.full_like(rows, self.data.known)])
+        began, generator = 0.0, torch.Generator().manual_seed(0)
+        self.module.train()
+        for step in range(TRIAL_STEPS + 1):  # the first one sets the kernels up
+            if step == 1:
+                began = time.monotonic()
+            float(self._step(rows, generator))
+        return (time.monotonic() - began) / TRIAL_STEPS * self.steps
 
     def _step(self, rows: Tensor, generator: Any) -> Tensor:
         pixels = self.augment(self.data.pool.pixels[rows], generator)

@@ -111,7 +111,7 @@ class Interrupting:
         self.parts += 1
         yield self
 
-    def advance(self, steps=1):
+    def advance(self, steps=1, *, note=""):
         if self.parts == 2:
             raise KeyboardInterrupt
 

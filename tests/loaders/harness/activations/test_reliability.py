@@ -119,7 +119,9 @@ def test_a_forward_pass_that_fails_names_the_model(near: UnknownDetectionSet, tm
                 raise RuntimeError("shapes cannot be multiplied")
             return super().forward(x)
 
-    with pytest.raises(DataError, match="fails in shard 3: shapes cannot be multiplied") as caught:
+    with pytest.raises(
+        DataError, match="fails in shard 3: RuntimeError: shapes cannot be multiplied"
+    ) as caught:
         extract(load_model(Failing(), device="cpu"), near, Store(tmp_path, 100), batch_size=50)
     assert caught.value.where == "Failing"
     assert len(list(tmp_path.rglob("forward/*.json"))) == 3  # what was finished is kept

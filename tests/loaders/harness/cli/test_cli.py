@@ -24,6 +24,7 @@ from loaders.harness.model import load_model
 from loaders.harness.model.class_map import LabelSpace
 from tests.photographs import SHARK, build_photographs, image_file, write_root
 from wordnet_splits.cli.runner import run
+from wordnet_splits.errors import DataError
 from wordnet_splits.manifest import load_manifest
 from wordnet_splits.metrics import auroc
 from wordnet_splits.progress import Silent
@@ -353,3 +354,16 @@ def test_odin_of_a_restricted_model_goes_over_the_benchmarks_columns(tmp_path: P
         results = evaluate_runs(manifest, [run], "odin[T=10,eps=0.05]", groups=["digits-6-9"])
         found.append(results.scores["confidence"].to_numpy())
     assert found[0] == pytest.approx(found[1], rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("mapping", [None, "identity"])
+def test_a_model_of_too_many_columns_is_refused_before_an_extraction(
+    mapping: str | None, tmp_path: Path
+) -> None:
+    network = Wrapped(small_network(classes=9))
+    model = load_model(network, device="cpu", mapping=mapping)
+    images = BenchmarkImages(load_manifest("digits"))
+    with pytest.raises(DataError, match="9"):
+        evaluate_runs(load_manifest("digits"), [model_run(model, images, Store(tmp_path / "store"))], "msp")
+    assert network.seen <= 16
+    assert not list(tmp_path.rglob("*.npy"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,7 +85,7 @@ class Interrupting(Silent):
     def task(self, what: str, total: int) -> Iterator[Interrupting]:
         yield self
 
-    def advance(self, steps: int = 1) -> None:
+    def advance(self, steps: int = 1, *, note: str = "") -> None:
         self.left -= steps
         if self.left < 0:
             raise KeyboardInterrupt
@@ -322,3 +323,40 @@ def test_grey_images_give_a_network_of_one_channel(data: TrainingData, tmp_path:
     assert trained.metadata["network"]["channels"] == 1
     assert load_checkpoint(trained.folder).conv1.weight.shape[1] == 1
     assert math.isfinite(trained.metadata["selected"]["loss"])
+
+
+class Noting(Silent):
+    """Keeps what is shown beside the work."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    @contextmanager
+    def task(self, what: str, total: int) -> Iterator[Noting]:
+        yield self
+
+    def advance(self, steps: int = 1, *, note: str = "") -> None:
+        self.notes += [note] if note else []
+
+
+def test_progress_shows_the_loss_of_each_epoch(data: TrainingData, tmp_path: Path) -> None:
+    progress = Noting()
+    (trained,) = train_runs(plan_runs(recipe()), data, tmp_path, CPU, progress=progress)
+    losses = [row["loss"] for row in trained.metadata["history"]]
+    assert progress.notes == [f"epoch {e} of 4, loss {loss:.3g}" for e, loss in enumerate(losses, 1)]
+
+
+def test_time_and_size_are_said_before_a_long_training_and_change_no_byte(
+    data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    (whole,) = train_runs(plan_runs(recipe()), data, tmp_path / "a", CPU, say=said.append)
+    assert said == []
+    monkeypatch.setattr("loaders.harness.training.trainer.Trainer.seconds_per_epoch", lambda self: 600.0)
+    planned = plan_runs(recipe(), seeds=(0, 1))
+    trained = train_runs(planned, data, tmp_path / "b", CPU, say=said.append)
+    size = 2 * (tmp_path / "b" / "blobs" / planned[0].name / "model.pt").stat().st_size / 1e6
+    told = re.fullmatch(r"2 runs take about 80 minutes and (\d+\.\d) MB in .*", said[0])
+    assert told is not None
+    assert float(told[1]) == pytest.approx(size, abs=0.1)
+    assert weights(trained[0]) == weights(whole)
