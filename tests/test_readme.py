@@ -12,12 +12,13 @@ import pytest
 from wordnet_splits.build import build
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
+PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", range(len(PYTHON)))
 def test_python_runs_as_pasted(tmp_path, number):
-    code = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[number]
-    if "loaders" in code:
+    code = PYTHON[number]
+    if "torch" in code:
         pytest.importorskip("torch", reason="the loaders need torch")
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
@@ -26,6 +27,10 @@ def test_python_runs_as_pasted(tmp_path, number):
     if number == 0:
         assert done.stdout.splitlines()[0] == "n02075296 4 0.8571"
         assert done.stdout.splitlines()[-1] == "True"
+    if "evaluate(" in code:
+        _, columns, _, *rows = done.stdout.splitlines()
+        assert columns.split()[:3] == ["detector", "ACC", "AURC"]
+        assert [row.split()[0] for row in rows[:3]] == ["msp", "energy", "knn[k=10]"]
 
 
 def test_the_recipe_builds(tmp_path):
