@@ -216,7 +216,7 @@ def show_fidelity(json: Json = False) -> int:
         right=("published", "ours"),
     )
     show()
-    show("Where they differ:")
+    show("Where they differ, and how to read them:")
     for why in dict.fromkeys(r.why for r in rows if r.why):
         show(f"  {'; '.join(r.what for r in rows if r.why == why)}: {why}")
     show()
