@@ -22,10 +22,13 @@ CHECKSUM: Final = "checksum"
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
-    """Write an object with its checksum in one step. Raises as `files.replacing`."""
+def write_sealed(
+    path: Path, value: Mapping[str, Any], *, hint: str = files.HINT, aside: Path | None = None
+) -> None:
+    """Write an object with its checksum in one step. Parameters and errors as `files.replacing`."""
     plain = json.loads(json.dumps(value))  # as a reader gets it: keys are texts, tuples lists
-    files.write_json(path, {**plain, CHECKSUM: digest_json(plain)})
+    text = files.json_text({**plain, CHECKSUM: digest_json(plain)})
+    files.write_bytes(path, text.encode(), hint=hint, aside=aside)
 
 
 def read_sealed(

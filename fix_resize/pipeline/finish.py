@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from fix_resize.pipeline.formats import checksum
-from fix_resize.pipeline.output import OUTPUT, SCHEMA, Description
+from fix_resize.pipeline.output import SCHEMA, Description
 from fix_resize.pipeline.selection import Worklist
 from fix_resize.pipeline.shards import Record, table_of
 from fix_resize.pipeline.tables import (
@@ -19,6 +19,7 @@ from fix_resize.pipeline.tables import (
     IMAGES,
     MISSING,
     MISSING_SCHEMA,
+    OUTPUT,
     QUARANTINE,
     QUARANTINE_SCHEMA,
     TABLES,
@@ -27,10 +28,10 @@ from fix_resize.pipeline.tables import (
     write_rows,
 )
 from fix_resize.spec import ResizeSpec
-from wordnet_splits.digests import digest_json
 from wordnet_splits.errors import OutputError
-from wordnet_splits.files import write_json, writing
+from wordnet_splits.files import writing
 from wordnet_splits.manifest.parquet import read_table
+from wordnet_splits.sealed import write_sealed
 
 _ROWS: Final = 65_536
 """Rows of a row group, and of what is held at a time."""
@@ -83,8 +84,7 @@ def finish(
         "tables": {file: checksum(out, [file]) for file in TABLES},
         "provenance": {"wordnet-splits": version("wordnet-splits")},
     }
-    about["sha256"] = digest_json(about)
-    write_json(out / OUTPUT, about, hint=GO_ON)
+    write_sealed(out / OUTPUT, about, hint=GO_ON)
     return Description.model_validate(about)
 
 

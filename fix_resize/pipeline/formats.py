@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -14,10 +15,11 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fix_resize.pipeline.png import SPEC_KEY
-from fix_resize.pipeline.tables import GO_ON, UNFINISHED, Item
+from fix_resize.pipeline.tables import GO_ON, OWN_FILES, UNFINISHED, Item
 from wordnet_splits import untrusted
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.files import replacing, write_bytes
@@ -47,12 +49,18 @@ HF_FEATURES: Final = {
 """What `datasets` reads from the schema, so that ``image`` comes back as a picture and not as bytes."""
 
 
+_FOLDER_LIKE_A_FILE: Final = r"\.(png|parquet|json)/"
+
+
 Kept = tuple[Mapping[str, object], bytes]
 """The columns that stand beside a picture in its file, if any, and its PNG file."""
 
 
 class Format(Protocol):
     """How the pictures of a shard are kept."""
+
+    def check(self, paths: pa.Array) -> None:
+        """Raise DataError where two pictures, or a picture and another file of ours, would clash."""
 
     def place(self, path: str, shard: str, row: int) -> tuple[str, int]:
         """Return file and row of the picture that is number ``row`` of a shard."""
@@ -69,6 +77,21 @@ class Format(Protocol):
 
 class PngTree:
     """One PNG file a picture."""
+
+    def check(self, paths: pa.Array) -> None:
+        """Refuse a folder that has the name of a picture beside it, or of a file of the output."""
+        below = paths.filter(pc.match_substring_regex(paths, _FOLDER_LIKE_A_FILE)).to_pylist()
+        folders = {path[: place.end() - 1] for path in below for place in re.finditer(r"\.\w+/", path)}
+        taken = {
+            *OWN_FILES,
+            *paths.filter(pc.is_in(paths, value_set=pa.array(folders, pa.string()))).to_pylist(),
+        }
+        if clash := sorted(folders & taken):
+            raise DataError(
+                "a folder of pictures would have the name of a file of the output",
+                where=clash[0],
+                hint="rename it, or give --format parquet",
+            )
 
     def place(self, path: str, shard: str, row: int) -> tuple[str, int]:
         """Return the picture's own path, and row 0 of it."""
@@ -90,6 +113,9 @@ class PngTree:
 
 class ParquetShards:
     """One Parquet file a shard, its column ``image`` as Hugging Face's `datasets` keeps images."""
+
+    def check(self, paths: pa.Array) -> None:
+        """Let any names pass: they name no files."""
 
     def place(self, path: str, shard: str, row: int) -> tuple[str, int]:
         """Return the shard's file, and the row."""

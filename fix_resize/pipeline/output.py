@@ -18,14 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fix_resize.pipeline.formats import Kept, get_format
 from fix_resize.pipeline.png import Pixels, decode_png
-from fix_resize.pipeline.tables import IMAGE_SCHEMA, IMAGES
+from fix_resize.pipeline.tables import IMAGE_SCHEMA, IMAGES, OUTPUT
 from fix_resize.spec import ResizeSpec
 from wordnet_splits import untrusted
-from wordnet_splits.digests import digest_json, digest_pixels
+from wordnet_splits.digests import digest_pixels
 from wordnet_splits.errors import DataError, MissingImageError, OutputError
-
-OUTPUT: Final = "output.json"
-"""Written last: a folder that has it is finished."""
+from wordnet_splits.sealed import read_sealed
 
 SCHEMA: Final = 2
 
@@ -54,7 +52,6 @@ class Description(_Strict):
     fingerprint : SHA-256 over what is in the folder (`tables.IDENTITY`).
     tables : SHA-256 of each table's file.
     provenance : versions of the tools.
-    sha256 : `digests.digest_json` of all the rest.
     """
 
     schema_: Literal[2] = Field(alias="schema")
@@ -72,7 +69,6 @@ class Description(_Strict):
     fingerprint: Sha256
     tables: dict[str, Sha256]
     provenance: dict[str, str]
-    sha256: Sha256
 
 
 class Output:
@@ -208,10 +204,4 @@ def read_about(folder: Path) -> Description:
             where=str(folder),
             hint="run the build again; it goes on from where it was",
         )
-    said = untrusted.read_json(path)
-    if not isinstance(said, dict) or said.get("schema") != SCHEMA:
-        raise DataError(f"has not schema {SCHEMA}", where=str(path), hint="build it with this version")
-    about = untrusted.validated(Description, said, where=str(path), hint="build it again")
-    if digest_json({name: value for name, value in said.items() if name != "sha256"}) != about.sha256:
-        raise DataError("is not as it was written", where=str(path), hint="build it again")
-    return about
+    return read_sealed(path, Description, hint="build it again")

@@ -27,12 +27,13 @@ from fix_resize.pipeline.image_folder import ImageFolder
 from fix_resize.pipeline.output import SCHEMA, Description
 from fix_resize.pipeline.selection import Worklist
 from fix_resize.pipeline.shards import Job, Record, finished, marker_of, read_record, run_shard
-from fix_resize.pipeline.tables import ABOUT, GO_ON, UNFINISHED, WORK, Item, plain
+from fix_resize.pipeline.tables import ABOUT, GO_ON, MISSING_SCHEMA, UNFINISHED, WORK, Item, plain
 from fix_resize.spec import ResizeSpec
 from wordnet_splits import untrusted
 from wordnet_splits.errors import DataError, MissingImageError, OutputError
 from wordnet_splits.files import locked, write_json, writing
 from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.tabular import Tabular
 from wordnet_splits.workers import run_jobs
 
 SHARD_SIZE: Final = 1000
@@ -41,7 +42,7 @@ SHARD_SIZE: Final = 1000
 _BUILD: Final = f"{WORK}/build.json"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Settings:
     """How to build.
 
@@ -66,9 +67,9 @@ class Settings:
     progress: Progress = field(default_factory=Silent)
 
 
-@dataclass
-class Built:
-    """What a build made.
+@dataclass(frozen=True)
+class Built(Tabular):
+    """What a build made; its rows are the images that it had to leave out.
 
     Attributes
     ----------
@@ -80,9 +81,9 @@ class Built:
 
     folder: Path
     about: Description
-    quarantined: list[dict[str, str]]
-    missing: list[dict[str, str]]
-    shortfalls: list[Shortfall]
+    quarantined: tuple[dict[str, str], ...]
+    missing: tuple[dict[str, str], ...]
+    shortfalls: tuple[Shortfall, ...]
     made: int
     kept: int
 
@@ -94,7 +95,12 @@ class Built:
     @property
     def complete(self) -> bool:
         """Whether nothing that was asked for is missing; what was quarantined is not counted here."""
-        return not self.missing and not self.shortfalls
+        return self.about.complete
+
+    def rows(self) -> list[dict[str, str]]:
+        """Return a row for each image that was left out, with the ``kind`` of reason."""
+        kinds = [{**row, "kind": row["reason"]} for row in self.quarantined]
+        return [{name: row[name] for name in MISSING_SCHEMA.names} for row in (*kinds, *self.missing)]
 
 
 class _Span(NamedTuple):
@@ -134,9 +140,15 @@ def build(selection: Worklist, out: Path, settings: Settings) -> Built:
         if lost and not settings.allow_missing:
             raise _missing_error(lost, selection.name)
         about = finish(out, selection, settings.spec, settings.file_format, records, absent)
-    quarantined = [row for record in records for row in record.quarantined]
-    shards = (len(todo), len(spans) - len(todo))
-    return Built(out, about, quarantined, [*absent, *lost], selection.shortfalls, *shards)
+    return Built(
+        folder=out,
+        about=about,
+        quarantined=tuple(row for record in records for row in record.quarantined),
+        missing=(*absent, *lost),
+        shortfalls=tuple(selection.shortfalls),
+        made=len(todo),
+        kept=len(spans) - len(todo),
+    )
 
 
 @contextmanager
@@ -165,7 +177,7 @@ def _claim(out: Path, selection: Worklist, settings: Settings) -> None:
         "shard_size": settings.shard_size,
         "selection": selection.fingerprint,
     }
-    get_format(settings.file_format)
+    get_format(settings.file_format).check(selection.table["path"].combine_chunks())
     for source in selection.sources.values():
         if isinstance(source, ImageFolder) and source.root and out.resolve().is_relative_to(source.root):
             raise OutputError(

@@ -28,10 +28,9 @@ from fix_resize.pipeline.png import encode_png
 from fix_resize.pipeline.tables import GO_ON, IMAGE_SCHEMA, UNFINISHED, WORK, Item, plain, write_rows
 from fix_resize.resize import BACKENDS, Pixels, apply_many
 from fix_resize.spec import ResizeSpec, libraries, plan
-from wordnet_splits import untrusted
 from wordnet_splits.digests import digest_json, digest_pixels
 from wordnet_splits.errors import DataError, MissingImageError, SourceError, SplitsError
-from wordnet_splits.files import json_text, write_bytes
+from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.sources import Raw, Source, open_source
 from wordnet_splits.sources.base import as_rgb
 
@@ -148,10 +147,7 @@ def finished(job: Job) -> Record | None:
 def read_record(marker: Path) -> Record | None:
     """Return what a marker says, None where there is none, or it is not as it was written."""
     try:
-        said = untrusted.read_json(marker, error=DataError)
-        if not isinstance(said, dict) or said.pop("sha256", None) != digest_json(said):
-            return None
-        return untrusted.validated(Record, said, where=str(marker))
+        return read_sealed(marker, Record)
     except DataError:
         return None
 
@@ -194,9 +190,7 @@ def _make(job: Job) -> Record:
         data=checksum(job.out, files) or "",
         libraries=_libraries(job.spec),
     )
-    said = record.model_dump()
-    text = json_text({**said, "sha256": digest_json(said)})
-    write_bytes(job.out / job.marker, text.encode(), hint=GO_ON, aside=aside)
+    write_sealed(job.out / job.marker, record.model_dump(), hint=GO_ON, aside=aside)
     return record
 
 

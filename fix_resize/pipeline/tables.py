@@ -28,6 +28,10 @@ IMAGES: Final = "images.parquet"
 QUARANTINE: Final = "quarantine.parquet"
 MISSING: Final = "missing.parquet"
 TABLES: Final = (IMAGES, QUARANTINE, MISSING)
+OUTPUT: Final = "output.json"
+"""Written last: a folder that has it is finished."""
+
+OWN_FILES: Final = (OUTPUT, *TABLES)
 
 IMAGE_SCHEMA: Final = pa.schema(
     [

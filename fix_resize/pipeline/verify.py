@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from fix_resize.pipeline.formats import checksum
-from fix_resize.pipeline.output import OUTPUT, Output, open_images, open_output
+from fix_resize.pipeline.output import Output, open_images, open_output
 from fix_resize.pipeline.png import decode_png
 from fix_resize.pipeline.selection import ORDER, fingerprint_of_images
 from fix_resize.pipeline.tables import (
@@ -20,6 +20,8 @@ from fix_resize.pipeline.tables import (
     IMAGES,
     MISSING,
     MISSING_SCHEMA,
+    OUTPUT,
+    OWN_FILES,
     QUARANTINE,
     QUARANTINE_SCHEMA,
     TABLES,
@@ -30,6 +32,7 @@ from wordnet_splits.digests import digest_pixels
 from wordnet_splits.errors import DataError, Problem
 from wordnet_splits.manifest.parquet import read_table
 from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.tabular import Tabular
 
 ROWS: Final = 8192
 """Rows of the table held at a time."""
@@ -37,9 +40,9 @@ ROWS: Final = 8192
 _COMPARED: Final = [name for name in IDENTITY if name not in ("source", "image_id")]
 
 
-@dataclass
-class Verified:
-    """What was found: ``images`` pictures looked at, and what is wrong.
+@dataclass(frozen=True)
+class Verified(Tabular):
+    """What was found: ``images`` pictures looked at, the table's fingerprint, and what is wrong, as rows.
 
     A problem's ``kind`` is altered, unreadable or absent (a picture), unlisted (a file, or a row of one, that
     no table names), table (a table is not as it was written), description (``output.json`` says what the
@@ -47,21 +50,28 @@ class Verified:
     """
 
     folder: Path
-    images: int = 0
-    fingerprint: str = ""
-    problems: list[Problem] = field(default_factory=list)
+    images: int
+    fingerprint: str
+    problems: tuple[Problem, ...]
 
     @property
     def ok(self) -> bool:
         """Whether everything is as it was built."""
         return not self.problems
 
+    def rows(self) -> list[dict[str, str | None]]:
+        """Return a row for each problem."""
+        return [problem.as_dict() for problem in self.problems]
 
-def verify(folder: Path, *, against: Path | None = None, progress: Progress | None = None) -> Verified:
+
+def verify(
+    folder: Path | str, *, against: Path | str | None = None, progress: Progress | None = None
+) -> Verified:
     """Compare every picture, table and figure of an output with what was built.
 
     Parameters
     ----------
+    folder : what `fix_resize.build` made.
     against : another table of images, or another output, that must hold the same.
 
     Raises
@@ -69,22 +79,21 @@ def verify(folder: Path, *, against: Path | None = None, progress: Progress | No
     OutputError : the folder is no finished output.
     DataError : ``output.json`` or a table cannot be read, or the former is not as it was written.
     """
+    folder = Path(folder)
     output = open_output(folder)
-    result = Verified(folder)
-    result.problems += _altered_tables(output)
-    fingerprint = Fingerprint()
+    problems = list(_altered_tables(output))
+    fingerprint, images = Fingerprint(), 0
     with (progress or Silent()).task(f"verifying {folder.name}", output.about.images) as task:
         for file, rows in groupby(_rows(folder, fingerprint), key=lambda row: str(row["file"])):
             pictures = list(rows)
-            result.problems += _check(output, file, pictures)
-            result.images += len(pictures)
+            problems += _check(output, file, pictures)
+            images += len(pictures)
             task.advance(len(pictures))
-    result.fingerprint = fingerprint.hexdigest()
-    result.problems += _described(output, result)
-    result.problems += _unlisted(output)
+    found = fingerprint.hexdigest()
+    problems += [*_described(output, found), *_unlisted(output)]
     if against is not None:
-        result.problems += compare(folder / IMAGES, against)
-    return result
+        problems += compare(folder / IMAGES, Path(against))
+    return Verified(folder, images, found, tuple(problems))
 
 
 def _rows(folder: Path, fingerprint: Fingerprint) -> Iterator[dict[str, Any]]:
@@ -103,7 +112,7 @@ def _altered_tables(output: Output) -> Iterator[Problem]:
             yield _problem(output, "table", f"{file}: it is not as it was written")
 
 
-def _described(output: Output, result: Verified) -> Iterator[Problem]:
+def _described(output: Output, fingerprint: str) -> Iterator[Problem]:
     """Compute again what ``output.json`` says of the tables."""
     about = output.about
     left_out = {
@@ -119,7 +128,7 @@ def _described(output: Output, result: Verified) -> Iterator[Problem]:
         **{Path(file).stem.replace("quarantine", "quarantined"): len(t) for file, t in left_out.items()},
         "complete": not short and not len(left_out.get(MISSING, ())),
         "selection": fingerprint_of_images(everything.sort_by([(name, "ascending") for name in ORDER])),
-        "fingerprint": result.fingerprint,
+        "fingerprint": fingerprint,
     }
     for name, value in found.items():
         if getattr(about, name) != value:
@@ -169,7 +178,7 @@ def _difference(
 
 def _unlisted(output: Output) -> Iterator[Problem]:
     """Find files that no row names; what is hidden, no reader takes for a part of the output."""
-    listed = {OUTPUT, *TABLES, *read_table(output.folder / IMAGES, ["file"])["file"].unique().to_pylist()}
+    listed = {*OWN_FILES, *read_table(output.folder / IMAGES, ["file"])["file"].unique().to_pylist()}
     for place, below, names in os.walk(output.folder):
         below[:] = sorted(name for name in below if not name.startswith("."))
         for name in sorted(names):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -228,3 +229,29 @@ def test_help_and_a_closed_pipe(pictures: Path, tmp_path: Path) -> None:
     assert "from-manifest" in run_process("build", "--help").out
     assert run_process("build", "folder", "--root", pictures, "--out", tmp_path / "out").code == 0
     assert run_process("verify", tmp_path / "out").code == 0
+
+
+@pytest.mark.parametrize("name", ["class-0/picture 000.png", "images.parquet", "output.json"])
+def test_a_folder_with_the_name_of_a_file_is_refused_before_the_work(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (pictures / name).mkdir()
+    (pictures / name / "inside.jpg").write_bytes(jpeg(1))
+    words = ["build", "folder", "--root", pictures, "--out", tmp_path / "out"]
+    assert command(*words) == 2
+    said = capsys.readouterr().err
+    assert f"error: {name}: a folder of pictures would have the name of a file" in said
+    assert not (tmp_path / "out").exists()
+    assert command(*words, "--format", "parquet") == 0
+
+
+def test_an_unreadable_file_is_left_out_by_the_flag_that_the_error_names(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(pictures / "class-0" / "pipe.jpg")
+    words = ["build", "folder", "--root", pictures, "--out", tmp_path / "out"]
+    assert command(*words) == 2
+    assert "1 images are unreadable" in (said := capsys.readouterr().err)
+    assert "--allow-missing" in said
+    assert command(*words, "--allow-missing") == 3
+    assert "left out: 1 (unreadable 1)" in capsys.readouterr().err

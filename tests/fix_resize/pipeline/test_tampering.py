@@ -21,8 +21,8 @@ from fix_resize.pipeline.stamps import stamps
 from fix_resize.pipeline.tables import IMAGES, TABLES
 from fix_resize.pipeline.verify import verify
 from tests.fix_resize.sets import finished_shards, jpeg, make_folder, tree
-from wordnet_splits.digests import digest_json
 from wordnet_splits.errors import DataError, OutputError
+from wordnet_splits.sealed import CHECKSUM, write_sealed
 
 SHARD = 4
 
@@ -119,9 +119,8 @@ def test_a_figure_that_the_tables_contradict_is_named_even_where_it_was_sealed_a
 ) -> None:
     path = out / "output.json"
     said = json.loads(path.read_text())
-    del said["sha256"]
-    said[field] = altered(said[field])
-    path.write_text(json.dumps({**said, "sha256": digest_json(said)}))
+    del said[CHECKSUM]
+    write_sealed(path, {**said, field: altered(said[field])})
     problems = verify(out).problems
     assert [p.kind for p in problems] == ["description"]
     assert f"says {field} " in problems[0].detail
