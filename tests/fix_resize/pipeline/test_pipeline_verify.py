@@ -52,7 +52,7 @@ def rewrite(path: Path, change: Callable[[dict[str, object]], None], row: int) -
 
 def test_a_sound_output_is_verified(out: Path) -> None:
     result = verify(out)
-    assert (result.ok, result.images, result.problems) == (True, 15, [])
+    assert (result.ok, result.images, result.problems) == (True, 15, ())
     assert verify(out, against=out).ok
 
 
