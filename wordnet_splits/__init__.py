@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from wordnet_splits.reports.doctor import doctor as diagnose
     from wordnet_splits.reports.explain import explain as explain_class
     from wordnet_splits.reports.fidelity import fidelity as fidelity_rows
+    from wordnet_splits.reports.freeze import freeze as freeze
     from wordnet_splits.reports.leaks import report_leaks
     from wordnet_splits.reports.listing import list_all as list_benchmarks
     from wordnet_splits.reports.near_duplicates import near_duplicates as find_near_duplicates
-    from wordnet_splits.reports.verify import freeze as freeze
     from wordnet_splits.reports.verify import verify as verify_benchmark
     from wordnet_splits.similarity import compare as compare
     from wordnet_splits.similarity import matrix as similarity_matrix
@@ -65,7 +65,7 @@ _PUBLIC = {
     "explain_class": "reports.explain:explain",
     "fidelity_rows": "reports.fidelity:fidelity",
     "find_near_duplicates": "reports.near_duplicates:near_duplicates",
-    "freeze": "reports.verify",
+    "freeze": "reports.freeze",
     "list_benchmarks": "reports.listing:list_all",
     "load_catalog": "catalog",
     "load_inventory": "catalog.inventory",

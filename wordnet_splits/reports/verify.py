@@ -1,46 +1,108 @@
-"""Checking a frozen manifest: its files against its fingerprints, it against the rules, and its pixels."""
+"""Checking a manifest: its files, all that it says against the rules, its digests against pixels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.build import Build, Options, build_recipe
-from wordnet_splits.errors import ManifestError, Problem, unknown
-from wordnet_splits.files import locked, restore
-from wordnet_splits.manifest import (
-    GroupRow,
-    Manifest,
-    altered,
-    find_manifest,
-    load_manifest,
-    read_manifest,
-    write_manifest,
+from wordnet_splits.build.assemble import Rules, assemble, decide
+from wordnet_splits.build.digesting import read_digests
+from wordnet_splits.build.images import Selection, select_images
+from wordnet_splits.build.population import Populations
+from wordnet_splits.build.run import (
+    Options,
+    generated_source,
+    read_pixels,
+    unexpected_names,
+    unreadable_by_position,
 )
+from wordnet_splits.errors import ManifestError, Problem
+from wordnet_splits.manifest import GroupRow, Manifest, Part, altered, find_manifest, read_manifest
 from wordnet_splits.manifest.diff import diff_manifests
 from wordnet_splits.progress import Progress
-from wordnet_splits.recipe import Recipe, load_recipe
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
+from wordnet_splits.sources import Source, open_source
+from wordnet_splits.tabular import Tabular
+from wordnet_splits.taxonomy import Taxonomy, load
 
-SHOWN = 50
+OTHER_ROWS = ("image-not-by-rule", "image-changed")
+"""Problems of images that a manifest holds and the rules do not give."""
 
 
-@dataclass
-class Verification:
-    """The outcome for one benchmark: ok when there is no problem."""
+@dataclass(frozen=True)
+class Checked:
+    """What was compared of the classes, or of the images of one split, of a group.
+
+    Attributes
+    ----------
+    rule : classes that the rules give again, with the same label.
+    ids : image ids drawn again from an inventory or a root, and equal.
+    pixels : images that were read, or generated, and have the digest that is frozen.
+    expected : how many there are to compare; None where not known.
+    problems : how many were found here.
+    """
+
+    group: str
+    split: str
+    rule: int
+    ids: int
+    pixels: int
+    expected: int | None
+    problems: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as ``verify --json`` prints it."""
+        return {name: value for name, value in vars(self).items() if name != "problems"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A problem, and the (split, group) that it is in; None where it concerns the whole."""
+
+    problem: Problem
+    part: Part | None = None
+
+
+@dataclass(frozen=True)
+class Verification(Tabular):
+    """What was compared of one benchmark, and what did not agree; a row is a `Checked`.
+
+    Attributes
+    ----------
+    groups : what the manifest says of its groups.
+    unexpected : names under a root that are no ids of its source, and how often each.
+    unread : sources of which no picture was read although a root is given, and why.
+    """
 
     name: str
-    groups: list[GroupRow]
-    problems: list[Problem] = field(default_factory=list)
-    unexpected: dict[str, dict[str, int]] = field(default_factory=dict)
-    unread: dict[str, str] = field(default_factory=dict)
+    groups: Sequence[GroupRow]
+    checks: Sequence[Checked]
+    problems: Sequence[Problem]
+    unexpected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
-        """Say whether everything agreed."""
+        """Say whether everything that was compared agreed."""
         return not self.problems
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the fields of `Checked`."""
+        return [dict(vars(check)) for check in self.checks]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as ``verify --json`` prints it."""
+        return {
+            "name": self.name,
+            "ok": self.ok,
+            "groups": [check.as_dict() for check in self.checks],
+            "problems": [problem.as_dict() for problem in self.problems],
+            "unexpected": self.unexpected,
+            "unread": self.unread,
+        }
 
 
 def verify(
@@ -52,74 +114,139 @@ def verify(
     taxonomy: Taxonomy | None = None,
     progress: Progress | None = None,
 ) -> Verification:
-    """Check a frozen manifest against its fingerprints and the rules, and against raw data where given.
+    """Compare everything that a manifest says, but its provenance, with its tables and with a fresh build.
+
+    Ids come from inventories, and from the roots given; ids that wait for a root are not compared. Pixels
+    are compared where a root is given, and where the source is embedded or generated.
 
     Parameters
     ----------
+    name : a frozen benchmark's name, or the folder of a manifest.
     roots : folder of each source whose pixels are to be compared.
     manifests : folder to look the manifest up in, else the usual ones.
+    workers : processes that read images.
+
+    Raises
+    ------
+    ManifestError : ``manifest.json`` or the class table is absent or malformed.
+    SourceError : a root is not that of its source.
+
+    Examples
+    --------
+    >>> found = verify("digits")
+    >>> [(c.group, c.ids, c.pixels) for c in found.checks if c.split == "test"][0]
+    ('digits-0-5', 360, 360)
     """
     frozen = read_manifest(find_manifest(name, manifests))
-    problems = check_files(frozen)
-    options = Options(roots or {}, allow_missing=True, workers=workers, progress=progress)
-    options.known_digests = known_digests(frozen)
-    built = build_recipe(recipe_of(frozen), options, taxonomy)
-    problems += check_rules(frozen, built)
-    problems += built.problems
-    return Verification(frozen.name, list(frozen.groups), problems, built.unexpected, built.unread)
+    findings = [*_strange_files(frozen), *_unreadable(frozen)]
+    if any(finding.part for finding in findings):
+        return _verification(frozen, findings, None, {})
+    options = Options(roots or {}, workers=workers, progress=progress, local=frozen.name.endswith("@local"))
+    recipe = recipe_of(frozen)
+    resampled = "@seed=" in frozen.name
+    rules = decide(recipe, frozen.data.seed if resampled else recipe.seed, taxonomy or load())
+    sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}
+    drawn, compared = _drawn(frozen, rules, sources, options)
+    fresh, _ = assemble(rules, drawn, resampled=resampled, strict=False)
+    findings += [_of_whole("fingerprint", text) for text in altered(frozen)]
+    findings += _other_rows(frozen, fresh)
+    findings += _other_fields(frozen, fresh)
+    unread = unreadable_by_position(drawn, sources, options)
+    readable = {n: s for n, s in sources.items() if n not in unread}
+    found, pixels = _compare_pixels(drawn, readable, options)
+    findings += found
+    unexpected = unexpected_names(sources, {f.problem.source for f in found})
+    return _verification(frozen, findings, compared, pixels, unexpected, unread)
 
 
 def recipe_of(manifest: Manifest) -> Recipe:
     """Return the recipe to check a manifest against: the shipped one of its name, else the one it holds."""
-    from wordnet_splits.recipe import recipe_names
-
-    if manifest.name in recipe_names():
-        return load_recipe(manifest.name)
-    return load_recipe(manifest)
+    name = manifest.name.partition("@")[0]
+    return load_recipe(name if name in recipe_names() else manifest)
 
 
-def known_digests(manifest: Manifest) -> dict[tuple[str, str], bytes]:
-    """Return the frozen digest of every image that has one, by (source, image_id)."""
-    known: dict[tuple[str, str], bytes] = {}
-    for table in (read() for read in manifest.parts.values()):
-        columns = (table.column(c).to_pylist() for c in ("source", "image_id", "digest"))
-        known |= {(s, i): d for s, i, d in zip(*columns, strict=True) if d is not None}
-    return known
+def _strange_files(manifest: Manifest) -> Iterator[Finding]:
+    """Yield a finding where the folder has another name than the manifest, or holds what is none of it."""
+    folder = manifest.folder
+    assert folder is not None
+    if folder.resolve().name != manifest.name:
+        yield _of_whole("name", f"the folder {folder.name} holds the manifest of {manifest.name}")
+    known = {"manifest.json", "classes.parquet", *(f"images/{s}/{g}.parquet" for s, g in manifest.parts)}
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder).as_posix()
+        if relative not in known and not (path.is_dir() and any(k.startswith(f"{relative}/") for k in known)):
+            yield _of_whole("stray-file", f"{relative} belongs to no manifest")
 
 
-def check_files(manifest: Manifest) -> list[Problem]:
-    """Recompute a manifest's fingerprints from its tables; return a problem for each that differs."""
-    return [Problem("fingerprint", "", None, None, detail) for detail in altered(manifest)]
+def _unreadable(manifest: Manifest) -> Iterator[Finding]:
+    for part, read in manifest.parts.items():
+        try:
+            read()
+        except ManifestError as error:
+            yield Finding(Problem("unreadable-table", "", None, None, error.line()), part)
 
 
-def check_rules(frozen: Manifest, built: Build) -> list[Problem]:
-    """Compare a frozen manifest with one just built from the rules.
+def _of_whole(kind: str, detail: str) -> Finding:
+    return Finding(Problem(kind, "", None, None, detail))
 
-    A part that only one of them has is compared with nothing where the other awaits its source.
+
+def _drawn(
+    frozen: Manifest, rules: Rules, sources: Mapping[str, Source], options: Options
+) -> tuple[list[Selection], dict[Part, int]]:
+    """Return the images as the rules draw them, and how many of each part could be drawn.
+
+    Where the rules wait for a root that is not given, the frozen images stand; where a digest is known from
+    pixels alone, the frozen one does.
     """
-    fresh = built.manifest
-    both = frozen.parts.keys() & fresh.parts.keys()
-    left_out = {(p.source, p.image_id) for p in built.problems}
-    difference = diff_manifests(_only(frozen, both), _only(fresh, both))
-    problems = []
-    for kind, rows in _differences(difference["classes"]):
-        problems += [Problem(f"class-{kind}", r["source"], r["class_id"], None, _say(r)) for r in rows]
-    for kind, rows in _differences(difference["images"]):
-        problems += [
-            Problem(f"image-{kind}", r["source"], r["class_id"], r["image_id"], _say(r))
-            for r in rows
-            if (r["source"], r["image_id"]) not in left_out
+    recipe, groups = rules.recipe, rules.membership.groups
+    drawn = select_images(recipe, rules.seed, groups, Populations({}))
+    if sources and any(s.awaiting is not None for s in drawn):
+        populations = Populations(sources, local=options.local, progress=options.progress)
+        rooted = select_images(recipe, rules.seed, groups, populations)
+        # a root shows what was not known; that a manifest could now be completed is no fault of it
+        drawn = [
+            r if (s.split, s.group.name) in frozen.parts else s for s, r in zip(drawn, rooted, strict=True)
         ]
-    if not problems and frozen.data.fingerprints.explanation != fresh.data.fingerprints.explanation:
-        problems.append(
-            Problem("explanation", "", None, None, "the rules now give another evidence or distance")
-        )
-    return problems
+    read_pixels(drawn, {}, options)  # of generated images
+    compared: dict[Part, int] = {}
+    rows: dict[Part, GroupRow] = {(row.split, row.group): row for row in frozen.groups}
+    for selection in drawn:
+        part = (selection.split, selection.group.name)
+        if part not in frozen.parts:
+            continue
+        columns = (frozen.parts[part]()[c].to_pylist() for c in ("class_id", "image_id", "digest"))
+        held = list(zip(*columns, strict=True))
+        if selection.awaiting is None:
+            compared[part] = selection.count
+        else:
+            _take_over(selection, held, rows[part])
+        ids = {i for images in selection.images.values() for i in images}
+        known = {i: d for _, i, d in held if d is not None and i in ids}
+        selection.digests = known | selection.digests
+    return drawn, compared
 
 
-def _only(manifest: Manifest, parts: set[tuple[str, str]]) -> Manifest:
-    kept = {p: read for p, read in manifest.parts.items() if p in parts}
-    return Manifest(manifest.data, manifest.classes, kept, manifest.folder)
+def _take_over(selection: Selection, held: Sequence[tuple[str, str, bytes | None]], row: GroupRow) -> None:
+    for class_id, image_id, _ in held:
+        selection.images.setdefault(class_id, []).append(image_id)
+    selection.awaiting = None
+    selection.expected = row.expected if selection.expected is None else selection.expected
+    selection.local, selection.population = row.population is not None, row.population
+
+
+def _other_rows(frozen: Manifest, fresh: Manifest) -> list[Finding]:
+    """Return a finding for each class and image that is not as the rules give it."""
+    found = diff_manifests(frozen, fresh)
+    findings = []
+    for kind, rows in _differences(found["classes"]):
+        for row in rows:
+            problem = Problem(f"class-{kind}", row["source"], row["class_id"], None, _say(row))
+            findings.append(Finding(problem, ("classes", row["group"])))
+    for kind, rows in _differences(found["images"]):
+        for row in rows:
+            problem = Problem(f"image-{kind}", row["source"], row["class_id"], row["image_id"], _say(row))
+            findings.append(Finding(problem, (row["split"], row["group"])))
+    return findings
 
 
 def _differences(found: Mapping[str, list[Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -135,70 +262,79 @@ def _say(row: Mapping[str, Any]) -> str:
     return text + (f"; by rule {_say(row['by rule'])}" if "by rule" in row else "")
 
 
-def freeze(name: str, *, built: Path, manifests: Path) -> Path:
-    """Copy a verified build with nothing missing into ``manifests`` and return its folder.
+def _other_fields(frozen: Manifest, fresh: Manifest) -> list[Finding]:
+    """Return a finding for each field of ``manifest.json`` that a fresh build fills otherwise."""
+    said, given = ({**m.data.as_dict(), "provenance": None} for m in (frozen, fresh))
+    groups = [(row.split, row.group) for row in frozen.groups]
+    parts = list(frozen.parts)
+    findings = []
+    for path, here, there in _unequal(said, given):
+        places = groups if path[0] == "groups" else parts if path[:2] == ("fingerprints", "images") else []
+        index = next((step for step in path if isinstance(step, int)), None)
+        part = places[index] if index is not None and index < len(places) else None
+        where = ".".join(map(str, path))
+        problem = Problem("field", "", None, None, f"manifest.json says {where} is {here}, by rule {there}")
+        findings.append(Finding(problem, part))
+    return findings
 
-    Under one version only nulls may be filled: a value that changes needs ``version + 1`` in the recipe.
-    The provenance of an existing manifest stays where no fingerprint changes.
 
-    Raises
-    ------
-    UnknownNameError : there is no such build; near names are offered.
-    ManifestError : the build is incomplete, local, of another seed, damaged, or changes a frozen value.
-    """
-    if not (built / name / "manifest.json").is_file():
-        raise unknown("build", name, (f.parent.name for f in built.glob("*/manifest.json")), where=str(built))
-    manifest = load_manifest(built / name)
-    where = str(built / name)
-    if "@" in manifest.name:
-        raise ManifestError(
-            f"{manifest.name} is never frozen", where=where, hint="build it without --seed and --local"
+def _unequal(a: Any, b: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any, Any]]:
+    """Yield the path of each leaf that differs, or of the list or object whose keys do, with both values."""
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        for key in a:
+            yield from _unequal(a[key], b[key], (*path, key))
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for n, (one, other) in enumerate(zip(a, b, strict=True)):
+            yield from _unequal(one, other, (*path, n))
+    elif a != b or type(a) is not type(b):
+        yield path, a, b
+
+
+def _compare_pixels(
+    drawn: Sequence[Selection], sources: Mapping[str, Source], options: Options
+) -> tuple[list[Finding], dict[Part, int]]:
+    """Read the images of the roots at hand and of embedded sources; count those that have their digest."""
+    findings: list[Finding] = []
+    pixels: Counter[Part] = Counter()
+    by_source: dict[str, list[Selection]] = {}
+    for selection in (s for s in drawn if s.awaiting is None):
+        if selection.group.noise is not None:  # generated, and so read, when it was drawn
+            pixels[selection.split, selection.group.name] = len(selection.digests)
+        else:
+            by_source.setdefault(selection.group.source, []).append(selection)
+    for name, chosen in sorted(by_source.items()):
+        source = sources.get(name) or generated_source(chosen[0].group)
+        if source is None:
+            continue
+        known = {i: d for s in chosen for i, d in s.digests.items()}
+        classes = {i: c for s in chosen for c, ids in s.images.items() for i in ids}
+        part_of = {i: (s.split, s.group.name) for s in chosen for ids in s.images.values() for i in ids}
+        right, wrong = read_digests(
+            source, classes, known, workers=options.workers, progress=options.progress
         )
-    if manifest.data.missing:
-        raise ManifestError(
-            f"{len(manifest.data.missing):,} images are missing",
-            where=where,
-            hint="complete the roots and build again",
+        pixels.update(part_of[i] for i in right if i in known)
+        findings += [Finding(problem, part_of.get(problem.image_id or "")) for problem in wrong]
+    return findings, dict(pixels)
+
+
+def _verification(
+    frozen: Manifest,
+    findings: Sequence[Finding],
+    compared: Mapping[Part, int] | None,
+    pixels: Mapping[Part, int],
+    unexpected: Mapping[str, Mapping[str, int]] | None = None,
+    unread: Mapping[str, str] | None = None,
+) -> Verification:
+    problems = Counter(finding.part for finding in findings)
+    other_rows = Counter(f.part for f in findings if f.problem.kind in OTHER_ROWS)
+    classes = Counter(frozen.classes["group"].to_pylist())
+    checks = []
+    for row in frozen.groups:
+        part = (row.split, row.group)
+        rule = max(0, classes[row.group] - problems["classes", row.group]) if compared is not None else 0
+        ids = min((compared or {}).get(part, 0), (row.actual or 0) - other_rows[part])
+        checks.append(
+            Checked(row.group, row.split, rule, ids, pixels.get(part, 0), row.expected, problems[part])
         )
-    folder = manifests / manifest.name
-    with locked(folder, busy="another `freeze` is writing here"):
-        restore(folder)
-        if (manifests / manifest.name / "manifest.json").is_file():
-            before = load_manifest(manifests / manifest.name)
-            check_succession(before, manifest)
-            if before.data.fingerprints == manifest.data.fingerprints:
-                same = {"provenance": before.data.provenance}
-                manifest.data = manifest.data.model_copy(update=same)
-        return write_manifest(manifest, manifests)
-
-
-def check_succession(before: Manifest, after: Manifest) -> None:
-    """Raise ManifestError where ``after`` changes what ``before`` holds under the same version."""
-    if after.version != before.version:
-        return
-    lost = [f"{s}/{g}" for s, g in before.parts.keys() - after.parts.keys()]
-    both = _only(before, set(before.parts)), _only(after, set(before.parts) & set(after.parts))
-    difference = diff_manifests(*both)
-    undigested = [f"{s}/{g}" for s, g in before.parts if _loses_digests(before, after, (s, g))]
-    if lost or undigested:
-        raise ManifestError(
-            f"{', '.join(sorted(lost + undigested))} would be lost",
-            where=after.name,
-            hint="build with the roots it was completed with",
-        )
-    if not difference["same"]:
-        rows = difference["classes"]["changed"] + difference["images"]["changed"]
-        count = sum(len(r) for part in ("classes", "images") for r in difference[part].values())
-        example = f", first {rows[0]['a']}" if rows else ""
-        raise ManifestError(
-            f"{count:,} frozen rows would change{example}",
-            where=after.name,
-            hint="raise `version` in the recipe and say why in the changelog",
-        )
-
-
-def _loses_digests(before: Manifest, after: Manifest, part: tuple[str, str]) -> bool:
-    if part not in after.parts:
-        return False
-    held_before, held_after = (m.parts[part]().column("digest") for m in (before, after))
-    return bool(held_before.null_count < held_after.null_count)
+    every = [finding.problem for finding in findings]
+    return Verification(frozen.name, list(frozen.groups), checks, every, unexpected or {}, unread or {})

@@ -15,8 +15,9 @@ from wordnet_splits.build import build
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.errors import ManifestError, MissingImageError, OutputError, RecipeError, SourceError
 from wordnet_splits.files import locked
-from wordnet_splits.manifest import fingerprint, load_manifest
-from wordnet_splits.reports.verify import check_files, freeze, verify
+from wordnet_splits.manifest import altered, fingerprint, load_manifest
+from wordnet_splits.reports.freeze import freeze
+from wordnet_splits.reports.verify import verify
 
 HEAD = 'schema = 1\nname = "mine"\n'
 
@@ -123,7 +124,7 @@ def test_a_manifest_written_and_read_is_the_same(tmp_path):
     read = load_manifest(tmp_path / "digits")
     assert read.data == built.manifest.data
     assert read.images().equals(built.manifest.images())
-    assert check_files(read) == []
+    assert altered(read) == []
     assert sorted(p.name for p in tmp_path.iterdir()) == [".digits.lock", "digits"]
 
 
@@ -147,7 +148,7 @@ def test_another_parquet_writer_changes_no_fingerprint(tmp_path):
             table, path, version="1.0", compression="snappy", row_group_size=7, use_dictionary=False
         )
     manifest = load_manifest(tmp_path / "digits")
-    assert check_files(manifest) == []
+    assert altered(manifest) == []
     assert fingerprint.of_images([manifest.images()]).images == before.images_in_all
 
 

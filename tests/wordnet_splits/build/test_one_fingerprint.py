@@ -19,7 +19,8 @@ from wordnet_splits.build import build
 from wordnet_splits.build.population import count_difference
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.manifest import Manifest, find_manifest, load_manifest
-from wordnet_splits.reports.verify import freeze, verify
+from wordnet_splits.reports.freeze import freeze
+from wordnet_splits.reports.verify import verify
 from wordnet_splits.sources import open_source
 
 from ..command import Finished, spawn

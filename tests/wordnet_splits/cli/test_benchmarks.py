@@ -16,7 +16,7 @@ from wordnet_splits.build import build
 from wordnet_splits.cli.benchmarks import COLUMNS
 from wordnet_splits.manifest import load_manifest
 from wordnet_splits.recipe import recipe_names
-from wordnet_splits.reports.verify import freeze
+from wordnet_splits.reports.freeze import freeze
 
 GROUP_KEYS = {"group", "role", "source", "split", "published", "expected", "actual", "status"}
 PROBLEM_KEYS = {"kind", "source", "class_id", "image_id", "detail"}
@@ -199,8 +199,11 @@ def test_freeze_then_verify(command, tmp_path):
     assert {"name", "ok", "problems"} <= row.keys()
     assert (row["name"], row["ok"], row["problems"]) == ("digits", True, [])
     table = command("verify", "digits", "--manifests", "manifests").out
-    assert table.endswith("\n1 of 1 benchmarks verified\n")
-    assert "  verified" in table
+    assert "  ids 714, pixels 714\n" in table
+    counts = "12 classes by rule, 2,797 ids and 2,797 pixels of 2,797 images compared"
+    assert table.endswith(f"\n1 of 1 benchmarks hold: {counts}\n")
+    keys = {"group", "split", "rule", "ids", "pixels", "expected"}
+    assert all(group.keys() == keys for group in row["groups"])
 
 
 def test_verify_says_what_was_changed_and_exits_with_1(command, tmp_path):
@@ -220,8 +223,10 @@ def test_verify_says_what_was_changed_and_exits_with_1(command, tmp_path):
     shown = command("verify", "--manifests", "manifests")
     assert shown.code == 1
     assert f"digits: 1 images image-not-frozen: {lost}" in shown.err
-    assert "PROBLEMS" in shown.out
-    assert "0 of 1 benchmarks verified; see the problems above" in shown.out
+    problems = [line for line in shown.out.splitlines() if line.endswith("problems")]
+    assert [line.split()[1:5] for line in problems] == [["digits-0-5", "id", "digits", "val"]]
+    assert "0 of 1 benchmarks hold: 12 classes by rule, 2,796 ids" in shown.out
+    assert shown.out.endswith("; see the problems above\n")
 
 
 def test_verify_with_a_root_names_altered_and_missing_images(command, tmp_path):

@@ -13,7 +13,8 @@ from wordnet_splits.build import build
 from wordnet_splits.errors import ManifestError
 from wordnet_splits.manifest import load_manifest
 from wordnet_splits.manifest.data import check_data
-from wordnet_splits.reports.verify import freeze, verify
+from wordnet_splits.reports.freeze import freeze
+from wordnet_splits.reports.verify import verify
 
 from ..recipes import KNOWN, write_recipe
 

@@ -1,0 +1,207 @@
+"""From what the rules decide and the images taken to a manifest: tables, leaks, fingerprints, counts."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+import pyarrow as pa
+
+from wordnet_splits.build.images import Selection
+from wordnet_splits.build.leaks import (
+    Leak,
+    check_once,
+    class_leaks,
+    digest_leaks,
+    judge,
+    leak_evidence,
+    leaking_classes,
+)
+from wordnet_splits.build.membership import Membership, build_class_table, decide_membership, labels_of
+from wordnet_splits.errors import Problem
+from wordnet_splits.manifest import Manifest, Part, fingerprint
+from wordnet_splits.manifest.data import SCHEMA, check_data
+from wordnet_splits.manifest.tables import SPLITS, image_table
+from wordnet_splits.recipe import Recipe
+from wordnet_splits.taxonomy import Taxonomy
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a recipe's rules decide of the classes, and the leaks between classes."""
+
+    recipe: Recipe
+    seed: int
+    taxonomy: Taxonomy
+    membership: Membership
+    leaks: list[Leak]
+
+
+def decide(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Rules:
+    """Decide the classes of every group. Raises RecipeError where a rule cannot be kept."""
+    membership = decide_membership(recipe, seed, taxonomy)
+    leaks = class_leaks(membership, taxonomy)
+    if recipe.drop_leaks:
+        _drop_classes(membership, leaking_classes(recipe, leaks))
+        leaks = class_leaks(membership, taxonomy)
+    return Rules(recipe, seed, taxonomy, membership, leaks)
+
+
+def assemble(
+    rules: Rules,
+    selections: Sequence[Selection],
+    *,
+    missing: Sequence[Problem] = (),
+    resampled: bool = False,
+    strict: bool = True,
+) -> tuple[Manifest, list[Leak]]:
+    """Return the manifest of the images taken, and its leaks.
+
+    Parameters
+    ----------
+    missing : images that a root lacks, which ``selections`` no longer hold.
+    resampled : the seed is another than the recipe's.
+    strict : raise RecipeError for a leak that the recipe does not name, where it is the recipe's own draw.
+    """
+    recipe = rules.recipe
+    if recipe.drop_leaks:
+        _drop_identical(selections)
+    parts = _parts(selections, rules.membership)
+    leaks = [*rules.leaks, *digest_leaks(recipe, (read() for read in parts.values()))]
+    as_declared = strict and not resampled and not missing
+    judge(recipe, leaks, unknown_digests=_undigested(selections), strict=as_declared)
+    of_leaks = leak_evidence(rules.membership, leaks, rules.taxonomy)
+    classes = build_class_table(rules.membership, rules.taxonomy, of_leaks)
+    check_once((read() for read in parts.values()), recipe.name)
+    local = any(s.local for s in selections)
+    name = recipe.name + (f"@seed={rules.seed}" if resampled else "") + ("@local" if local else "")
+    awaiting = sorted({s.awaiting.source for s in selections if s.awaiting is not None})
+    data = {
+        "schema": SCHEMA,
+        "name": name,
+        "version": recipe.version,
+        "recipe": recipe.as_data(),
+        "seed": rules.seed,
+        "taxonomy": {"name": "WordNet", "version": rules.taxonomy.version, "hierarchy": recipe.hierarchy},
+        "groups": group_rows(recipe, rules.membership, selections),
+        **_fingerprints(classes, parts, whole=not awaiting),
+        "leaks": [leak.as_dict() for leak in leaks],
+        "complete": not missing and not awaiting,
+        "missing": [p.as_dict() for p in missing],
+        "awaiting": awaiting,
+        "provenance": {
+            "wordnet-splits": version("wordnet-splits"),
+            "python": platform.python_version(),
+            "pyarrow": pa.__version__,
+        },
+    }
+    return Manifest(check_data(data, recipe.name), classes, parts), leaks
+
+
+def _fingerprints(
+    classes: pa.Table, parts: Mapping[Part, Callable[[], pa.Table]], *, whole: bool
+) -> dict[str, Any]:
+    of_parts, of_all = fingerprint.of_parts(read() for read in parts.values())
+    in_all = of_all.images if whole else None
+    rows = [
+        {"split": split, "group": group, **vars(prints)}
+        for (split, group), prints in zip(parts, of_parts, strict=True)
+    ]
+    prints = {
+        "classes": fingerprint.of_classes(classes),
+        "explanation": fingerprint.of_explanation(classes),
+        "images": rows,
+        "images_in_all": in_all,
+        "pixels_in_all": of_all.pixels if whole else None,
+    }
+    return {"fingerprint": in_all, "fingerprints": prints}
+
+
+def _drop_classes(membership: Membership, dropped: Mapping[str, Mapping[str, str]]) -> None:
+    for group in membership.recipe.group:
+        gone = dropped.get(group.name, {})
+        membership.groups[group.name] = [c for c in membership.groups[group.name] if c not in gone]
+        for class_id, other in gone.items():
+            reason = f"not {group.name}: it leaks into class {other}, and the recipe says drop_leaks"
+            membership.removed[group.source, class_id] = (group, reason)
+
+
+def _drop_identical(selections: Sequence[Selection]) -> None:
+    """Drop every OOD image that equals an ID or external one."""
+    guarded = {"id", "external"}
+    training = {d for s in selections if s.group.role in guarded for d in s.digests.values()}
+    for selection in selections:
+        if selection.group.role not in guarded:
+            gone = {i for i, d in selection.digests.items() if d in training}
+            for class_id, ids in selection.images.items():
+                selection.images[class_id] = [i for i in ids if i not in gone]
+            selection.expected = selection.count
+
+
+def _parts(selections: Sequence[Selection], membership: Membership) -> dict[Part, Callable[[], pa.Table]]:
+    """Return the image tables by (split, group), in table order."""
+    labels = labels_of(membership)
+    known = [s for s in selections if s.awaiting is None]
+    known.sort(key=lambda s: (s.split, s.group.role, s.group.name))
+    return {(s.split, s.group.name): partial(_table, s, labels) for s in known}
+
+
+def _table(selection: Selection, labels: Mapping[tuple[str, str], int]) -> pa.Table:
+    group = selection.group
+    labelled = group.role in ("id", "csid")
+    return image_table(
+        source=group.source,
+        role=group.role,
+        group=group.name,
+        split=selection.split,
+        view=group.view,
+        labels={c: labels.get((group.source, c), -1) if labelled else -1 for c in selection.images},
+        images=selection.images,
+        digests=selection.digests,
+    )
+
+
+def _undigested(selections: Sequence[Selection]) -> frozenset[str]:
+    return frozenset(s.group.name for s in selections if s.awaiting is not None or len(s.digests) < s.count)
+
+
+def group_rows(
+    recipe: Recipe, membership: Membership, selections: Sequence[Selection]
+) -> list[dict[str, Any]]:
+    """Return a row for the classes and each split of every group: published, expected, actual, status."""
+    at = {(s.group.name, s.split): s for s in selections}
+    rows = []
+    for group in recipe.group:
+        common = {"group": group.name, "role": group.role, "source": group.source, "view": group.view}
+        count = len(membership.groups[group.name])
+        published = group.published.get("classes")
+        rows.append(
+            {**common, "split": "classes", "published": published, "expected": count, "actual": count}
+            | {"status": "complete", "note": group.note}
+        )
+        for split in SPLITS:
+            if (group.name, split) not in at:
+                continue
+            selection = at[group.name, split]
+            awaiting = selection.awaiting
+            actual = None if awaiting else selection.count
+            short = actual is not None and actual != selection.expected
+            status = (
+                f"awaiting {awaiting.source}"
+                if awaiting
+                else f"missing {(selection.expected or 0) - (actual or 0):,}"
+                if short
+                else "complete"
+            )
+            row = {**common, "split": split, "published": group.published.get(split)}
+            row |= {"expected": selection.expected, "actual": actual, "status": status, "note": group.note}
+            if awaiting:
+                row["reason"] = awaiting.reason
+            if selection.local:
+                row["population"] = selection.population
+            rows.append(row)
+    return rows

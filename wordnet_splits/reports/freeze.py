@@ -1,0 +1,84 @@
+"""Freezing: a build that holds becomes the benchmark, and what is frozen never changes under its version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wordnet_splits.errors import ManifestError, unknown
+from wordnet_splits.files import locked, restore
+from wordnet_splits.manifest import Manifest, Part, load_manifest, write_manifest
+from wordnet_splits.manifest.diff import diff_manifests
+
+
+def freeze(name: str, *, built: Path, manifests: Path) -> Path:
+    """Copy a verified build with nothing missing into ``manifests`` and return its folder.
+
+    Under one version only nulls may be filled: a value that changes needs ``version + 1`` in the recipe.
+    The provenance of an existing manifest stays where no fingerprint changes.
+
+    Raises
+    ------
+    UnknownNameError : there is no such build; near names are offered.
+    ManifestError : the build is incomplete, local, of another seed, damaged, or changes a frozen value.
+    """
+    if not (built / name / "manifest.json").is_file():
+        raise unknown("build", name, (f.parent.name for f in built.glob("*/manifest.json")), where=str(built))
+    manifest = load_manifest(built / name)
+    where = str(built / name)
+    if "@" in manifest.name:
+        raise ManifestError(
+            f"{manifest.name} is never frozen", where=where, hint="build it without --seed and --local"
+        )
+    if manifest.data.missing:
+        raise ManifestError(
+            f"{len(manifest.data.missing):,} images are missing",
+            where=where,
+            hint="complete the roots and build again",
+        )
+    folder = manifests / manifest.name
+    with locked(folder, busy="another `freeze` is writing here"):
+        restore(folder)
+        if (manifests / manifest.name / "manifest.json").is_file():
+            before = load_manifest(manifests / manifest.name)
+            check_succession(before, manifest)
+            if before.data.fingerprints == manifest.data.fingerprints:
+                same = {"provenance": before.data.provenance}
+                manifest.data = manifest.data.model_copy(update=same)
+        return write_manifest(manifest, manifests)
+
+
+def check_succession(before: Manifest, after: Manifest) -> None:
+    """Raise ManifestError where ``after`` changes what ``before`` holds under the same version."""
+    if after.version != before.version:
+        return
+    lost = [f"{s}/{g}" for s, g in before.parts.keys() - after.parts.keys()]
+    both = _only(before, set(before.parts)), _only(after, set(before.parts) & set(after.parts))
+    difference = diff_manifests(*both)
+    undigested = [f"{s}/{g}" for s, g in before.parts if _loses_digests(before, after, (s, g))]
+    if lost or undigested:
+        raise ManifestError(
+            f"{', '.join(sorted(lost + undigested))} would be lost",
+            where=after.name,
+            hint="build with the roots it was completed with",
+        )
+    if not difference["same"]:
+        rows = difference["classes"]["changed"] + difference["images"]["changed"]
+        count = sum(len(r) for part in ("classes", "images") for r in difference[part].values())
+        example = f", first {rows[0]['a']}" if rows else ""
+        raise ManifestError(
+            f"{count:,} frozen rows would change{example}",
+            where=after.name,
+            hint="raise `version` in the recipe and say why in the changelog",
+        )
+
+
+def _loses_digests(before: Manifest, after: Manifest, part: Part) -> bool:
+    if part not in after.parts:
+        return False
+    held_before, held_after = (m.parts[part]().column("digest") for m in (before, after))
+    return bool(held_before.null_count < held_after.null_count)
+
+
+def _only(manifest: Manifest, parts: set[Part]) -> Manifest:
+    kept = {p: read for p, read in manifest.parts.items() if p in parts}
+    return Manifest(manifest.data, manifest.classes, kept, manifest.folder)
