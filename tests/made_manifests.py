@@ -23,6 +23,7 @@ def made_manifest(
 ) -> Manifest:
     """Return a manifest of group rows (group, role and split are needed) and their tables."""
     about = {"source": "made", "view": "raw", "published": None, "expected": None, "note": ""}
+    about |= {"reason": "", "population": None}
     counts = {part: read().num_rows for part, read in parts.items()}
     groups = [
         {**about, "status": "complete", "actual": counts.get((row["split"], row["group"])), **row}

@@ -181,7 +181,7 @@ def group_rows(
         published = group.published.get("classes")
         rows.append(
             {**common, "split": "classes", "published": published, "expected": count, "actual": count}
-            | {"status": "complete", "note": group.note}
+            | {"status": "complete", "note": group.note, "reason": "", "population": None}
         )
         for split in SPLITS:
             if (group.name, split) not in at:
@@ -199,9 +199,9 @@ def group_rows(
             )
             row = {**common, "split": split, "published": group.published.get(split)}
             row |= {"expected": selection.expected, "actual": actual, "status": status, "note": group.note}
-            if awaiting:
-                row["reason"] = awaiting.reason
-            if selection.local:
-                row["population"] = selection.population
+            row |= {
+                "reason": awaiting.reason if awaiting else "",
+                "population": selection.population if selection.local else None,
+            }
             rows.append(row)
     return rows

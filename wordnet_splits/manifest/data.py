@@ -71,8 +71,8 @@ class GroupRow(_Model):
     actual: Count | None
     status: Annotated[str, Field(pattern=r"^(complete|awaiting [a-z0-9-]+|missing [0-9,]+|not frozen)$")]
     note: str
-    reason: str = ""
-    population: Count | None = None
+    reason: str
+    population: Count | None
 
     @property
     def awaits(self) -> bool:

@@ -93,6 +93,8 @@ def _unfrozen(recipe: Recipe) -> Listed:
             actual=None,
             status=status,
             note=group.note,
+            reason="",
+            population=None,
         )
         for group in recipe.group
         for split in COUNTED

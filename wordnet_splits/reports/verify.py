@@ -148,9 +148,7 @@ def verify(
     sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}
     drawn, compared = _drawn(frozen, rules, sources, options)
     fresh, _ = assemble(rules, drawn, resampled=resampled, strict=False)
-    findings += [_of_whole("fingerprint", text) for text in altered(frozen)]
-    findings += _other_rows(frozen, fresh)
-    findings += _other_fields(frozen, fresh)
+    findings += differences(frozen, fresh)
     unread = unreadable_by_position(drawn, sources, options)
     readable = {n: s for n, s in sources.items() if n not in unread}
     found, pixels = _compare_pixels(drawn, readable, options)
@@ -232,6 +230,12 @@ def _take_over(selection: Selection, held: Sequence[tuple[str, str, bytes | None
     selection.awaiting = None
     selection.expected = row.expected if selection.expected is None else selection.expected
     selection.local, selection.population = row.population is not None, row.population
+
+
+def differences(frozen: Manifest, fresh: Manifest) -> list[Finding]:
+    """Return a finding for everything in which a manifest differs from itself, or from a fresh one."""
+    own = [_of_whole("fingerprint", text) for text in altered(frozen)]
+    return [*own, *_other_rows(frozen, fresh), *_other_fields(frozen, fresh)]
 
 
 def _other_rows(frozen: Manifest, fresh: Manifest) -> list[Finding]:
