@@ -336,9 +336,12 @@ def _verification(
     for row in frozen.groups:
         part = (row.split, row.group)
         rule = max(0, classes[row.group] - problems["classes", row.group]) if compared is not None else 0
-        ids = min((compared or {}).get(part, 0), (row.actual or 0) - other_rows[part])
+        held = frozen.parts[part]().num_rows if compared and part in frozen.parts else 0
+        ids = min((compared or {}).get(part, 0), held - other_rows[part])
         checks.append(
-            Checked(row.group, row.split, rule, ids, pixels.get(part, 0), row.expected, problems[part])
+            Checked(
+                row.group, row.split, rule, ids, min(held, pixels.get(part, 0)), row.expected, problems[part]
+            )
         )
     every = [finding.problem for finding in findings]
     return Verification(frozen.name, list(frozen.groups), checks, every, unexpected or {}, unread or {})

@@ -223,9 +223,9 @@ def test_verify_says_what_was_changed_and_exits_with_1(command, tmp_path):
     shown = command("verify", "--manifests", "manifests")
     assert shown.code == 1
     assert f"digits: 1 images image-not-frozen: {lost}" in shown.err
-    problems = [line for line in shown.out.splitlines() if line.endswith("problems")]
+    problems = [line for line in shown.out.splitlines() if line.endswith(" 1 problem")]
     assert [line.split()[1:5] for line in problems] == [["digits-0-5", "id", "digits", "val"]]
-    assert "0 of 1 benchmarks hold: 12 classes by rule, 2,796 ids" in shown.out
+    assert "0 of 1 benchmarks hold: 12 classes by rule, 2,796 ids and 2,796 pixels of 2,797" in shown.out
     assert shown.out.endswith("; see the problems above\n")
 
 
