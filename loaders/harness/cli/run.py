@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.cli.options import AllowMissing, Json, Packed, RootOptions, parse_roots
-from wordnet_splits.cli.output import DONE, LEFT_OUT, print_json, print_table, say, show
+from wordnet_splits.cli.output import DONE, LEFT_OUT, print_json, print_table, say, show, terminal_width
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.lazy import need
 from wordnet_splits.manifest import load_manifest
@@ -205,6 +205,7 @@ def print_tables(made: Sequence[Table]) -> None:
         if number:
             show()
         show(table.title)
-        print_table(table.columns, table.cells, right=table.right)
+        for part in table.folded(terminal_width()):  # a number is never left out
+            print_table(part.columns, part.cells, right=part.right)
         for note in table.notes:
             show(note)

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -123,13 +122,8 @@ class About(Stored):
 
 
 class Sealed(Stored):
-    """``about.json``: with the SHA-256 of every table's file, and of all this."""
+    """``about.json``, with the SHA-256 of the file of every table."""
 
     schema_: Literal[1] = Field(alias="schema")
     about: About
     files: dict[str, str]
-    sha256: str = ""
-
-    def content(self) -> Mapping[str, Any]:
-        """Return what `sha256` is over."""
-        return self.model_dump(mode="json", by_alias=True, exclude={"sha256"})

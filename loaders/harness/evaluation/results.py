@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from wordnet_splits import files
-from wordnet_splits.digests import digest_json
 from wordnet_splits.errors import DataError, OutputError, SplitsError
 from wordnet_splits.manifest.parquet import read_table, write_table
+from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.tabular import Tabular
-from wordnet_splits.untrusted import opened, read_json, validated
+from wordnet_splits.untrusted import opened
 
 from .about import About, Sealed
 
@@ -190,8 +190,7 @@ class Results(Tabular):
             sealed = Sealed(
                 schema=1, about=self.about, files={name: _sha256(folder / name) for name in FILES}
             )
-            sealed = sealed.model_copy(update={"sha256": digest_json(sealed.content())})
-            files.write_json(folder / ABOUT, sealed.model_dump(mode="json", by_alias=True))
+            write_sealed(folder / ABOUT, sealed.model_dump(mode="json", by_alias=True))
         return tuple(folder / name for name in (*FILES, ABOUT))
 
     @classmethod
@@ -227,8 +226,6 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
             raise DataError(f"its columns are not those of {name}", where=str(folder / f"{name}.parquet"))
         tables[name] = table
     altered = [name for name in FILES if sealed.files.get(name) != _sha256(folder / name)]
-    if set(sealed.files) != set(FILES) or digest_json(sealed.content()) != sealed.sha256:
-        altered.insert(0, ABOUT)
     return Results(**tables, about=sealed.about), altered
 
 
@@ -268,7 +265,7 @@ def _models(about: About) -> set[tuple[str, str]]:
 def _read_about(folder: Path) -> Sealed:
     if not (folder / ABOUT).exists():
         raise DataError(f"no {ABOUT} here", where=str(folder), hint="give the folder that `run` wrote")
-    return validated(Sealed, read_json(folder / ABOUT), where=str(folder / ABOUT))
+    return read_sealed(folder / ABOUT, Sealed, hint="evaluate again")
 
 
 def _sha256(path: Path) -> str:

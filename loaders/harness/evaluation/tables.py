@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from html import escape
@@ -25,6 +25,7 @@ from .results import Results
 
 DIGITS = 2
 NOTHING = "-"
+GAP = "  "
 Layout = Mapping[str, Any]
 
 
@@ -66,10 +67,32 @@ class Table:
         """Titles of the columns of numbers, which are aligned right."""
         return tuple(name for name in self.columns if name not in ("", "model", "detector"))
 
+    def folded(self, width: int | None) -> list[Table]:
+        """Return tables of at most ``width`` characters (None: any), each with the names of the rows."""
+        if width is None:
+            return [self]
+        widths = [max(map(len, column)) for column in zip(self.columns, *self.cells, strict=True)]
+        names = len(self.columns) - len(self.right)
+        blocks: list[list[int]] = [[]]
+        for column in range(names, len(self.columns)):
+            taken = sum(widths[n] + len(GAP) for n in (*range(names), *blocks[-1]))
+            if blocks[-1] and taken + widths[column] > width:
+                blocks.append([])
+            blocks[-1].append(column)
+        shown = [(*range(names), *block) for block in blocks]
+        return [
+            replace(self, columns=_at(self.columns, n), cells=tuple(_at(row, n) for row in self.cells))
+            for n in shown
+        ]
+
     def as_dict(self) -> dict[str, Any]:
         """Return the table as ``--json`` prints it."""
         rows = [dict(row) for row in self.numbers]
         return {"title": self.title, "columns": self.columns, "rows": rows, "notes": self.notes}
+
+
+def _at(row: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
+    return tuple(row[n] for n in places)
 
 
 class Sets(NamedTuple):
@@ -230,7 +253,7 @@ def _aligned(table: Table) -> list[str]:
     widths = [max(len(row[n]) for row in rows) for n in range(len(table.columns))]
     rows.insert(1, tuple("-" * width for width in widths))
     return [
-        "  ".join(
+        GAP.join(
             cell.rjust(width) if name in table.right else cell.ljust(width)
             for cell, width, name in zip(row, widths, table.columns, strict=True)
         ).rstrip()

@@ -244,3 +244,16 @@ def test_json_keys_name_group_and_metric() -> None:
     row = table.as_dict()["rows"][0]
     assert row["detector"] == "mcp"
     assert {f"{group}/auroc" for group, role, _, _ in SETS if role in UNKNOWN_ROLES} <= set(row)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_narrow_terminal_gets_every_number_below_the_others(width: int) -> None:
+    (table,) = tables(evaluated(named("unknown-cifar"), runs=2))
+    parts = table.folded(width)
+    assert len(parts) > 1
+    assert [c for part in parts for c in part.columns[1:]] == list(table.columns[1:])
+    for part in parts:
+        assert [row[0] for row in part.cells] == [row[0] for row in table.cells]
+        widths = [max(map(len, column)) for column in zip(part.columns, *part.cells, strict=True)]
+        assert sum(widths) + 2 * (len(widths) - 1) <= width
+    assert table.folded(None) == [table]
