@@ -17,6 +17,7 @@ from fix_resize import broken
 from fix_resize.spec import EngineName, Resize, ResizeSpec, Size, Step, plan
 from fix_resize.windows import FILTERS, Axis, first_axis
 from wordnet_splits.errors import DataError, SplitsError, unknown
+from wordnet_splits.untrusted import printable
 
 Pixels = npt.NDArray[np.uint8]
 Engine = Callable[[Image.Image, Step], Image.Image]
@@ -165,8 +166,19 @@ def _import(name: str) -> ModuleType:
     module, extra = BACKENDS[name]
     try:
         return import_module(module)
-    except (ImportError, RuntimeError) as error:  # absent, broken, or without a folder for compiled code
+    except (ImportError, RuntimeError, OSError, MemoryError) as error:
+        # absent, broken, without a folder for compiled code, or without the memory for its library
+        why = printable(str(error).split("\n")[0].split(". ")[0]) or type(error).__name__
         raise SplitsError(
-            f"the {name} backend cannot be loaded ({error})",
-            hint=f"pip install 'wordnet-splits[{extra}]'",
+            f"the {name} backend cannot be loaded ({why})",
+            hint=f"pip install 'wordnet-splits[{extra}]'; is memory short?",
         ) from error
+
+
+def why_not(backend: str) -> str | None:
+    """Return why an installed backend cannot be used; None where it can, or is not installed at all."""
+    try:
+        _import(backend)
+    except SplitsError as error:
+        return None if isinstance(error.__cause__, ModuleNotFoundError) else error.what
+    return None

@@ -14,6 +14,7 @@ from fix_resize.pipeline.cluster import check_address
 from fix_resize.pipeline.formats import get_format
 from fix_resize.pipeline.pipeline import SHARD_SIZE, Built, Settings, build
 from fix_resize.pipeline.selection import NAMED, Worklist, select_folder, select_manifest, select_named
+from fix_resize.resize import why_not
 from fix_resize.spec import ResizeSpec, get_spec
 from wordnet_splits.errors import SplitsError, unknown
 from wordnet_splits.progress import Progress, Silent
@@ -122,6 +123,9 @@ def build_target(
         raise unknown("backend", backend, BACKENDS, where="--backend")
     if scheduler is not None and workers > 1:
         raise SplitsError("give --workers or --scheduler, not both")
+    if backend == "auto" and (why := why_not("numba")):
+        notify(f"note: {why}; Pillow resizes instead, to the same pixels")
+        backend = "pillow"
     get_format(file_format)
     resize = get_spec(spec) if isinstance(spec, str) else spec
     if scheduler is not None and (text := check_address(scheduler)):

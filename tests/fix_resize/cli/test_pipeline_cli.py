@@ -11,8 +11,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from fix_resize import get_spec
+from fix_resize import get_spec, resize
 from fix_resize.cli.main import app
+from fix_resize.pipeline import shards
 from fix_resize.pipeline.cluster import check_address
 from tests.fix_resize.sets import jpeg, make_folder, photographs
 from tests.fix_resize.sets import run as run_process
@@ -255,3 +256,26 @@ def test_an_unreadable_file_is_left_out_by_the_flag_that_the_error_names(
     assert "--allow-missing" in said
     assert command(*words, "--allow-missing") == 3
     assert "left out: 1 (unreadable 1)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [OSError("Could not find/load libllvmlite.so"), MemoryError()])
+def test_auto_takes_pillow_where_numba_cannot_be_loaded_and_says_so(
+    pictures: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+) -> None:
+    def load(name: str) -> None:
+        raise error
+
+    monkeypatch.setattr("fix_resize.resize.import_module", load)
+    resize._import.cache_clear()
+    shards._resizer.cache_clear()
+    assert command("build", "folder", "--root", pictures, "--out", tmp_path / "out") == 0
+    said = capsys.readouterr().err
+    assert "note: the numba backend cannot be loaded" in said
+    assert "Pillow resizes instead" in said
+    words = ["build", "folder", "--root", pictures, "--out", tmp_path / "other", "--backend", "numba"]
+    assert command(*words) == 2
+    assert capsys.readouterr().err.count("\n") == 1
