@@ -198,9 +198,9 @@ def _print_exact(report: LeakReport) -> None:
             show(f"  {a}" if a == b else f"  {a}  {b}")
     for row in report.unchecked:
         show(f"not compared by digest: {row['group']} {row['split']}: {row['why']}")
-    count = sum(len(leak.pairs) for leak in report.leaks)
+    left_out = f"{report.groups_not_compared:,} groups not compared"
     verdict = "all recorded" if report.ok else "NOT as the manifest records them"
-    show(f"{report.name}: {count:,} exact leaks, {verdict}")
+    show(f"{report.name}: {report.exact:,} exact among what was compared, {left_out}; {verdict}")
 
 
 def _print_near(report: NearReport) -> None:

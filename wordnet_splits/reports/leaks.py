@@ -7,7 +7,8 @@ found is not what is recorded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from wordnet_splits.build.leaks import Leak, class_leaks, digest_leaks
@@ -15,12 +16,13 @@ from wordnet_splits.build.membership import Membership
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.data import LeakRow
 from wordnet_splits.recipe import Recipe, load_recipe
+from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy, load
 
 AS_RECORDED, NEW, CHANGED, GONE = "as recorded", "not recorded", "count differs", "recorded, not found"
 
 
-@dataclass
+@dataclass(frozen=True)
 class FoundLeak:
     """One kind of leak between two groups: ``pairs`` are class ids, or image ids for kind digest.
 
@@ -42,18 +44,37 @@ class FoundLeak:
         return {**vars(self), "count": len(self.pairs), "pairs": [list(p) for p in self.pairs]}
 
 
-@dataclass
-class LeakReport:
+@dataclass(frozen=True)
+class LeakReport(Tabular):
     """Every leak of a manifest; ``unchecked`` says of which sets identical pictures are not known yet."""
 
     name: str
-    leaks: list[FoundLeak] = field(default_factory=list)
-    unchecked: list[dict[str, Any]] = field(default_factory=list)
+    leaks: Sequence[FoundLeak]
+    unchecked: Sequence[dict[str, Any]]
 
     @property
     def ok(self) -> bool:
         """Say whether every leak found is recorded, and every one recorded found."""
         return all(leak.status == AS_RECORDED for leak in self.leaks)
+
+    @property
+    def exact(self) -> int:
+        """Return how many pairs were found among what was compared."""
+        return sum(len(leak.pairs) for leak in self.leaks)
+
+    @property
+    def groups_not_compared(self) -> int:
+        """Return how many groups have pictures that were not, or not all, compared."""
+        return len({row["group"] for row in self.unchecked})
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each pair."""
+        about = ("kind", "a", "b", "severity", "status", "reason")
+        return [
+            {**{name: getattr(leak, name) for name in about}, "first": first, "second": second}
+            for leak in self.leaks
+            for first, second in leak.pairs
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as ``leaks --json`` prints it."""
@@ -61,7 +82,9 @@ class LeakReport:
             "name": self.name,
             "ok": self.ok,
             "leaks": [leak.as_dict() for leak in self.leaks],
-            "unchecked": self.unchecked,
+            "exact": self.exact,
+            "groups_not_compared": self.groups_not_compared,
+            "unchecked": list(self.unchecked),
         }
 
 
@@ -79,12 +102,10 @@ def report_leaks(manifest: Manifest, taxonomy: Taxonomy | None = None) -> LeakRe
         (row.kind, row.a.removeprefix("group:"), row.b.removeprefix("group:")): row
         for row in manifest.data.leaks
     }
-    report = LeakReport(manifest.name, unchecked=_unchecked(manifest))
-    for leak in found:
-        report.leaks.append(_compared(leak, recorded.pop((leak.kind, leak.a, leak.b), None)))
+    leaks = [_compared(leak, recorded.pop((leak.kind, leak.a, leak.b), None)) for leak in found]
     for (kind, a, b), row in recorded.items():
-        report.leaks.append(FoundLeak(kind, a, b, [], row.count, row.severity, row.reason, GONE))
-    return report
+        leaks.append(FoundLeak(kind, a, b, [], row.count, row.severity, row.reason, GONE))
+    return LeakReport(manifest.name, leaks, _unchecked(manifest))
 
 
 def _compared(leak: Leak, row: LeakRow | None) -> FoundLeak:

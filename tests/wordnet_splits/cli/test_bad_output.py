@@ -8,13 +8,14 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.wordnet_splits.command import Command, finish, spawn, start
+from tests.wordnet_splits.command import Command, environment, finish, spawn, start
 from tests.wordnet_splits.recipes import BANDED, FAR, HEAD, KNOWN, group, visible, write_dtd, write_recipe
 from wordnet_splits.build import build
 
@@ -56,7 +57,8 @@ def test_a_full_disk(command, tmp_path, size):
     assert "cannot be written: File too large" in done.error
     assert "space left" in done.error
     assert visible(tmp_path / "out") == ["digits"]
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".digits.lock", "digits"]
+    left = {p.name for p in (tmp_path / "out").iterdir()}
+    assert left - {".digits.journal"} == {".digits.lock", "digits"}
     assert (tmp_path / "out" / "digits" / "manifest.json").read_bytes() == before
 
 
@@ -67,7 +69,7 @@ def test_a_disk_that_fills_while_images_are_read(tmp_path):
         tmp_path, "build", recipe, "--root", f"dtd={root}", "--out", "out", preexec_fn=largest_file(2000)
     )
     assert "cannot be written: File too large" in done.error
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.lock"]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.journal", ".mine.lock"]
 
 
 # -- interruption and two at once ------------------------------------------------------------------------
@@ -161,17 +163,44 @@ def test_a_journal_of_other_roots_is_no_hindrance(command, tmp_path):
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.lock", "mine"]
 
 
-def test_two_builds_into_one_folder_at_once(command, tmp_path, slow):
-    recipe, root, fingerprint = slow
-    arguments = ("build", recipe, "--root", f"dtd={root}", "--out", "out", "--json")
-    first = start(tmp_path, *arguments)
-    journal_of(tmp_path / "out", first)
-    second = spawn(tmp_path, "build", recipe, "--out", "out")
-    assert "another build is writing here" in second.error
-    assert command("build", recipe, "--out", "elsewhere").code == 0
-    done = finish(first)
-    assert done.code == 0
-    assert done.json["built"][0]["fingerprint"] + _pixels(tmp_path / "out" / "mine") == fingerprint
+HELD = """
+import sys
+from wordnet_splits.build import run
+from wordnet_splits.cli import main
+
+read = run.read_pixels
+
+def held(*arguments):
+    print("reading", file=sys.stderr, flush=True)
+    sys.stdin.readline()
+    return read(*arguments)
+
+run.read_pixels = held
+sys.exit(main.run(main.app, sys.argv[1:], "wordnet-splits"))
+"""
+"""A build that waits, in the middle, for a line on its standard input."""
+
+
+def test_two_builds_into_one_folder_at_once(command, tmp_path):
+    arguments = ("build", str(write_recipe(tmp_path, KNOWN)), "--out", "out")
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    first = subprocess.Popen(
+        [sys.executable, "-c", HELD, *arguments], cwd=tmp_path, env=environment(tmp_path), text=True, **pipes
+    )
+    assert first.stderr.readline() == "reading\n"
+    assert "another build is writing here" in spawn(tmp_path, *arguments).error
+    assert command(*arguments[:-1], "elsewhere").code == 0
+    first.communicate("go on\n")
+    assert first.returncode == 0
+    one, other = (tmp_path / out / "mine" / "manifest.json" for out in ("out", "elsewhere"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_what_a_kill_left_is_cleared_by_the_next_build(command, tmp_path):
+    for name in (".digits.part", ".digits.old"):
+        (tmp_path / "build" / name / "images").mkdir(parents=True)
+    assert command("build", "digits").code == 0
+    assert sorted(p.name for p in (tmp_path / "build").iterdir()) == [".digits.lock", "digits"]
 
 
 def test_an_old_manifest_stays_when_a_build_is_refused(command, tmp_path):
