@@ -162,7 +162,7 @@ def locked(
     OutputError : it is held elsewhere, or its folder cannot be written.
     """
     lock = FileLock(str(path.with_name(f".{path.name}.lock")), timeout=-1 if wait else 0)
-    with writing(path):
+    with writing(path.parent, hint=f"{HINT}, or give another one"):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             lock.acquire()

@@ -34,7 +34,7 @@ def test_an_output_that_cannot_be_written(command, tmp_path):
     if Path("/proc").is_dir():
         line = command("build", "digits", "--out", "/proc/nowhere").error
         assert "/proc/nowhere: cannot be written" in line
-        assert "--out" in line
+        assert "or give another one" in line
     command("build", "digits")
     assert "cannot be written" in command("freeze", "digits", "--manifests", "file").error
 
@@ -124,7 +124,8 @@ def test_ctrl_c_leaves_nothing_half_written_and_the_next_build_goes_on(command, 
     done = finish(process)
     assert done.code == 130
     assert done.out == ""
-    assert done.err == "interrupted; nothing half-written is left, and the same command goes on from here\n"
+    last = done.err.splitlines()[-1]  # before it, a busy machine shows how far the reading is
+    assert last == "interrupted; nothing half-written is left, and the same command goes on from here"
     assert visible(tmp_path / "out") == []
 
     noted = journal.read_text().splitlines()
