@@ -32,6 +32,8 @@ class Subject:
     check : the same folder -> program and arguments; exit code 0 for what is whole.
     output : what below the folder is compared, byte for byte, with that of an undisturbed run.
     free : keys of JSON files that may hold anything, since nobody relies on them.
+    working : a folder of the output that only the command itself reads, on going on; nobody checks it, but
+        after its alteration the command has to end in the same output again, or to refuse.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Subject:
     check: Callable[[Path], list[str]]
     output: str
     free: tuple[str, ...] = ()
+    working: str | None = None
 
 
 def subjects(inputs: Path) -> list[Subject]:
@@ -59,6 +62,7 @@ def subjects(inputs: Path) -> list[Subject]:
             lambda out: ["fix-resize", "verify", str(out / "set")],
             "set",
             free=("versions", "provenance"),
+            working=".shards",
         )
 
     def evaluate(out: Path) -> list[str]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.faults.disturbing import Trial
-from tests.faults.subjects import PROGRAMS, Subject, run
+from tests.faults.subjects import PROGRAMS, Subject, content, run
 
 Alteration = tuple[str, Callable[[Path], None]]
 """Words for it, and what does it to a file."""
@@ -41,11 +41,20 @@ def tamper(subject: Subject, folder: Path) -> Iterator[Trial]:
             alter(out / relative)
             if _reads_the_same(path, out / relative):
                 continue  # a byte of padding, a last newline: nobody who reads the file sees another value
-            code, said = check(subject.check(out))
+            working = subject.working is not None and subject.working in relative.parts
+            code, said = check(subject.make(out) if working else subject.check(out))
             wrong = "" if code in (1, 2, 3) else f"exit code {code}"
+            if working and code == 0:
+                wrong = "" if _finished(subject, out) == _finished(subject, whole) else "other bytes"
             if "Traceback" in said:
                 wrong = f"a traceback: {said.strip().splitlines()[-1][:100]}"
             yield Trial(subject.name, "altered", wrong and f"{relative}: {what}: {wrong}")
+
+
+def _finished(subject: Subject, folder: Path) -> dict[str, str]:
+    """Return the content of the output without the working folder."""
+    found = content(folder / subject.output)
+    return {path: digest for path, digest in found.items() if Path(path).parts[0] != subject.working}
 
 
 def _reads_the_same(one: Path, other: Path) -> bool:
