@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run demo test lint bench faults fidelity oldest pillow clean
+.PHONY: run shell demo test lint bench faults fidelity oldest pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -18,7 +18,18 @@ $(VENV)/core: $(BIN)/python pyproject.toml
 	$(PIP) -e .
 	@touch $@
 
+# without a GPU the CPU wheels are enough, where this index can be reached
+TORCH_CPU ?= https://download.pytorch.org/whl/cpu
 $(VENV)/torch: $(BIN)/python pyproject.toml
+	@if nvidia-smi > /dev/null 2>&1; then \
+	    echo "PyTorch with CUDA: about 3 GB to download unless it is here, minutes"; \
+	elif $(BIN)/python -c 'import torch, torchvision' 2> /dev/null; then \
+	    echo "PyTorch is here already: nothing to download"; \
+	else \
+	    echo "no GPU: PyTorch for CPUs from $(TORCH_CPU), about 200 MB to download"; \
+	    $(PIP) --retries 0 --timeout 15 --index-url $(TORCH_CPU) 'torch>=2.3' 'torchvision>=0.18' || \
+	    echo "not to be reached: PyTorch from the default index instead, up to 3 GB, minutes"; \
+	fi
 	$(PIP) -e '.[torch]'
 	@touch $@ $(VENV)/core
 
@@ -30,7 +41,12 @@ run: $(VENV)/core
 	$(BIN)/wordnet-splits build --all --out $(OUT) --json > /dev/null
 	$(BIN)/wordnet-splits verify --all
 
+shell: $(VENV)/core
+	@echo "wordnet-splits, fix-resize and unknown-eval are on the path of this shell; leave it with exit"
+	@VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/$(BIN):$$PATH" $${SHELL:-/bin/sh}
+
 demo: $(VENV)/torch
+	@echo "three small networks are trained on 603 digits and evaluated: about a minute on two cores"
 	$(BIN)/unknown-eval train --benchmark digits --recipe digits-demo --seeds 0-2 --threads 1 --device cpu --out $(OUT)/demo/models
 	OMP_NUM_THREADS=1 $(BIN)/unknown-eval run --benchmark digits --model trained:$(OUT)/demo/models/digits \
 	    --detectors msp,mls,entropy,energy,knn,mahalanobis,ensemble --device cpu \

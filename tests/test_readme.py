@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import wordnet_splits
 from wordnet_splits.build import build
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
+REPOSITORY = Path(__file__).resolve().parent.parent
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
@@ -39,3 +41,46 @@ def test_the_recipe_builds(tmp_path):
     path.write_text(recipe, encoding="utf-8")
     counts = {g.group: g.actual for g in build(path).manifest.groups if g.split == "test"}
     assert counts == {"cats": 100, "kin": 60}
+
+
+API = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
+
+
+def test_every_public_name_has_an_example_that_runs(tmp_path):
+    code = "\n".join(re.findall(r"```python\n(.*?)```", API, re.DOTALL))
+    assert set(re.findall(r"\bws\.([A-Za-z_]+)", code)) == set(wordnet_splits.__all__)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "did you mean 'axolotl.n.01'?" in done.stdout
+
+
+def test_the_shell_that_ran_make_run_finds_the_programs(tmp_path):
+    (first,) = re.findall(r"```sh\n(make run.*?)```", README, re.DOTALL)
+    assert ". .venv/bin/activate" in first
+    for target, said in (("shell", "PATH="), ("demo", "to download")):
+        done = subprocess.run(
+            ["make", "-n", target], capture_output=True, text=True, cwd=REPOSITORY, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert said in done.stdout
+
+
+SHOWN = {
+    "Catalog": lambda: wordnet_splits.load_catalog("imagenet1k"),
+    "Manifest": lambda: wordnet_splits.load_manifest("unknown-imagenet"),
+    "Recipe": lambda: wordnet_splits.load_recipe("unknown-imagenet"),
+    "Taxonomy": wordnet_splits.Taxonomy.embedded,
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_objects_show_themselves_on_a_screen_at_most(name):
+    shown = SHOWN[name]()
+    lines = repr(shown).splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 120
+    html = shown._repr_html_()
+    assert html.startswith("<")
+    assert html.count("<tr>") <= 41

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from wordnet_splits.reports.cite import cite as cite_benchmark
     from wordnet_splits.reports.doctor import doctor as diagnose
     from wordnet_splits.reports.explain import explain as explain_class
+    from wordnet_splits.reports.explain import explain_all as explain_benchmark
     from wordnet_splits.reports.fidelity import fidelity as fidelity_rows
     from wordnet_splits.reports.freeze import freeze as freeze
     from wordnet_splits.reports.leaks import report_leaks
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from wordnet_splits.sources import source_info as source_info
     from wordnet_splits.sources import source_names as source_names
     from wordnet_splits.taxonomy import Taxonomy as Taxonomy
+    from wordnet_splits.taxonomy.search import find_synsets as find_synsets
 
 # public name -> module, and the name there where it differs. No public name is a module's: importing
 # wordnet_splits.build anywhere would put the module in its place
@@ -62,9 +64,11 @@ _PUBLIC = {
     "compare": "similarity",
     "diff_manifests": "manifest.diff",
     "diagnose": "reports.doctor:doctor",
+    "explain_benchmark": "reports.explain:explain_all",
     "explain_class": "reports.explain:explain",
     "fidelity_rows": "reports.fidelity:fidelity",
     "find_near_duplicates": "reports.near_duplicates:near_duplicates",
+    "find_synsets": "taxonomy.search",
     "freeze": "reports.freeze",
     "list_benchmarks": "reports.listing:list_all",
     "load_catalog": "catalog",
@@ -95,9 +99,11 @@ __all__ = [
     "compare",
     "diagnose",
     "diff_manifests",
+    "explain_benchmark",
     "explain_class",
     "fidelity_rows",
     "find_near_duplicates",
+    "find_synsets",
     "freeze",
     "list_benchmarks",
     "load_catalog",

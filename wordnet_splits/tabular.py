@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,19 @@ class Tabular:
     def _repr_html_(self) -> str:
         rows = list(self.rows())
         return html_table(rows[:SHOWN_ROWS], left_out=len(rows) - SHOWN_ROWS)
+
+
+Record = TypeVar("Record")
+
+
+class Records(tuple[Record, ...], Tabular):
+    """Results that are many of one dataclass: a tuple of them, and a table with their fields."""
+
+    __slots__ = ()
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return the fields of each."""
+        return [{f.name: getattr(r, f.name) for f in dataclasses.fields(r)} for r in self]  # type: ignore[arg-type]
 
 
 def html_table(rows: Sequence[Mapping[str, Any]], *, left_out: int = 0) -> str:

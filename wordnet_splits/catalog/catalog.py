@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.tabular import Tabular
 from wordnet_splits.untrusted import read_text
 
 CATALOGS = Path(__file__).parent.parent / "data" / "catalogs"
@@ -53,8 +54,8 @@ class CatalogClass:
     count_group: str
 
 
-@dataclass(frozen=True)
-class Catalog:
+@dataclass(frozen=True, repr=False)
+class Catalog(Tabular):
     """The classes of one source, in the publisher's label order.
 
     ``splits`` are the publisher's splits, ``origin`` the comment lines of the table (where it was read).
@@ -85,6 +86,17 @@ class Catalog:
 
     def __contains__(self, class_id: object) -> bool:
         return class_id in self._by_id
+
+    def __repr__(self) -> str:
+        return f"Catalog({self.source!r}: {len(self):,} classes; splits {', '.join(self.splits)})"
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return the classes with their synsets, and the published count of each split."""
+        return [
+            {"class_id": c.class_id, "name": c.name, "superclass": c.superclass}
+            | {"wnids": " ".join(c.wnids), "mapped": c.mapped, **c.counts}
+            for c in self.classes
+        ]
 
     def column(self, name: str) -> list[str]:
         """Return one text column, in label order; UnknownNameError for any other name."""

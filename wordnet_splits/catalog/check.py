@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wordnet_splits.catalog.catalog import MAPPED, Catalog, CatalogClass, catalog_names, load_catalog
+from wordnet_splits.tabular import Records
 from wordnet_splits.taxonomy import Taxonomy
 
 _OLD_CALTECH = re.compile(r"-101$")  # Caltech-256 marks the classes it took over from Caltech-101
@@ -54,7 +55,7 @@ class CatalogReport:
 
 def check_catalogs(
     names: Sequence[str] | None = None, taxonomy: Taxonomy | None = None
-) -> list[CatalogReport]:
+) -> Records[CatalogReport]:
     """Check catalogs against a taxonomy, in the order given.
 
     Parameters
@@ -63,7 +64,8 @@ def check_catalogs(
     taxonomy : the embedded WordNet 3.0 by default.
     """
     taxonomy = taxonomy or Taxonomy.embedded()
-    return [check_catalog(load_catalog(n), taxonomy) for n in (catalog_names() if names is None else names)]
+    chosen = catalog_names() if names is None else names
+    return Records(check_catalog(load_catalog(n), taxonomy) for n in chosen)
 
 
 def check_catalog(catalog: Catalog, taxonomy: Taxonomy) -> CatalogReport:

@@ -7,6 +7,7 @@ and returns a validated `Recipe`.  A wrong key is refused with its line and the 
 from __future__ import annotations
 
 import re
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,7 +18,8 @@ from wordnet_splits.errors import ManifestError, RecipeError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.recipe.text import explain_validation, parse_toml
-from wordnet_splits.rules.model import ClassRule
+from wordnet_splits.rules.model import ClassRule, rule_text
+from wordnet_splits.tabular import html_table
 from wordnet_splits.untrusted import validated
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,63}$"
@@ -163,6 +165,28 @@ class Recipe(Model):
     def as_data(self) -> dict[str, Any]:
         """Return the recipe as its TOML says, variants resolved; `Recipe.model_validate` reads it back."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+    def __repr__(self) -> str:
+        lines = [f"{self.name} version {self.version}: {self.title or 'without a title'}"]
+        lines += [f"  {r['group']:20} {r['role']:9} {r['source']:14} {r['rule']}"[:110] for r in self._rows()]
+        return "\n".join(lines)
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.name)} version {self.version}</p>" + html_table(self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "group": g.name,
+                "role": g.role,
+                "source": g.source,
+                "view": g.view,
+                "rule": rule_text(g.classes),
+            }
+            for g in self.group
+        ]
 
     @property
     def sources(self) -> tuple[str, ...]:

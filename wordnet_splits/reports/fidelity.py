@@ -13,6 +13,7 @@ from wordnet_splits.catalog.inventory import load_list
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.reports.keyword_switches import SWITCHES, keyword_switches
 from wordnet_splits.rules import ClassRule, Context, decide
+from wordnet_splits.tabular import Records
 from wordnet_splits.taxonomy import Taxonomy, load
 
 KIM, PALECHOR = "kim2023", "palechor2023"
@@ -61,10 +62,12 @@ class FidelityRow:
     why: str = ""
 
 
-def fidelity(taxonomy: Taxonomy | None = None) -> list[FidelityRow]:
+def fidelity(taxonomy: Taxonomy | None = None) -> Records[FidelityRow]:
     """Return every comparison of rule-made classes with published figures."""
     taxonomy = taxonomy or load()
-    return [*_tiny_imagenet(taxonomy), *_near_candidates(taxonomy), *_protocols(taxonomy), *_far(taxonomy)]
+    return Records(
+        [*_tiny_imagenet(taxonomy), *_near_candidates(taxonomy), *_protocols(taxonomy), *_far(taxonomy)]
+    )
 
 
 def _tiny_imagenet(taxonomy: Taxonomy) -> Iterator[FidelityRow]:

@@ -38,6 +38,7 @@ from wordnet_splits.errors import unknown
 from wordnet_splits.similarity import allpairs, blockwise, measures
 from wordnet_splits.similarity.blockwise import apart, height
 from wordnet_splits.similarity.measures import FORMULAS, MEASURES, READINGS
+from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.taxonomy.graph import Ints
 
@@ -47,7 +48,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Similarity:
+class Similarity(Tabular):
     """Every measure of one pair of synsets, and the common ancestors it was measured through."""
 
     a: str
@@ -65,6 +66,10 @@ class Similarity:
     lcs: str
     lcs_nltk: str
     lcs_perl: str
+
+    def rows(self) -> Sequence[dict[str, Any]]:
+        """Return one row: the pair, every measure and the common ancestors."""
+        return [dict(vars(self))]
 
 
 class _Pair:

@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -179,6 +180,9 @@ class Taxonomy:
     def __repr__(self) -> str:
         kind = "" if self.graph.unresolved is None else ", tree"
         return f"Taxonomy(version={self.version!r}, synsets={len(self)}{kind})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>WordNet {escape(self.version)}: {len(self):,} noun synsets, root {self.root}</p>"
 
     def __reduce__(self) -> tuple[object, ...]:
         if self._reference is not None:
