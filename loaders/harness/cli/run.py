@@ -154,7 +154,7 @@ def run(
 
 def folder_name(models: Iterable[str]) -> str:
     """Return the name of the folder that holds results of these models."""
-    return re.sub(r"[^A-Za-z0-9.+@=-]+", "-", "+".join(models)).strip("-.")[:LONGEST_NAME] or "model"
+    return re.sub(r"[^A-Za-z0-9_.+@=-]+", "-", "+".join(models)).strip("-.")[:LONGEST_NAME] or "model"
 
 
 def _shares(given: Sequence[float] | None) -> Sequence[float]:

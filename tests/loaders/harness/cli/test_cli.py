@@ -40,6 +40,7 @@ def build(classes, size, seed=0):
     return nn.Sequential(nn.Flatten(), nn.Linear(3 * size * size, 16), nn.ReLU(), nn.Linear(16, classes))
 
 def six(): return build(6, 8)
+def other(): return build(6, 8, 1)
 def seven(): return build(7, 8)
 def ten(): return build(10, 8)
 def photographs(): return build(2, 32)
@@ -367,3 +368,21 @@ def test_a_model_of_too_many_columns_is_refused_before_an_extraction(
         evaluate_runs(load_manifest("digits"), [model_run(model, images, Store(tmp_path / "store"))], "msp")
     assert network.seen <= 16
     assert not list(tmp_path.rglob("*.npy"))
+
+
+def test_models_have_rows_and_a_default_folder_of_their_own(call: Any) -> None:
+    given = ["run", "--benchmark", "digits", "--device", "cpu", "--detectors", "msp", "--group", "uniform"]
+    two = ["--model", "tiny_nets:six", "--model", "tiny_nets:other"]
+    found = call(*given, *two)
+    assert found.code == 0, found.err
+    assert "results in build/results/digits/tiny_nets-six+tiny_nets-other" in found.err
+    assert "±" not in found.out
+    assert [line.split()[:2] for line in found.out.splitlines()[3:5]] == [
+        ["tiny_nets:six", "msp"],
+        ["tiny_nets:other", "msp"],
+    ]
+    runs = call(*given, *two, "--runs", "--out", "out")
+    assert "mean over 2 runs and their spread (tiny_nets:six, tiny_nets:other)" in runs.out
+    refused = call(*given, "--model", "tiny_nets:six", "--out", "out")
+    assert (refused.code, "out: holds results of other models" in refused.err) == (2, True)
+    assert call(*given, "--model", "tiny_nets:six", "--out", "out", "--overwrite").code == 0

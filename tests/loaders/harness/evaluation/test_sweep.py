@@ -16,6 +16,7 @@ from loaders.harness.evaluation.measure import POOLED
 from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.scoring import combinations
 from loaders.harness.evaluation.sets import EvaluatedSets
+from loaders.harness.evaluation.tables import lines_below
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from wordnet_splits.errors import DataError, UnknownNameError
 from wordnet_splits.manifest import Manifest, load_manifest
@@ -65,6 +66,8 @@ def test_parameters_are_chosen_on_validation_images_alone() -> None:
     row = found.rows(metric="auroc", group="near-a")[0]
     assert json.loads(row["params"]) == {"power": 1}  # the first of two that rank equally; -1 ranks backwards
     assert row["chosen_on"] == "auroc of known/val against negative/val"
+    said = "Chosen for sweeper by auroc of known/val against negative/val: power=1."
+    assert said in lines_below(found)
     plain = evaluate_runs(OPEN_SET, [watched.run], [chosen])
     assert plain.rows(metric="auroc", group="near-a")[0]["chosen_on"] is None
 
