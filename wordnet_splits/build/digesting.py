@@ -24,7 +24,7 @@ ABSENT = (KeyError, FileNotFoundError, NotADirectoryError, type(None))
 """What a source meets where an image is not there at all."""
 
 
-Outcome = tuple[str, bytes | None, str]
+ReadImage = tuple[str, bytes | None, str]
 """Of one image: problem kind or "", digest, detail."""
 
 
@@ -86,7 +86,7 @@ def _altered(source: Source, class_id: str, image_id: str) -> Problem:
     )
 
 
-def digest_chunk(job: tuple[Source, list[str]]) -> list[Outcome]:
+def digest_chunk(job: tuple[Source, list[str]]) -> list[ReadImage]:
     """Read, check and digest some images of a source; runs in a worker."""
     source, ids = job
     return [_outcome(source, image_id) for image_id in ids]
@@ -98,7 +98,7 @@ def chunk_name(job: tuple[Source, list[str]]) -> str:
     return f"{source.name} {ids[0]} to {ids[-1]}"
 
 
-def _outcome(source: Source, image_id: str) -> Outcome:
+def _outcome(source: Source, image_id: str) -> ReadImage:
     try:
         raw = source.read([image_id])[0]
     except MissingImageError as error:

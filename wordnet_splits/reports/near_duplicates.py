@@ -158,10 +158,10 @@ def hash_images(
     return hashes, problems
 
 
-Outcome = tuple[dict[str, bytes], list[Problem]]
+HashedChunk = tuple[dict[str, bytes], list[Problem]]
 
 
-def hash_chunk(job: tuple[Source, list[str]]) -> Outcome:
+def hash_chunk(job: tuple[Source, list[str]]) -> HashedChunk:
     """Hash some pictures of a source; runs in a worker."""
     source, ids = job
     grids: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
