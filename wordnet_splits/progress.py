@@ -64,12 +64,9 @@ class _Lines:
             self._said = now
             rate = self._done / (now - self._started)
             left = (self._total - self._done) / rate if rate else 0.0
-            print(
-                f"{self._what}{self._note}: {self._done:,} of {self._total:,}, {rate:,.0f}/s, "
-                f"{left:,.0f} s left",
-                file=sys.stderr,
-                flush=True,
-            )
+            what = "".join(c if c.isprintable() else "?" for c in f"{self._what}{self._note}")
+            said = f"{what}: {self._done:,} of {self._total:,}, {rate:,.0f}/s, {left:,.0f} s left"
+            print(said, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         pass
