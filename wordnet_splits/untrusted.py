@@ -42,6 +42,10 @@ LARGEST_PICTURE: Final = 128 * MiB
 LONGEST_NAME: Final = 1024
 """Bytes of a name inside an archive or a table; a file system allows 255."""
 MOST_ROWS: Final = 100_000_000
+SMALL_TABLE: Final = 256 * MiB
+FEW_ROWS: Final = 1_000_000
+DENSEST: Final = 64
+"""Times that a larger table may expand, and rows for each of its bytes; ours have 30 and 1."""
 
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _OPENING: Final = re.compile(r"[\[{]")
@@ -186,7 +190,7 @@ def parse_toml(text: str, *, where: str, error: ErrorType = DataError) -> dict[s
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as cause:
-        raise error(f"is not TOML: {cause}", where=where) from None
+        raise error(f"not valid TOML: {cause}", where=where) from None
 
 
 def read_toml(path: Path, *, largest: int = LARGEST_TEXT, error: ErrorType = DataError) -> dict[str, Any]:
@@ -251,7 +255,31 @@ def parquet(
             path, error=error, most_rows=most_rows, largest=largest, largest_row_group=largest_row_group
         ) as file,
     ):
+        _check_texts(file, path, largest_row_group, error)
         yield file
+
+
+def _check_texts(file: pq.ParquetFile, path: Path, largest: int, error: ErrorType) -> None:
+    """Refuse columns of text that expand to more than ``largest`` bytes a row group.
+
+    The header does not say so: a dictionary, or front coding, holds a text of megabytes once for all rows.
+    But no text is longer than its column's bytes, so a few rows at a time can be taken without harm.
+    """
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        for place in range(group.num_columns):
+            column = group.column(place)
+            longest = column.total_uncompressed_size
+            if column.physical_type != "BYTE_ARRAY" or longest * group.num_rows <= largest:
+                continue
+            if "UTF8" not in (file.metadata.schema.column(place).converted_type or ""):
+                continue  # pictures, which their readers take a few at a time
+            rows = max(1, largest // (4 * max(longest, 1)))
+            taken = 0
+            for batch in file.iter_batches(rows, row_groups=[number], columns=[column.path_in_schema]):
+                taken += batch.nbytes
+                if taken > largest:
+                    raise error(f"{column.path_in_schema} expands to more than is read", where=str(path))
 
 
 def open_parquet(
@@ -268,13 +296,15 @@ def open_parquet(
     ``read_dictionary`` names columns whose repeated values stay one value each, however often the file
     repeats them. Raises as `parquet`.
     """
-    check_regular(path, largest=largest, error=error)
+    size = check_regular(path, largest=largest, error=error)
     with parquet_errors(path, error=error):
         file = pq.ParquetFile(path, read_dictionary=read_dictionary)
     header = file.metadata
     groups = [header.row_group(i).total_byte_size for i in range(header.num_row_groups)]
     too_large = (
-        header.num_rows > most_rows or sum(groups) > largest or max(groups, default=0) > largest_row_group
+        header.num_rows > min(most_rows, max(FEW_ROWS, DENSEST * size))
+        or sum(groups) > min(largest, max(SMALL_TABLE, DENSEST * size))
+        or max(groups, default=0) > largest_row_group
     )
     if too_large or min(groups, default=0) < 0:
         raise error(

@@ -17,10 +17,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from wordnet_splits.errors import ManifestError, RecipeError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.recipe.text import explain_validation, parse_toml
+from wordnet_splits.recipe.text import explain_validation
 from wordnet_splits.rules.model import ClassRule, rule_text
 from wordnet_splits.tabular import html_table
-from wordnet_splits.untrusted import validated
+from wordnet_splits.untrusted import parse_toml, read_text, validated
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,63}$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -227,7 +227,7 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
             return _within(load_manifest(name, manifests))
         raise unknown("benchmark", str(name), {*recipe_names(), *manifest_names(manifests)})
     text, where = _recipe_text(name)
-    raw = parse_toml(text, where)
+    raw = parse_toml(text, where=where, error=RecipeError)
     merged = _extended(raw, text, where)
     try:
         recipe = Recipe.model_validate(merged)
@@ -246,13 +246,7 @@ def _within(manifest: Manifest) -> Recipe:
 
 def _recipe_text(name: str | Path) -> tuple[str, str]:
     if isinstance(name, Path) or str(name).endswith(".toml"):
-        try:
-            return Path(name).read_text(encoding="utf-8"), str(name)
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "is not UTF-8 text"
-            raise RecipeError(
-                f"the recipe cannot be read: {reason}", where=str(name), hint="give a TOML file"
-            ) from None
+        return read_text(Path(name), error=RecipeError), str(name)
     if not re.match(NAME_PATTERN, name) or name not in recipe_names():
         raise unknown("benchmark", name, recipe_names())
     path = files("wordnet_splits") / "data" / "recipes" / f"{name}.toml"
@@ -268,7 +262,7 @@ def _extended(raw: dict[str, Any], text: str, where: str) -> dict[str, Any]:
     raw = dict(raw)
     base_name, dropped = raw.pop("extends"), raw.pop("drop", [])
     base_text, base_where = _recipe_text(str(base_name))
-    base = parse_toml(base_text, base_where)
+    base = parse_toml(base_text, where=base_where, error=RecipeError)
     if "extends" in base:
         raise RecipeError(
             f"{base_name!r} is itself a variant; variants have one level", where=where, hint="extend its base"

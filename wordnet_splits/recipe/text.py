@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from wordnet_splits.errors import RecipeError
-
-
-def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """Parse TOML, with the line in the error."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RecipeError(f"not valid TOML: {error}", where=where, hint="mend the syntax there") from None
 
 
 def explain_validation(error: ValidationError, text: str, where: str) -> RecipeError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.untrusted import parse_json, read_text
 
 from .class_map import ClassMap, Label, LabelSpace, Mode
 
@@ -60,13 +60,10 @@ def read_mapping(path: Path, space: LabelSpace) -> Any:
     """Read a mapping from JSON, or from text with one class name or wnid per column."""
     if not path.is_file():
         raise unknown("mapping", str(path), ["identity", *space.sources])
-    text = path.read_text(encoding="utf-8")
+    text = read_text(path)
     if path.suffix != ".json":
         return [line.strip() for line in text.splitlines() if line.strip()]
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise DataError(f"not JSON: {error}", where=str(path)) from None
+    value = parse_json(text, where=str(path))
     if not isinstance(value, list | dict):
         raise DataError("neither a list nor an object", where=str(path))
     return value

@@ -7,7 +7,6 @@ a shipped recipe whose keys are replaced one by one.
 from __future__ import annotations
 
 import difflib
-import tomllib
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -15,6 +14,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from wordnet_splits.errors import RecipeError, unknown
+from wordnet_splits.untrusted import parse_toml, read_toml
 
 from .choices import AUGMENTATIONS, LOSSES, NETWORKS, UPDATE_RULES
 from .schedules import Schedule, Steps
@@ -171,21 +171,11 @@ def load_recipe(name: str | Path) -> TrainingRecipe:
 
 def _read(name: str) -> dict[str, Any]:
     if name.endswith(".toml"):
-        source: Any = Path(name)
-        if not source.is_file():
-            raise RecipeError(
-                "there is no such file", where=name, hint=f"or name one of {', '.join(recipe_names())}"
-            )
-    elif name in recipe_names():
-        source = files(__package__) / "recipes" / f"{name}.toml"
-    else:
+        return read_toml(Path(name), error=RecipeError)
+    if name not in recipe_names():
         raise unknown("training recipe", name, recipe_names())
-    try:
-        return tomllib.loads(source.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RecipeError(f"not valid TOML: {error}", where=name, hint="mend the syntax there") from None
-    except OSError as error:
-        raise RecipeError(f"cannot be read: {error.strerror or error}", where=name) from None
+    text = (files(__package__) / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
+    return parse_toml(text, where=name, error=RecipeError)
 
 
 def _explain(error: ValidationError, where: str) -> RecipeError:

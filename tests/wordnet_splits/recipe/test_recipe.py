@@ -117,7 +117,7 @@ def test_an_unknown_source_offers_the_nearest(tmp_path):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(RecipeError, match="cannot be read"):
+    with pytest.raises(RecipeError, match="no such file"):
         load_recipe(tmp_path / "none.toml")
 
 

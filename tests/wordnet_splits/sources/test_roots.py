@@ -65,8 +65,8 @@ def test_all_roots_in_the_order_of_the_sources(config: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("dtd = /data", "is not TOML"),
-        ('dtd = "/a"\ndtd = "/b"\n', "is not TOML"),
+        ("dtd = /data", "not valid TOML"),
+        ('dtd = "/a"\ndtd = "/b"\n', "not valid TOML"),
         ("dtd = 3\n", "root of dtd must be a path in quotes, not 3"),
         ('dtd = ""\n', "must be a path in quotes"),
         ('cifar-100 = "/c"\n', "did you mean 'cifar100'"),

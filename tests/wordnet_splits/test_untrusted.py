@@ -1,0 +1,85 @@
+"""Tables that expand, and texts that nest or count, without end: refused before they are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.untrusted import below, parquet, parse_json, parse_toml, printable, read_bytes
+
+LONG = "x" * 2_000_000
+
+
+def table(path: Path, columns: dict[str, object], **options: object) -> Path:
+    pq.write_table(pa.table(columns), path, store_schema=False, **options)
+    return path
+
+
+def repeated(text: str, rows: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(bytes(rows), pa.int8()), pa.array([text]))
+
+
+def test_a_dictionary_of_one_long_text(tmp_path: Path) -> None:
+    path = table(tmp_path / "bomb.parquet", {"name": repeated(LONG, 3000)}, row_group_size=3000)
+    with pytest.raises(DataError, match="name expands to more than is read"), parquet(path):
+        pass
+
+
+def test_front_coding_of_one_long_text(tmp_path: Path) -> None:
+    names = pa.array([LONG] * 300)
+    options = {"use_dictionary": False, "column_encoding": {"name": "DELTA_BYTE_ARRAY"}}
+    path = table(tmp_path / "bomb.parquet", {"name": names}, **options)
+    assert path.stat().st_size < 4_000_000
+    with pytest.raises(DataError, match="name expands to more than is read"), parquet(path):
+        pass
+
+
+def test_more_rows_than_the_file_can_hold(tmp_path: Path) -> None:
+    path = table(tmp_path / "rows.parquet", {"name": repeated("x", 30_000_000)})
+    with pytest.raises(DataError, match="30,000,000 rows"), parquet(path):
+        pass
+
+
+def test_zeros_that_were_packed(tmp_path: Path) -> None:
+    zeros = pa.array([bytes(100_000_000)] * 4)
+    path = table(tmp_path / "zeros.parquet", {"data": zeros}, use_dictionary=False, compression="zstd")
+    with pytest.raises(DataError, match="more than is read"), parquet(path):
+        pass
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 500 + "]" * 500, '{"a":' * 500 + "1" + "}" * 500, "1" * 5000, "[" * 100_000, "NaN", "{"]
+)
+def test_json_without_end(text: str) -> None:
+    with pytest.raises(DataError, match="f: "):
+        parse_json(text, where="f")
+
+
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 500 + "]" * 500, "a = " + "1" * 5000, "a." * 50_000 + "b = 1"]
+)
+def test_toml_without_end(text: str) -> None:
+    with pytest.raises(DataError, match="f: "):
+        parse_toml(text, where="f")
+
+
+@pytest.mark.parametrize("path", ["../x", "/dev/zero", "a/../../x", "out/x", "\x00"])
+def test_paths_that_leave_their_folder(tmp_path: Path, path: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "out").symlink_to(tmp_path)
+    with pytest.raises(DataError, match="leaves its folder"):
+        below(tmp_path / "in", path)
+
+
+def test_names_are_printed_on_one_line() -> None:
+    assert printable("a\x1b[31m\x07\nb") == "a\\x1b[31m\\x07\\nb"
+    assert printable(LONG) == "x" * 200 + "..."
+
+
+def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="not a regular file"):
+        read_bytes(tmp_path, largest=10)
