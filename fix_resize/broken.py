@@ -36,12 +36,12 @@ def tensor(image: Image.Image, step: Step) -> Image.Image:
     """
     pixels = np.asarray(image).astype(np.float32)
     for axis, size in enumerate(step.out_size):
-        pixels = _between_neighbours(pixels, size, axis)
+        pixels = between_neighbours(pixels, size, axis)
     return Image.fromarray(np.rint(pixels).clip(0, 255).astype(np.uint8))
 
 
-def _between_neighbours(pixels: np.ndarray[Any, np.dtype[np.float32]], size: int, axis: int) -> Any:
-    """Interpolate linearly at the output pixels' centres along one axis, without antialias."""
+def between_neighbours(pixels: np.ndarray[Any, np.dtype[Any]], size: int, axis: int) -> Any:
+    """Interpolate linearly at the output pixels' centres along one axis, without antialias, as float32."""
     last = pixels.shape[axis] - 1
     centres = np.maximum((np.arange(size, dtype=np.float32) + 0.5) * np.float32((last + 1) / size) - 0.5, 0)
     low = np.minimum(centres.astype(np.int64), last)

@@ -1,4 +1,4 @@
-"""Audit a set of pictures: how smooth they are beside a reference, and beside `fix` of their originals.
+"""Audit a set of pictures: what it tells of its resizer, beside a reference and `fix` of its originals.
 
 >>> report = run_audit(open_pictures("LSUN_resize"), open_pictures("cifar100:test", roots))  # doctest: +SKIP
 >>> report.audit.sentence  # doctest: +SKIP
@@ -8,32 +8,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from fix_resize.auditing.aliasing import Original, Pair
+from fix_resize.auditing.measuring import LeftOut, draw, left_out, measure, size_text
 from fix_resize.auditing.sets import Pictures
-from fix_resize.auditing.smoothness import Audit, Scores, audit, smoothness
-from fix_resize.auditing.variation import LeftOut, draw, measure, size_text
+from fix_resize.auditing.smoothness import BLOCK, Scores, smoothness, total_variation
+from fix_resize.auditing.verdict import Audit, PairedAudit, audit
 from fix_resize.spec import Resize, ResizeSpec, Size, get_spec
 from wordnet_splits.errors import DataError, SourceError
-from wordnet_splits.progress import Progress
-
-AS_STORED: Final = "as stored"
+from wordnet_splits.progress import Progress, Silent
 
 SCHEMA: Final = pa.schema(
     [
         ("image_id", pa.string()),
         ("variation", pa.float64()),
         ("smoothness", pa.float64()),
+        ("whiteness", pa.float64()),
         ("original", pa.string()),
         ("fix_variation", pa.float64()),
+        ("difference", pa.float64()),
+        ("aliasing", pa.float64()),
+        ("unexplained", pa.float64()),
+        ("finding", pa.string()),
     ]
 )
-"""Of every picture: total variation, smoothness score, its original's id and variation of that in `fix`."""
+"""Of every picture its scores (`smoothness`); of every pair its original and how it differs (`Pair`)."""
 
 LEFT_OUT_SCHEMA: Final = pa.schema(
     [("image_id", pa.string()), ("reason", pa.string()), ("detail", pa.string())]
@@ -48,7 +53,7 @@ class Report:
     ----------
     label, reference : the two sets, as they were asked for.
     size : height and width of the pictures compared.
-    audit : AUROCs and verdict.
+    audit : figures and verdict.
     scores : a row for each picture (`SCHEMA`), sorted by image_id.
     reference_variation : (m,) total variation of the reference's pictures.
     left_out : the set's pictures that were not scored, and the originals that could not be read.
@@ -71,24 +76,22 @@ class Report:
     @property
     def pairs(self) -> int:
         """How many pictures were compared with the `fix` rendering of their own originals."""
-        return len(self.scores) - int(self.scores["fix_variation"].null_count)
+        return len(self.scores) - int(self.scores["finding"].null_count)
 
     def most_suspicious(self, number: int) -> list[str]:
         """Return the ids of the pictures farthest from their own `fix` rendering, else from the reference.
 
         Where any picture has an original, only such pictures are listed; ties by id.
         """
-        rows = self.scores.to_pylist()
-        if self.pairs:
-            far = {r["image_id"]: abs(r["variation"] - r["fix_variation"]) for r in rows if r["original"]}
-        else:
-            far = {r["image_id"]: r["smoothness"] for r in rows}
+        column = "difference" if self.pairs else "smoothness"
+        rows = self.scores.select(["image_id", column]).to_pylist()
+        far = {row["image_id"]: row[column] for row in rows if row[column] is not None}
         return sorted(far, key=lambda image_id: (-far[image_id], image_id))[:number]
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints; the rows of `scores` are in the file of that name."""
         return {
-            "ok": self.audit.clean,
+            "ok": self.audit.passed,
             "set": self.label,
             "reference": self.reference,
             "size": list(self.size),
@@ -96,10 +99,9 @@ class Report:
             "of": self.drawn_from,
             "reference_images": len(self.reference_variation),
             "signed": self.audit.signed._asdict(),
-            "absolute": self.audit.unsigned._asdict(),
-            "paired": None if self.audit.paired is None else self.audit.paired._asdict(),
-            "points": self.audit.points,
-            "pairs": self.pairs,
+            "absolute": self.audit.absolute._asdict(),
+            "white": self.audit.white._asdict(),
+            "paired": None if self.audit.paired is None else self.audit.paired.as_dict(),
             "verdict": self.audit.verdict,
             "sentence": self.audit.sentence,
             "most_suspicious": self.most_suspicious(20),
@@ -130,54 +132,76 @@ def run_audit(
     SourceError : nothing to compare; no original has the name of a picture.
     DataError : the reference's pictures differ in size.
     """
-    base = measure(reference, {AS_STORED: None}, progress=progress)
-    chosen = draw(pictures.ids, limit)
-    found = measure(pictures, {AS_STORED: None}, ids=chosen, size=base.size, progress=progress)
-    variation, against = found.variation[AS_STORED], base.variation[AS_STORED]
-    own = _Originals({}, {}, ())
+    base = measure(reference, progress=progress)
+    found = measure(pictures, ids=draw(pictures.ids, limit), size=base.size, progress=progress)
+    verdict = audit(found.variation, found.whiteness, base.variation, base.whiteness)
+    names: dict[str, str] = {}
+    pairs: dict[str, tuple[Pair, float]] = {}
+    unread: list[LeftOut] = []
     if originals is not None:
-        own = _render_originals(found.ids, originals, fix_at(base.size), progress)
-    fixed = [own.variation.get(image_id) for image_id in found.ids]
-    paired = np.array([value is not None for value in fixed])
-    rendered = np.array([value for value in fixed if value is not None])
+        names = match_names(found.ids, originals)
+        with (progress or Silent()).task(f"reading {originals.label}", len(names)) as task:
+            for image_id, outcome in compare_pairs(pictures, originals, names, fix_at(base.size)):
+                task.advance()
+                if isinstance(outcome, LeftOut):
+                    unread.append(outcome)
+                else:
+                    pairs[image_id] = outcome
+        if pairs:
+            verdict = replace(verdict, paired=PairedAudit([pair for pair, _ in pairs.values()]))
     columns = {
         "image_id": found.ids,
-        "variation": variation,
-        "smoothness": smoothness(variation, against),
-        "original": [own.name.get(image_id) for image_id in found.ids],
-        "fix_variation": fixed,
+        "variation": found.variation,
+        "smoothness": smoothness(found.variation, base.variation),
+        "whiteness": found.whiteness,
+        "original": [names[i] if i in pairs else None for i in found.ids],
+        "fix_variation": [pairs[i][1] if i in pairs else None for i in found.ids],
+        **{
+            name: [getattr(pairs[i][0], name) if i in pairs else None for i in found.ids]
+            for name in Pair._fields
+        },
     }
     return Report(
         label=pictures.label,
         reference=reference.label,
         size=base.size,
-        audit=audit(variation, against, rendered if len(rendered) else None, with_original=variation[paired]),
+        audit=verdict,
         scores=pa.table(columns, schema=SCHEMA),
-        reference_variation=against,
-        left_out=found.left_out + own.left_out,
+        reference_variation=base.variation,
+        left_out=found.left_out + tuple(sorted(unread)),
         reference_left_out=base.left_out,
         drawn_from=len(pictures.ids),
         others=pictures.others,
     )
 
 
-class _Originals(NamedTuple):
-    """By the picture's id: its original's id, and the total variation of that one in `fix`."""
+def compare_pairs(
+    pictures: Pictures, originals: Pictures, names: dict[str, str], spec: ResizeSpec
+) -> Iterator[tuple[str, tuple[Pair, float] | LeftOut]]:
+    """Yield how each picture differs from ``spec`` of its original, and total variation of the latter.
 
-    name: dict[str, str]
-    variation: dict[str, float]
-    left_out: tuple[LeftOut, ...]
-
-
-def _render_originals(
-    ids: Iterable[str], originals: Pictures, spec: ResizeSpec, progress: Progress | None
-) -> _Originals:
-    names = match_names(ids, originals)
-    found = measure(originals, {spec.name: spec}, ids=set(names.values()), progress=progress)
-    known = dict(zip(found.ids, found.variation[spec.name].tolist(), strict=True))
-    left_out = (entry._replace(detail=f"its original: {entry.detail}") for entry in found.left_out)
-    read = {image_id: name for image_id, name in names.items() if name in known}
-    return _Originals(read, {image_id: known[name] for image_id, name in read.items()}, tuple(left_out))
+    Parameters
+    ----------
+    names : the original of each picture. Both sets are read some hundred at a time, so that memory is flat.
+    """
+    ids = sorted(names)
+    for start in range(0, len(ids), BLOCK):
+        block = dict(pictures.read(ids[start : start + BLOCK]))
+        picture_of = {names[image_id]: image_id for image_id in block}
+        for name, original in originals.read(picture_of):
+            image_id = picture_of[name]
+            picture = block[image_id]
+            try:
+                for image in (picture, original):
+                    if isinstance(image, Exception):
+                        raise image
+                compared = Original(original, spec)  # type: ignore[arg-type]
+                pair = compared.compare(np.asarray(picture))
+            except (SourceError, DataError) as error:
+                entry = left_out(image_id, error)
+                yield image_id, entry._replace(detail=f"its original: {entry.detail}")
+            else:
+                yield image_id, (pair, float(total_variation([compared.fix])[0]))
 
 
 def fix_at(size: Size) -> ResizeSpec:

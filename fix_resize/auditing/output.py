@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -11,30 +10,24 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from fix_resize.auditing.audit import AS_STORED, LEFT_OUT_SCHEMA, Report, fix_at
-from fix_resize.auditing.comparison import Comparison
+from fix_resize.auditing.audit import LEFT_OUT_SCHEMA, Report, fix_at
+from fix_resize.auditing.measuring import LeftOut
 from fix_resize.auditing.plots import Panel, grid, histograms
 from fix_resize.auditing.sets import Pictures
-from fix_resize.auditing.smoothness import CLEAN_WITHIN
-from fix_resize.auditing.variation import LeftOut, Pixels, render
+from fix_resize.auditing.smoothness import Pixels
+from fix_resize.auditing.study import Comparison
+from fix_resize.resize import apply
 from fix_resize.spec import ResizeSpec, get_spec
-from wordnet_splits.errors import OutputError
+from wordnet_splits import files
 from wordnet_splits.manifest.parquet import write_table
+
+AS_STORED: Final = "as stored"
 
 SHOWN: Final = 24
 """Images in an audit's grid."""
 
 COMPARED: Final = 6
 """Images of each set in a study's grid."""
-
-
-def make_folder(out: Path) -> Path:
-    """Return a folder that exists; OutputError where it cannot be made."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot be made: {error.strerror or error}", where=str(out)) from error
-    return out
 
 
 def write_report(report: Report, pictures: Pictures, originals: Pictures | None, out: Path) -> list[Path]:
@@ -44,7 +37,6 @@ def write_report(report: Report, pictures: Pictures, originals: Pictures | None,
     ``histogram.svg``, and ``suspicious.png``: the images farthest from what they should be, each beside the
     `fix` rendering of its original where that is at hand.
     """
-    make_folder(out)
     names = ["scores.parquet", "left-out.parquet", "audit.json", "histogram.svg", "suspicious.png"]
     scores, left_out, found, histogram, suspicious = (out / name for name in names)
     origin = {"set": report.label, "reference": report.reference, "verdict": report.audit.verdict}
@@ -52,7 +44,7 @@ def write_report(report: Report, pictures: Pictures, originals: Pictures | None,
     left_out.unlink(missing_ok=True)  # of an earlier audit into the same folder
     if entries := report.left_out + report.reference_left_out:
         write_table(_left_out_table(entries), left_out)
-    _write_text(found, json.dumps(report.as_dict(), indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    files.write_json(found, report.as_dict())
     panel = _panel_of(report)
     legend = (report.reference, report.audit.verdict, report.audit.verdict)
     histograms([panel], report.reference_variation, legend, histogram)
@@ -63,26 +55,20 @@ def write_report(report: Report, pictures: Pictures, originals: Pictures | None,
 
 def write_comparison(comparison: Comparison, out: Path) -> list[Path]:
     """Write a study's files and return them: ``table.md``, ``study.json``, ``smoothness.svg``; no image."""
-    make_folder(out)
     table, found, histogram = (out / name for name in ("table.md", "study.json", "smoothness.svg"))
-    _write_text(table, comparison.markdown())
-    _write_text(found, json.dumps(comparison.as_dict(), indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    files.write_text(table, comparison.markdown())
+    files.write_json(found, comparison.as_dict())
     panels = [
         Panel(
             row=cell.spec,
             column=f"{cell.label} ({len(cell.variation):,})",
             variation=cell.variation,
             note=f"AUROC {cell.audit.signed.value:.3f}\n{cell.audit.verdict}",
-            alarmed=not cell.audit.clean,
+            alarmed=not cell.audit.passed,
         )
         for cell in comparison.cells
     ]
-    points = round(CLEAN_WITHIN * 100)
-    legend = (
-        comparison.reference,
-        f"within {points} points of its own fix: clean",
-        "beyond: altered",
-    )
+    legend = (comparison.reference, "clean beside its own fix", "not so")
     histograms(panels, comparison.reference_variation, legend, histogram)
     return [table, found, histogram]
 
@@ -91,13 +77,13 @@ def write_side_by_side(
     comparison: Comparison, sets: Sequence[tuple[str, Pictures]], path: Path, number: int = COMPARED
 ) -> Path:
     """Write the images that a broken spec changed most, under every spec of a study; of all where none is."""
-    make_folder(path.parent)
     specs: dict[str, ResizeSpec | None] = {cell.spec: get_spec(cell.spec) for cell in comparison.cells}
     rows: list[tuple[str, Sequence[Pixels]]] = []
     for label, pictures in sets:
         cells = [cell for cell in comparison.cells if cell.label == label]
-        worst = max(cells, key=lambda cell: (cell.study_only, abs(cell.audit.points or 0)))
-        order = np.lexsort((np.arange(len(worst.ids)), -np.abs(worst.variation - worst.own)))[:number]
+        worst = max(cells, key=lambda cell: (cell.study_only, cell.paired.shares["aliased"]))
+        differences = np.array([pair.difference for pair in worst.paired.pairs])
+        order = np.lexsort((np.arange(len(worst.ids)), -differences))[:number]
         rendered = _rendered(pictures, [worst.ids[i] for i in order], specs)
         rows += [(f"{label}: {image_id}", images) for image_id, images in rendered.items()]
     grid(rows, list(specs), path, wrap=1)
@@ -106,14 +92,14 @@ def write_side_by_side(
 
 def _panel_of(report: Report) -> Panel:
     audit = report.audit
-    note = f"signed {audit.signed.value:.3f}\nabsolute {audit.unsigned.value:.3f}\n{audit.verdict}"
+    note = f"signed {audit.signed.value:.3f}\nabsolute {audit.absolute.value:.3f}\n{audit.verdict}"
     fixed = report.scores["fix_variation"].drop_null().to_numpy()
     return Panel(
         row="",
         column=f"{report.label} ({len(report.scores):,})",
         variation=report.scores["variation"].to_numpy(),
         note=note,
-        alarmed=not audit.clean,
+        alarmed=not audit.passed,
         rendered=fixed if len(fixed) else None,
     )
 
@@ -140,16 +126,9 @@ def _rendered(
     for image_id, image in pictures.read(ids):
         if not isinstance(image, Image.Image):  # it could be read a moment ago
             raise image
-        found[image_id] = [render(spec, image) for spec in specs.values()]
+        found[image_id] = [np.asarray(image) if s is None else apply(s, image) for s in specs.values()]
     return {image_id: found[image_id] for image_id in ids}
 
 
 def _left_out_table(entries: Sequence[LeftOut]) -> pa.Table:
     return pa.Table.from_pylist([entry._asdict() for entry in entries], schema=LEFT_OUT_SCHEMA)
-
-
-def _write_text(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"cannot be written: {error.strerror or error}", where=str(path)) from error

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fix_resize.auditing.smoothness import Scores
+from wordnet_splits import files
 from wordnet_splits.errors import OutputError, SplitsError
 
 Pixels = npt.NDArray[np.uint8]
@@ -226,10 +227,4 @@ def _save(figure: Any, path: Path) -> None:
         raise OutputError(f"a picture is {' or '.join(METADATA)}", where=str(path))
     buffer = io.BytesIO()
     figure.savefig(buffer, format=path.suffix[1:], metadata=METADATA[path.suffix])
-    partial = path.with_name(f".{path.name}.part")
-    try:
-        partial.write_bytes(buffer.getvalue())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise OutputError(f"cannot be written: {error.strerror or error}", where=str(path)) from error
+    files.write_bytes(path, buffer.getvalue())

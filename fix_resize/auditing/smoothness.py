@@ -1,36 +1,36 @@
-"""How smooth a set of pictures is beside a reference, which shows how it was resized.
+"""What a small picture tells of its resizer without its original: total variation, smoothness, whiteness.
 
 A set decimated without a low-pass filter is rougher than photographs are, and a detector that tells it from
-CIFAR has learned the resizer. Total variation shows it; content moves it too, so the sure test is a set
-against the `fix` rendering of its own originals. Source: the smoothness score of CSI (Tack et al. 2020,
-appendix); the signed form beside it, the intervals and the verdict are ours.
+CIFAR has learned the resizer. Source of the smoothness score: CSI (Tack et al. 2020, appendix); whiteness is
+ours. Content moves all of them, so they can only warn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Final, Literal
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fix_resize.auditing.auroc import Estimate, bootstrap_auroc
 from wordnet_splits.errors import DataError
 
+Pixels = npt.NDArray[np.uint8]
 Scores = npt.NDArray[np.float64]
-
-CLEAN_WITHIN: Final = 0.03
-"""Largest distance of the paired AUROC from one half at which a set counts as clean."""
-
-SUSPICIOUS_ABOVE: Final = 0.70
-"""Where originals are lacking, a set is suspicious when the interval of its AUROC lies above this."""
 
 BLOCK: Final = 512
 """Pictures at a time, so that memory stays flat."""
 
+HIGH: Final = 0.35
+MIDDLE: Final = (0.2, 0.3)
+"""Frequencies, in cycles per pixel, from which and between which energies are compared in `whiteness`."""
 
-def total_variation(pictures: Iterable[npt.NDArray[np.uint8]] | npt.NDArray[np.uint8]) -> Scores:
+FAINT: Final = 1.0
+"""Energy, in squared grey levels per pixel, below which rounding is all that there is."""
+
+
+def total_variation(pictures: Iterable[Pixels] | Pixels) -> Scores:
     """Return the total variation of each picture, (n,) in grey levels per pixel; higher is rougher.
 
     The mean, over the (h-1) x (w-1) pixels that have both, of the L2 norms of the RGB differences to the
@@ -46,7 +46,7 @@ def total_variation(pictures: Iterable[npt.NDArray[np.uint8]] | npt.NDArray[np.u
     return np.array([_variation(picture[None])[0] for picture in pictures], dtype=np.float64)
 
 
-def _variation(block: npt.NDArray[np.uint8]) -> Scores:
+def _variation(block: Pixels) -> Scores:
     if block.dtype != np.uint8 or block.shape[3] != 3 or min(block.shape[1:3]) < 2:
         raise DataError(
             f"a picture must be uint8 RGB of at least 2 x 2 pixels, not {block.dtype} {block.shape[1:]}"
@@ -65,77 +65,31 @@ def smoothness(variation: Scores, reference: Scores) -> Scores:
     return score
 
 
-@dataclass(frozen=True)
-class Audit:
-    """What the total variation of a set says of how it was resized.
+def whiteness(pictures: Pixels) -> Scores:
+    """Return the energy of each picture's highest frequencies in parts of that of its middle ones, (n,).
 
-    Attributes
-    ----------
-    signed : AUROC of TV, the set against the reference; above one half the set is rougher.
-    unsigned : AUROC of the smoothness score, the set against the reference.
-    paired : AUROC of TV, the set against the `fix` rendering of its own originals; None without them.
-    verdict : `clean` or `altered` where originals are at hand; else `suspicious` or `no warning`.
-    """
-
-    signed: Estimate
-    unsigned: Estimate
-    paired: Estimate | None
-    verdict: Literal["clean", "altered", "suspicious", "no warning"]
-
-    @property
-    def suspicious(self) -> bool:
-        """Whether the set would be warned of without its originals: the interval lies above .70."""
-        return self.unsigned.lo > SUSPICIOUS_ABOVE
-
-    @property
-    def clean(self) -> bool:
-        """Whether the check came out well: no difference from `fix`, or no warning."""
-        return self.verdict in ("clean", "no warning")
-
-    @property
-    def points(self) -> float | None:
-        """Percentage points of the paired AUROC above one half (rougher than `fix`), None without it."""
-        return None if self.paired is None else (self.paired.value - 0.5) * 100
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in words."""
-        if self.points is not None:
-            by = abs(self.points)
-            relation = "within" if self.verdict == "clean" else "beyond"
-            limit = CLEAN_WITHIN * 100
-            return f"{self.verdict}: {by:.1f} points from its own fix rendering, {relation} {limit:.0f}"
-        low = f"{self.unsigned.lo:.3f}"
-        if self.verdict == "suspicious":
-            return (
-                f"suspicious (interval above {SUSPICIOUS_ABOVE:.2f}, from {low}); originals would settle it"
-            )
-        return f"no warning (interval from {low}); without originals this proves nothing"
-
-
-def audit(
-    variation: Scores,
-    reference: Scores,
-    rendered: Scores | None = None,
-    *,
-    with_original: Scores | None = None,
-) -> Audit:
-    """Compare a set with a reference, and with the `fix` rendering of its own originals where at hand.
+    White noise has 1; a photograph that was filtered before it was reduced has far less, and what folds down
+    where it was not filtered brings it near to noise. Contrast does not matter, and content less than to
+    total variation.
 
     Parameters
     ----------
-    variation : (n,) total variation of the set's pictures.
-    reference : (m,) that of the reference's.
-    rendered : (k,) that of the `fix` rendering of the set's originals.
-    with_original : (k,) that of the pictures whose originals were rendered, if not the whole set.
+    pictures : (n, h, w, 3) uint8; at least 2 x 2 pixels each.
     """
-    signed = bootstrap_auroc(variation, reference, key="signed")
-    unsigned = bootstrap_auroc(
-        smoothness(variation, reference), smoothness(reference, reference), key="unsigned"
-    )
-    if rendered is None:
-        found = Audit(signed, unsigned, None, "no warning")
-        return replace(found, verdict="suspicious") if found.suspicious else found
-    paired = bootstrap_auroc(variation if with_original is None else with_original, rendered, key="paired")
-    clean = abs(paired.value - 0.5) <= CLEAN_WITHIN
-    return Audit(signed, unsigned, paired, "clean" if clean else "altered")
+    window, high, middle = _bands(*pictures.shape[1:3])
+    levels = pictures.astype(np.float64)
+    levels -= levels.mean(axis=(1, 2), keepdims=True)
+    energy = (np.abs(np.fft.fft2(levels * window[..., None], axes=(1, 2))) ** 2).sum(axis=3)
+    energy /= (window**2).sum()
+    ratio: Scores = energy[:, high].mean(axis=1) / (energy[:, middle].mean(axis=1) + FAINT)
+    return ratio
+
+
+@lru_cache(maxsize=8)
+def _bands(height: int, width: int) -> tuple[Scores, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return a Hann window, and which frequencies are high and which are middle ones, (h, w) each."""
+    window = np.sin(np.pi * (np.arange(height) + 0.5) / height)[:, None] ** 2
+    window = window * np.sin(np.pi * (np.arange(width) + 0.5) / width) ** 2
+    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width))
+    middle = (frequency > MIDDLE[0]) & (frequency < MIDDLE[1])
+    return window, frequency > HIGH, middle if middle.any() else frequency <= HIGH

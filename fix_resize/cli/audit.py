@@ -14,8 +14,9 @@ from wordnet_splits.errors import OutputError, SplitsError, unknown
 
 if TYPE_CHECKING:
     from fix_resize.auditing.audit import Report
+    from fix_resize.auditing.measuring import LeftOut
     from fix_resize.auditing.sets import Pictures, Roots
-    from fix_resize.auditing.variation import LeftOut
+    from fix_resize.auditing.verdict import PairedAudit
 
 SHOWN = 10
 REFERENCE = "cifar100:test"
@@ -55,9 +56,9 @@ def audit_set(
     out: Annotated[Path | None, typer.Option(help="Folder for scores, histogram and images.")] = None,
     json: Json = False,
 ) -> int:
-    """Tell from its smoothness whether a set was resized without a low-pass filter.
+    """Tell whether a set was resized without a low-pass filter, pair by pair where originals are given.
 
-    Exit code 1: it was altered, or is suspicious; 3: pictures were left out.
+    Exit code 1: it is filtered in another way, aliased, altered or suspicious; 3: pictures were left out.
     """
     from fix_resize.auditing.audit import run_audit
     from fix_resize.auditing.sets import open_pictures
@@ -83,7 +84,7 @@ def audit_set(
             say(f"wrote {path}")
     _say_left_out(report.label, report.left_out)
     _say_left_out(report.reference, report.reference_left_out)
-    if not report.audit.clean:
+    if not report.audit.passed:
         return NEGATIVE
     return LEFT_OUT if report.left_out or report.reference_left_out else DONE
 
@@ -107,8 +108,8 @@ def study_specs(
     json: Json = False,
 ) -> int:
     """Show what every resizer, good and broken, does to sets of photographs."""
-    from fix_resize.auditing.comparison import COLUMNS, FIGURES, compare_specs
     from fix_resize.auditing.sets import open_pictures
+    from fix_resize.auditing.study import COLUMNS, FIGURES, compare_specs
     from fix_resize.spec import spec_names
     from wordnet_splits.progress import OnStderr
 
@@ -179,14 +180,25 @@ def _print_report(report: Report, with_originals: bool) -> None:
         show(f"           {report.others:,} other files passed over")
     show()
     rows = [
-        ("signed, rougher than the reference", *_texts(report.audit.signed)),
-        ("absolute, unlike the reference", *_texts(report.audit.unsigned)),
+        ("AUROC of total variation (above .5: rougher)", *_texts(report.audit.signed)),
+        ("AUROC of the smoothness score (above .5: unlike)", *_texts(report.audit.absolute)),
+        ("share whiter than 99% of the reference", *_texts(report.audit.white)),
     ]
+    print_table(("beside the reference", "value", "95% interval"), rows)
     if report.audit.paired is not None:
-        rows.append(("paired, rougher than fix of its originals", *_texts(report.audit.paired)))
-    print_table(("AUROC", "value", "95% interval"), rows)
+        _print_pairs(report.audit.paired)
     show()
     show(report.audit.sentence)
+
+
+def _print_pairs(paired: PairedAudit) -> None:
+    quantiles = paired.as_dict()
+    named = {"RMS difference, grey levels": "difference", "aliasing, nearest neighbour being 1": "aliasing"}
+    show()
+    print_table(
+        ("beside fix of its own original", "5%", "median", "95%"),
+        [(text, *(f"{v:.2f}" for v in quantiles[name].values())) for text, name in named.items()],
+    )
 
 
 def _texts(estimate: tuple[float, float, float]) -> tuple[str, str]:

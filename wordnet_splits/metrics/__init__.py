@@ -11,15 +11,15 @@ takes its counts in place of the arrays; ``evaluate`` computes all registered me
 
 from __future__ import annotations
 
-from .counts import RankCounts, rank_counts
-from .nearness import (
+from wordnet_splits.metrics.counts import RankCounts, rank_counts
+from wordnet_splits.metrics.nearness import (
     ClassAuroc,
     NearnessBin,
     auroc_by_nearness,
     auroc_per_class,
     nearness_trend,
 )
-from .openset import (
+from wordnet_splits.metrics.openset import (
     OscrCurve,
     ccr_at_fpr,
     gamma,
@@ -28,7 +28,7 @@ from .openset import (
     oscr,
     oscr_curve,
 )
-from .ranking import (
+from wordnet_splits.metrics.ranking import (
     aupr_in,
     aupr_out,
     auroc,
@@ -39,15 +39,15 @@ from .ranking import (
     fpr95_ood_positive,
     openood_fpr95,
 )
-from .registry import METRICS, Metric, evaluate, get_metric, list_metrics, metric
-from .robustness import (
+from wordnet_splits.metrics.registry import METRICS, Metric, evaluate, get_metric, list_metrics, metric
+from wordnet_splits.metrics.robustness import (
     Robustness,
     mixture_moments,
     robustness,
     robustness_score,
     run_moments,
 )
-from .selective import (
+from wordnet_splits.metrics.selective import (
     accuracy,
     augrc,
     aurc,
@@ -58,8 +58,16 @@ from .selective import (
     e_aurc,
     e_aurc_geifman,
 )
-from .summary import Composition, ScoreSet, Spread, composition, pool, role_means, spread
-from .uncertainty import (
+from wordnet_splits.metrics.summary import (
+    Composition,
+    ScoreSet,
+    Spread,
+    composition,
+    pool,
+    role_means,
+    spread,
+)
+from wordnet_splits.metrics.uncertainty import (
     Interval,
     bootstrap,
     bootstrap_indices,

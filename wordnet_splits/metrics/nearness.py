@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wordnet_splits.errors import DataError
-
-from .counts import Array, Scores, as_scores, ratio, to_numpy
+from wordnet_splits.metrics.counts import Array, Scores, as_scores, ratio, to_numpy
 
 
 class ClassAuroc(NamedTuple):

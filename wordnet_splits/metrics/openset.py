@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wordnet_splits.errors import DataError
-
-from .counts import (
+from wordnet_splits.metrics.counts import (
     Array,
     RankCounts,
     Scores,
@@ -30,7 +29,7 @@ from .counts import (
     steps,
     take,
 )
-from .registry import ID_CORRECT_OOD, metric
+from wordnet_splits.metrics.registry import ID_CORRECT_OOD, metric
 
 NEAREST_TOLERANCE = 0.1  # relative distance beyond which the nearest FPR counts as not reached
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from wordnet_splits.errors import DataError
-
-from .counts import (
+from wordnet_splits.metrics.counts import (
     Array,
     RankCounts,
     Scores,
@@ -26,7 +25,7 @@ from .counts import (
     ratio,
     take,
 )
-from .registry import ID_OOD, metric
+from wordnet_splits.metrics.registry import ID_OOD, metric
 
 
 def _auroc(counts: RankCounts) -> Array:

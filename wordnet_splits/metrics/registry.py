@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from wordnet_splits.errors import unknown
-
-from .counts import Array, RankCounts
+from wordnet_splits.metrics.counts import Array, RankCounts
 
 Kernel = Callable[[RankCounts], Array]
 PublicFunction = TypeVar("PublicFunction", bound=Callable[..., float])

@@ -19,10 +19,9 @@ from functools import lru_cache
 import numpy as np
 
 from wordnet_splits.errors import DataError
-
-from .counts import Array, RankCounts, Scores, as_counts, ratio, steps
-from .ranking import _auroc
-from .registry import ID_CORRECT, ID_CORRECT_OOD, ID_OOD, metric
+from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts, ratio, steps
+from wordnet_splits.metrics.ranking import _auroc
+from wordnet_splits.metrics.registry import ID_CORRECT, ID_CORRECT_OOD, ID_OOD, metric
 
 _FIXED = 57  # binary digits after the point of the harmonic numbers: those below 2^6, so any real count
 

@@ -20,10 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.errors import DataError
-
-from .counts import Array, RankCounts
-from .registry import METRICS, get_metric
-from .summary import ScoreSet, pool, split_sides
+from wordnet_splits.metrics.counts import Array, RankCounts
+from wordnet_splits.metrics.registry import METRICS, get_metric
+from wordnet_splits.metrics.summary import ScoreSet, pool, split_sides
 
 REPLICATES = 1000
 _BLOCK = 1 << 18  # draws made at once: the working arrays stay in the processor's cache

@@ -12,10 +12,10 @@ import pytest
 from PIL import Image
 
 from fix_resize.auditing.audit import fix_at, match_names, run_audit
+from fix_resize.auditing.measuring import draw, measure
 from fix_resize.auditing.plots import Panel, grid, histograms
 from fix_resize.auditing.sets import Stored, open_pictures
-from fix_resize.auditing.smoothness import audit, total_variation
-from fix_resize.auditing.variation import draw, measure
+from fix_resize.auditing.smoothness import total_variation
 from fix_resize.pipeline import Settings, build
 from fix_resize.pipeline.selection import select_folder
 from fix_resize.resize import apply
@@ -72,25 +72,27 @@ def test_measuring_in_blocks_is_measuring_one_by_one() -> None:
     names = [f"{i:04}" for i in range(1100)]
     pixels = np.random.default_rng(60).integers(0, 256, (1100, 5, 6, 3), dtype=np.uint8)
     pictures = Stored("set", names[::-1], lambda row: Image.fromarray(pixels[1099 - row]))
-    found = measure(pictures, {"as stored": None})
+    found = measure(pictures)
     assert (found.ids, found.size, found.left_out) == (tuple(names), (5, 6), ())
-    np.testing.assert_array_equal(found.variation["as stored"], total_variation(pixels))
+    np.testing.assert_array_equal(found.variation, total_variation(pixels))
 
 
 def test_pictures_too_small_to_measure_are_left_out() -> None:
     sizes = [(1, 8), (8, 8), (8, 8)]
     pictures = Stored("set", ["a", "b", "c"], lambda row: Image.fromarray(photo(row, *sizes[row])))
-    found = measure(pictures, {"as stored": None})
+    found = measure(pictures)
     assert found.ids == ("b", "c")
     assert [(entry.image_id, entry.detail) for entry in found.left_out] == [("a", "1 x 8 pixels are too few")]
 
 
-def test_pairs_are_compared_among_themselves() -> None:
-    base = np.linspace(10, 20, 50)
-    rougher_without_original = np.concatenate([base, base + 100])
-    assert audit(rougher_without_original, base, base).verdict == "altered"
-    found = audit(rougher_without_original, base, base, with_original=base)
-    assert (found.verdict, found.points) == ("clean", 0)
+def test_only_pictures_that_have_an_original_decide(tmp_path: Path) -> None:
+    fixed = {f"{n}": apply(get_spec("fix"), Image.fromarray(photo(n))) for n in range(6)}
+    noise = np.random.default_rng(62).integers(0, 256, (6, 32, 32, 3), dtype=np.uint8)
+    mine = save(tmp_path / "set", fixed | {f"other{n}": noise[n] for n in range(6)})
+    originals = save(tmp_path / "originals", {f"{n}": photo(n) for n in range(6)})
+    found = open_pictures(str(mine))
+    report = run_audit(found, found, open_pictures(str(originals)))
+    assert (report.audit.verdict, report.pairs, len(report.scores)) == ("clean", 6, 12)
 
 
 @pytest.mark.parametrize("column", ["image", "img"])
@@ -122,7 +124,7 @@ def test_rows_without_a_name_of_their_own(tmp_path: Path) -> None:
     found = open_pictures(str(folder))
     named = ["parquet/a/0", "parquet/a/1", "parquet/a/2", "parquet/b/1", "parquet/b/2", "x"]
     assert list(found.ids) == named
-    assert len(measure(found, {"as stored": None}).ids) == 6
+    assert len(measure(found).ids) == 6
 
 
 def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
@@ -153,7 +155,8 @@ def test_what_the_pipeline_wrote(file_format: str, tmp_path: Path) -> None:
         expected = apply(get_spec("fix"), Image.fromarray(pictures[image_id]))
         np.testing.assert_array_equal(np.asarray(image), expected)
     report = run_audit(found, found, open_pictures(str(originals)))
-    assert (report.audit.verdict, report.audit.points, report.pairs) == ("clean", 0, 3)
+    assert (report.audit.verdict, report.pairs) == ("clean", 3)
+    assert report.scores["difference"].to_pylist() == [0, 0, 0]
 
 
 def test_a_panel_of_each_row_and_column_and_no_date(tmp_path: Path) -> None:
@@ -174,7 +177,7 @@ def test_a_panel_of_each_row_and_column_and_no_date(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"\.svg or \.png"):
         histograms(panels, reference, legend, tmp_path / "x.jpg")
     with pytest.raises(OutputError, match="cannot be written"):
-        histograms(panels, reference, legend, tmp_path / "none" / "x.svg")
+        histograms(panels, reference, legend, tmp_path / "x.svg" / "x.svg")
 
 
 def test_a_grid_shows_every_image_in_its_own_colours(tmp_path: Path) -> None:

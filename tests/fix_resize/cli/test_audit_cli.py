@@ -61,17 +61,17 @@ def test_a_clean_set_with_its_originals(command: Command, sets: Path) -> None:
         "audit", sets / "fix", "--reference", sets / "reference", "--originals", sets / "photos"
     )
     assert (code, err) == (0, "")
-    assert "clean: 0.0 points from its own fix rendering, within 3" in out
+    assert "clean: of 40 pairs 100% clean (within 1.5 grey levels of fix)" in out
     assert "40 pictures of 32 x 32" in out
     assert "60 pictures" in out
 
 
-def test_an_altered_set_with_its_originals(command: Command, sets: Path) -> None:
+def test_an_aliased_set_with_its_originals(command: Command, sets: Path) -> None:
     code, out, _ = command(
         "audit", sets / "nearest", "--reference", sets / "reference", "--originals", sets / "photos"
     )
     assert code == 1
-    assert re.search(r"altered: \d\d\.\d points from its own fix rendering, beyond 3", out)
+    assert "aliased: of 40 pairs 100% aliased (decimated without one)" in out
 
 
 def test_without_originals_there_is_only_a_warning(command: Command, sets: Path) -> None:
@@ -89,10 +89,11 @@ def test_json_and_files(command: Command, sets: Path, tmp_path: Path) -> None:
     code, out, _ = command(*arguments, "--out", tmp_path / "a" / "b", "--json")
     found = json.loads(out)
     assert code == 1
-    assert (found["ok"], found["verdict"]) == (False, "altered")
-    assert found["images"] == found["pairs"] == PHOTOS
+    assert (found["ok"], found["verdict"]) == (False, "aliased")
+    assert found["images"] == found["paired"]["pairs"] == PHOTOS
     assert 0.9 < found["signed"]["lo"] <= found["signed"]["value"] <= found["signed"]["hi"] <= 1
-    assert found["points"] == pytest.approx(100 * (found["paired"]["value"] - 0.5))
+    assert found["paired"]["shares"]["aliased"] == found["paired"]["differing"] == 1
+    assert found["paired"]["aliasing"]["median"] > 0.4
     assert [Path(f).name for f in found["files"]] == [
         "scores.parquet",
         "audit.json",
@@ -104,7 +105,7 @@ def test_json_and_files(command: Command, sets: Path, tmp_path: Path) -> None:
     assert len(rows) == PHOTOS
     assert all(row["original"] == row["image_id"] for row in rows)
     assert np.mean([row["variation"] > row["fix_variation"] for row in rows]) > 0.95
-    distance = {row["image_id"]: abs(row["variation"] - row["fix_variation"]) for row in rows}
+    distance = {row["image_id"]: row["difference"] for row in rows}
     assert found["most_suspicious"] == sorted(distance, key=lambda i: -distance[i])[:20]
     kept = json.loads((tmp_path / "a" / "b" / "audit.json").read_text())
     assert kept == {key: value for key, value in found.items() if key != "files"}
@@ -180,8 +181,8 @@ def test_originals_below_other_folders_and_not_of_all(
     )
     found = json.loads(out)
     assert originals.is_dir()
-    assert (code, found["pairs"], found["verdict"]) == (0, 30, "clean")
-    assert found["points"] == 0
+    assert (code, found["paired"]["pairs"], found["verdict"]) == (0, 30, "clean")
+    assert found["paired"]["difference"]["q95"] == 0
 
 
 def test_a_table_of_specs(command: Command, sets: Path, tmp_path: Path) -> None:
@@ -197,13 +198,13 @@ def test_a_table_of_specs(command: Command, sets: Path, tmp_path: Path) -> None:
         "opencv-bilinear",
         "tensor-bilinear-no-antialias",
     ]
-    assert verdicts["fix"].endswith("+0.0  clean    no warning")
+    assert re.search(r" 0%  +0%  clean +no warning$", verdicts["fix"])
     study_only = list(verdicts)[3:]
-    assert all(verdicts[name].endswith("altered  suspicious") for name in study_only)
+    assert all(re.search(r" 100%  aliased +suspicious$", verdicts[name]) for name in study_only)
     assert err.count("wrote ") == 4
     markdown = (tmp_path / "s" / "table.md").read_text().splitlines()
     assert len(markdown) == 2 + 6
-    assert {line.count("|") for line in markdown} == {8}
+    assert {line.count("|") for line in markdown} == {10}
     svg = (tmp_path / "s" / "smoothness.svg").read_text()
     assert "<image" not in svg  # counts only: no picture can be had back from it
     assert (tmp_path / "g" / "grid.png").stat().st_size > 10_000
@@ -221,7 +222,7 @@ def test_a_study_of_chosen_specs_as_json(command: Command, sets: Path) -> None:
         (str(sets / "photos"), "nearest", 10),
         (str(sets / "photos"), "fix", 10),
     ]
-    assert rows[1]["points"] == 0
+    assert rows[1]["paired"]["differing"] == 0
 
 
 BAD = {
@@ -257,7 +258,7 @@ BAD = {
     ),
     "out is a file": (
         ["audit", "{sets}/fix", "--reference", "{sets}/reference", "--out", "{text}/a.txt"],
-        "cannot be made",
+        "cannot be written",
     ),
     "no such spec": (["study", "{sets}/photos", "--spec", "fxi"], "did you mean 'fix'"),
     "a spec of another size": (

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
 
-from fix_resize.auditing.audit import AS_STORED, fix_at
+import numpy as np
+
+from fix_resize.auditing.aliasing import Original, Pair
+from fix_resize.auditing.audit import fix_at
+from fix_resize.auditing.measuring import LeftOut, draw, left_out, measure, nothing_read
 from fix_resize.auditing.sets import Pictures
-from fix_resize.auditing.smoothness import SUSPICIOUS_ABOVE, Audit, Scores, audit
-from fix_resize.auditing.variation import LeftOut, draw, measure
+from fix_resize.auditing.smoothness import Pixels, Scores, total_variation, whiteness
+from fix_resize.auditing.verdict import SUSPICIOUS_ABOVE, WHITE_SHARE, Audit, PairedAudit, audit
+from fix_resize.resize import apply
 from fix_resize.spec import ResizeSpec, get_spec, spec_names
-from wordnet_splits.errors import DataError
-from wordnet_splits.progress import Progress
+from wordnet_splits.errors import DataError, SourceError
+from wordnet_splits.progress import Progress, Silent
 
 ONE_SIZE: Final = "give a reference and specs of one size"
 
@@ -24,18 +29,18 @@ class Cell:
     Attributes
     ----------
     audit : against the reference, and paired with the set's own `fix` rendering.
+    paired : the latter.
     ids : (n,) the pictures.
     variation : (n,) total variation.
-    own : (n,) that of `fix` of the same pictures.
     """
 
     label: str
     spec: str
     study_only: bool
     audit: Audit
+    paired: PairedAudit
     ids: tuple[str, ...]
     variation: Scores
-    own: Scores
 
     @property
     def warning(self) -> str:
@@ -65,7 +70,7 @@ class Comparison:
         return {
             "reference": self.reference,
             "reference_images": len(self.reference_variation),
-            "suspicious_above": SUSPICIOUS_ABOVE,
+            "suspicious_above": {"absolute": SUSPICIOUS_ABOVE, "white": WHITE_SHARE},
             "rows": [
                 {
                     "set": cell.label,
@@ -73,9 +78,9 @@ class Comparison:
                     "study_only": cell.study_only,
                     "images": len(cell.variation),
                     "signed": cell.audit.signed._asdict(),
-                    "absolute": cell.audit.unsigned._asdict(),
-                    "paired": None if cell.audit.paired is None else cell.audit.paired._asdict(),
-                    "points": cell.audit.points,
+                    "absolute": cell.audit.absolute._asdict(),
+                    "white": cell.audit.white._asdict(),
+                    "paired": cell.paired.as_dict(),
                     "verdict": cell.audit.verdict,
                     "without_originals": cell.warning,
                 }
@@ -91,8 +96,10 @@ class Comparison:
                 f"{cell.label} ({len(cell.variation):,})",
                 cell.spec,
                 _figure(cell.audit.signed),
-                _figure(cell.audit.unsigned),
-                f"{cell.audit.points:+.1f}",
+                _figure(cell.audit.absolute),
+                f"{cell.audit.white.value:.0%}",
+                f"{cell.paired.differing:.0%}",
+                f"{cell.paired.shares['aliased']:.0%}",
                 cell.audit.verdict,
                 cell.warning,
             )
@@ -110,11 +117,13 @@ COLUMNS: Final = (
     "spec",
     "signed AUROC [95%]",
     "absolute AUROC [95%]",
-    "points from own fix",
+    "white",
+    "differ from fix",
+    "aliased",
     "verdict",
     "without originals",
 )
-FIGURES: Final = COLUMNS[2:5]
+FIGURES: Final = COLUMNS[2:7]
 
 
 def _figure(estimate: tuple[float, float, float]) -> str:
@@ -145,7 +154,7 @@ def compare_specs(
     SplitsError : a spec needs a library that is not installed.
     """
     chosen = {name: get_spec(name) for name in dict.fromkeys(specs or spec_names())}
-    base = measure(reference, {AS_STORED: None}, progress=progress)
+    base = measure(reference, progress=progress)
     if specs is None:
         chosen = {name: spec for name, spec in chosen.items() if base.size == (spec.side, spec.side)}
     for name, spec in chosen.items():
@@ -160,17 +169,50 @@ def compare_specs(
         raise DataError(
             f"no spec makes {base.size[0]} x {base.size[1]} pixels", where=reference.label, hint=ONE_SIZE
         )
-    against = base.variation[AS_STORED]
     cells: list[Cell] = []
-    left_out: dict[str, tuple[LeftOut, ...]] = {reference.label: base.left_out}
-    fix = fix_at(base.size)
-    renderings: dict[str, ResizeSpec | None] = {spec.id: spec for spec in (fix, *chosen.values())}
+    left: dict[str, tuple[LeftOut, ...]] = {reference.label: base.left_out}
     for label, pictures in sets:
-        found = measure(pictures, renderings, ids=draw(pictures.ids, limit), progress=progress)
-        own = found.variation[fix.id]
-        left_out[label] = found.left_out
+        rendered, left[label] = _render(pictures, draw(pictures.ids, limit), list(chosen.values()), progress)
+        ids = sorted(rendered)
         for name, spec in chosen.items():
-            variation = found.variation[spec.id]
-            result = audit(variation, against, own)
-            cells.append(Cell(label, name, spec.study_only, result, found.ids, variation, own))
-    return Comparison(tuple(cells), reference.label, against, left_out)
+            marks = [rendered[image_id][name] for image_id in ids]
+            variation, white = (np.array([mark[n] for mark in marks]) for n in (0, 1))
+            paired = PairedAudit([mark.pair for mark in marks])
+            result = replace(audit(variation, white, base.variation, base.whiteness), paired=paired)
+            cells.append(Cell(label, name, spec.study_only, result, paired, tuple(ids), variation))
+    return Comparison(tuple(cells), reference.label, base.variation, left)
+
+
+class _Marks(NamedTuple):
+    """What one rendering of a picture is like."""
+
+    variation: float
+    whiteness: float
+    pair: Pair
+
+
+def _render(
+    pictures: Pictures, ids: Sequence[str], specs: Sequence[ResizeSpec], progress: Progress | None
+) -> tuple[dict[str, dict[str, _Marks]], tuple[LeftOut, ...]]:
+    """Return what each picture is like by spec, and what could not be read."""
+    marks: dict[str, dict[str, _Marks]] = {}
+    unread: list[LeftOut] = []
+    fix = fix_at((specs[0].side, specs[0].side))
+    with (progress or Silent()).task(f"reading {pictures.label}", len(ids)) as task:
+        for image_id, image in pictures.read(ids):
+            task.advance()
+            try:
+                if isinstance(image, Exception):
+                    raise image
+                original = Original(image, fix)
+                marks[image_id] = {spec.name: _mark(apply(spec, image), original) for spec in specs}
+            except (SourceError, DataError) as error:
+                unread.append(left_out(image_id, error))
+    if not marks:
+        raise nothing_read(unread, pictures.label)
+    return marks, tuple(sorted(unread))
+
+
+def _mark(pixels: Pixels, original: Original) -> _Marks:
+    block = pixels[None]
+    return _Marks(float(total_variation(block)[0]), float(whiteness(block)[0]), original.compare(pixels))

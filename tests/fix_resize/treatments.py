@@ -1,0 +1,97 @@
+"""Ways to make a picture of 32 pixels, honest and broken, and what an audit has to say of each."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from functools import partial
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from fix_resize.resize import apply
+from fix_resize.spec import CenterCrop, Resize, ResizeSpec, get_spec
+
+Pixels = npt.NDArray[np.uint8]
+Make = Callable[[Image.Image], Pixels]
+TO_256: Final = ResizeSpec("first stage of fix", (Resize(256), CenterCrop(256)))
+
+
+class Treatment(NamedTuple):
+    """How a set is made, and the verdict that is right for it."""
+
+    make: Make
+    verdict: str
+
+
+def last_stage(resample: Image.Resampling, image: Image.Image) -> Pixels:
+    """Return `fix` with another of Pillow's filters in its last stage."""
+    return np.asarray(Image.fromarray(apply(TO_256, image)).resize((32, 32), resample))
+
+
+def opencv(name: str, image: Image.Image) -> Pixels:
+    """Return `fix` with one of OpenCV's interpolations in its last stage."""
+    import cv2
+
+    return np.asarray(cv2.resize(apply(TO_256, image), (32, 32), interpolation=getattr(cv2, name)))
+
+
+def direct(resample: Image.Resampling, image: Image.Image) -> Pixels:
+    """Return the central square of a picture, reduced in one stage."""
+    side = min(image.size)
+    left, top = (image.width - side) // 2, (image.height - side) // 2
+    square = image.crop((left, top, left + side, top + side))
+    return np.asarray(square.resize((32, 32), resample))
+
+
+def blurred(sigma: float, make: Make, image: Image.Image) -> Pixels:
+    """Return a rendering after a Gaussian blur of ``sigma`` pixels."""
+    at = np.arange(-4, 5)
+    weights = np.exp(-(at**2) / (2 * sigma**2))
+    weights /= weights.sum()
+    values = np.pad(make(image).astype(np.float64), ((4, 4), (4, 4), (0, 0)), mode="reflect")
+    for axis in (0, 1):
+        values = np.apply_along_axis(np.convolve, axis, values, weights, mode="valid")
+    return np.rint(values).clip(0, 255).astype(np.uint8)
+
+
+def as_jpeg(make: Make, image: Image.Image) -> Pixels:
+    """Return a rendering after JPEG of quality 75."""
+    buffer = io.BytesIO()
+    Image.fromarray(make(image)).save(buffer, "JPEG", quality=75)
+    with Image.open(buffer) as decoded:
+        return np.asarray(decoded)
+
+
+def of_spec(name: str) -> Make:
+    """Return what renders by a spec."""
+    return partial(apply, get_spec(name))
+
+
+FILTERS = Image.Resampling
+fix, nearest = of_spec("fix"), of_spec("nearest")
+TREATMENTS: Final[dict[str, Treatment]] = {
+    "fix": Treatment(fix, "clean"),
+    "box": Treatment(partial(last_stage, FILTERS.BOX), "filtered"),
+    "hamming": Treatment(partial(last_stage, FILTERS.HAMMING), "filtered"),
+    "bicubic": Treatment(partial(last_stage, FILTERS.BICUBIC), "filtered"),
+    "Lanczos": Treatment(partial(last_stage, FILTERS.LANCZOS), "filtered"),
+    "INTER_AREA": Treatment(partial(opencv, "INTER_AREA"), "filtered"),
+    "Lanczos in one stage": Treatment(partial(direct, FILTERS.LANCZOS), "filtered"),
+    "fix, blurred by 1": Treatment(partial(blurred, 1.0, fix), "filtered"),
+    "fix, JPEG 75": Treatment(partial(as_jpeg, fix), "altered"),
+    "nearest": Treatment(nearest, "aliased"),
+    "nearest in one stage": Treatment(partial(direct, FILTERS.NEAREST), "aliased"),
+    "nearest, blurred by .58": Treatment(partial(blurred, 0.58, nearest), "aliased"),
+    "nearest, blurred by .8": Treatment(partial(blurred, 0.8, nearest), "aliased"),
+    "INTER_NEAREST": Treatment(partial(opencv, "INTER_NEAREST"), "aliased"),
+    "INTER_LINEAR": Treatment(partial(opencv, "INTER_LINEAR"), "aliased"),
+    "INTER_CUBIC": Treatment(partial(opencv, "INTER_CUBIC"), "aliased"),
+}
+MIXTURES: Final[dict[str, tuple[int, int, str, str]]] = {
+    "30% nearest, the rest fix": (3, 10, "nearest", "fix"),
+    "half nearest, half fix blurred by 1": (1, 2, "nearest", "fix, blurred by 1"),
+}
+"""Sets of which some pictures (so many of so many) are made in one way and the others in another."""
