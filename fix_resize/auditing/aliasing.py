@@ -7,7 +7,8 @@ squares over all pixels and channels, first on the 5 x 5 neighbourhoods of the `
 then on the 3 x 3 neighbourhoods of what decimation without a filter makes of the same original (nearest
 neighbour at the centres and at the corners, and the mean of the four nearest, each from the picture as taken
 and from its 256 pixels). A blur after the decimation is a weighting of such neighbourhoods, so it does not
-hide it. The method and its limits are ours; ``tests/fix_resize/auditing/thresholds.py`` shows what they tell apart.
+hide it. The method and its limits are ours; ``tests/fix_resize/auditing/thresholds.py`` shows what they
+tell apart.
 """
 
 from __future__ import annotations
