@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run shell demo test lint bench faults fidelity oldest pillow clean
+.PHONY: run shell demo test lint bench faults fuzz fidelity oldest pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -67,6 +67,10 @@ bench: $(VENV)/dev
 # kills, signals, full disks and tampering with every field that we write (about 20 minutes; not part of `make test`)
 faults: $(VENV)/dev
 	$(BIN)/python -m tests.faults --table docs/faults.md
+
+# a thousand hostile files, seeded (minutes; not part of `make test`)
+fuzz: $(VENV)/dev
+	$(BIN)/python -m tests.fuzz --workers $(WORKERS) --table docs/hostile-input.md
 
 # the lower bounds of pyproject.toml, each at its oldest (minutes; not part of `make test`)
 oldest:

@@ -1,0 +1,258 @@
+"""Every kind of file that we read: how a sound one is made, and the command that reads it."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from wordnet_splits.catalog.catalog import CATALOGS
+from wordnet_splits.manifest import find_manifest
+
+IMAGES = {"a.jpg": "JPEG", "b.png": "PNG", "c.gif": "GIF", "d.bmp": "BMP", "e.webp": "WEBP", "f.tif": "TIFF"}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file.
+
+    Attributes
+    ----------
+    make : write a sound example into an empty folder.
+    command : what reads it, run in the folder.
+    files : patterns of the files to alter.
+    verified : whether the command has to refuse whatever was altered.
+    share : how many of a hundred cases.
+    """
+
+    name: str
+    make: Callable[[Path], None]
+    command: Sequence[str]
+    files: Sequence[str]
+    verified: bool = False
+    share: int = 6
+
+    @property
+    def program(self) -> str:
+        """Return the program that reads it."""
+        return self.command[0]
+
+    def targets(self, folder: Path) -> list[Path]:
+        """Return the files to alter, relative to the folder."""
+        found = {p.relative_to(folder) for pattern in self.files for p in folder.glob(pattern) if p.is_file()}
+        hidden = {path for path in found if any(part.startswith(".") for part in path.parts)}
+        return sorted(hidden if any("/." in pattern for pattern in self.files) else found - hidden)
+
+
+def _run(folder: Path, *words: str) -> None:
+    """Run a command of ours to make an example."""
+    from tests.fuzz.zygote import Zygote
+
+    zygote = Zygote([words[0]])
+    try:
+        ended = zygote.run(words, folder)
+    finally:
+        zygote.close()
+    assert ended.code == 0, ended.said
+
+
+def _recipe(folder: Path) -> None:
+    shutil.copy(CATALOGS.parent / "recipes" / "digits.toml", folder / "digits.toml")
+
+
+def _manifest(folder: Path) -> None:
+    shutil.copytree(find_manifest("digits"), folder / "digits")
+
+
+def _store(folder: Path) -> None:
+    from wordnet_splits.packed.pack import pack
+
+    pack("digits", folder / "store", groups=["digits-6-9", "gaussian"])
+
+
+def _pictures(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    (folder / "in").mkdir()
+    for name, image_format in IMAGES.items():
+        pixels = rng.integers(0, 256, (90, 70, 3), np.uint8)
+        Image.fromarray(pixels).save(folder / "in" / name, image_format)
+
+
+def _resized(file_format: str) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        _pictures(folder)
+        words = ["fix-resize", "build", "folder", "--root", "in", "--out", "out", "--format", file_format]
+        _run(folder, *words, "--backend", "pillow")
+
+    return make
+
+
+def _cifar(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    names = [f"apple_s_{n:06d}.png" for n in range(6)]
+    batch = {"data": rng.integers(0, 256, (6, 3072), np.uint8), "fine_labels": [0] * 6, "filenames": names}
+    (folder / "train").write_bytes(pickle.dumps(batch, protocol=2))
+    (folder / "test").write_bytes(pickle.dumps({**batch, "filenames": names[::-1]}, protocol=4))
+
+
+def _tar(folder: Path) -> None:
+    from tests.wordnet_splits.sources.trees import IMAGENET_TRAIN, IMAGENET_VAL, train_tar, val_tar
+
+    (folder / "ILSVRC2012_img_train.tar").write_bytes(train_tar(IMAGENET_TRAIN))
+    (folder / "ILSVRC2012_img_val.tar").write_bytes(val_tar(IMAGENET_VAL))
+
+
+def _hub(folder: Path) -> None:
+    from tests.wordnet_splits.sources.trees import IMAGENET_TRAIN, hub_shards, jpeg
+
+    rows: list[tuple[str | None, bytes]] = [
+        (f"{i}.JPEG", jpeg(n)) for n, (i, _, _) in enumerate(sorted(IMAGENET_TRAIN))
+    ]
+    hub_shards(folder, "train", rows)
+
+
+def _nameless(folder: Path) -> None:
+    from tests.wordnet_splits.sources.trees import hub_shards
+
+    rng = np.random.default_rng(0)
+    rows: list[tuple[str | None, bytes]] = []
+    for number in range(6):
+        path = folder / f"{number}.png"
+        Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(path)
+        rows.append((None, path.read_bytes()))
+        path.unlink()
+    hub_shards(folder / "cropped_digits", "train", rows)
+
+
+def _lmdb(folder: Path) -> None:
+    from tests.wordnet_splits.sources.test_lsun import write_lmdb
+    from tests.wordnet_splits.sources.trees import jpeg
+
+    write_lmdb(folder / "bedroom_val_lmdb", {f"{n:040x}": jpeg(n) for n in range(40)})
+
+
+def _mat(folder: Path) -> None:
+    from scipy.io import savemat
+
+    rng = np.random.default_rng(0)
+    arrays = {
+        "X": rng.integers(0, 256, (32, 32, 3, 6), np.uint8),
+        "y": np.arange(1, 7, dtype=np.uint8)[:, None],
+    }
+    savemat(folder / "train_32x32.mat", arrays, do_compression=True)
+    savemat(folder / "test_32x32.mat", arrays)
+
+
+def _textures(folder: Path) -> None:
+    from tests.wordnet_splits.sources.trees import in_class_folders, some, write_images
+
+    write_images(folder, in_class_folders(some("dtd", "all"), "images", extension="jpg"))
+
+
+def _roots(folder: Path) -> None:
+    lines = ('imagenet1k = "/data/imagenet"', 'dtd = "~/datasets/dtd"', 'lsun = "lsun"', "")
+    (folder / "roots.toml").write_text("\n".join(lines))
+
+
+def _catalog(folder: Path) -> None:
+    shutil.copy(CATALOGS / "svhn.tsv", folder / "svhn.tsv")
+
+
+def _wndb(folder: Path) -> None:
+    from tests.wordnet_splits.taxonomy.test_taxonomy_words import small
+
+    small(folder)
+
+
+_TRAIN = ("--epochs", "1", "--threads", "1", "--device", "cpu", "--seeds", "0")
+
+
+def _evaluated(folder: Path) -> None:
+    words = ["unknown-eval", "train", "--benchmark", "digits", "--recipe", "digits-demo", *_TRAIN]
+    _run(folder, *words, "--out", "models")
+    _run(folder, *EVALUATE, "--out", "results")
+
+
+EVALUATE = (
+    *(
+        "unknown-eval",
+        "run",
+        "--benchmark",
+        "digits",
+        "--model",
+        "trained:models/digits",
+        "--detectors",
+        "msp",
+    ),
+    *("--device", "cpu", "--store", "store"),
+)
+
+LIGHT = (
+    Kind("recipe", _recipe, ("wordnet-splits", "build", "digits.toml", "--out", "out"), ["*.toml"], share=9),
+    Kind("manifest", _manifest, ("wordnet-splits", "verify", "digits"), ["digits/**/*"], True, 12),
+    Kind(
+        "packed store",
+        _store,
+        ("wordnet-splits", "pack", "digits", "--check", "--out", "store"),
+        ["store/**/*"],
+        True,
+        8,
+    ),
+    Kind(
+        "pictures",
+        _pictures,
+        ("fix-resize", "build", "folder", "--root", "in", "--out", "out", "--backend", "pillow"),
+        ["in/*"],
+        share=9,
+    ),
+    Kind("output of fix-resize (png)", _resized("png"), ("fix-resize", "verify", "out"), ["out/**/*"], True),
+    Kind(
+        "output of fix-resize (parquet)",
+        _resized("parquet"),
+        ("fix-resize", "verify", "out"),
+        ["out/**/*"],
+        True,
+    ),
+    Kind(
+        "unfinished fix-resize build",
+        _resized("png"),
+        ("fix-resize", "build", "folder", "--root", "in", "--out", "out", "--backend", "pillow"),
+        ["out/.*/*"],
+        share=4,
+    ),
+    Kind("CIFAR pickles", _cifar, ("look", "cifar100", "."), ["train", "test"], share=8),
+    Kind("tar archives", _tar, ("look", "imagenet1k", "."), ["*.tar"], share=7),
+    Kind("Hub Parquet", _hub, ("look", "imagenet1k", "."), ["*.parquet"], share=7),
+    Kind("Hub Parquet without names", _nameless, ("look", "svhn", "."), ["cropped_digits/*"], share=4),
+    Kind("LMDB", _lmdb, ("look", "lsun", "."), ["*/data.mdb"]),
+    Kind("MATLAB files", _mat, ("look", "svhn", "."), ["*.mat"]),
+    Kind("class folders", _textures, ("look", "dtd", "."), ["images/*/*"], share=4),
+    Kind("roots.toml", _roots, ("look", "roots", "roots.toml"), ["roots.toml"], share=3),
+    Kind("catalog", _catalog, ("look", "catalog", "svhn.tsv"), ["svhn.tsv"], share=3),
+    Kind("WordNet files", _wndb, ("look", "wndb", "."), ["*.noun", "noun.exc"], share=3),
+)
+"""The kinds that are read without torch."""
+
+HEAVY = (
+    Kind("trained model", _evaluated, (*EVALUATE, "--out", "out"), ["models/**/*"], share=3),
+    Kind("store of activations", _evaluated, (*EVALUATE, "--out", "again"), ["store/**/*"], share=3),
+    Kind(
+        "results",
+        _evaluated,
+        ("unknown-eval", "check-results", "results"),
+        ["results/**/*.parquet", "results/**/*.json"],
+        True,
+        4,
+    ),
+)
+
+
+def kinds() -> tuple[Kind, ...]:
+    """Return the kinds that can be read here."""
+    return LIGHT + (HEAVY if find_spec("torch") else ())

@@ -1,0 +1,45 @@
+"""Readers that no quick command stands for, as a small program: ``look KIND PATH``."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wordnet_splits.catalog import read_catalog
+from wordnet_splits.errors import unknown
+from wordnet_splits.sources import open_source, source_names
+from wordnet_splits.sources.roots import read_roots_file
+from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.untrusted import printable
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def look(kind: Annotated[str, typer.Argument()], path: Annotated[Path, typer.Argument()]) -> int:
+    """Read what is at PATH, all of it, and say how much that was."""
+    if kind in source_names():
+        return _source(kind, path)
+    if kind == "roots":
+        print(len(read_roots_file(path)))
+    elif kind == "catalog":
+        print(len(list(read_catalog(path))))
+    elif kind == "wndb":
+        print(len(list(Taxonomy.from_wndb(path))))
+    else:
+        raise unknown("kind", kind, ["roots", "catalog", "wndb", *source_names()])
+    return 0
+
+
+def _source(name: str, root: Path) -> int:
+    """Scan a root, and read and decode its first pictures."""
+    source = open_source(name, root)
+    ids = [i for batch in islice(source.scan(), 40) for i in batch.column("image_id").to_pylist()]
+    print(len(ids), *map(printable, sorted(source.unexpected)[:5]))
+    for image_id in ids[:6]:
+        for raw in source.read([image_id]):
+            print(source.decode(raw, image_id).size, source.digest(raw).hex()[:8])
+    return 0

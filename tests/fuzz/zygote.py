@@ -1,0 +1,144 @@
+"""Runs cases in children of a process that has imported everything, so that a case takes what it takes.
+
+python -m tests.fuzz.zygote MODULE...   reads one case a line (JSON) and answers with one line each.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SECONDS = 60
+MEMORY = 24 << 30  # of addresses: mapped files count; what is used is measured
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROGRAMS = {
+    "wordnet-splits": "wordnet_splits.cli.main",
+    "fix-resize": "fix_resize.cli.main",
+    "unknown-eval": "loaders.harness.cli.main",
+    "look": "tests.fuzz.looks",
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a case ended: exit code (negative: the signal), what it said, seconds, and peak memory in bytes."""
+
+    code: int
+    said: str
+    seconds: float
+    memory: int
+
+    @property
+    def wrong(self) -> str:
+        """Return what is wrong with it, empty where nothing is."""
+        if self.code == -signal.SIGALRM:
+            return f"longer than {SECONDS} s"
+        if self.code < 0:
+            return f"killed by signal {-self.code}"
+        if "Traceback" in self.said:
+            return f"a traceback: {self.said.strip().splitlines()[-1][:150]}"
+        if self.code not in (0, 1, 2, 3):
+            return f"exit code {self.code}"
+        if self.memory > 1 << 30:
+            return f"{self.memory >> 20} MiB"
+        if "\x1b" in self.said or "\x07" in self.said:
+            return "control characters on the terminal"
+        if self.code == 2 and not any(line.startswith("error: ") for line in self.said.splitlines()):
+            return f"no line says why: {self.said[-150:]!r}"
+        return ""
+
+
+class Zygote:
+    """A process with some modules imported, which runs cases one after the other."""
+
+    def __init__(self, programs: Sequence[str]) -> None:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(REPOSITORY),
+            "OMP_NUM_THREADS": "1",
+            "COLUMNS": "100",
+            "NO_COLOR": "1",
+            "LC_ALL": "C",
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.fuzz.zygote", *programs],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+            cwd=REPOSITORY,
+        )
+
+    def run(self, words: Sequence[str], folder: Path) -> Ended:
+        """Run a command line with ``folder`` as the current one."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([list(words), str(folder)]) + "\n")
+        self._process.stdin.flush()
+        return Ended(**json.loads(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def _child(words: list[str], folder: str, output: Path) -> int:
+    """Be the program, in a process of its own."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(SECONDS)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.chdir(folder)
+    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for standard in (1, 2):
+        os.dup2(descriptor, standard)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        from wordnet_splits.cli.runner import run
+
+        code = run(importlib.import_module(PROGRAMS[words[0]]).app, words[1:], words[0])
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
+def main(programs: Sequence[str]) -> None:
+    """Answer cases until there are no more."""
+    for program in programs:
+        importlib.import_module(PROGRAMS[program])
+    output = Path(os.environ.get("TMPDIR", "/tmp")) / f"fuzz-{os.getpid()}.txt"
+    for line in sys.stdin:
+        words, folder = json.loads(line)
+        started = time.monotonic()
+        child = os.fork()
+        if not child:
+            os._exit(_child(words, folder, output))
+        _, status, used = os.wait4(child, 0)
+        answer: dict[str, Any] = {
+            "code": os.waitstatus_to_exitcode(status),
+            "said": output.read_bytes()[-20_000:].decode("utf-8", "replace") if output.exists() else "",
+            "seconds": time.monotonic() - started,
+            "memory": used.ru_maxrss << 10,
+        }
+        print(json.dumps(answer), flush=True)
+    output.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
