@@ -6,6 +6,7 @@ A class of no group is ``excluded`` and keeps the evidence of every rule that re
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -20,7 +21,7 @@ from wordnet_splits.errors import RecipeError, SplitsError
 from wordnet_splits.manifest.tables import class_table
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import Context, Verdict, decide, sentence
-from wordnet_splits.rules.model import rule_text
+from wordnet_splits.rules.model import Expression, rule_text
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 
@@ -92,10 +93,19 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
         chosen = [c for c in offered if verdicts[c].accepted]
         if not chosen:
             raise RecipeError(
-                "the rule takes no class at all",
+                f"the rule takes no class at all: {what_refused(verdicts)}",
                 where=f"{recipe.name}: group {group.name}",
-                hint="loosen the rule, or put the group before the one that takes its classes",
+                hint="wider operands or bounds take more"
+                if offered
+                else "put the group before the one that takes its classes, or say reuse = true",
             )
+        for class_id in sorted(named_by(group.classes) - {*offered}):
+            if (group.source, class_id) in taken:
+                raise RecipeError(
+                    f"class {class_id!r} is listed, but an earlier group has taken it",
+                    where=f"{recipe.name}: group {group.name}",
+                    hint="take it out of the list, or say reuse = true",
+                )
         membership.groups[group.name] = chosen
         for class_id, verdict in verdicts.items():
             key = (group.source, class_id)
@@ -106,6 +116,33 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
         context.groups[group.name] = [(group.source, c) for c in chosen]
         taken.update(context.groups[group.name])
     return membership
+
+
+def what_refused(verdicts: Mapping[str, Verdict]) -> str:
+    """Say what a rule saw that took no candidate: how many each operator refused, and the nearest to pass."""
+    if not verdicts:
+        return "earlier groups have taken every class of the source"
+    last = [v.findings[-1] for v in verdicts.values() if v.findings]
+    counts = Counter(finding.test.operator for finding in last)
+    said = [f"of {len(verdicts):,} candidates {name} decided against {n:,}" for name, n in counts.items()]
+    scores = [
+        (via.value, class_id, via)
+        for class_id, verdict in verdicts.items()
+        for via in verdict.via
+        if via.relation == "threshold" and via.value is not None
+    ]
+    if scores:
+        below = any(f.test.value.below is not None for f in last if f.test.operator == "similarity")
+        value, class_id, via = (min if below else max)(scores, key=lambda score: score[:2])
+        said.append(f"the nearest to pass is {class_id!r} with {value:.4g}, beside {via.other_class!r}")
+    return "; ".join(said)
+
+
+def named_by(rule: Expression) -> set[str]:
+    """Return the class ids that a rule lists by themselves, where it takes them for that."""
+    if rule.operator == "any":
+        return {name for part in rule.value for name in named_by(part)}
+    return set(rule.value.ids) if rule.operator == "listed" else set()
 
 
 def labels_of(membership: Membership) -> dict[Key, int]:

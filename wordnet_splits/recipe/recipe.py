@@ -1,31 +1,20 @@
-"""Recipes: one TOML file declares one benchmark.
-
-``load_recipe`` takes the name of a shipped recipe or the path of a user's own file, resolves ``extends``
-and returns a validated `Recipe`.  A wrong key is refused with its line and the nearest right one.
-"""
+"""The schema of a recipe: one TOML file declares one benchmark."""
 
 from __future__ import annotations
 
-import re
 from html import escape
-from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from wordnet_splits.errors import ManifestError, RecipeError, unknown
-from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.recipe.text import explain_validation
-from wordnet_splits.rules.model import ClassRule, rule_text
+from wordnet_splits.rules.model import ClassRule, Yes, rule_text
 from wordnet_splits.tabular import html_table
-from wordnet_splits.untrusted import parse_toml, read_text, validated
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,63}$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-Count = Annotated[int, Field(ge=0)]
-Side = Annotated[int, Field(gt=0, le=4096)]
+Count = Annotated[int, Field(ge=0, strict=True)]
+Side = Annotated[int, Field(gt=0, le=4096, strict=True)]
 Role = Literal["id", "near", "far", "external", "csid"]
 
 
@@ -48,16 +37,21 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
+MOST_GROUPS = 100
+MOST_NOISE = 4 << 30
+"""Bytes of pixels that one group may generate; 10,000 images of 224 x 224 are 1.5 GB."""
+
+
 class ImageRule(Model):
     """Which images a split takes: a published list, or a cut of publishers' splits."""
 
     list_: str | None = Field(default=None, alias="list")
-    from_: tuple[str, ...] | None = Field(default=None, alias="from")
-    per_class: Annotated[int, Field(gt=0)] | None = None
-    total: Annotated[int, Field(gt=0)] | None = None
-    all: Literal[True] | None = None
-    rest: Literal[True] | None = None
-    generate: Annotated[int, Field(gt=0, le=100_000)] | None = None  # five digits number them
+    from_: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(default=None, alias="from")
+    per_class: Annotated[int, Field(gt=0, strict=True)] | None = None
+    total: Annotated[int, Field(gt=0, strict=True)] | None = None
+    all: Yes | None = None
+    rest: Yes | None = None
+    generate: Annotated[int, Field(gt=0, le=100_000, strict=True)] | None = None  # five digits number them
 
     @model_validator(mode="before")
     @classmethod
@@ -105,6 +99,14 @@ class Group(Model):
             raise ValueError("`generate` needs noise = { shape = [h, w, c], seed = 0 } in the group")
         if len(generated) > 1:
             raise ValueError("only one split of a group can be generated: its ids start at 0")
+        for split in generated if self.noise is not None else ():
+            height, width, _ = self.noise.shape if self.noise else (0, 0, 0)
+            size = (self.images[split].generate or 0) * height * width * 3
+            if size > MOST_NOISE:
+                asked, most = size / (1 << 30), MOST_NOISE >> 30
+                raise ValueError(f"{split} asks for {asked:,.1f} GiB of noise, at most {most} are made")
+        if not self.images and self.role != "id":
+            raise ValueError("a group that is not ID needs images = { test = ... }")
         return self
 
 
@@ -150,7 +152,7 @@ class Recipe(Model):
     normalise: Normalise | None = None
     reproduces: bool = False
     drop_leaks: bool = False
-    group: Annotated[tuple[Group, ...], Field(min_length=1)]
+    group: Annotated[tuple[Group, ...], Field(min_length=1, max_length=MOST_GROUPS)]
     known_leak: tuple[KnownLeak, ...] = ()
 
     @model_validator(mode="after")
@@ -160,6 +162,8 @@ class Recipe(Model):
             if group.name in seen:
                 raise ValueError(f"two groups are called {group.name!r}")
             seen.add(group.name)
+        if not self.groups_with_role("id"):
+            raise ValueError('no group has role = "id", so nothing is in-distribution')
         return self
 
     def as_data(self) -> dict[str, Any]:
@@ -196,120 +200,3 @@ class Recipe(Model):
     def groups_with_role(self, role: str) -> tuple[Group, ...]:
         """Return the groups of one role, in file order."""
         return tuple(g for g in self.group if g.role == role)
-
-
-def recipe_names() -> tuple[str, ...]:
-    """Return the names of the shipped recipes, sorted."""
-    folder = files("wordnet_splits") / "data" / "recipes"
-    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
-
-
-def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = None) -> Recipe:
-    """Return the recipe that is meant: shipped, a TOML file, or inside a manifest; a `Recipe` as it is.
-
-    Parameters
-    ----------
-    name : a shipped recipe's name, the path of a TOML file, a manifest, or a manifest's name or folder.
-    manifests : folder of manifests, else the usual ones.
-
-    Raises
-    ------
-    UnknownNameError : no such name or file.
-    RecipeError : the file is malformed; the message has the file, the line and the nearest right key.
-    ManifestError : the manifest, or the recipe in it, is malformed.
-    """
-    if isinstance(name, Recipe):
-        return name
-    if isinstance(name, Manifest):
-        return _within(name)
-    if not str(name).endswith(".toml") and str(name) not in recipe_names():
-        if (Path(name) / "manifest.json").is_file() or str(name) in manifest_names(manifests):
-            return _within(load_manifest(name, manifests))
-        raise unknown("benchmark", str(name), {*recipe_names(), *manifest_names(manifests)})
-    text, where = _recipe_text(name)
-    raw = parse_toml(text, where=where, error=RecipeError)
-    merged = _extended(raw, text, where)
-    try:
-        recipe = Recipe.model_validate(merged)
-    except ValidationError as error:
-        raise explain_validation(error, text, where) from None
-    _check_names(recipe, text, where)
-    return recipe
-
-
-def _within(manifest: Manifest) -> Recipe:
-    where = f"{manifest.folder or manifest.name}: the recipe in manifest.json"
-    return validated(
-        Recipe, manifest.data.recipe.as_dict(), where=where, error=ManifestError, hint="build it again"
-    )
-
-
-def _recipe_text(name: str | Path) -> tuple[str, str]:
-    if isinstance(name, Path) or str(name).endswith(".toml"):
-        return read_text(Path(name), error=RecipeError), str(name)
-    if not re.match(NAME_PATTERN, name) or name not in recipe_names():
-        raise unknown("benchmark", name, recipe_names())
-    path = files("wordnet_splits") / "data" / "recipes" / f"{name}.toml"
-    return path.read_text(encoding="utf-8"), f"{name}.toml"
-
-
-def _extended(raw: dict[str, Any], text: str, where: str) -> dict[str, Any]:
-    """Resolve ``extends``: same-named groups replaced in place, new ones appended, ``drop`` removes."""
-    if "extends" not in raw:
-        return {"draw": raw.get("name"), **raw}
-    if next(iter(raw)) != "extends":
-        raise RecipeError("`extends` must be the first key", where=where, hint="move it to the top")
-    raw = dict(raw)
-    base_name, dropped = raw.pop("extends"), raw.pop("drop", [])
-    base_text, base_where = _recipe_text(str(base_name))
-    base = parse_toml(base_text, where=base_where, error=RecipeError)
-    if "extends" in base:
-        raise RecipeError(
-            f"{base_name!r} is itself a variant; variants have one level", where=where, hint="extend its base"
-        )
-    groups: dict[str, dict[str, Any]] = {g["name"]: g for g in base.get("group", [])}
-    if not isinstance(dropped, list):
-        raise RecipeError("`drop` is no list of group names", where=where, hint='as in drop = ["svhn"]')
-    for name in map(str, dropped):
-        if name not in groups:
-            raise unknown("group to drop", name, groups, where=where)
-        del groups[name]
-    own = _tables(raw.pop("group", []), "group", where)
-    groups |= {str(g.get("name", f"#{n}")): g for n, g in enumerate(own)}
-    own_leaks = _tables(raw.pop("known_leak", []), "known_leak", where)
-    leaks = [*_leaks_between(base.get("known_leak", []), groups), *own_leaks]
-    base = {"draw": base.get("name"), **base}
-    return {**base, **raw, "group": list(groups.values()), "known_leak": leaks}
-
-
-def _tables(value: Any, key: str, where: str) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
-        raise RecipeError(f"`{key}` is no list of tables", where=where, hint=f"begin each with [[{key}]]")
-    return value
-
-
-def _leaks_between(leaks: list[dict[str, Any]], groups: dict[str, Any]) -> list[dict[str, Any]]:
-    """Keep a base's known leaks only where the variant still has both groups."""
-    sources = {f"source:{g.get('source')}" for g in groups.values()}
-
-    def there(operand: Any) -> bool:
-        return str(operand).removeprefix("group:") in groups or operand in sources
-
-    return [leak for leak in leaks if there(leak.get("a")) and there(leak.get("b"))]
-
-
-def _check_names(recipe: Recipe, text: str, where: str) -> None:
-    from wordnet_splits.catalog import catalog_names
-
-    groups = {g.name for g in recipe.group}
-    operands = {*(f"group:{g}" for g in groups), *(f"source:{s}" for s in recipe.sources)}
-    for group in recipe.group:
-        if group.source not in catalog_names():
-            raise unknown("source", group.source, catalog_names(), where=f"{where}: group {group.name!r}")
-    for leak in recipe.known_leak:
-        for operand in (leak.a, leak.b):
-            if operand not in operands | groups:
-                raise unknown("group", operand, operands, where=f"{where}: known_leak")
-    for source in recipe.transforms:
-        if source not in catalog_names():
-            raise unknown("source", source, catalog_names(), where=f"{where}: transforms")

@@ -9,10 +9,11 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from wordnet_splits.errors import RecipeError
+from wordnet_splits.rules.model import operators_in_words
 
 
-def explain_validation(error: ValidationError, text: str, where: str) -> RecipeError:
-    """Turn pydantic's report into one error: the first problem, its line, the nearest right key."""
+def explain_validation(error: ValidationError, text: str, where: str, model: type[BaseModel]) -> RecipeError:
+    """Turn pydantic's report on ``model`` into one error: the first problem, its line, the nearest key."""
     problem = most_specific(error)
     location = [part for part in problem["loc"] if isinstance(part, int) or _is_key(part, text)]
     line = find_line(text, location)
@@ -23,8 +24,10 @@ def explain_validation(error: ValidationError, text: str, where: str) -> RecipeE
         return RecipeError(
             f"unknown key {key!r}",
             where=place,
-            near=difflib.get_close_matches(key, known_keys(), n=2, cutoff=0.5),
-            hint="see the recipe syntax in the README",
+            near=difflib.get_close_matches(key, known_keys(model), n=2, cutoff=0.5),
+            hint=operators_in_words()
+            if "classes" in problem["loc"]
+            else "see the recipe syntax in the README",
         )
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "missing":
@@ -43,23 +46,21 @@ def most_specific(error: ValidationError) -> dict[str, Any]:
     return max(extra or problems, key=lambda p: (len(p["loc"]), -problems.index(p)))
 
 
-def known_keys() -> set[str]:
-    """Return every key that a recipe can hold, at any depth."""
-    from wordnet_splits.recipe.recipe import Recipe
-
+def known_keys(model: type[BaseModel]) -> set[str]:
+    """Return every key that a recipe of this schema can hold, at any depth."""
     keys = {"extends", "drop"}
     seen: set[type[BaseModel]] = set()
 
-    def visit(model: type[BaseModel]) -> None:
-        if model in seen:
+    def visit(part: type[BaseModel]) -> None:
+        if part in seen:
             return
-        seen.add(model)
-        for name, field in model.model_fields.items():
+        seen.add(part)
+        for name, field in part.model_fields.items():
             keys.add(field.alias or name)
             for inner in models_in(field.annotation):
                 visit(inner)
 
-    visit(Recipe)
+    visit(model)
     return keys
 
 

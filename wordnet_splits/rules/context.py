@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from wordnet_splits.catalog import Catalog, CatalogClass, load_catalog
-from wordnet_splits.errors import unknown
+from wordnet_splits.errors import TaxonomyError, unknown
 from wordnet_splits.rules.model import Hierarchy, Operand
 from wordnet_splits.rules.verdict import Key
 
@@ -107,7 +107,19 @@ class Question:
             table = self.context.published(operand.name)
             pairs = table.select(["source", "class_id"]).group_by(["source", "class_id"]).aggregate([])
             return zip(pairs["source"].to_pylist(), pairs["class_id"].to_pylist(), strict=True)
-        return [(self.source, self.catalog[class_id].class_id) for class_id in operand.ids]
+        return [(self.source, self._class_named(name)) for name in operand.ids]
+
+    def _class_named(self, name: str) -> str:
+        """Return the class_id that stands in an array, as itself, as a synset's name or as a noun."""
+        if name not in self.catalog and (wnid := self._wnid(name)) in self.catalog:
+            return wnid
+        return self.catalog[name].class_id
+
+    def _wnid(self, name: str) -> str:
+        try:
+            return self.context.taxonomy.find(name)
+        except TaxonomyError:
+            return ""
 
     def items(self, operand: Operand) -> Iterable[tuple[Key, CatalogClass]]:
         """Yield the classes that an operand names with their catalog rows, sorted."""
@@ -122,8 +134,8 @@ class Question:
         """
         if operand.kind != "ids":
             return self.by_synset((wnid, key) for key, item in self.items(operand) for wnid in item.wnids)
-        bare = [n for n in operand.ids if n not in self.catalog and n in self.context.taxonomy]
-        named = [n for n in operand.ids if n not in bare]
+        named = [n for n in operand.ids if n in self.catalog]
+        bare = [self.context.taxonomy.find(n) for n in operand.ids if n not in self.catalog]
         pairs = [(wnid, self.key(class_id)) for class_id in named for wnid in self.wnids(class_id)]
         return self.by_synset([*pairs, *((wnid, (WORDNET, wnid)) for wnid in bare)])
 

@@ -103,7 +103,7 @@ class Names:
         catalog = self.context.catalog(self.subject[0])
         if name in catalog:
             return self.of_class((self.subject[0], name))
-        return self.synset(name)
+        return self.synset(self.context.taxonomy.find(name))
 
 
 Renderer = Callable[[Finding, Names], str]

@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    model_validator,
+)
 
 OPERANDS = ("group", "source", "list")
 Hierarchy = Literal["wordnet", "imagenet-tree"]
@@ -58,7 +66,8 @@ def operand_value(operand: Operand) -> str | list[str]:
 
 
 OperandField = Annotated[Operand, PlainValidator(parse_operand), PlainSerializer(operand_value)]
-Wnids = Annotated[tuple[Annotated[str, Field(pattern=r"^n\d{8}$")], ...], Field(min_length=1)]
+Synsets = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+"""Wnids, names such as ``dog.n.01``, or nouns."""
 
 
 class _Model(BaseModel):
@@ -93,7 +102,7 @@ class SimilarityBound(_Model):
 class Slice(_Model):
     """Part of the sorted classes strictly below each root: one half, or some of every n."""
 
-    of: Wnids
+    of: Synsets
     half: Literal["first", "second"] | None = None
     every: Annotated[int, Field(ge=1)] | None = None
     at: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] | None = None
@@ -105,6 +114,18 @@ class Slice(_Model):
         if self.every is not None and self.at is not None and max(self.at) >= self.every:
             raise ValueError(f"at counts from 0 to {self.every - 1} when every is {self.every}")
         return self
+
+
+def _plainly_true(value: object) -> object:
+    if value is not True:  # 1 equals True
+        raise ValueError("only `true` may stand here")
+    return value
+
+
+Yes = Annotated[Literal[True], BeforeValidator(_plainly_true)]
+"""``true`` and nothing that equals it."""
+MOST_ALTERNATIVES = 1_000
+"""Tables in one ``all`` or ``any``."""
 
 
 class Expression(_Model):
@@ -121,9 +142,9 @@ class Expression(_Model):
     clear_of: KeywordOverlap | None = None
     similarity: SimilarityBound | None = None
     slice: Slice | None = None
-    rest: Literal[True] | None = None
-    all: tuple[Expression, ...] | None = None
-    any: tuple[Expression, ...] | None = None
+    rest: Yes | None = None
+    all: Annotated[tuple[Expression, ...], Field(max_length=MOST_ALTERNATIVES)] | None = None
+    any: Annotated[tuple[Expression, ...], Field(max_length=MOST_ALTERNATIVES)] | None = None
     not_: Expression | None = Field(default=None, alias="not")
 
     @model_validator(mode="after")
@@ -134,7 +155,7 @@ class Expression(_Model):
                 f"one operator to a table, here are {', '.join(given)}: combine them with all, any, not"
             )
         if not given and self._needs_operator():
-            raise ValueError(f"no operator: give one of {', '.join(OPERATORS)}")
+            raise ValueError(f"no operator; {operators_in_words()}")
         if self.all == () or self.any == ():
             raise ValueError(f"{given[0]} = [] decides nothing: put at least one table into it")
         if self.overlaps is None and (self.senses or self.relation):
@@ -166,13 +187,17 @@ class Expression(_Model):
 class ClassRule(Expression):
     """The whole of ``classes = { ... }``: an operator, a draw among the classes it accepts, or both."""
 
-    draw: Annotated[int, Field(ge=1)] | None = None
+    draw: Annotated[int, Field(ge=1, strict=True)] | None = None
     within: Annotated[str, Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _within_a_draw(self) -> ClassRule:
         if self.within is not None and self.draw is None:
             raise ValueError("within goes with draw: draw = n classes within each value of the column")
+        if self.draw is not None and self.within is None and not self.operator:
+            raise ValueError(
+                "draw alone does not say from what: write rest = true beside it, or another operator"
+            )
         return self
 
     def _needs_operator(self) -> bool:
@@ -184,6 +209,28 @@ OPERATORS = tuple(
     for name, field in Expression.model_fields.items()
     if name not in ("senses", "relation")
 )
+
+
+MEANINGS = {
+    "listed": "the classes named",
+    "subtree": "at or below a synset",
+    "shares_parent_with": "a direct hypernym in common",
+    "below_parent_of": "at or below a direct hypernym",
+    "overlaps": "equal, above or below",
+    "keyword_overlap": "a keyword of the name reaches one or its kin",
+    "clear_of": "neither keywords nor synsets come near",
+    "similarity": "alike enough, or unlike enough",
+    "slice": "a part of the sorted classes below a synset",
+    "rest": "all that no earlier group took",
+    "all": "every table holds",
+    "any": "one table holds",
+    "not": "the table does not hold",
+}
+
+
+def operators_in_words() -> str:
+    """Return every operator with what it is true of, for errors."""
+    return "operators: " + "; ".join(f"{name} ({MEANINGS[name]})" for name in OPERATORS)
 
 
 def _field(operator: str) -> str:

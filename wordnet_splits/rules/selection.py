@@ -34,7 +34,7 @@ def slice_(test: Expression, ask: Question) -> dict[str, Finding]:
     """
     rule: Slice = test.value
     found: dict[str, Finding] = {}
-    for root in rule.of:
+    for root in map(ask.context.taxonomy.find, rule.of):
         members = _strictly_below(root, ask)
         for place, class_id in enumerate(members):
             if class_id not in found or not found[class_id].holds:

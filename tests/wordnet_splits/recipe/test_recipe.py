@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wordnet_splits.errors import RecipeError, UnknownNameError
+from wordnet_splits.build import build
+from wordnet_splits.errors import RecipeError, SplitsError, UnknownNameError
 from wordnet_splits.recipe import load_recipe, recipe_names
 
 RECIPE = """\
@@ -139,3 +140,83 @@ def test_known_leak_of_no_group(tmp_path):
     )
     with pytest.raises(UnknownNameError, match="group:unknown"):
         load_recipe(write(tmp_path, RECIPE + leak))
+
+
+REST, ALL = "{ rest = true }", '{ test = { from = "all", all = true } }'
+IMAGES = '{ from = "all", all = true } }\n\n'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (IMAGES, "{ from = [], all = true } }\n\n", "at least 1 item"),
+        (IMAGES, '{ from = "all", rest = 1 } }\n\n', "only `true` may stand here"),
+        (IMAGES, '{ from = "all", per_class = "3" } }\n\n', "valid integer"),
+        (IMAGES, '{ list = "openset-imagenet/p3_vl" } }\n\n', "openset-imagenet/p3_val"),
+        ('source = "digits"\n', 'source = "digits"\nview = "fixx"\n', "'fix'"),
+        ("classes = { rest = true }", "classes = { draw = 2 }", "draw alone"),
+        ("classes = { rest = true }", "classes = { rest = 1 }", "only `true` may stand here"),
+        ("classes = { rest = true }", "classes = { rst = true }", "rest (all that no earlier group took)"),
+        ("classes = { rest = true }", "classes = {}", "similarity (alike enough"),
+        ('role = "id"', 'role = "far"', "nothing is in-distribution"),
+        (f"classes = {REST}\nimages = {ALL}", f"classes = {REST}", "needs images"),
+        (f"classes = {REST}", f"classes = {{ any = [{', '.join([REST] * 2000)}] }}", "at most 1000"),
+        (f"classes = {REST}", "classes = " + "{ not = " * 500 + REST + " }" * 500, "nested more than"),
+    ],
+)
+def test_what_was_silently_accepted_is_refused(tmp_path, old, new, says):
+    assert old in RECIPE
+    with pytest.raises(SplitsError) as error:
+        load_recipe(write(tmp_path, RECIPE.replace(old, new, 1)))
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_thousands_of_groups_and_terabytes_of_noise_are_refused(tmp_path):
+    head, _, group = RECIPE.partition('[[group]]\nname = "unknown"')
+    many = head + "".join(f'[[group]]\nname = "g{n}"{group}' for n in range(3000))
+    with pytest.raises(RecipeError, match="at most 100 items"):
+        load_recipe(write(tmp_path, many))
+    noise = RECIPE.replace(IMAGES, "{ generate = 100000 } }\nnoise = { shape = [4096, 4096, 3] }\n\n", 1)
+    with pytest.raises(RecipeError, match=r"4,687.5 GiB of noise"):
+        load_recipe(write(tmp_path, noise))
+
+
+@pytest.mark.parametrize(
+    "base", ["extends = 5", 'extends = "base.toml"\nname = "mine"', 'extends = ["digits"]', 'extends = ""']
+)
+def test_a_malformed_base_is_one_line(tmp_path, monkeypatch, base):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base.toml").write_text('schema = 1\nname = "base"\ngroup = [1, { role = "id" }]\n')
+    with pytest.raises(SplitsError) as error:
+        load_recipe(write(tmp_path, base + "\n"))
+    assert "\n" not in str(error.value)
+
+
+def test_an_error_of_a_rule_says_what_it_saw(tmp_path):
+    rule = 'classes = { similarity = { to = "group:known", measure = "path", above = 2.0 } }'
+    with pytest.raises(RecipeError) as error:
+        build(write(tmp_path, RECIPE.replace("classes = { rest = true }", rule)))
+    assert "group unknown" in str(error.value)
+    assert "of 8 candidates similarity decided against 8; the nearest to pass is" in str(error.value)
+
+
+def test_a_class_listed_that_an_earlier_group_took_is_refused(tmp_path):
+    text = RECIPE.replace("classes = { rest = true }", 'classes = { listed = ["1", "2"] }')
+    with pytest.raises(RecipeError, match="class '1' is listed, but an earlier group has taken it"):
+        build(write(tmp_path, text))
+
+
+def test_names_stand_wherever_a_wnid_does(tmp_path):
+    def groups(listed: str, roots: str) -> set[tuple[str, str]]:
+        text = RECIPE.replace("digits", "imagenet1k").replace('["0", "1"]', listed)
+        text = text.replace("classes = { rest = true }", f"classes = {{ subtree = {roots} }}")
+        rows = build(
+            write(tmp_path, text.replace('from = "all"', 'from = "val"'))
+        ).manifest.classes.to_pylist()
+        return {(r["group"], r["class_id"]) for r in rows if r["group"]}
+
+    by_wnid = groups('["n01440764"]', '["n02084071"]')
+    assert groups('["tench.n.01"]', '["dog.n.01"]') == groups('["tench"]', '["dog"]') == by_wnid
+    with pytest.raises(SplitsError, match=r"artifact\.n\.01"):
+        groups('["tench"]', '["artifactt"]')

@@ -73,15 +73,15 @@ def test_neither_rule_nor_draw_depends_on_the_order_of_offers(table: Table, orde
 @given(st.sets(st.sampled_from(PETS), min_size=2), draws)
 def test_a_larger_draw_keeps_the_smaller_one(offered: set[str], n: int) -> None:
     n = min(n, len(offered) - 1)
-    fewer = taken({"draw": n}, offered=sorted(offered))
-    more = taken({"draw": n + 1}, offered=sorted(offered))
+    fewer = taken({"rest": True, "draw": n}, offered=sorted(offered))
+    more = taken({"rest": True, "draw": n + 1}, offered=sorted(offered))
     assert fewer < more
 
 
 @given(st.sets(st.sampled_from(PETS), min_size=2))
 def test_a_draw_is_the_classes_of_smallest_key(offered: set[str]) -> None:
     first = min(offered, key=lambda c: (sampling.key("toy", 0, "pets", c), c))
-    assert taken({"draw": 1}, offered=sorted(offered)) == {first}
+    assert taken({"rest": True, "draw": 1}, offered=sorted(offered)) == {first}
 
 
 def test_a_draw_within_a_column_is_made_in_each_of_its_values() -> None:
@@ -94,7 +94,11 @@ def test_a_draw_within_a_column_is_made_in_each_of_its_values() -> None:
 
 
 def test_another_seed_or_name_is_another_draw() -> None:
-    draws = {frozenset(taken({"draw": 3}, draw=name, seed=seed)) for name in "abc" for seed in range(4)}
+    draws = {
+        frozenset(taken({"rest": True, "draw": 3}, draw=name, seed=seed))
+        for name in "abc"
+        for seed in range(4)
+    }
     assert len(draws) > 5
 
 

@@ -107,7 +107,7 @@ def test_a_wrong_key_is_refused_at_its_place(text: str, location: tuple[Any, ...
 @pytest.mark.parametrize(
     ("text", "location", "message"),
     [
-        ("{ }", (), "no operator: give one of listed, subtree"),
+        ("{ }", (), "no operator; operators: listed (the classes named); subtree"),
         ('{ within = "superclass", rest = true }', (), "within goes with draw"),
         ('{ subtree = ["n02084071"], rest = true }', (), "here are subtree, rest: combine them with all"),
         ('{ listed = "group:a", senses = "any" }', (), "senses and relation go with overlaps"),
@@ -130,7 +130,7 @@ def test_a_wrong_key_is_refused_at_its_place(text: str, location: tuple[Any, ...
             "exactly one of above, below",
         ),
         ('{ listed = "group:a", draw = 0 }', ("draw",), "greater than or equal to 1"),
-        ("{ rest = false }", ("rest",), "True"),
+        ("{ rest = false }", ("rest",), "only `true`"),
     ],
 )
 def test_a_malformed_rule_says_what_is_wrong(text: str, location: tuple[Any, ...], message: str) -> None:
@@ -164,4 +164,4 @@ def test_operands_are_found_at_any_depth() -> None:
         Operand("ids", ids=("n02084071",)),
     }
     assert lists_used(rule) == ("a", "b")
-    assert lists_used(parse("{ draw = 3 }")) == ()
+    assert lists_used(parse("{ rest = true, draw = 3 }")) == ()

@@ -1,0 +1,151 @@
+"""Reading recipes: a shipped name or a file, ``extends`` resolved, every name in it checked.
+
+A wrong key is refused with its line and the nearest right one.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from wordnet_splits.errors import ManifestError, RecipeError, unknown
+from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
+from wordnet_splits.recipe.recipe import NAME_PATTERN, Recipe
+from wordnet_splits.recipe.text import explain_validation
+from wordnet_splits.untrusted import parse_toml, read_text, validated
+
+
+def recipe_names() -> tuple[str, ...]:
+    """Return the names of the shipped recipes, sorted."""
+    folder = files("wordnet_splits") / "data" / "recipes"
+    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+
+
+def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = None) -> Recipe:
+    """Return the recipe that is meant: shipped, a TOML file, or inside a manifest; a `Recipe` as it is.
+
+    Parameters
+    ----------
+    name : a shipped recipe's name, the path of a TOML file, a manifest, or a manifest's name or folder.
+    manifests : folder of manifests, else the usual ones.
+
+    Raises
+    ------
+    UnknownNameError : no such name or file.
+    RecipeError : the file is malformed; the message has the file, the line and the nearest right key.
+    ManifestError : the manifest, or the recipe in it, is malformed.
+    """
+    if isinstance(name, Recipe):
+        return name
+    if isinstance(name, Manifest):
+        return _within(name)
+    if not str(name).endswith(".toml") and str(name) not in recipe_names():
+        if (Path(name) / "manifest.json").is_file() or str(name) in manifest_names(manifests):
+            return _within(load_manifest(name, manifests))
+        raise unknown("benchmark", str(name), {*recipe_names(), *manifest_names(manifests)})
+    text, where = _recipe_text(name)
+    raw = parse_toml(text, where=where, error=RecipeError)
+    merged = _extended(raw, where)
+    try:
+        recipe = Recipe.model_validate(merged)
+    except ValidationError as error:
+        raise explain_validation(error, text, where, Recipe) from None
+    _check_names(recipe, where)
+    return recipe
+
+
+def _within(manifest: Manifest) -> Recipe:
+    where = f"{manifest.folder or manifest.name}: the recipe in manifest.json"
+    return validated(
+        Recipe, manifest.data.recipe.as_dict(), where=where, error=ManifestError, hint="build it again"
+    )
+
+
+def _recipe_text(name: str | Path) -> tuple[str, str]:
+    if isinstance(name, Path) or str(name).endswith(".toml"):
+        return read_text(Path(name), error=RecipeError), str(name)
+    if not re.match(NAME_PATTERN, name) or name not in recipe_names():
+        raise unknown("benchmark", name, recipe_names())
+    path = files("wordnet_splits") / "data" / "recipes" / f"{name}.toml"
+    return path.read_text(encoding="utf-8"), f"{name}.toml"
+
+
+def _extended(raw: dict[str, Any], where: str) -> dict[str, Any]:
+    """Resolve ``extends``: same-named groups replaced in place, new ones appended, ``drop`` removes."""
+    if "extends" not in raw:
+        return {"draw": raw.get("name"), **raw}
+    if next(iter(raw)) != "extends":
+        raise RecipeError("`extends` must be the first key", where=where, hint="move it to the top")
+    raw = dict(raw)
+    base_name, dropped = raw.pop("extends"), raw.pop("drop", [])
+    if not isinstance(base_name, str):
+        raise RecipeError("`extends` is no name of a recipe", where=where, hint='as in extends = "digits"')
+    base_text, base_where = _recipe_text(base_name)
+    base = parse_toml(base_text, where=base_where, error=RecipeError)
+    if "extends" in base:
+        raise RecipeError(
+            f"{base_name!r} is itself a variant; variants have one level", where=where, hint="extend its base"
+        )
+    theirs = _tables(base.get("group", []), "group", base_where)
+    groups: dict[str, dict[str, Any]] = {str(g.get("name", f"base #{n}")): g for n, g in enumerate(theirs)}
+    if not isinstance(dropped, list):
+        raise RecipeError("`drop` is no list of group names", where=where, hint='as in drop = ["svhn"]')
+    for name in map(str, dropped):
+        if name not in groups:
+            raise unknown("group to drop", name, groups, where=where)
+        del groups[name]
+    own = _tables(raw.pop("group", []), "group", where)
+    groups |= {str(g.get("name", f"#{n}")): g for n, g in enumerate(own)}
+    own_leaks = _tables(raw.pop("known_leak", []), "known_leak", where)
+    leaks = [
+        *_leaks_between(_tables(base.get("known_leak", []), "known_leak", base_where), groups),
+        *own_leaks,
+    ]
+    base = {"draw": base.get("name"), **base}
+    return {**base, **raw, "group": list(groups.values()), "known_leak": leaks}
+
+
+def _tables(value: Any, key: str, where: str) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
+        raise RecipeError(f"`{key}` is no list of tables", where=where, hint=f"begin each with [[{key}]]")
+    return value
+
+
+def _leaks_between(leaks: list[dict[str, Any]], groups: dict[str, Any]) -> list[dict[str, Any]]:
+    """Keep a base's known leaks only where the variant still has both groups."""
+    sources = {f"source:{g.get('source')}" for g in groups.values()}
+
+    def there(operand: Any) -> bool:
+        return str(operand).removeprefix("group:") in groups or operand in sources
+
+    return [leak for leak in leaks if there(leak.get("a")) and there(leak.get("b"))]
+
+
+def _check_names(recipe: Recipe, where: str) -> None:
+    from fix_resize.spec import spec_names
+    from wordnet_splits.catalog import catalog_names
+    from wordnet_splits.catalog.inventory import list_names
+
+    groups = {g.name for g in recipe.group}
+    operands = {*(f"group:{g}" for g in groups), *(f"source:{s}" for s in recipe.sources)}
+    for group in recipe.group:
+        if group.source not in catalog_names():
+            raise unknown("source", group.source, catalog_names(), where=f"{where}: group {group.name!r}")
+        if group.view not in ("raw", *spec_names()):
+            raise unknown("view", group.view, ("raw", *spec_names()), where=f"{where}: group {group.name!r}")
+        for split, rule in group.images.items():
+            if rule.list_ is not None and rule.list_ not in list_names():
+                raise unknown(
+                    "list", rule.list_, list_names(), where=f"{where}: group {group.name!r}, {split}"
+                )
+    for leak in recipe.known_leak:
+        for operand in (leak.a, leak.b):
+            if operand not in operands | groups:
+                raise unknown("group", operand, operands, where=f"{where}: known_leak")
+    for source in recipe.transforms:
+        if source not in catalog_names():
+            raise unknown("source", source, catalog_names(), where=f"{where}: transforms")
