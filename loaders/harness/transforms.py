@@ -13,13 +13,13 @@ from typing import Any, cast
 import numpy as np
 import torch
 from PIL import Image
+from torch import Tensor
 
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.manifest.data import Declared
 
 from .keys import canonical, spec_key
 
-Tensor = Any  # torch.Tensor
 Triple = tuple[float, float, float]
 ZEROS: Triple = (0.0, 0.0, 0.0)
 ONES: Triple = (1.0, 1.0, 1.0)

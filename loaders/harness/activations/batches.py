@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 from torch.utils.data import DataLoader
 
 from wordnet_splits.errors import DataError
 
 from ..transforms import Transform
 
-Tensor = Any  # torch.Tensor
 ImageSet = Any
 """An `UnknownDetectionSet`, or what has its ``table``, both transforms and ``__getitems__``."""
 

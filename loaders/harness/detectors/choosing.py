@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
-import re
-import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from wordnet_splits.errors import SplitsError, unknown
 
+from ..foreign import imported
+from ..naming import parse_named, split_list
 from .registry import METHODS, Chosen, Method, choose, describe, get_method
 
 WHERE = "--detectors"
 PRESET = "preset:"
-_SPEC = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<params>[^\[\]]*)\])?")
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[C
     ------
     SplitsError : malformed, unknown, not importable, or two of one label.
     """
-    specs = [s for part in ([text] if isinstance(text, str) else text) for s in _split(part)]
+    specs = [s for part in ([text] if isinstance(text, str) else text) for s in split_list(part)]
     expanded: list[str] = []
     for spec in specs:
         if spec.startswith(PRESET):
@@ -110,52 +107,12 @@ def each_once(given: Iterable[Chosen]) -> list[Chosen]:
     return list(found.values())
 
 
-def _split(text: str) -> list[str]:
-    """Split at commas outside of brackets."""
-    parts = re.split(r",(?![^\[]*\])", text)
-    return [part.strip() for part in parts if part.strip()]
-
-
 def _parse(spec: str) -> Chosen:
-    found = _SPEC.fullmatch(spec)
-    if not found:
-        raise SplitsError(f"{spec!r} is not NAME[parameter=value,...]", where=WHERE)
-    name = found["name"]
-    params: dict[str, str] = {}
-    for item in _split(found["params"] or ""):
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise SplitsError(f"{item!r} is not parameter=value", where=f"{WHERE} {spec}")
-        params[key.strip()] = value.strip()
+    name, parameters = parse_named(spec, where=WHERE)
     if ":" in name:
-        method = imported(name)
-        return choose(method, params, label=method.name)
-    return choose(get_method(name), params, label=name.lower())
-
-
-def imported(path: str) -> Method:
-    """Return the detector at ``module:attribute``; the working directory is searched too.
-
-    Raises
-    ------
-    SplitsError : the module cannot be imported, has no such attribute, or it is no detector.
-    """
-    module_name, _, attribute = path.partition(":")
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:  # whatever a user's file raises is the user's to see, in one line
-        raise SplitsError(
-            f"module {module_name!r} cannot be imported: {type(error).__name__}: {error}",
-            where=WHERE,
-            hint="it is looked for on the Python path and in the working directory",
-        ) from error
-    finally:
-        sys.path.remove(here)
-    if not hasattr(module, attribute):
-        raise unknown("attribute", attribute, [n for n in vars(module) if not n.startswith("_")], where=path)
-    return method_of(getattr(module, attribute))
+        method = method_of(imported(name, where=WHERE))
+        return choose(method, parameters, label=method.name)
+    return choose(get_method(name), parameters, label=name.lower())
 
 
 def method_of(thing: Any) -> Method:

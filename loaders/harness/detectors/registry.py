@@ -30,12 +30,12 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 from wordnet_splits.errors import SplitsError, unknown
 
 from ..arrays import Array, Arrays
+from ..naming import Value, converted, show_named
 from .paper import Paper
 
 FitOn = Literal["train", "val"]
 Models = Literal["one", "many"]
 NOT_SCORED = frozenset({"head", "labels"})  # needed, if at all, only to fit
-Value = int | float | str | bool
 Anything = TypeVar("Anything", bound=Callable[..., Any])
 
 
@@ -220,27 +220,11 @@ def choose(method: Method, params: Mapping[str, Value], *, label: str) -> Chosen
                 if values
                 else SplitsError(f"unknown parameter {key!r}", where=label, hint=hint)
             )
-        values[key] = _converted(value, values[key], f"{label}: {key}")
-    shown = ",".join(f"{key}={_text(values[key])}" for key in params)
-    chosen = Chosen(f"{label}[{shown}]" if shown else label, method, values, frozenset(params))
+        values[key] = converted(value, values[key], f"{label}: {key}")
+    shown = show_named(label, {key: values[key] for key in params})
+    chosen = Chosen(shown, method, values, frozenset(params))
     _ = chosen.detector  # its own checks speak now, not after hours of forward passes
     return chosen
-
-
-def _converted(value: Value, default: Value, where: str) -> Value:
-    if isinstance(default, bool):
-        known: dict[str, Value] = {"true": True, "false": False}
-        if str(value).lower() in known:
-            return known[str(value).lower()]
-        raise SplitsError(f"{value!r} is not true or false", where=where)
-    try:
-        return type(default)(value)
-    except (TypeError, ValueError):
-        raise SplitsError(f"{value!r} is not {type(default).__name__}", where=where) from None
-
-
-def _text(value: Value) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _names(method: Method) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from wordnet_splits.metrics import auroc
 from ..activations.runs import ModelRun
 from ..arrays import CHUNK, Array, Arrays
 from ..detectors import Chosen, Detector, Head
-from ..detectors.registry import Value
+from ..naming import Value
 from .sets import EvaluatedSets
 
 Data = Arrays | Sequence[Arrays]  # one model's arrays, or those of each of several models

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from wordnet_splits.errors import DataError, SplitsError, unknown
 
+from ..naming import converted, parse_named, show_named
+
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
@@ -30,10 +32,9 @@ if TYPE_CHECKING:
     from ..model.class_map import ClassMap
 
 ProbeClass = TypeVar("ProbeClass", bound=type[Any])
-Value = int | float | str | bool
 
 PROBES: dict[str, type[Any]] = {}
-SYNTAX = re.compile(r"([a-z][a-z0-9_]*)(?:\[([^\[\]/]*)\])?")
+KIND = re.compile(r"[a-z][a-z0-9_]*")
 PLAIN = re.compile(r"[\w.+\-]*")
 
 
@@ -73,7 +74,7 @@ def register_probe(kind: str) -> Callable[[ProbeClass], ProbeClass]:
     """
 
     def add(cls: ProbeClass) -> ProbeClass:
-        if kind in PROBES or not SYNTAX.fullmatch(kind) or kind == "forward":
+        if kind in PROBES or not KIND.fullmatch(kind) or kind == "forward":
             raise SplitsError(f"{kind!r} is no free name for a probe")
         if not dataclasses.is_dataclass(cls) or not callable(cls) or "__call__" not in dir(cls):
             raise SplitsError("a probe is a dataclass with __call__(model, x)", where=cls.__qualname__)
@@ -100,18 +101,12 @@ def probe_name(probe: Any) -> str:
     """
     from ..model.class_map import columns_key
 
-    shown = []
-    for item in dataclasses.fields(probe):
-        value = getattr(probe, item.name)
-        if value is None:
-            continue
-        if isinstance(value, tuple):
-            value = columns_key(value)
-        text = f"{value:g}" if isinstance(value, float) else str(value)
-        if not PLAIN.fullmatch(text):
-            raise DataError(f"{item.name}={text!r} cannot be part of a name", where=probe.kind)
-        shown.append(f"{item.name}={text}")
-    return f"{probe.kind}[{','.join(shown)}]" if shown else probe.kind
+    values = {item.name: getattr(probe, item.name) for item in dataclasses.fields(probe)}
+    shown = {k: columns_key(v) if isinstance(v, tuple) else v for k, v in values.items() if v is not None}
+    for name, value in shown.items():
+        if not PLAIN.fullmatch(str(value)):
+            raise DataError(f"{name}={value!r} cannot be part of a name", where=probe.kind)
+    return show_named(probe.kind, shown)
 
 
 def get_probe(kind: str, **params: Any) -> Probe:
@@ -128,7 +123,7 @@ def get_probe(kind: str, **params: Any) -> Probe:
         if name not in fields:
             raise unknown("parameter", name, fields, where=kind)
     values = {
-        name: _converted(fields[name].default, value, f"{kind}: {name}") for name, value in params.items()
+        name: converted(value, fields[name].default, f"{kind}: {name}") for name, value in params.items()
     }
     try:
         probe: Probe = PROBES[kind](**values)
@@ -143,17 +138,9 @@ def parse_probe(text: str) -> Probe:
     >>> probe_name(parse_probe("odin[T=10,eps=0.002]/logits"))
     'odin[T=10,eps=0.002]'
     """
-    found = SYNTAX.match(text)
-    rest = text[found.end() :] if found else text
-    if not found or not (rest == "" or rest.startswith("/")):
-        raise DataError(f"{text!r} is no probe", hint="write odin[T=1000,eps=0.0014]")
-    params: dict[str, Any] = {}
-    for pair in filter(None, (found[2] or "").split(",")):
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise DataError(f"{pair!r} is not NAME=VALUE", where=text)
-        params[name.strip()] = value.strip()
-    return get_probe(found[1], **params)
+    unit, slash, _ = text.partition("]/") if "[" in text else text.partition("/")
+    kind, parameters = parse_named(f"{unit}]" if slash == "]/" else unit, where="probe")
+    return get_probe(kind, **parameters)
 
 
 def for_classes(probe: Probe, classes: ClassMap) -> Probe:
@@ -165,14 +152,3 @@ def for_classes(probe: Probe, classes: ClassMap) -> Probe:
     if classes.identity or not any(item.name == "columns" for item in dataclasses.fields(probe)):  # type: ignore[arg-type]
         return probe
     return dataclasses.replace(probe, columns=classes.softmax_columns)  # type: ignore[type-var]
-
-
-def _converted(default: Any, value: Any, where: str) -> Any:
-    """Return a value given as text as the type of its parameter's default."""
-    kind = type(default)
-    if kind not in (int, float, str) or isinstance(value, kind):
-        return value
-    try:
-        return kind(value)
-    except (TypeError, ValueError):
-        raise DataError(f"{value!r} is not {kind.__name__}", where=where) from None

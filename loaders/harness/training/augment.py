@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
-Tensor = Any  # torch.Tensor
 Augmentation = Callable[[Tensor, Any], Tensor]
 """(images uint8 (n, c, h, w), CPU generator) -> images of the same shape."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.manifest import Manifest, load_manifest
@@ -16,7 +17,6 @@ from wordnet_splits.progress import Progress, Silent
 from ...dataset import UnknownDetectionSet
 from ..transforms import GEOMETRIES, Normalise
 
-Tensor = Any  # torch.Tensor
 READ_ROWS = 1024
 
 

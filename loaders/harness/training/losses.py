@@ -13,14 +13,13 @@ Liu, Wang, Owens and Li, Energy-based Out-of-distribution Detection, NeurIPS 202
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from wordnet_splits.errors import DataError
 
-Tensor = Any  # torch.Tensor
 Criterion = Callable[[Tensor, Tensor], Tensor]
 """(logits (n, C), labels (n,)) -> scalar."""
 

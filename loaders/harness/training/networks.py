@@ -7,19 +7,16 @@ Linear(in_features=64, out_features=40, bias=True)
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from wordnet_splits.errors import DataError, unknown
 
 from .choices import NETWORKS, list_networks
 
-Tensor = Any  # torch.Tensor
-Module = Any  # torch.nn.Module
 Size = tuple[int, int]
-Builder = Callable[[int, int, Size], Module]
+Builder = Callable[[int, int, Size], nn.Module]
 """(outputs, channels 1 or 3, (h, w) of the images) -> an initialised module of images (n, 3, h, w)."""
 
 
@@ -36,7 +33,7 @@ def network(name: str) -> Callable[[Builder], Builder]:
     return enter
 
 
-def build(name: str, num_classes: int, *, channels: int = 3, size: Size = (32, 32)) -> Module:
+def build(name: str, num_classes: int, *, channels: int = 3, size: Size = (32, 32)) -> nn.Module:
     """Return a freshly initialised network; its weights come from torch's global generator.
 
     Parameters
@@ -128,17 +125,17 @@ class CifarResNet(nn.Module):  # type: ignore[misc]
 
 
 @network("resnet20")
-def _resnet20(num_classes: int, channels: int, size: Size) -> Module:
+def _resnet20(num_classes: int, channels: int, size: Size) -> nn.Module:
     return CifarResNet(num_classes, (16, 32, 64), 3)
 
 
 @network("resnet20-dropout")
-def _resnet20_dropout(num_classes: int, channels: int, size: Size) -> Module:
+def _resnet20_dropout(num_classes: int, channels: int, size: Size) -> nn.Module:
     return CifarResNet(num_classes, (16, 32, 64), 3, dropout=0.2, head_dropout=0.1)
 
 
 @network("resnet18")
-def _resnet18(num_classes: int, channels: int, size: Size) -> Module:
+def _resnet18(num_classes: int, channels: int, size: Size) -> nn.Module:
     return CifarResNet(num_classes, (64, 128, 256, 512), 2)
 
 
@@ -185,10 +182,10 @@ class SmallCNN(nn.Module):  # type: ignore[misc]
 
 
 @network("small-cnn")
-def _small_cnn(num_classes: int, channels: int, size: Size) -> Module:
+def _small_cnn(num_classes: int, channels: int, size: Size) -> nn.Module:
     return SmallCNN(num_classes, channels, size, (32, 64), 128, padding=0, dropouts=(0.25, 0.5))
 
 
 @network("tiny-cnn")
-def _tiny_cnn(num_classes: int, channels: int, size: Size) -> Module:
+def _tiny_cnn(num_classes: int, channels: int, size: Size) -> nn.Module:
     return SmallCNN(num_classes, channels, size, (16, 32), 64, padding=1, dropouts=(0.1, 0.2))

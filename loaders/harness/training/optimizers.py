@@ -16,14 +16,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.optim import Optimizer
 
 from wordnet_splits.errors import DataError, unknown
 
-Tensor = Any  # torch.Tensor
-Optimizer = Any  # torch.optim.Optimizer
 
-
-class KerasAdam(torch.optim.Optimizer):  # type: ignore[misc]
+class KerasAdam(Optimizer):  # type: ignore[misc]
     """Adam with epsilon added to the uncorrected root.
 
     p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)
@@ -50,7 +49,7 @@ class KerasAdam(torch.optim.Optimizer):  # type: ignore[misc]
                     p.addcdiv_(m, v.sqrt().add_(group["eps"]), value=-rate)
 
 
-class KerasAdamax(torch.optim.Optimizer):  # type: ignore[misc]
+class KerasAdamax(Optimizer):  # type: ignore[misc]
     """Adamax with epsilon added to the norm, not to the gradient.
 
     p -= lr / (1 - b1^t) m / (u + eps)

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from wordnet_splits.errors import DataError
@@ -34,7 +35,6 @@ from .losses import NEGATIVE, bind_loss, known_probabilities
 from .optimizers import make_optimizer
 from .recipe import TrainingRecipe
 
-Tensor = Any  # torch.Tensor
 Precision = Literal["float32", "bf16", "fp16"]
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 EVALUATION_BATCH = 500

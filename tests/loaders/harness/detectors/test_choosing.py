@@ -114,7 +114,7 @@ def test_detectors_are_parsed_from_text() -> None:
         ("knn]k[", "is not NAME"),
         ("preset:openod", "unknown preset 'openod'.*did you mean 'openood'"),
         ("no_such_module:thing", "module 'no_such_module' cannot be imported"),
-        ("json:thing", "unknown attribute 'thing'"),
+        ("json:thing", "unknown name 'thing'"),
         ("", "no detector is named"),
     ],
 )
