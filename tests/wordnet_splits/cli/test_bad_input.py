@@ -46,7 +46,7 @@ RECIPES: dict[str, tuple[str, str]] = {
     "key-inside": (KNOWN.replace("from", "form"), "line 8: unknown key 'form'; did you mean 'from'"),
     "operator": (KNOWN.replace("listed", "lsted"), "line 7: unknown key 'lsted'; did you mean 'listed'"),
     "role": (KNOWN.replace('"id"', '"known"'), "line 5: group.0.role: Input should be 'id', 'near'"),
-    "syntax": (KNOWN + "[[group", "is not TOML"),
+    "syntax": (KNOWN + "[[group", "not valid TOML"),
     "no-images-rule": (
         KNOWN.replace("all = true", "all = true, rest = true"),
         "exactly one of per_class, total",
