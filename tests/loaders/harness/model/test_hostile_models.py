@@ -73,7 +73,7 @@ def test_a_function_takes_its_name_from_the_command_line(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SplitsError, match="add --model-id NAME"):
         open_models(["functions:pair"], device="cpu")
-    (model,) = open_models(["functions:pair"], device="cpu", model_id="first three")
+    ((model,),) = open_models(["functions:pair"], device="cpu", model_id="first three").values()
     assert model.name == "first three"
 
 
