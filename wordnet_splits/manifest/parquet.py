@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from wordnet_splits.errors import DataError, SplitsError
 from wordnet_splits.files import replacing
-from wordnet_splits.untrusted import parquet
+from wordnet_splits.untrusted import MOST_ROWS, parquet
 
 ROW_GROUP_ROWS = 131_072
 COMPRESSION_LEVEL = 19
@@ -38,15 +38,19 @@ def write_table(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | No
 
 
 def read_table(
-    path: Path, columns: Sequence[str] | None = None, *, error: type[SplitsError] = DataError
+    path: Path,
+    columns: Sequence[str] | None = None,
+    *,
+    error: type[SplitsError] = DataError,
+    most_rows: int = MOST_ROWS,
 ) -> pa.Table:
-    """Read ``path`` whole, or the named top-level ``columns`` in the order given.
+    """Read ``path`` whole, or the named top-level ``columns`` in the order given, of ``most_rows`` at most.
 
     Raises
     ------
     error : (default DataError) the file is absent, unreadable, not Parquet, damaged, or lacks a column.
     """
-    with parquet(Path(path), error=error) as file:
+    with parquet(Path(path), error=error, most_rows=most_rows) as file:
         missing = [name for name in columns or () if name not in file.schema_arrow.names]
         if missing:
             held = ", ".join(file.schema_arrow.names)

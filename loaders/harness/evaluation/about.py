@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(gt=0, lt=1)]
+MOST_REPLICATES, MOST_PREVALENCES, MOST_BINS = 100_000, 100, 1000
+"""Checking results repeats what their options ask for, and the results may be somebody else's."""
 
 
 class Stored(BaseModel):
@@ -30,11 +32,11 @@ class Options(Stored):
     bins : equal bins of the similarity to the nearest ID class.
     """
 
-    replicates: Count = 0
+    replicates: Annotated[int, Field(ge=0, le=MOST_REPLICATES)] = 0
     seed: Count = 0
     level: Share = 0.95
-    prevalences: tuple[Share, ...] = (0.5,)
-    bins: Annotated[int, Field(ge=1)] = 10
+    prevalences: Annotated[tuple[Share, ...], Field(max_length=MOST_PREVALENCES)] = (0.5,)
+    bins: Annotated[int, Field(ge=1, le=MOST_BINS)] = 10
 
 
 class Composition(Stored):

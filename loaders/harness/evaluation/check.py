@@ -15,7 +15,7 @@ from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.progress import Progress
 from wordnet_splits.tabular import Tabular
 
-from .derive import Classes, Key, derive
+from .derive import Key, derive
 from .results import Results, read_folder
 from .sets import EvaluatedSets
 
@@ -93,12 +93,12 @@ def check_results(
     """
     stored, altered = read_folder(Path(folder))
     about = stored.about
-    classes = {run.run: Classes(run.known_classes, run.other_columns) for run in about.runs}
     similarity = {
         (row["source"], row["class_id"]): row["similarity"]
         for row in stored.by_class.select(["source", "class_id", "similarity"]).to_pylist()
     }
-    found = derive(stored.scores, stored.predictions, similarity, about.options, classes, progress=progress)
+    tables = (stored.scores, stored.predictions)
+    found = derive(*tables, similarity, about.options, about.runs, progress=progress)
     comparison = _Comparison()
     for name in altered:
         comparison.differences.append(Difference("files", name, "sha256", "of other content", "as written"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,11 +13,11 @@ from wordnet_splits.errors import DataError
 from wordnet_splits.metrics import ScoreSet, composition, gamma, gamma_minus, gamma_plus
 from wordnet_splits.progress import Progress, Silent
 
-from .about import Options
+from ..arrays import Array
+from .about import Options, RunFacts
 from .measure import (
     POOLED,
     UNKNOWN_ROLES,
-    Array,
     BinRow,
     ClassRow,
     Members,
@@ -32,19 +32,7 @@ Key = tuple[str, int]
 """(detector, run)."""
 ClassKey = tuple[str, str]
 """(source, class_id)."""
-
-
-@dataclass(frozen=True)
-class Classes:
-    """What rows need to know of the classes of one run.
-
-    Attributes
-    ----------
-    known, others : `about.RunFacts.known_classes` and ``other_columns``.
-    """
-
-    known: int
-    others: bool
+MOST_BLOCKS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +50,7 @@ def derive(
     predictions: pa.Table,
     similarity: Mapping[ClassKey, float | None],
     options: Options,
-    classes: Mapping[int, Classes],
+    runs: Sequence[RunFacts],
     *,
     progress: Progress | None = None,
 ) -> Derived:
@@ -70,20 +58,22 @@ def derive(
 
     Parameters
     ----------
-    similarity : of each class to its nearest ID class. classes : run -> what it knows of the classes.
+    similarity : of each class to its nearest ID class. runs : the networks that were scored.
 
     Raises
     ------
-    DataError : scores hold an image that predictions lack, or the other way round; NaN among scores.
+    DataError : scores hold an image that predictions lack, or the other way round; NaN among scores; a run
+        that is not described, or more than `MOST_BLOCKS` pairs of detector and run.
     """
     derived = Derived()
-    said = {key: ScoredImages(table) for key, table in _blocks(predictions)}
+    facts = {one.run: one for one in runs}
+    said = {key: ScoredImages(table) for key, table in _blocks(predictions, "predictions")}
     for (detector, run), images in said.items():
         if not detector:
-            if run not in classes:
+            if run not in facts:
                 raise DataError(f"nothing is said about run {run}", where="about.json")
-            derived.results.extend(((MODEL, run), row) for row in _gammas(images, classes[run]))
-    blocks = list(_blocks(scores))
+            derived.results.extend(((MODEL, run), row) for row in _gammas(images, facts[run]))
+    blocks = list(_blocks(scores, "scores"))
     for key, table in _watched(blocks, progress or Silent()):
         if key not in said and ("", key[1]) not in said:
             raise DataError(f"no predictions of run {key[1]}", where="predictions")
@@ -137,9 +127,9 @@ class ScoredImages:
             return confidence
         mine, theirs = np.argsort(self.keys, kind="stable"), np.argsort(keys, kind="stable")
         if not np.array_equal(self.keys[mine], keys[theirs]):
-            apart = sorted(set(self.keys) ^ set(keys)) or ["an image twice"]
+            different = sorted(set(self.keys) ^ set(keys)) or ["an image twice"]
             raise DataError(
-                f"scores and predictions hold different images, e.g. {apart[0].replace(chr(31), ' ')}",
+                f"scores and predictions hold different images, e.g. {different[0].replace(chr(31), ' ')}",
                 where=where,
             )
         out = np.empty_like(confidence)
@@ -163,7 +153,7 @@ class ScoredImages:
         return np.asarray(self._columns[column][self._rows[group]], dtype=np.float64)
 
 
-def _gammas(images: ScoredImages, classes: Classes) -> Iterator[Row]:
+def _gammas(images: ScoredImages, run: RunFacts) -> Iterator[Row]:
     """Palechor's validation confidences on these images: of ID, of each OOD set, and their mean."""
     inside = [group for group in images.groups if images.roles[group] == "id"]
     outside = [group for group in images.groups if images.roles[group] not in ("id", "csid")]
@@ -177,7 +167,7 @@ def _gammas(images: ScoredImages, classes: Classes) -> Iterator[Row]:
         if not len(greatest):
             continue
         role = images.roles[group]
-        options: dict[str, Any] = {"classes": classes.known, "background": classes.others}
+        options: dict[str, Any] = {"classes": run.known_classes, "background": run.other_columns}
         minus = gamma_minus(greatest, **options)
         yield Row(group, role, "gamma_minus", minus, None, None, 0, len(greatest))
         yield Row(group, role, "gamma", gamma(target, greatest, **options), None, None, n, len(greatest))
@@ -189,7 +179,7 @@ def _keys(table: pa.Table) -> Array:
     return np.array(["\x1f".join(row) for row in zip(*columns, strict=True)], dtype=object)
 
 
-def _blocks(table: pa.Table) -> Iterator[tuple[Key, pa.Table]]:
+def _blocks(table: pa.Table, where: str) -> Iterator[tuple[Key, pa.Table]]:
     """Yield the rows of each (detector, run), in the order in which they first appear."""
     names = table["detector"].combine_chunks().dictionary_encode()
     codes = np.asarray(names.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -197,6 +187,8 @@ def _blocks(table: pa.Table) -> Iterator[tuple[Key, pa.Table]]:
     pairs, first, inverse = np.unique(
         np.column_stack([codes, runs]), axis=0, return_index=True, return_inverse=True
     )
+    if len(pairs) > MOST_BLOCKS:
+        raise DataError(f"{len(pairs):,} pairs of detector and run, at most {MOST_BLOCKS:,}", where=where)
     for number in np.argsort(first):
         code, run = pairs[number]
         rows = np.flatnonzero(inverse.reshape(-1) == number)

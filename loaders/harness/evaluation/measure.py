@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from wordnet_splits.metrics import (
     role_means,
 )
 
+from ..arrays import Array
 from .about import Options
 
 MEAN, POOLED = "(mean)", "(pooled)"
@@ -40,7 +41,6 @@ FULL_SPECTRUM = "[full-spectrum]"
 UNKNOWN_ROLES = ("near", "far")  # pooled by `aurc_unknown`; external sets are no part of a test
 ON_ID = list_metrics(("id", "correct"))
 ON_BOTH = tuple(name for name in list_metrics() if "ood" in get_metric(name).needs)
-Array = np.ndarray[Any, Any]
 
 
 class Row(NamedTuple):

@@ -19,7 +19,7 @@ from ..arrays import CHUNK, Array, Arrays
 from ..detectors import Chosen, from_object, parse_detectors
 from ..detectors.choosing import each_once
 from .about import About, ColumnsUsed, Composition, Options, RunFacts
-from .derive import MODEL, Classes, Derived, Key, derive
+from .derive import MODEL, Derived, Key, derive
 from .results import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES, Results, table_of
 from .scoring import choose_on_validation, confidence, fit, fit_data
 from .sets import EvaluatedSets
@@ -157,14 +157,14 @@ class _Work:
             )
 
     def results(self, options: Options, order: Sequence[str], left_out: Sequence[str]) -> Results:
-        """Compute every row of everything scored; detectors come in the order asked for."""
+        """Compute every row of everything scored; detectors come in the order given."""
         keys = sorted(self.scores, key=lambda key: (order.index(key[0]), key[1]))
         if not keys:
             raise DataError("no detector is left to score", hint="; ".join(self.notes) or None)
         scores = pa.concat_tables([self.scores[key] for key in keys]).combine_chunks()
         predictions = pa.concat_tables(list(self.predictions.values())).combine_chunks()
-        classes = {run.run: Classes(run.known_classes, run.other_columns) for run in self.facts}
-        found = derive(scores, predictions, self.sets.similarity(), options, classes, progress=self.progress)
+        known = self.sets.similarity()
+        found = derive(scores, predictions, known, options, self.facts, progress=self.progress)
         manifest = self.sets.manifest
         about = About(
             benchmark=manifest.name,

@@ -21,7 +21,7 @@ from wordnet_splits.errors import DataError, OutputError, SplitsError
 from wordnet_splits.manifest.parquet import read_table, write_table
 from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.tabular import Tabular
-from wordnet_splits.untrusted import opened
+from wordnet_splits.untrusted import FEW_ROWS, check_regular, opened
 
 from .about import About, Sealed
 
@@ -221,10 +221,11 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
     sealed = _read_about(folder)
     tables = {}
     for name, schema in SCHEMAS.items():
-        table = read_table(folder / f"{name}.parquet").replace_schema_metadata(None)
-        if not table.schema.equals(schema):
-            raise DataError(f"its columns are not those of {name}", where=str(folder / f"{name}.parquet"))
-        tables[name] = table
+        path = folder / f"{name}.parquet"
+        rows = max(FEW_ROWS, check_regular(path, largest=LARGEST_FILE))  # a score takes more than a byte
+        tables[name] = read_table(path, most_rows=rows).replace_schema_metadata(None)
+        if not tables[name].schema.equals(schema):
+            raise DataError(f"its columns are not those of {name}", where=str(path))
     altered = [name for name in FILES if sealed.files.get(name) != _sha256(folder / name)]
     return Results(**tables, about=sealed.about), altered
 
@@ -269,11 +270,8 @@ def _read_about(folder: Path) -> Sealed:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with opened(path, largest=LARGEST_FILE) as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def table_of(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:

@@ -15,8 +15,9 @@ import loaders.harness
 from loaders.harness import Results, check_results, evaluate, load_model
 from loaders.harness.evaluation.measure import POOLED
 from loaders.harness.evaluation.tables import lines_below, tables
-from wordnet_splits.errors import DataError, OutputError, SplitsError
+from wordnet_splits.errors import DataError, OutputError, SourceError, SplitsError
 from wordnet_splits.manifest import load_manifest
+from wordnet_splits.packed.pack import pack
 
 from ..model.networks import small_network
 
@@ -108,6 +109,22 @@ def test_activations_are_kept_where_a_store_is_given(tmp_path: Path) -> None:
     assert any((tmp_path / "store").iterdir())
     forgotten = evaluate(one, "digits", "msp", groups=[])
     assert kept.results.equals(forgotten.results)
+
+
+def test_packed_images_give_the_same_results(tmp_path: Path) -> None:
+    groups = ["digits-0-5", "digits-6-9"]
+    pack("digits", tmp_path / "store", groups=groups, splits=["test"])
+    given: dict[str, Any] = {"model": network(0), "benchmark": "digits", "detectors": "msp", "device": "cpu"}
+    plain = evaluate(**given, groups=groups[1:]).scores
+    for packed in (tmp_path / "store", [tmp_path / "store"]):
+        assert evaluate(**given, groups=groups[1:], packed=packed).scores.equals(plain)
+    (pixels,) = (tmp_path / "store").rglob("digits-6-9.bin")
+    content = pixels.read_bytes()
+    pixels.write_bytes(content[:-1])
+    with pytest.raises(SplitsError, match="digits-6-9"):
+        evaluate(**given, groups=groups[1:], packed=tmp_path / "store")
+    with pytest.raises(SourceError, match="no packed"):
+        evaluate(**given, groups=groups[1:], packed=tmp_path)
 
 
 def test_results_of_another_model_are_not_replaced(two_models: Results, tmp_path: Path) -> None:

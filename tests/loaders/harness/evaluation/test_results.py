@@ -17,10 +17,12 @@ import pytest
 
 from loaders.harness.evaluation.about import Options
 from loaders.harness.evaluation.check import check_results
+from loaders.harness.evaluation.derive import MOST_BLOCKS
 from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import SCHEMAS, Results
+from tests.loaders.harness.altering import refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
-from wordnet_splits.errors import DataError, OutputError
+from wordnet_splits.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.manifest import load_manifest
 
 MANIFEST = fake_manifest(
@@ -244,6 +246,60 @@ def test_images_are_compared_with_the_benchmark(tmp_path: Path) -> None:
     assert {"predictions", "results"} >= {one.table for one in found.differences} >= {"predictions"}
     made = check_results(tmp_path / "whole", MANIFEST)
     assert {one.row for one in made.differences if one.table == "about"} >= {"benchmark"}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"benchmark": "no-such-benchmark"}, "images not compared: there is no no-such-benchmark here"),
+        ({"version": 99}, "images not compared: digits is at version 1 here"),
+    ],
+)
+def test_a_benchmark_that_is_absent_or_of_another_version_is_not_compared(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    manifest = load_manifest("digits")
+    computed = evaluate_runs(manifest, [fake_run(manifest)], "msp", groups=["digits-6-9"])
+    about = computed.about.model_copy(update=change)
+    replace(computed, about=about).write(tmp_path)
+    found = check_results(tmp_path)
+    assert (found.ok, found.benchmark) == (True, said)
+    given = check_results(tmp_path, manifest)  # one that is named is compared, whatever its version
+    assert given.benchmark == "images compared with digits, version 1"
+    with pytest.raises(UnknownNameError, match="did you mean 'digits'"):
+        check_results(tmp_path, "digit")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("replicates", 10**9), ("bins", 10**12), ("prevalences", [0.5] * 10**5), ("seed", -1), ("level", 1.0)],
+)
+def test_a_folder_that_asks_for_endless_work_is_refused(folder: Path, option: str, value: Any) -> None:
+    reseal(folder / "about.json", lambda sealed: sealed["about"]["options"].update({option: value}))
+    line = refusal(lambda: check_results(folder))
+    assert line is not None
+    assert f"about.json: is malformed at about.options.{option}: " in line
+
+
+@pytest.mark.parametrize("name", ["scores", "predictions"])
+def test_tables_of_endless_blocks_or_rows_are_refused(folder: Path, name: str) -> None:
+    path = folder / f"{name}.parquet"
+    row = pq.read_table(path).slice(0, 1)
+
+    def repeated(rows: int) -> pa.Table:
+        columns = [pa.repeat(row[column][0], rows) for column in row.column_names]
+        return pa.Table.from_arrays(columns, schema=row.schema)
+
+    names = pa.array([f"detector {n}" for n in range(MOST_BLOCKS + 1)])
+    many = repeated(len(names)).set_column(0, row.schema.field("detector"), names)
+    pq.write_table(many, path)
+    assert refusal(lambda: check_results(folder)) == (
+        f"{name}: 10,001 pairs of detector and run, at most 10,000"
+    )
+    pq.write_table(repeated(1_100_000), path)  # some kilobytes on the disk
+    line = refusal(lambda: check_results(folder))
+    assert line is not None
+    assert "announces 1,100,000 rows" in line
 
 
 def test_what_a_killed_run_left_is_cleared(computed: Results, folder: Path) -> None:
