@@ -26,13 +26,14 @@ from PIL import Image
 
 from fix_resize.auditing.parquet_sets import Place, holds_pictures, name_rows, read_rows
 from fix_resize.decode import decode
-from fix_resize.pipeline.image_folder import EXTENSIONS, ImageFolder
+from fix_resize.pipeline.image_folder import ImageFolder
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec
 from wordnet_splits.errors import DataError, SourceError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
 from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.sources.base import as_rgb
+from wordnet_splits.sources.stamps import EXTENSIONS
 
 Roots = Mapping[str, Path]
 Outcome = tuple[str, Image.Image | SourceError | DataError]

@@ -10,13 +10,10 @@ from typing import Any, ClassVar
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import Raw, Row, Source
 from wordnet_splits.sources.layouts.walk import check_root, entries
+from wordnet_splits.sources.stamps import EXTENSIONS
 from wordnet_splits.untrusted import read_picture
 
 SPLIT = "all"
-EXTENSIONS = frozenset(
-    ("bmp", "gif", "jfif", "jpe", "jpeg", "jpg", "pbm", "pgm", "png", "pnm", "ppm", "tif", "tiff", "webp")
-)
-"""Of what counts as an image, in any case; whether it is one, decoding finds out."""
 
 
 class ImageFolder(Source):

@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 
 from fix_resize.pipeline.draws import Draw, Shortfall, draw_group
 from fix_resize.pipeline.image_folder import ImageFolder
-from fix_resize.pipeline.stamps import Stamps, stamps
 from wordnet_splits.errors import DataError, SourceError, SplitsError, unknown
 from wordnet_splits.manifest import Manifest, fingerprint, load_manifest
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources import Source, open_source, root_variable, source_class
+from wordnet_splits.sources.stamps import Stamps, stamps
 
 SELECTION_SCHEMA: Final = pa.schema(
     [

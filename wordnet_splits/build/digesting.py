@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from wordnet_splits.errors import MissingImageError, OutputError, Problem
+import pyarrow as pa
+
+from wordnet_splits.errors import MissingImageError, Problem
+from wordnet_splits.files import write_text, writing
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source
+from wordnet_splits.sources.stamps import stamps
 from wordnet_splits.workers import run_jobs
 
 CHUNK = 128
-DIGEST = re.compile("[0-9a-f]{64}")
+_LINE = re.compile("(.+)\t([0-9a-f]{64})\t([0-9]{1,20})")
 ABSENT = (KeyError, FileNotFoundError, NotADirectoryError, type(None))
 """What a source meets where an image is not there at all."""
 
@@ -44,7 +48,8 @@ def read_digests(
     classes : class id by image id: what to read.
     known : 32-byte digests known beforehand; other pixels under that id are ``altered``.
     workers : processes; the result does not depend on it.
-    journal : file that remembers digests between interrupted runs; the caller removes it.
+    journal : file that remembers digests between interrupted runs, while the files that they are of keep
+        their sizes and times; the caller removes it.
 
     Raises
     ------
@@ -52,14 +57,15 @@ def read_digests(
     OutputError : the journal cannot be written.
     """
     ids = sorted(classes)
-    digests = _replay(journal, source)
+    written = _Journal(journal, source, [i for i in ids if i not in known])
+    digests = written.replay()
     # an altered image is read again: it may have been mended since
     digests = {i: d for i, d in digests.items() if i in classes and known.get(i, d) == d}
     todo = [i for i in ids if i not in digests]
     problems: list[Problem] = []
     chunks = [todo[n : n + CHUNK] for n in range(0, len(todo), CHUNK)]
     what = f"reading {source.name}"
-    written = _Journal(journal, source, digests)
+    written.begin(digests)
     with (
         (progress or Silent()).task(what, len(todo)) as task,
         closing(run_jobs(digest_chunk, ((source, c) for c in chunks), workers, name=chunk_name)) as done,
@@ -110,46 +116,39 @@ def _outcome(source: Source, image_id: str) -> ReadImage:
     return "", source.digest(raw), ""
 
 
-def _header(source: Source) -> str:
-    return json.dumps({"source": source.name, "root": str(source.root), "layout": source.layout})
-
-
-def _replay(journal: Path | None, source: Source) -> dict[str, bytes]:
-    """Return the digests of an interrupted run over the same root, ignoring a torn last line."""
-    if journal is None or not journal.is_file():
-        return {}
-    lines = journal.read_text(encoding="utf-8", errors="replace").split("\n")
-    if lines[0] != _header(source):
-        return {}
-    pairs = (line.split("\t") for line in lines[1:-1])
-    return {p[0]: bytes.fromhex(p[1]) for p in pairs if len(p) == 2 and DIGEST.fullmatch(p[1])}
-
-
 class _Journal:
-    """Digests on disk as soon as they are known; a full disk is one clear error."""
+    """Digests on disk as soon as they are known; those of ``ids`` with the stamp of the file they are of."""
 
-    def __init__(self, path: Path | None, source: Source, done: Mapping[str, bytes]) -> None:
+    def __init__(self, path: Path | None, source: Source, ids: Sequence[str]) -> None:
         self._path = path
-        if path is not None:
-            self._write("w", [_header(source) + "\n", *_lines(list(done), done)])
+        self._header = json.dumps({"source": source.name, "root": str(source.root), "layout": source.layout})
+        self._stamps: dict[str, int] = {}
+        if path is not None and source.root is not None and ids:
+            self._stamps = dict(zip(ids, stamps(source.root, pa.array(ids)).tolist(), strict=True))
 
-    def add(self, ids: Sequence[str], digests: Mapping[str, bytes]) -> None:
-        self._write("a", _lines(ids, digests))
+    def replay(self) -> dict[str, bytes]:
+        """Return the digests of an interrupted run over the same files, ignoring a torn last line."""
+        if self._path is None or not self._path.is_file():
+            return {}
+        lines = self._path.read_text(encoding="utf-8", errors="replace").split("\n")
+        if lines[0] != self._header:
+            return {}
+        return {
+            found[1]: bytes.fromhex(found[2])
+            for found in map(_LINE.fullmatch, lines[1:-1])
+            if found and self._stamps.get(found[1], 0) == int(found[3])
+        }
 
-    def _write(self, mode: str, lines: Iterable[str]) -> None:
-        if self._path is None:
-            return
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open(mode, encoding="utf-8") as file:
-                file.writelines(lines)
-        except OSError as error:
-            raise OutputError(
-                f"cannot be written: {error.strerror or error}",
-                where=str(self._path),
-                hint="check that the folder may be written to and has space left",
-            ) from None
+    def begin(self, digests: Mapping[str, bytes]) -> None:
+        """Start the file anew with what is known."""
+        if self._path is not None:
+            write_text(self._path, "".join([self._header + "\n", *self._lines(digests, digests)]))
 
+    def add(self, ids: Iterable[str], digests: Mapping[str, bytes]) -> None:
+        """Enter the digests of some images."""
+        if self._path is not None:
+            with writing(self._path), self._path.open("a", encoding="utf-8") as file:
+                file.writelines(self._lines(ids, digests))
 
-def _lines(ids: Sequence[str], digests: Mapping[str, bytes]) -> list[str]:
-    return [f"{i}\t{digests[i].hex()}\n" for i in ids if i in digests]
+    def _lines(self, ids: Iterable[str], digests: Mapping[str, bytes]) -> Iterator[str]:
+        return (f"{i}\t{digests[i].hex()}\t{self._stamps.get(i, 0)}\n" for i in ids if i in digests)

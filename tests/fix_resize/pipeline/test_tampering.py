@@ -17,7 +17,6 @@ from fix_resize import get_spec
 from fix_resize.pipeline import Settings, build
 from fix_resize.pipeline.output import open_output
 from fix_resize.pipeline.selection import select_folder
-from fix_resize.pipeline.stamps import stamps
 from fix_resize.pipeline.tables import IMAGES, TABLES
 from fix_resize.pipeline.verify import verify
 from tests.fix_resize.sets import finished_shards, jpeg, make_folder, tree
@@ -242,18 +241,3 @@ def test_other_pictures_of_the_same_names_under_another_root(root: Path, tmp_pat
     assert second.kept == 0
     assert second.fingerprint == build(select_folder(other), tmp_path / "fresh", settings).fingerprint
     assert second.fingerprint != first.fingerprint
-
-
-def test_an_image_hangs_on_its_file_or_on_every_file_that_is_no_picture(tmp_path: Path) -> None:
-    ids = pa.array(["a/1", "b/2", "c/3.png"])
-    files = ("x/1.jpg", "2.JPEG", "deep/er/3.png", "0.tar", "1.mdb", "other.jpg", ".hidden.tar")
-    for name in files:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(b"x")
-    before = stamps(tmp_path, ids)
-    moved = {"x/1.jpg": [0], "2.JPEG": [1], "deep/er/3.png": [2], "0.tar": [0, 1, 2], "1.mdb": [0, 1, 2]}
-    for name in files:
-        (tmp_path / name).write_bytes(b"yy")
-        after = stamps(tmp_path, ids)
-        assert (after != before).nonzero()[0].tolist() == moved.get(name, []), name
-        before = after

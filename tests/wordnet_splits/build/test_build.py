@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -303,6 +304,25 @@ def test_a_reading_that_ends_early_goes_on_where_it_was(recipe, textures, tmp_pa
     whole = build(path, roots={"dtd": textures})
     assert resumed.manifest.data.fingerprints == whole.manifest.data.fingerprints
     assert not (out / ".mine.journal").exists()
+
+
+def test_a_picture_replaced_after_an_interrupted_build_is_read_again(recipe, textures, tmp_path):
+    """The journal of a build that failed is no witness of files that were changed since."""
+    path, out = recipe(KNOWN, FAR), tmp_path / "out"
+    first, *_, last = rows(build(path).manifest, "test", "far")
+    lost = textures / "images" / f"{last}.jpg"
+    held = lost.read_bytes()
+    lost.unlink()
+    with pytest.raises(MissingImageError):
+        build(path, roots={"dtd": textures}, out=out)
+    lost.write_bytes(held)
+    replaced = textures / "images" / f"{first}.jpg"
+    Image.new("RGB", (70, 70), "red").save(replaced)
+    built = build(path, roots={"dtd": textures}, out=out)
+    digests = built.manifest.images("test", "far").select(["image_id", "digest"]).to_pylist()
+    found = {row["image_id"]: row["digest"] for row in digests}
+    assert found[first] == hashlib.sha256(replaced.read_bytes()).digest()
+    assert built.manifest.data.fingerprints == build(path, roots={"dtd": textures}).manifest.data.fingerprints
 
 
 def test_two_builds_into_one_folder_at_once(tmp_path):

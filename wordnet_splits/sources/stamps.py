@@ -1,9 +1,9 @@
-"""What tells that the files of a root are not those that a shard was made from: their sizes and times.
+"""What tells that the files of a root are not those that were read before: their sizes and times.
 
-Reading every file again would take as long as building, so an image whose digest is not known beforehand is
-taken for the same while the file that holds it has the same size and the same time of change. Which file
-that is, is for the layout to know; here it is one that bears the image's name, or else any file that is no
-picture (an archive, a database, a list of labels), so that at most too much is done again.
+Reading every file again would take as long as the first time, so an image whose digest is not known
+beforehand is taken for the same while the file that holds it has the same size and the same time of change.
+Which file that is, is for the layout to know; here it is one that bears the image's name, or else any file
+that is no picture (an archive, a database, a list of labels), so that at most too much is done again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fix_resize.pipeline.image_folder import EXTENSIONS
+EXTENSIONS: Final = frozenset(
+    ("bmp", "gif", "jfif", "jpe", "jpeg", "jpg", "pbm", "pgm", "png", "pnm", "ppm", "tif", "tiff", "webp")
+)
+"""Of what counts as a picture, in any case; whether it is one, decoding finds out."""
 
 _BATCH: Final = 65_536
 _PICTURES: Final = pa.array(sorted(EXTENSIONS))
