@@ -1,0 +1,10 @@
+"""The command ``fix-resize``."""
+
+from __future__ import annotations
+
+from wordnet_splits.cli import enter
+
+
+def program() -> None:
+    """Run ``fix-resize``."""
+    enter(f"{__name__}.main")

@@ -14,9 +14,10 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from wordnet_splits.cli import INTERRUPTED as INTERRUPTED
 from wordnet_splits.untrusted import printable
 
-DONE, NEGATIVE, BAD_INPUT, LEFT_OUT, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, NEGATIVE, BAD_INPUT, LEFT_OUT = 0, 1, 2, 3
 """Exit codes: done; a check came out negative; bad input; something left out; Ctrl-C."""
 
 LONGEST_LINE = 100_000

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from wordnet_splits.cli import INTERRUPTION
 from wordnet_splits.cli.output import BAD_INPUT, DONE, INTERRUPTED, print_json, say
 from wordnet_splits.errors import OutputError, SplitsError
 
@@ -55,7 +56,7 @@ def run(application: typer.Typer, arguments: list[str], program: str) -> int:
             _close_stdout()
         return _fail(_of_the_system(error), arguments)
     if code == INTERRUPTED:  # typer returns it, or raises, as its version goes
-        say("interrupted; nothing half-written is left, and the same command goes on from here")
+        say(INTERRUPTION)
     return code if isinstance(code, int) else DONE
 
 
