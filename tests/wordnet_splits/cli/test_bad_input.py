@@ -341,7 +341,7 @@ def test_positions_of_a_copy_that_is_not_the_publishers_name_no_images(refused, 
     root.mkdir()
     (root / "test_32x32.mat").write_bytes(b"MATLAB 5.0 MAT-file" + bytes(200))
     images = '{ test = { from = "test", total = 10 } }'
-    recipe = write_recipe(tmp_path, KNOWN, group("far", "far", "svhn", "{ rest = true }", images))
+    recipe = write_recipe(tmp_path, KNOWN, group("far", "far", "svhn", '{ listed = ["1", "2"] }', images))
     line = refused(recipe, "--root", f"svhn={root}", "--allow-missing")
     assert f"{root}: no picture of svhn can be read: the copy is not the publisher's" in line
     done = command("build", recipe, "--root", f"svhn={root}", "--local", "--json")
