@@ -32,6 +32,30 @@ def ordered(draw: str, seed: int, source: str, class_id: str, image_ids: Iterabl
     return [image_id for _, image_id in sorted(map(keyed, image_ids))]
 
 
+class First:
+    """The image ids of one class that a draw takes first, from ids that stream past.
+
+    Parameters
+    ----------
+    most : how many to keep, None for all; up to about twice as many are held on the way.
+    """
+
+    def __init__(self, draw: str, seed: int, source: str, class_id: str, most: int | None) -> None:
+        self._of = (draw, seed, source, class_id)
+        self._most = most
+        self._ids: list[str] = []
+
+    def add(self, image_ids: Iterable[str]) -> None:
+        """See more ids of the class."""
+        self._ids += image_ids
+        if self._most is not None and len(self._ids) > 2 * self._most + 64:
+            self._ids = self.ids()
+
+    def ids(self) -> list[str]:
+        """Return the first ids in the order of the draw; in the order seen where all are kept."""
+        return self._ids if self._most is None else ordered(*self._of, self._ids)[: self._most]
+
+
 def order_classes(draw: str, seed: int, source: str, class_ids: Iterable[str]) -> list[str]:
     """Return class ids in the order in which a draw takes them."""
     return sorted(class_ids, key=lambda c: (key(draw, seed, source, c), c))

@@ -44,7 +44,7 @@ class Description(_Strict):
     spec : the description of the resize spec, with the libraries that decoded and resized.
     format : how pictures are kept (`formats.FORMATS`).
     images, quarantined, missing : rows of the three tables.
-    shortfalls : classes of which a root held fewer images than were to be drawn (`draws.Shortfall`).
+    shortfalls : classes of which a root held fewer images than were to be drawn (`build.images.Shortfall`).
     complete : whether nothing is missing and nothing fell short.
     population : how many images each class of a local draw was drawn from, by group.
     unexpected : how many files of each source bore no known name.

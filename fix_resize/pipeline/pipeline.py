@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fix_resize.pipeline.cluster import on_dask
-from fix_resize.pipeline.draws import Shortfall
 from fix_resize.pipeline.finish import finish
 from fix_resize.pipeline.formats import get_format
 from fix_resize.pipeline.image_folder import ImageFolder
@@ -30,6 +29,7 @@ from fix_resize.pipeline.shards import Job, Record, finished, marker_of, read_re
 from fix_resize.pipeline.tables import ABOUT, GO_ON, MISSING_SCHEMA, UNFINISHED, WORK, Item, plain
 from fix_resize.spec import ResizeSpec
 from wordnet_splits import untrusted
+from wordnet_splits.build.images import Shortfall
 from wordnet_splits.errors import DataError, MissingImageError, OutputError
 from wordnet_splits.files import locked, write_json, writing
 from wordnet_splits.progress import Progress, Silent

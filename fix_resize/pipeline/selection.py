@@ -18,8 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fix_resize.pipeline.draws import Draw, Shortfall, draw_group
+from fix_resize.pipeline.draws import Draw, draw_group
 from fix_resize.pipeline.image_folder import ImageFolder
+from wordnet_splits.build.images import Shortfall
 from wordnet_splits.errors import DataError, SourceError, SplitsError, unknown
 from wordnet_splits.manifest import Manifest, fingerprint, load_manifest
 from wordnet_splits.manifest.tables import SPLITS
@@ -275,7 +276,7 @@ def _note(selection: Worklist, group: Group, drawn: Draw, *, whole: bool) -> Non
         selection.drawn |= {group.name}
     selection.shortfalls += drawn.shortfalls
     if drawn.local:
-        selection.population[group.name] = drawn.population
+        selection.population[group.name] = dict(drawn.population)
         selection.name = selection.name.removesuffix("@local") + "@local"
 
 

@@ -36,6 +36,15 @@ def test_order_is_by_key_then_id(ids):
     assert sampling.ordered("d", 3, "s", "c", ids) == expected
 
 
+@given(IDS, st.integers(0, 5), st.integers(1, 40))
+def test_of_ids_that_stream_past_the_first_are_kept(ids, most, step):
+    ids = sorted({*ids, *map(str, range(150))})
+    first = sampling.First("d", 0, "s", "c", most)
+    for n in range(0, len(ids), step):
+        first.add(ids[n : n + step])
+    assert first.ids() == sampling.ordered("d", 0, "s", "c", ids)[:most]
+
+
 @given(IDS, st.text(min_size=1, max_size=12))
 def test_one_more_image_moves_no_other(ids, extra):
     with_extra = sampling.ordered("d", 0, "s", "c", {*ids, extra})

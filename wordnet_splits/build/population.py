@@ -1,7 +1,8 @@
-"""The images that a draw chooses from: every id of a source's split, or the reason why not known.
+"""The images that a draw chooses from: the ids of a source's split, or the reason why they are not known.
 
 A population is an inventory, or a scan of a root whose counts equal the catalog's.  What a root merely
 happens to hold is never one, except on request (``local``), and then the result is named ``NAME@local``.
+Of a scan only the ids are kept that can be drawn, so that the ten million of LSUN fit.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from wordnet_splits import sampling
 from wordnet_splits.catalog import Catalog, load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.errors import RecipeError
@@ -31,15 +33,16 @@ class Awaiting:
 
 @dataclass
 class Population:
-    """Image ids by class, and the digests known without pixels."""
+    """Image ids by class, the digests known without pixels, and how many images each class has in all."""
 
     images: dict[str, list[str]]
+    counts: Counter[str]
     digests: dict[str, bytes] = field(default_factory=dict)
     local: bool = False
 
-    def count(self) -> int:
-        """Return the number of images."""
-        return sum(map(len, self.images.values()))
+
+Most = Mapping[str, Mapping[str, Mapping[str, int | None]]]
+"""How many images can be drawn of each class, by source and publisher's split; None for all of them."""
 
 
 class Populations:
@@ -48,13 +51,22 @@ class Populations:
     Parameters
     ----------
     sources : opened source by name, where a root is at hand.
+    draw, seed, most : what is to be drawn: of a scan, no more ids are kept.
     local : accept what a root holds where its counts are unknown or differ.
     """
 
     def __init__(
-        self, sources: Mapping[str, Source], *, local: bool = False, progress: Progress | None = None
+        self,
+        sources: Mapping[str, Source],
+        draw: str,
+        seed: int,
+        most: Most,
+        *,
+        local: bool = False,
+        progress: Progress | None = None,
     ) -> None:
         self._sources = sources
+        self._draw, self._seed, self._most = draw, seed, most
         self._local = local
         self._progress = progress or Silent()
         self._cache: dict[tuple[str, str], Population | Awaiting] = {}
@@ -62,33 +74,21 @@ class Populations:
 
     def of(self, source: str, splits: Iterable[str]) -> Population | Awaiting:
         """Return the population of publishers' splits together, or what it waits for."""
-        parts = [self._of_split(source, s) for s in self.expand(source, splits)]
-        for part in parts:
+        parts = []
+        for split in expand(source, splits):
+            part = self._of_split(source, split)
             if isinstance(part, Awaiting):
                 return part
-        if len(parts) == 1 and isinstance(parts[0], Population):
+            parts.append(part)
+        if len(parts) == 1:
             return parts[0]
-        images: dict[str, list[str]] = defaultdict(list)
-        digests: dict[str, bytes] = {}
+        whole = Population(defaultdict(list), Counter(), local=any(p.local for p in parts))
         for part in parts:
-            assert isinstance(part, Population)
-            digests |= part.digests
+            whole.digests |= part.digests
+            whole.counts.update(part.counts)
             for class_id, ids in part.images.items():
-                images[class_id] += ids
-        return Population(dict(images), digests, any(isinstance(p, Population) and p.local for p in parts))
-
-    def expand(self, source: str, splits: Iterable[str]) -> tuple[str, ...]:
-        """Return publishers' splits with ``all`` resolved; raise RecipeError for one that does not exist."""
-        known = load_catalog(source).splits
-        named = tuple(splits)
-        if named == ("all",):
-            return tuple(known)
-        for split in named:
-            if split not in known:
-                raise RecipeError(
-                    f"{source} has no split {split!r}", hint=f"it has {', '.join(known)}", near=()
-                )
-        return named
+                whole.images[class_id] += ids
+        return whole
 
     def _of_split(self, source: str, split: str) -> Population | Awaiting:
         at = (source, split)
@@ -103,35 +103,63 @@ class Populations:
             return _of_table(table)
         if source not in self._sources:
             return Awaiting(source, f"the image ids of {source} {split} are not known without the dataset")
-        scanned = self._scan(source).get(split, Population({}))
-        difference = count_difference(load_catalog(source), split, scanned.images)
+        scanned = self._scan(source)[split]
+        difference = count_difference(load_catalog(source), split, scanned.counts)
         if difference is None and self._sources[source].order == "published":
             return scanned
-        reason = difference or NO_POSITIONS
-        if self._local and scanned.images:
-            return Population(scanned.images, scanned.digests, local=True)
-        return Awaiting(source, reason)
+        if self._local and scanned.counts:
+            return Population(scanned.images, scanned.counts, local=True)
+        return Awaiting(source, difference or NO_POSITIONS)
 
     def _scan(self, source: str) -> dict[str, Population]:
+        """Scan the splits of a root that something is drawn from and that no inventory lists."""
         if source not in self._scans:
-            found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-            published = sum(n or 0 for n in self._sources[source].expected().values())
+            wanted = [s for s in self._most[source] if s not in inventory_splits(source)]
+            first = {
+                (s, c): sampling.First(self._draw, self._seed, source, c, most)
+                for s in wanted
+                for c, most in self._most[source][s].items()
+            }
+            counts: dict[str, Counter[str]] = {s: Counter() for s in wanted}
+            opened = self._sources[source]
+            published = sum(n or 0 for s, n in opened.expected().items() if s in wanted)
             with self._progress.task(f"scanning {source}", published) as task:
-                for batch in self._sources[source].scan():
-                    columns = (c.to_pylist() for c in batch.columns)
-                    for image_id, class_id, split in zip(*columns, strict=True):
-                        found[split][class_id].append(image_id)
+                for batch in opened.scan(wanted):
+                    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+                    for image_id, class_id, split in zip(
+                        *(c.to_pylist() for c in batch.columns), strict=True
+                    ):
+                        found[split, class_id].append(image_id)
+                    for (split, class_id), ids in found.items():
+                        counts[split][class_id] += len(ids)
+                        if (split, class_id) in first:
+                            first[split, class_id].add(ids)
                     task.advance(batch.num_rows)
-            self._scans[source] = {s: Population(dict(images)) for s, images in found.items()}
+            images: dict[str, dict[str, list[str]]] = {s: {} for s in wanted}
+            for (split, class_id), kept in first.items():
+                images[split][class_id] = kept.ids()
+            self._scans[source] = {s: Population(images[s], counts[s]) for s in wanted}
         return self._scans[source]
 
 
-def count_difference(catalog: Catalog, split: str, images: Mapping[str, list[str]]) -> str | None:
+def expand(source: str, splits: Iterable[str]) -> tuple[str, ...]:
+    """Return publishers' splits with ``all`` resolved; raise RecipeError for one that does not exist."""
+    known = load_catalog(source).splits
+    named = tuple(splits)
+    if named == ("all",):
+        return tuple(known)
+    for split in named:
+        if split not in known:
+            raise RecipeError(f"{source} has no split {split!r}", hint=f"it has {', '.join(known)}", near=())
+    return named
+
+
+def count_difference(catalog: Catalog, split: str, counts: Mapping[str, int]) -> str | None:
     """Say how a scan's counts differ from the catalog's, or None when they are equal.
 
     Classes whose counts are published only as a sum are compared by that sum.
     """
-    held = {c.class_id: len(images.get(c.class_id, ())) for c in catalog}
+    held = {c.class_id: counts.get(c.class_id, 0) for c in catalog}
     sums = catalog.group_counts(split)
     held_sums: Counter[str] = Counter()
     for c in catalog:
@@ -156,5 +184,7 @@ def _of_table(table: pa.Table) -> Population:
     ids = table.column("image_id").to_pylist()
     for image_id, class_id in zip(ids, table.column("class_id").to_pylist(), strict=True):
         images[class_id].append(image_id)
+    counts = Counter({c: len(of_class) for c, of_class in images.items()})
     digests = table.column("digest").to_pylist()
-    return Population(dict(images), {i: d for i, d in zip(ids, digests, strict=True) if d is not None})
+    known = {i: d for i, d in zip(ids, digests, strict=True) if d is not None}
+    return Population(dict(images), counts, known)

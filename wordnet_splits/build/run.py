@@ -15,7 +15,7 @@ from wordnet_splits.build.assemble import assemble, decide
 from wordnet_splits.build.digesting import read_digests
 from wordnet_splits.build.images import Selection, select_images
 from wordnet_splits.build.leaks import Leak
-from wordnet_splits.build.population import NO_POSITIONS, Populations
+from wordnet_splits.build.population import NO_POSITIONS
 from wordnet_splits.errors import MissingImageError, Problem, SourceError, SplitsError
 from wordnet_splits.files import locked, restore
 from wordnet_splits.manifest import Manifest, write_manifest
@@ -109,8 +109,8 @@ def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = N
     seed = recipe.seed if options.seed is None else options.seed
     sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}
     rules = decide(recipe, seed, taxonomy or load())
-    populations = Populations(sources, local=options.local, progress=options.progress)
-    selections = select_images(recipe, seed, rules.membership.groups, populations)
+    classes = rules.membership.groups
+    selections = select_images(recipe, seed, classes, sources, local=options.local, progress=options.progress)
     unread = unreadable_by_position(selections, sources, options)
     problems = read_pixels(selections, {n: s for n, s in sources.items() if n not in unread}, options)
     unexpected = unexpected_names(sources, {p.source for p in problems})

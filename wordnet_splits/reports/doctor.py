@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from wordnet_splits.build.population import Populations, count_difference
+from wordnet_splits.build.population import count_difference, expand
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
 from wordnet_splits.errors import SplitsError
@@ -199,8 +199,8 @@ def _fill(split: SplitState, source: str, counts: Counter[tuple[str, str]]) -> N
     if split.split not in catalog.splits:
         split.difference = f"how many {split.split} images {source} has is not published"
         return
-    images = {c: [""] * n for (name, c), n in counts.items() if name == split.split}
-    split.difference = count_difference(catalog, split.split, images)
+    of_split = {c: n for (name, c), n in counts.items() if name == split.split}
+    split.difference = count_difference(catalog, split.split, of_split)
 
 
 def _benchmark(
@@ -238,8 +238,7 @@ def _awaits(
 
 def _unlisted_splits(group: Group, rule: ImageRule) -> list[str]:
     """Return the publisher's splits a rule draws from whose image ids no inventory holds."""
-    splits = Populations({}).expand(group.source, rule.from_ or ())
-    return [s for s in splits if s not in inventory_splits(group.source)]
+    return [s for s in expand(group.source, rule.from_ or ()) if s not in inventory_splits(group.source)]
 
 
 def _readiness(state: SourceState, held: SplitState) -> tuple[bool, str]:
@@ -275,7 +274,7 @@ def _splits_used(recipe: Recipe, source: str) -> tuple[str, ...]:
             if rule.list_ is not None:
                 used |= _splits_listed(rule.list_, source)
             elif rule.from_ is not None:
-                used |= set(Populations({}).expand(source, rule.from_))
+                used |= set(expand(source, rule.from_))
     return tuple(sorted(used))
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from wordnet_splits.build.images import expected_count
 from wordnet_splits.build.membership import Membership, decide_membership
-from wordnet_splits.build.population import Populations
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import load_list
 from wordnet_splits.recipe import load_recipe
@@ -92,7 +91,7 @@ def _near_candidates(taxonomy: Taxonomy) -> Iterator[FidelityRow]:
     recipe = load_recipe("unknown-imagenet")
     membership = decide_membership(recipe, recipe.seed, taxonomy)
     (external,) = (g for g in recipe.group if g.name == "external")
-    images = expected_count(external, "train", membership.groups["external"], Populations({}))
+    images = expected_count(external, "train", membership.groups["external"])
     if images is not None:
         yield FidelityRow(KIM, "external ImageNet training images", 485_700, images, NOMINAL)
 

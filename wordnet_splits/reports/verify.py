@@ -11,7 +11,6 @@ from typing import Any
 from wordnet_splits.build.assemble import Rules, assemble, decide
 from wordnet_splits.build.digesting import read_digests
 from wordnet_splits.build.images import Selection, select_images
-from wordnet_splits.build.population import Populations
 from wordnet_splits.build.run import (
     Options,
     generated_source,
@@ -197,10 +196,11 @@ def _drawn(
     pixels alone, the frozen one does.
     """
     recipe, groups = rules.recipe, rules.membership.groups
-    drawn = select_images(recipe, rules.seed, groups, Populations({}))
+    drawn = select_images(recipe, rules.seed, groups, {})
     if sources and any(s.awaiting is not None for s in drawn):
-        populations = Populations(sources, local=options.local, progress=options.progress)
-        rooted = select_images(recipe, rules.seed, groups, populations)
+        rooted = select_images(
+            recipe, rules.seed, groups, sources, local=options.local, progress=options.progress
+        )
         # a root shows what was not known; that a manifest could now be completed is no fault of it
         drawn = [
             r if (s.split, s.group.name) in frozen.parts else s for s, r in zip(drawn, rooted, strict=True)

@@ -18,8 +18,6 @@ from fix_resize.pipeline.output import open_output
 from fix_resize.pipeline.selection import Worklist, select_manifest, select_named
 from tests.fix_resize.sets import photographs, run
 from wordnet_splits.build import build
-from wordnet_splits.build.images import select_images
-from wordnet_splits.build.population import Populations
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.manifest import load_manifest, write_manifest
 from wordnet_splits.recipe import load_recipe
@@ -133,14 +131,15 @@ def test_the_draw_of_kim_is_the_first_part_of_that_of_csi(large_root: Path) -> N
 
 
 def test_streamed_draws_are_the_draws_of_the_benchmark(large_root: Path) -> None:
-    """The same 4,000 as a build of the whole benchmark takes, and as its manifest then lists."""
-    recipe = load_recipe("unknown-cifar")
-    group = next(g for g in recipe.group if g.name == "lsun")
-    alone = recipe.model_copy(update={"group": (group,)})
-    populations = Populations({"lsun": open_source("lsun", large_root)}, local=True)
-    (expected,) = select_images(alone, 0, {"lsun": SCENES}, populations)
+    """The first 400 of each scene in the order of all its keys."""
+    held: dict[str, list[str]] = {scene: [] for scene in SCENES}
+    for batch in open_source("lsun", large_root).scan(["train"]):
+        for image_id, scene in zip(
+            *(batch.column(c).to_pylist() for c in ("image_id", "class_id")), strict=True
+        ):
+            held[scene].append(image_id)
     drawn = select_named("lsun", {"lsun": large_root}, local=True)
-    assert ids(drawn) == {scene: sorted(found) for scene, found in expected.images.items()}
+    assert ids(drawn) == {s: sorted(ordered("unknown-cifar", 0, "lsun", s, held[s])[:400]) for s in SCENES}
 
 
 def test_a_manifest_built_here_gives_the_same_set(real_root: Path, tmp_path: Path) -> None:
@@ -149,10 +148,13 @@ def test_a_manifest_built_here_gives_the_same_set(real_root: Path, tmp_path: Pat
     group = next(g for g in recipe.group if g.name == "lsun")
     rule = group.images["test"].model_copy(update={"per_class": 9})
     small = group.model_copy(update={"images": {"test": rule}})
-    tiny = recipe.model_copy(update={"group": (small,), "known_leak": ()})
+    cifar = tuple(g for g in recipe.group if g.source == "cifar100")
+    held = {"group:lsun", "source:cifar100", *(f"group:{g.name}" for g in cifar)}
+    leaks = tuple(leak for leak in recipe.known_leak if {leak.a, leak.b} <= held)
+    tiny = recipe.model_copy(update={"group": (*cifar, small), "known_leak": leaks})
     built = build(tiny, roots={"lsun": real_root}, local=True)
     folder = write_manifest(built.manifest, tmp_path)
-    listed = select_manifest(folder, {"lsun": real_root})
+    listed = select_manifest(folder, {"lsun": real_root}, groups=["lsun"])
     drawn = select_named("lsun", {"lsun": real_root}, local=True, per_class=9)
     assert ids(listed) == ids(drawn)
     assert listed.table["digest"].null_count == 0

@@ -155,7 +155,7 @@ def test_another_parquet_writer_changes_no_fingerprint(tmp_path):
 
 def test_groups_that_ask_for_more_than_there_is(recipe):
     images = '{ test = { from = "all", per_class = 500 } }'
-    with pytest.raises(RecipeError, match=r"500 images of class '0' asked for, 178 left"):
+    with pytest.raises(RecipeError, match=r"500 images of class '0' wanted, 178 left"):
         build(recipe(group("known", "id", "digits", '{ listed = ["0"] }', images)))
 
 

@@ -95,11 +95,11 @@ RECIPES: dict[str, tuple[str, str]] = {
     ),
     "too-many-images": (
         KNOWN.replace("all = true", "per_class = 500"),
-        "500 images of class '0' asked for, 178 left",
+        "500 images of class '0' wanted, 178 left",
     ),
     "too-many-in-total": (
         KNOWN.replace("all = true", "total = 500"),
-        "500 images of class '0' asked for, 178 left",
+        "500 images of class '0' wanted, 178 left",
     ),
     "too-many-classes": (
         KNOWN.replace('listed = ["0"]', "rest = true, draw = 11"),
