@@ -12,6 +12,9 @@ import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
+# before numpy is imported: on a busy machine the threads of small matrix products wait for each other
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 # a shell that starts the tests in the background has them ignore Ctrl-C, and their children inherit that
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -7,7 +7,7 @@ squares over all pixels and channels, first on the 5 x 5 neighbourhoods of the `
 then on the 3 x 3 neighbourhoods of what decimation without a filter makes of the same original (nearest
 neighbour at the centres and at the corners, and the mean of the four nearest, each from the picture as taken
 and from its 256 pixels). A blur after the decimation is a weighting of such neighbourhoods, so it does not
-hide it. The method and its limits are ours; ``tests/fix_resize/auditing/thresholds.py`` shows what they
+hide it. The method and its limits are ours; docs/study/thresholds.md shows what they
 tell apart.
 """
 
@@ -33,7 +33,7 @@ FINDINGS: Final[tuple[Finding, ...]] = get_args(Finding)
 SAME_WITHIN: Final = 1.5
 """Largest RMS difference from the `fix` rendering, in grey levels, of a picture that counts as clean."""
 
-ALIASED_FROM: Final = 0.25
+ALIASED_FROM: Final = 0.27
 """Least amplitude of aliasing, in parts of what nearest neighbour makes of the same original."""
 
 ALIASING_SHARE: Final = 0.2

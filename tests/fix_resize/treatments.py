@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,11 +13,25 @@ import numpy.typing as npt
 from PIL import Image
 
 from fix_resize.resize import apply
-from fix_resize.spec import CenterCrop, Resize, ResizeSpec, get_spec
+from fix_resize.spec import get_spec
 
 Pixels = npt.NDArray[np.uint8]
-Make = Callable[[Image.Image], Pixels]
-TO_256: Final = ResizeSpec("first stage of fix", (Resize(256), CenterCrop(256)))
+
+
+@dataclass(frozen=True, eq=False)
+class Photo:
+    """A picture as it was taken; the first stage of `fix` is done once for all treatments."""
+
+    image: Image.Image
+
+    @cached_property
+    def square(self) -> Image.Image:
+        """Its 256 pixels."""
+        fix = get_spec("fix")
+        return Image.fromarray(apply(replace(fix, stages=fix.stages[:-1]), self.image))
+
+
+Make = Callable[[Photo], Pixels]
 
 
 class Treatment(NamedTuple):
@@ -26,52 +41,48 @@ class Treatment(NamedTuple):
     verdict: str
 
 
-def last_stage(resample: Image.Resampling, image: Image.Image) -> Pixels:
+def last_stage(resample: Image.Resampling, photo: Photo) -> Pixels:
     """Return `fix` with another of Pillow's filters in its last stage."""
-    return np.asarray(Image.fromarray(apply(TO_256, image)).resize((32, 32), resample))
+    return np.asarray(photo.square.resize((32, 32), resample))
 
 
-def opencv(name: str, image: Image.Image) -> Pixels:
+def opencv(name: str, photo: Photo) -> Pixels:
     """Return `fix` with one of OpenCV's interpolations in its last stage."""
     import cv2
 
-    return np.asarray(cv2.resize(apply(TO_256, image), (32, 32), interpolation=getattr(cv2, name)))
+    return np.asarray(cv2.resize(np.asarray(photo.square), (32, 32), interpolation=getattr(cv2, name)))
 
 
-def direct(resample: Image.Resampling, image: Image.Image) -> Pixels:
+def direct(resample: Image.Resampling, photo: Photo) -> Pixels:
     """Return the central square of a picture, reduced in one stage."""
+    image = photo.image
     side = min(image.size)
     left, top = (image.width - side) // 2, (image.height - side) // 2
     square = image.crop((left, top, left + side, top + side))
     return np.asarray(square.resize((32, 32), resample))
 
 
-def blurred(sigma: float, make: Make, image: Image.Image) -> Pixels:
+def blurred(sigma: float, make: Make, photo: Photo) -> Pixels:
     """Return a rendering after a Gaussian blur of ``sigma`` pixels."""
     at = np.arange(-4, 5)
     weights = np.exp(-(at**2) / (2 * sigma**2))
     weights /= weights.sum()
-    values = np.pad(make(image).astype(np.float64), ((4, 4), (4, 4), (0, 0)), mode="reflect")
+    values = np.pad(make(photo).astype(np.float64), ((4, 4), (4, 4), (0, 0)), mode="reflect")
     for axis in (0, 1):
-        values = np.apply_along_axis(np.convolve, axis, values, weights, mode="valid")
+        values = np.lib.stride_tricks.sliding_window_view(values, len(at), axis) @ weights
     return np.rint(values).clip(0, 255).astype(np.uint8)
 
 
-def as_jpeg(make: Make, image: Image.Image) -> Pixels:
+def as_jpeg(make: Make, photo: Photo) -> Pixels:
     """Return a rendering after JPEG of quality 75."""
     buffer = io.BytesIO()
-    Image.fromarray(make(image)).save(buffer, "JPEG", quality=75)
+    Image.fromarray(make(photo)).save(buffer, "JPEG", quality=75)
     with Image.open(buffer) as decoded:
         return np.asarray(decoded)
 
 
-def of_spec(name: str) -> Make:
-    """Return what renders by a spec."""
-    return partial(apply, get_spec(name))
-
-
 FILTERS = Image.Resampling
-fix, nearest = of_spec("fix"), of_spec("nearest")
+fix, nearest = partial(last_stage, FILTERS.BILINEAR), partial(last_stage, FILTERS.NEAREST)
 TREATMENTS: Final[dict[str, Treatment]] = {
     "fix": Treatment(fix, "clean"),
     "box": Treatment(partial(last_stage, FILTERS.BOX), "filtered"),
@@ -90,8 +101,9 @@ TREATMENTS: Final[dict[str, Treatment]] = {
     "INTER_LINEAR": Treatment(partial(opencv, "INTER_LINEAR"), "aliased"),
     "INTER_CUBIC": Treatment(partial(opencv, "INTER_CUBIC"), "aliased"),
 }
+PART_NEAREST: Final = "30% nearest, the rest fix"
 MIXTURES: Final[dict[str, tuple[int, int, str, str]]] = {
-    "30% nearest, the rest fix": (3, 10, "nearest", "fix"),
+    PART_NEAREST: (3, 10, "nearest", "fix"),
     "half nearest, half fix blurred by 1": (1, 2, "nearest", "fix, blurred by 1"),
 }
 """Sets of which some pictures (so many of so many) are made in one way and the others in another."""

@@ -11,18 +11,18 @@ from fix_resize.auditing.audit import fix_at
 from fix_resize.auditing.verdict import PairedAudit, audit
 from fix_resize.spec import get_spec
 from tests.fix_resize.made_photos import photo
-from tests.fix_resize.treatments import MIXTURES, TREATMENTS
+from tests.fix_resize.treatments import MIXTURES, TREATMENTS, Photo
 
 FIX = get_spec("fix")
-PHOTOS = [Image.fromarray(photo(n, 300 + 7 * n, 340)) for n in range(20)]
-ORIGINALS = [Original(image, FIX) for image in PHOTOS]
+PHOTOS = [Photo(Image.fromarray(photo(n, 300 + 7 * n, 340))) for n in range(20)]
+ORIGINALS = [Original(taken.image, FIX) for taken in PHOTOS]
 
 
 def pairs_of(label: str) -> list[Pair]:
     if label.startswith("INTER"):
         pytest.importorskip("cv2")
     make = TREATMENTS[label].make
-    return [original.compare(make(image)) for original, image in zip(ORIGINALS, PHOTOS, strict=True)]
+    return [original.compare(make(taken)) for original, taken in zip(ORIGINALS, PHOTOS, strict=True)]
 
 
 # what JPEG does to the colours of noise is a low-pass filter; to photographs it is not
@@ -67,11 +67,11 @@ def test_pictures_without_detail_or_with_few_pixels() -> None:
     flat = Original(Image.new("RGB", (300, 400), (90, 120, 30)), FIX)
     assert flat.compare(flat.fix) == Pair(0.0, 0.0, 0.0, "clean")
     assert flat.compare(flat.fix + np.uint8(9)).finding == "filtered"
-    small = Original(PHOTOS[0], fix_at((8, 8)))
+    small = Original(PHOTOS[0].image, fix_at((8, 8)))
     assert small.compare(255 - small.fix).finding == "altered"
     tiny = Original(Image.fromarray(photo(3, 2, 2)), FIX)  # every pixel is enlarged
     assert tiny.compare(tiny.fix).finding == "clean"
-    assert np.isfinite(tiny.compare(np.asarray(PHOTOS[0].resize((32, 32))))[:3]).all()
+    assert np.isfinite(tiny.compare(np.asarray(PHOTOS[0].image.resize((32, 32))))[:3]).all()
 
 
 def test_verdicts_by_the_shares_of_findings() -> None:

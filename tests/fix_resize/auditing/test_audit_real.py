@@ -8,21 +8,40 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from fix_resize.auditing.aliasing import ALIASED_FROM
 from fix_resize.auditing.audit import run_audit
-from fix_resize.auditing.sets import Pictures, open_pictures
+from fix_resize.auditing.measuring import Measured
+from fix_resize.auditing.sets import open_pictures
+from fix_resize.auditing.verdict import WHITE_SHARE, PairedAudit
 from fix_resize.cli.main import app
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec
-from tests.fix_resize.auditing.thresholds import SETS, reference_of, rows
+from tests.fix_resize.auditing.thresholds import (
+    FIRST,
+    HALVES,
+    SETS,
+    Rendering,
+    fit,
+    judge,
+    reference_of,
+    render,
+)
 from tests.fix_resize.cases import images_below
+from tests.fix_resize.treatments import PART_NEAREST
 from wordnet_splits.cli.main import run
 
 BROKEN = ("nearest", "opencv-bilinear")
 
 
 @pytest.fixture(scope="module")
-def reference(real_data: Path) -> Pictures:
-    return open_pictures("cifar100:test", {"cifar100": real_data})
+def reference(real_data: Path) -> Measured:
+    return reference_of(real_data)
+
+
+@pytest.fixture(scope="module")
+def renderings(real_data: Path) -> list[Rendering]:
+    pytest.importorskip("cv2")
+    return [r for name, place in SETS.items() for r in render(name, real_data / place)]
 
 
 def test_the_study(real_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,22 +63,32 @@ def test_the_study(real_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert (row["without_originals"] == "suspicious") == row["study_only"], spec
 
 
-@pytest.mark.parametrize("which", SETS)
-def test_the_verdict_is_right_whatever_the_content(which: str, real_data: Path) -> None:
-    """On both halves: the one that the thresholds are taken from, and the other."""
-    pytest.importorskip("cv2")
-    for label, expected, audits in rows(real_data / SETS[which], reference_of(real_data)):
-        for half, found in audits.items():
-            assert found.verdict == expected, (label, half, found.sentence)
-            if label.startswith(("nearest in", "INTER_NEAREST", "30% nearest")):
-                assert found.suspicious, (label, half, found.white)  # without originals, too
-            if label == "fix":
-                assert not found.suspicious, (half, found.white)
+def test_the_thresholds_are_those_of_the_first_half(renderings: list[Rendering], reference: Measured) -> None:
+    aliasing, white = fit((r for r in renderings if r.half == FIRST), reference)
+    assert (aliasing.middle, white.middle) == (ALIASED_FROM, WHITE_SHARE)
 
 
-def test_a_set_on_disk_against_its_originals(real_data: Path, reference: Pictures, tmp_path: Path) -> None:
+@pytest.mark.parametrize("half", HALVES)
+def test_the_verdict_is_right_whatever_the_content(half: str, renderings: list[Rendering]) -> None:
+    """On the half that the thresholds are fitted on, and on the other."""
+    for set_name, _, label, expected, made in [r for r in renderings if r.half == half]:
+        found = PairedAudit([m.pair for m in made])
+        assert found.verdict == expected, (set_name, label, found.sentence)
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_warnings_without_originals(half: str, renderings: list[Rendering], reference: Measured) -> None:
+    expected = {"fix": False, "nearest in one stage": True, "INTER_NEAREST": True, PART_NEAREST: True}
+    for r in renderings:
+        if r.half == half and r.label in expected:
+            found = judge(r.made, reference)
+            assert found.suspicious == expected[r.label], (r.set_name, r.label, found.sentence, found.white)
+
+
+def test_a_set_on_disk_against_its_originals(real_data: Path, tmp_path: Path) -> None:
     """The set is written as PNG files in folders of its own, and found again by names."""
     originals = open_pictures(str(real_data / "food-101"))
+    reference = open_pictures("cifar100:test", {"cifar100": real_data})
     for spec, verdict in {"fix": "clean", "opencv-bilinear": "aliased"}.items():
         for name, image in images_below(real_data / "food-101" / "images"):
             (tmp_path / spec).mkdir(exist_ok=True)

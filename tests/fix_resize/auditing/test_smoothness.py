@@ -16,6 +16,7 @@ from fix_resize.resize import apply_many
 from fix_resize.spec import get_spec, spec_names
 from tests.fix_resize.cases import images_below
 from wordnet_splits.errors import DataError
+from wordnet_splits.metrics import ScoreSet, bootstrap
 
 SETS = {"photographs": "imagenet/train", "textures": "dtd/images", "food": "food-101/images"}
 SPECS = tuple(name for name in spec_names() if get_spec(name).side == 32)
@@ -62,6 +63,13 @@ def test_whiteness_of_noise_of_grey_and_of_a_wave() -> None:
     assert (
         whiteness(np.concatenate([ramp, np.full_like(ramp, 7)])).max() < 0.1
     )  # steps of rounding are no noise
+
+
+def test_merged_places_change_no_replicate() -> None:
+    rng = np.random.default_rng(53)
+    ours, theirs = rng.gamma(9, 5.3, 40).round(1), rng.gamma(9, 5, 500).round(1)  # with ties
+    whole = bootstrap([ScoreSet("set", "id", ours), ScoreSet("reference", "external", theirs)], ["auroc"])
+    assert audit(ours, ours, theirs, theirs).signed == whole["auroc"]
 
 
 @pytest.fixture(scope="session")
