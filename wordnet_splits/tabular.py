@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SHOWN_ROWS = 20
+GAP = "  "
+NARROWEST = 8
+"""Characters of a column of text below which it is left out rather than wrapped further."""
 
 
 class Tabular:
@@ -49,6 +53,60 @@ class Records(tuple[Record, ...], Tabular):
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the fields of each."""
         return [{f.name: getattr(r, f.name) for f in dataclasses.fields(r)} for r in self]  # type: ignore[arg-type]
+
+
+def text_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    width: int | None = None,
+) -> tuple[list[str], list[str]]:
+    """Return rows of text as the lines of an aligned table, and the columns left out of it.
+
+    Parameters
+    ----------
+    right : columns aligned right. width : where the lines must not be longer, columns of text are wrapped,
+        then the last of them left out; None: every row is one line.
+    """
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    kept = list(range(len(columns)))
+    if width is not None:
+        kept, widths = _fitted(columns, widths, right, width)
+    lines = []
+    for row in (columns, ["-" * each for each in widths], *rows):
+        parts = {n: textwrap.wrap(row[n], max(widths[n], 1)) or [""] for n in kept}
+        for at in range(max(map(len, parts.values()))):
+            cells = {n: part[at] if at < len(part) else "" for n, part in parts.items()}
+            shown = (
+                text.rjust(widths[n]) if columns[n] in right else text.ljust(widths[n])
+                for n, text in cells.items()
+            )
+            lines.append(GAP.join(shown).rstrip())
+    return lines, [name for n, name in enumerate(columns) if n not in kept]
+
+
+def _fitted(
+    columns: Sequence[str], widths: Sequence[int], right: Sequence[str], available: int
+) -> tuple[list[int], list[int]]:
+    """Return which columns are shown, and the width of every one."""
+    kept, fitted = list(range(len(columns))), list(widths)
+    least = [w if name in right else min(w, NARROWEST) for w, name in zip(widths, columns, strict=True)]
+
+    def needed(each: Sequence[int]) -> int:
+        return sum(each[n] for n in kept) + len(GAP) * (len(kept) - 1)
+
+    while needed(least) > available and len(kept) > 1:
+        texts = [n for n in kept if columns[n] not in right]
+        kept.remove(texts[-1] if len(texts) > 1 else kept[-1])
+    while (excess := needed(fitted) - available) > 0:
+        widest = max(kept, key=lambda n: (fitted[n] > least[n], fitted[n]))
+        if fitted[widest] <= least[widest]:
+            break
+        others = [fitted[n] for n in kept if n != widest]
+        step = fitted[widest] - max([least[widest], *(w for w in others if w < fitted[widest])])
+        fitted[widest] -= max(1, min(excess, step))
+    return kept, fitted
 
 
 def html_table(rows: Sequence[Mapping[str, Any]], *, left_out: int = 0) -> str:

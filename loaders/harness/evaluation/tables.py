@@ -16,7 +16,7 @@ import numpy as np
 
 from wordnet_splits.errors import SplitsError, unknown
 from wordnet_splits.metrics import spread
-from wordnet_splits.tabular import html_table
+from wordnet_splits.tabular import GAP, html_table, text_table
 
 from ..detectors import get_method
 from .derive import MODEL
@@ -25,7 +25,6 @@ from .results import Results
 
 DIGITS = 2
 NOTHING = "-"
-GAP = "  "
 Layout = Mapping[str, Any]
 
 
@@ -234,7 +233,10 @@ def _by_detector(results: Results, metric: str, factor: float) -> str:
 
 def text_of(results: Results) -> str:
     """Return the tables of the benchmark's paper and what belongs below them, in full width."""
-    parts = ["\n".join([table.title, *_aligned(table), *table.notes]) for table in tables(results)]
+    parts = []
+    for table in tables(results):
+        lines, _ = text_table(table.columns, table.cells, right=table.right)
+        parts.append("\n".join([table.title, *lines, *table.notes]))
     return "\n\n".join([*parts, "\n".join(lines_below(results))])
 
 
@@ -246,19 +248,6 @@ def html_of(results: Results) -> str:
         parts += [f"<p>{escape(table.title)}</p>", html_table(rows)]
         parts += [f"<p>{escape(note)}</p>" for note in table.notes]
     return "".join([*parts, *(f"<p>{escape(line)}</p>" for line in lines_below(results))])
-
-
-def _aligned(table: Table) -> list[str]:
-    rows = [table.columns, *table.cells]
-    widths = [max(len(row[n]) for row in rows) for n in range(len(table.columns))]
-    rows.insert(1, tuple("-" * width for width in widths))
-    return [
-        GAP.join(
-            cell.rjust(width) if name in table.right else cell.ljust(width)
-            for cell, width, name in zip(row, widths, table.columns, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _table(
