@@ -1,4 +1,4 @@
-"""A batch that is one tensor already; torch's ``default_collate`` is told, so nothing is stacked again."""
+"""A batch that is one tensor already; torch's ``default_collate`` takes it as it is."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from .opening import (
     ready_groups,
 )
 
-Transform = Callable[[Image.Image], Any]
+ImageTransform = Callable[[Image.Image], Any]
 BatchTransform = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -46,7 +46,8 @@ class UnknownDetectionSet(Dataset):  # type: ignore[misc]
     role : ``id``, ``near``, ``far``, ``external`` or ``csid``; every role by default.
     group : one group of the benchmark; every group by default.
     split : ``train``, ``val`` or ``test``.
-    roots : folder of each source; else environment and roots.toml are asked. Built-in sources need none.
+    roots : folder of each source; by default that of the environment or of roots.toml; built-in
+        sources need none.
     packed : a folder written by ``wordnet-splits pack`` or, for groups in a view, by ``fix-resize build``; or
         several. Groups that none of them holds are read from the roots.
     transform : of one PIL RGB image in the group's view.
@@ -96,7 +97,7 @@ class UnknownDetectionSet(Dataset):  # type: ignore[misc]
         split: str = "test",
         roots: Roots | None = None,
         packed: PackedFolders | None = None,
-        transform: Transform | None = None,
+        transform: ImageTransform | None = None,
         batch_transform: BatchTransform | None = None,
         allow_missing: bool = False,
     ) -> None:
@@ -113,7 +114,7 @@ class UnknownDetectionSet(Dataset):  # type: ignore[misc]
         *,
         roots: Roots | None = None,
         packed: PackedFolders | None = None,
-        transform: Transform | None = None,
+        transform: ImageTransform | None = None,
         batch_transform: BatchTransform | None = None,
         allow_missing: bool = False,
     ) -> dict[str, UnknownDetectionSet]:
@@ -137,7 +138,7 @@ class UnknownDetectionSet(Dataset):  # type: ignore[misc]
         manifest: Manifest,
         opened: Sequence[OpenedPart],
         awaiting: list[str],
-        transform: Transform | None,
+        transform: ImageTransform | None,
         batch_transform: BatchTransform | None,
     ) -> None:
         self.manifest = manifest

@@ -73,8 +73,10 @@ class ResizedFolder:
 
     def find(self, manifest: Manifest, part: Part, table: pa.Table) -> Held | None:
         """Return what the output has of a part: the images of its ids."""
-        view, source = (_first(table, column) for column in ("view", "source"))
-        if view in (None, RAW_VIEW):
+        if not len(table):
+            return None
+        view, source = (str(table[name][0].as_py()) for name in ("view", "source"))
+        if view == RAW_VIEW:
             return None
         built = self._output.table.select(["source", "image_id", "digest"])
         built = built.filter(pc.equal(built["source"], source))
@@ -82,16 +84,16 @@ class ResizedFolder:
         held = np.asarray(places.is_valid())
         if not held.any():
             return None
-        if self._output.spec_id != spec_id(str(view)):
+        if self._output.spec_id != spec_id(view):
             raise SourceError(
                 f"built with the resize spec {self._output.spec.name!r} ({self._output.spec_id}), and group "
-                f"{part[1]} is in view {view!r} ({spec_id(str(view))})",
+                f"{part[1]} is in view {view!r} ({spec_id(view)})",
                 where=str(self.path),
                 hint=f"build it with --spec {view}",
             )
         kept = table.filter(pa.array(held))
         self._check_digests(kept, built["digest"].take(places.drop_null()))
-        return Held(ResizedImages(self._output, str(source), _one(kept["image_id"])), held)
+        return Held(ResizedImages(self._output, source, kept["image_id"].combine_chunks()), held)
 
     def _check_digests(self, kept: pa.Table, built: Any) -> None:
         differ = pc.fill_null(pc.not_equal(kept["digest"], built), False)
@@ -102,11 +104,3 @@ class ResizedFolder:
                 where=str(self.path),
                 hint="build it again from the publisher's files",
             )
-
-
-def _first(table: pa.Table, column: str) -> str | None:
-    return str(table[column][0].as_py()) if len(table) else None
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks)

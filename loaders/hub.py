@@ -30,13 +30,10 @@ def to_hf(data: UnknownDetectionSet) -> Any:
             **{name: datasets.Value("string") for name in COLUMNS},
         }
     )
+    split = str(data.table["split"][0].as_py()) if len(data) else "test"
     return datasets.Dataset.from_generator(
-        _examples, features=features, gen_kwargs={"data": data}, split=datasets.NamedSplit(_split(data))
+        _examples, features=features, gen_kwargs={"data": data}, split=datasets.NamedSplit(split)
     )
-
-
-def _split(data: UnknownDetectionSet) -> str:
-    return str(data.table["split"][0].as_py()) if len(data) else "test"
 
 
 def _examples(data: UnknownDetectionSet) -> Iterator[dict[str, Any]]:

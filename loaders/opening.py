@@ -167,7 +167,7 @@ def _held(
 
 def _raw(part: Part, table: pa.Table, held: npt.NDArray[np.bool_], source: Any, reason: str) -> OpenedPart:
     kept = table if held.all() else table.filter(pa.array(held))
-    ids, digests = (_one(kept, name) for name in ("image_id", "digest"))
+    ids, digests = (kept[name].combine_chunks() for name in ("image_id", "digest"))
     view = str(table["view"][0].as_py()) if len(table) else "raw"
     images = RawImages(source, ids, None if digests.null_count == len(digests) else digests, view)
     return _split(part, table, held, images, reason)
@@ -182,11 +182,6 @@ def _split(
     reasons = pa.repeat(pa.scalar(reason), len(absent))
     missing = absent.append_column("reason", reasons).cast(MISSING_SCHEMA)
     return OpenedPart(part, table.filter(pa.array(held)), images, missing)
-
-
-def _one(table: pa.Table, column: str) -> pa.Array:
-    chunks = table[column].chunks
-    return pa.concat_arrays(chunks) if chunks else pa.array([], table.schema.field(column).type)
 
 
 def _place(manifest: Manifest, group: str | None) -> str:

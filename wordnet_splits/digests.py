@@ -42,5 +42,9 @@ def digest_file(data: bytes) -> bytes:
 
 def digest_json(value: object) -> str:
     """Return SHA-256, in hex, of a JSON value in its one form: what seals a description of ours."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def canonical(value: object) -> str:
+    """Return a value as JSON in its one form."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

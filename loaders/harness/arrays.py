@@ -15,6 +15,7 @@ Names in use (n rows, one per image, in the order of the image table):
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ CHUNK = 4096
 
 
 class ArrayView:
-    """One (n, ...) array laid out as consecutive parts (shards), read only where it is asked for.
+    """One (n, ...) array laid out as consecutive parts (shards), read only where it is indexed.
 
     ``view[i]``, ``view[a:b]``, ``view[index array or mask]`` and ``np.asarray(view)`` give numpy arrays; a
     slice inside one part is a view of it, anything else a copy. ``chunks(rows)`` walks it in memory-bounded
@@ -235,6 +236,24 @@ class Arrays(Mapping[str, ArrayView]):
     def replace(self, **arrays: npt.ArrayLike | ArrayView) -> Arrays:
         """Return the same arrays with some replaced or added."""
         return Arrays({**self._arrays, **arrays})
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """A linear classifier head: ``logits = features @ weight.T + bias``, rows as the columns of the logits.
+
+    Attributes
+    ----------
+    weight : (K, D) float32. bias : (K,) float32, zeros for a head without bias.
+    """
+
+    weight: Array
+    bias: Array
+
+    def rows(self, index: npt.ArrayLike) -> Head:
+        """Return the head of the given classes, in that order."""
+        chosen = np.asarray(index, dtype=np.int64)
+        return Head(self.weight[chosen], self.bias[chosen])
 
 
 def _same_columns(a: Array | None, b: Array | None) -> bool:

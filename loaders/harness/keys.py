@@ -1,14 +1,15 @@
-"""The three keys of stored activations: which model, which transform, which images; SHA-256 in hex."""
+"""Keys of stored activations: which model, which images; SHA-256 in hex. `Transform.key` is the third."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 import torch
+
+from wordnet_splits.digests import canonical
 
 LIST_COLUMNS = ("source", "image_id", "view")
 
@@ -35,27 +36,13 @@ def model_key(tensors: Mapping[str, Any], architecture: str) -> str:
     return digest.hexdigest()
 
 
-def spec_key(spec: Mapping[str, Any]) -> str:
-    """Return the key of a transform: the SHA-256 of its serialised specification."""
-    return hashlib.sha256(canonical(spec).encode()).hexdigest()
-
-
 def list_key(table: pa.Table) -> str:
     """Return the key of an ordered list of images: their (source, image_id, view).
 
     The table may hold other columns; benchmark, role and label are no part of the key, so a group that two
     benchmarks share has one key.
     """
-    return _rows_key(zip(*(table.column(name).to_pylist() for name in LIST_COLUMNS), strict=True))
-
-
-def _rows_key(rows: Iterable[tuple[str, ...]]) -> str:
     digest = hashlib.sha256()
-    for row in rows:
+    for row in zip(*(table.column(name).to_pylist() for name in LIST_COLUMNS), strict=True):
         digest.update(canonical(row).encode() + b"\n")
     return digest.hexdigest()
-
-
-def canonical(value: Any) -> str:
-    """Return ``value`` as JSON in its one form."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -15,10 +15,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from wordnet_splits.digests import canonical, digest_json
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.manifest.data import Declared
-
-from .keys import canonical, spec_key
 
 Triple = tuple[float, float, float]
 ZEROS: Triple = (0.0, 0.0, 0.0)
@@ -56,7 +55,7 @@ class Transform:
     @property
     def key(self) -> str:
         """SHA-256 of the specification."""
-        return spec_key(self.spec)
+        return digest_json(self.spec)
 
     @property
     def words(self) -> str:
@@ -86,6 +85,11 @@ class Normalise:
 
     mean: Triple = ZEROS
     std: Triple = ONES
+
+    @classmethod
+    def of(cls, mean: Sequence[float], std: Sequence[float]) -> Normalise:
+        """Return it for three means and three standard deviations, in any sequence."""
+        return cls(cast(Triple, tuple(map(float, mean))), cast(Triple, tuple(map(float, std))))
 
     def __call__(self, pixels: Tensor) -> Tensor:
         """Return the normalised pixels, on the same device."""
@@ -137,7 +141,7 @@ def evaluation_transform(name: str, mean: Sequence[float] = ZEROS, std: Sequence
     """
     if name not in GEOMETRIES:
         raise unknown("evaluation transform", name, GEOMETRIES)
-    normalise = Normalise(cast(Triple, tuple(map(float, mean))), cast(Triple, tuple(map(float, std))))
+    normalise = Normalise.of(mean, std)
     spec = {"evaluation": name, "mean": list(normalise.mean), "std": list(normalise.std)}
     return Transform(spec, GEOMETRIES[name], normalise, normalise.std, SIZES.get(name))
 
@@ -155,7 +159,7 @@ def as_transform(image: Any, batch: Any = None, transform_id: str | None = None)
 
     Raises
     ------
-    DataError : functions without an identifier, which could not be told from others.
+    DataError : functions without an identifier, which nothing distinguishes from others.
     """
     if isinstance(image, Transform) and batch is None:
         return image

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import pickletools
 
 import numpy as np
 import pytest
@@ -201,7 +202,8 @@ def test_a_pickle_gives_the_same_items_and_names_no_loaders(known):
     list(known)
     for data in (known, UnknownDetectionSet("digits")):
         content = pickle.dumps(data)
-        assert b"loaders" not in content
+        names = [str(word) for _, word, _ in pickletools.genops(content) if word is not None]
+        assert not [name for name in names if name.partition(".")[0] == "loaders"]  # of a module
         for again in (pickle.loads(content), copy.deepcopy(data)):
             assert again.table.equals(data.table)
             assert [(i.tobytes(), y) for i, y in again] == [(i.tobytes(), y) for i, y in data]

@@ -23,11 +23,10 @@ from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.manifest.data import Declared
 from wordnet_splits.progress import Progress, Silent
 
-from ..arrays import Arrays, ArrayView
+from ..arrays import Arrays, ArrayView, Head
 from ..keys import list_key
 from ..model import Model
 from ..model.class_map import ClassMap
-from ..model.head import Head
 from ..model.ranks import current_ranks
 from ..probes import Probe, parse_probe, probe_name
 from ..transforms import Transform, as_transform, recipe_transform
@@ -89,7 +88,7 @@ class Activations:
         return self.logits.shape[1]
 
     def data(self, classes: ClassMap | None = None, *, labels: bool = False) -> Arrays:
-        """Return what detectors get: logits restricted by ``classes``, and labels where asked for."""
+        """Return what detectors get: logits restricted by ``classes``, and labels if wanted."""
         chosen = classes or ClassMap(tuple(range(self.width)), self.width)
         return chosen.arrays(self.arrays, self.labels if labels else None)
 
@@ -260,9 +259,9 @@ def _check(model: Model, group: StoredGroup, features_dtype: str) -> list[str]:
         return []
     if held == "float16":
         raise StoreError(
-            "features are stored as float16 here, float32 was asked for",
+            "features are stored as float16 here, not as float32",
             where=str(group.folder),
-            hint="ask for float16, delete that folder, or use another store",
+            hint="take float16, delete that folder, or use another store",
         )
     return [f"features are {held}, as this group was begun"]
 

@@ -20,7 +20,7 @@ ImageSet = Any
 """An `UnknownDetectionSet`, or what has its ``table``, both transforms and ``__getitems__``."""
 
 
-class Batch(NamedTuple):
+class ImageBatch(NamedTuple):
     """One batch: its shard, its rows of the list, and its images, on the device and transformed."""
 
     shard: int
@@ -51,7 +51,7 @@ class Reader:
         """Return the images of some rows as the model takes them."""
         return self.finish(_stacked(self.dataset.__getitems__(list(rows))))
 
-    def batches(self, shards: Sequence[tuple[int, range]], batch_size: int) -> Iterator[Batch]:
+    def batches(self, shards: Sequence[tuple[int, range]], batch_size: int) -> Iterator[ImageBatch]:
         """Yield the batches of ``shards`` (number, rows): of ``batch_size`` rows, fewer at a shard's end."""
         plan = [
             (shard, rows[start : start + batch_size])
@@ -60,7 +60,7 @@ class Reader:
         ]
         read = self._by_workers if self.workers else self._by_thread
         for (shard, rows), images in zip(plan, read([list(rows) for _, rows in plan]), strict=True):
-            yield Batch(shard, rows, self.finish(images))
+            yield ImageBatch(shard, rows, self.finish(images))
 
     def finish(self, images: Tensor) -> Tensor:
         """Bring a batch to the device and apply the transform's batch step."""

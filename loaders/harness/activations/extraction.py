@@ -20,7 +20,7 @@ from ..foreign import reason
 from ..model import Model
 from ..model.ranks import Ranks
 from ..probes import Probe
-from .batches import Batch, Reader
+from .batches import ImageBatch, Reader
 from .settings import settings
 from .store import FORWARD, StoredGroup
 
@@ -89,7 +89,9 @@ class Extraction:
                 yield batch.shard, outputs
                 outputs = {}
 
-    def _batch(self, batch: Batch, probes: Mapping[str, Probe], outputs: Outputs, *, forward: bool) -> None:
+    def _batch(
+        self, batch: ImageBatch, probes: Mapping[str, Probe], outputs: Outputs, *, forward: bool
+    ) -> None:
         """Put a batch through the model and its probes."""
         layers = sorted({layer for probe in probes.values() for layer in probe.layers})
         needs_pass = forward or bool(layers)
@@ -100,7 +102,7 @@ class Extraction:
                 arrays = probe(self.model, batch.images, *self._randomness(unit, probe, batch))
                 _keep(outputs, unit, {k: v.float() for k, v in arrays.items()}, len(batch.rows))
 
-    def _randomness(self, unit: str, probe: Probe, batch: Batch) -> Sequence[Sequence[torch.Generator]]:
+    def _randomness(self, unit: str, probe: Probe, batch: ImageBatch) -> Sequence[Sequence[torch.Generator]]:
         """Return the generators of a batch's images, for a probe that draws; nothing for another."""
         if not probe.random:
             return ()

@@ -23,7 +23,7 @@ PLAIN = frozenset({"features", "logits", "background"})
 
 @dataclass
 class BenchmarkImages:
-    """The images of a benchmark's groups, each opened when first asked for.
+    """The images of a benchmark's groups, each opened when first needed.
 
     Attributes
     ----------

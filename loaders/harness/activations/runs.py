@@ -12,8 +12,7 @@ import pyarrow as pa
 from wordnet_splits.errors import DataError
 from wordnet_splits.manifest import Part
 
-from ..arrays import Array, Arrays
-from ..detectors import Head
+from ..arrays import Array, Arrays, Head
 from ..detectors.softmax import log_sum_exp, logits_of
 from ..model.class_map import ClassMap
 

@@ -13,11 +13,11 @@ ArrayName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
 Count = Annotated[int, Field(ge=0)]
 
 
-class _Record(BaseModel):
+class _StoreRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class ArrayRecord(_Record):
+class ArrayRecord(_StoreRecord):
     """One array file: its checksum, type and shape."""
 
     sha256: Key
@@ -25,14 +25,14 @@ class ArrayRecord(_Record):
     shape: list[Count] = Field(min_length=1, max_length=8)
 
 
-class CanaryRecord(_Record):
+class CanaryRecord(_StoreRecord):
     """A few inputs of the group and their logits."""
 
     inputs: ArrayRecord
     logits: ArrayRecord
 
 
-class GroupRecord(_Record):
+class GroupRecord(_StoreRecord):
     """``list.json``: what a group's folder holds.
 
     Attributes
@@ -57,7 +57,7 @@ class GroupRecord(_Record):
     canary: CanaryRecord
 
 
-class Settings(_Record):
+class Settings(_StoreRecord):
     """What the bytes of a shard depend on, besides model and images; `notes` say what disturbed it."""
 
     batch_size: int = Field(ge=1)
@@ -68,7 +68,7 @@ class Settings(_Record):
     notes: list[str] = Field(default_factory=list)
 
 
-class ShardRecord(_Record):
+class ShardRecord(_StoreRecord):
     """``<unit>/<shard>.json``: one finished shard of one group and unit."""
 
     model_key: Key

@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits import files
+from wordnet_splits.digests import digest_json
 from wordnet_splits.errors import DataError
 from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.untrusted import GiB, opened
 
 from ..arrays import Array, ArrayView
-from ..keys import spec_key
 from .schema import SCHEMA, ArrayRecord, GroupRecord, ShardRecord
 
 SHARD_ROWS = 4096
@@ -42,7 +42,7 @@ LARGEST_SHARD = 64 * GiB
 
 
 class StoreError(DataError):
-    """Stored activations that are damaged, or of something else than was asked for."""
+    """Stored activations that are damaged, or of something else than what is read."""
 
     kind = "store"
 
@@ -101,7 +101,7 @@ class StoredGroup:
         found = read_sealed(path, GroupRecord, error=StoreError, hint=self._again)
         held = {**{key: getattr(found, key) for key in self.keys}, "n": found.n}
         differs = [key for key, value in {**self.keys, "n": self.n}.items() if held[key] != value]
-        if spec_key(found.transform) != found.transform_key:
+        if digest_json(found.transform) != found.transform_key:
             differs.append("transform")
         if differs:
             raise StoreError(f"is of another {differs[0]}", where=str(path), hint=self._again)

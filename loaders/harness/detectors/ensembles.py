@@ -14,12 +14,12 @@ import numpy as np
 from wordnet_splits.errors import DataError
 
 from ..arrays import Array, Arrays
-from .paper import ENSEMBLES
+from .paper import PAPERS
 from .registry import register
 from .softmax import log_max_softmax, log_sum_exp, logits_of
 
 
-@register(paper=ENSEMBLES, needs=("logits",), models="many", aliases=("deep_ensemble",))
+@register(paper=PAPERS["lakshminarayanan2017"], needs=("logits",), models="many", aliases=("deep_ensemble",))
 @dataclass(frozen=True)
 class Ensemble:
     """Maximum of the mean softmax of several models (Deep Ensemble)."""

@@ -11,9 +11,9 @@ from scipy.linalg import eigh
 
 from wordnet_splits.errors import DataError, SplitsError, unknown
 
-from ..arrays import Array, Arrays
-from .paper import LEE, SUN
-from .registry import Head, register
+from ..arrays import Array, Arrays, Head
+from .paper import PAPERS
+from .registry import register
 
 QUERIES, BANK = 1024, 16_384  # rows of one block of similarities: 64 MB in float32
 
@@ -25,7 +25,7 @@ class Neighbours(NamedTuple):
 
 
 @register(
-    paper=SUN,
+    paper=PAPERS["sun2022"],
     needs=("features",),
     fit_on="train",
     sweep={"k": (50, 100, 200, 500, 1000)},
@@ -49,7 +49,7 @@ class KNN:
         DataError : fewer than k training images.
         """
         if data.n < self.k:
-            raise DataError(f"{data.n} training images where the {self.k}-th nearest is asked for")
+            raise DataError(f"{data.n} training images are too few for the {self.k}-th nearest")
         bank = np.empty(data["features"].shape, np.float32)
         start = 0
         for chunk in data["features"].chunks():
@@ -110,7 +110,7 @@ class Gaussians(NamedTuple):
     means: Array
 
 
-@register(paper=LEE, needs=("{on}", "labels"), fit_on="train", aliases=("mds",))
+@register(paper=PAPERS["lee2018"], needs=("{on}", "labels"), fit_on="train", aliases=("mds",))
 @dataclass(frozen=True)
 class Mahalanobis:
     """Distance to the nearest class mean under the covariance that all classes share."""

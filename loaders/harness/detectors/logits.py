@@ -9,9 +9,9 @@ from scipy.optimize import minimize_scalar
 
 from wordnet_splits.errors import DataError, SplitsError
 
-from ..arrays import Array, Arrays
-from .paper import ABDELZAD, GUO, HENDRYCKS, LIANG, LIU, SCALING
-from .registry import Head, register
+from ..arrays import Array, Arrays, Head
+from .paper import PAPERS
+from .registry import register
 from .softmax import (
     gaps,
     log_max_softmax,
@@ -30,7 +30,7 @@ def positive(name: str, value: float) -> None:
         raise SplitsError(f"{name}={value:g} is not positive")
 
 
-@register(paper=HENDRYCKS, needs=("logits",), aliases=("mcp",))
+@register(paper=PAPERS["hendrycks2017"], needs=("logits",), aliases=("mcp",))
 @dataclass(frozen=True)
 class MSP:
     """Maximum softmax (MSP, MCP), ranked by its log, which never saturates."""
@@ -40,7 +40,7 @@ class MSP:
         return log_max_softmax(*logits_of(data))
 
 
-@register("msp_float32", paper=HENDRYCKS, needs=("logits",))
+@register("msp_float32", paper=PAPERS["hendrycks2017"], needs=("logits",))
 @dataclass(frozen=True)
 class MSPFloat32:
     """Maximum softmax in float32, ties at 1 included (Abdelzad; Palechor's eq. 6)."""
@@ -57,7 +57,7 @@ class MSPFloat32:
         return np.asarray(top / powers.sum(axis=1, dtype=np.float32))
 
 
-@register(paper=GUO, needs=("logits", "labels"), fit_on="val")
+@register(paper=PAPERS["guo2017"], needs=("logits", "labels"), fit_on="val")
 @dataclass(frozen=True)
 class TempScale:
     """Maximum softmax at the temperature that fits ID validation data best (lowest NLL)."""
@@ -99,7 +99,7 @@ def _nll(logits: Array, background: Array | None, labels: Array, temperature: fl
     return float(np.mean(np.sort(losses)))
 
 
-@register(paper=LIANG, needs=("logits",), sweep={"T": (1, 10, 100, 1000)})
+@register(paper=PAPERS["liang2018"], needs=("logits",), sweep={"T": (1, 10, 100, 1000)})
 @dataclass(frozen=True)
 class TS:
     """Maximum softmax at a fixed temperature, without perturbation (Recalcati's TS, Abdelzad's ODIN)."""
@@ -114,7 +114,7 @@ class TS:
         return scaled_odds(*logits_of(data, classes=2), self.T)
 
 
-@register(paper=SCALING, needs=("logits",), aliases=("mlv",))
+@register(paper=PAPERS["hendrycks2022"], needs=("logits",), aliases=("mlv",))
 @dataclass(frozen=True)
 class MLS:
     """Maximum logit (MLS, MLV)."""
@@ -124,7 +124,7 @@ class MLS:
         return np.asarray(logits_of(data)[0].max(axis=1))
 
 
-@register(paper=ABDELZAD, needs=("logits",))
+@register(paper=PAPERS["abdelzad2020"], needs=("logits",))
 @dataclass(frozen=True)
 class Entropy:
     """Negative entropy of the softmax, in nats."""
@@ -145,7 +145,7 @@ class Entropy:
         return np.asarray(-(log_total + surprise.sum(axis=1) * np.exp(-log_total)))
 
 
-@register(paper=ABDELZAD, needs=("logits",))
+@register(paper=PAPERS["abdelzad2020"], needs=("logits",))
 @dataclass(frozen=True)
 class Margin:
     """Difference of the two greatest softmax probabilities, p1 - p2."""
@@ -163,7 +163,7 @@ class Margin:
         return np.logaddexp(0.0, log_others(logits, background)) - log_sum_exp(below)
 
 
-@register(paper=LIU, needs=("logits",), sweep={"T": (0.1, 1, 10, 100)}, aliases=("ebo",))
+@register(paper=PAPERS["liu2020"], needs=("logits",), sweep={"T": (0.1, 1, 10, 100)}, aliases=("ebo",))
 @dataclass(frozen=True)
 class Energy:
     """Negative free energy of the logits, T logsumexp(z/T)."""

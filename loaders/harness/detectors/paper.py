@@ -1,8 +1,12 @@
-"""The papers that detectors come from; read by the documentation, the command line and tests."""
+"""The papers that detectors come from; they are data, in ``papers.toml``."""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
+from typing import Final
 
 
 @dataclass(frozen=True)
@@ -26,83 +30,10 @@ class Paper:
         return f"{self.authors}. {self.title}. {self.venue}, {self.year}. {self.url}"
 
 
-HENDRYCKS = Paper(
-    "hendrycks2017",
-    "A Baseline for Detecting Misclassified and Out-of-Distribution Examples in Neural Networks",
-    "Hendrycks and Gimpel",
-    "ICLR",
-    2017,
-    "https://arxiv.org/abs/1610.02136",
-)
-GUO = Paper(
-    "guo2017",
-    "On Calibration of Modern Neural Networks",
-    "Guo, Pleiss, Sun and Weinberger",
-    "ICML",
-    2017,
-    "https://arxiv.org/abs/1706.04599",
-)
-LIANG = Paper(
-    "liang2018",
-    "Enhancing the Reliability of Out-of-Distribution Image Detection in Neural Networks",
-    "Liang, Li and Srikant",
-    "ICLR",
-    2018,
-    "https://arxiv.org/abs/1706.02690",
-)
-SCALING = Paper(
-    "hendrycks2022",
-    "Scaling Out-of-Distribution Detection for Real-World Settings",
-    "Hendrycks, Basart, Mazeika, Zou, Kwon, Mostajabi, Steinhardt and Song",
-    "ICML",
-    2022,
-    "https://arxiv.org/abs/1911.11132",
-)
-LIU = Paper(
-    "liu2020",
-    "Energy-based Out-of-distribution Detection",
-    "Liu, Wang, Owens and Li",
-    "NeurIPS",
-    2020,
-    "https://arxiv.org/abs/2010.03759",
-)
-SUN = Paper(
-    "sun2022",
-    "Out-of-Distribution Detection with Deep Nearest Neighbors",
-    "Sun, Ming, Zhu and Li",
-    "ICML",
-    2022,
-    "https://arxiv.org/abs/2204.06507",
-)
-LEE = Paper(
-    "lee2018",
-    "A Simple Unified Framework for Detecting Out-of-Distribution Samples and Adversarial Attacks",
-    "Lee, Lee, Lee and Shin",
-    "NeurIPS",
-    2018,
-    "https://arxiv.org/abs/1807.03888",
-)
-ENSEMBLES = Paper(
-    "lakshminarayanan2017",
-    "Simple and Scalable Predictive Uncertainty Estimation using Deep Ensembles",
-    "Lakshminarayanan, Pritzel and Blundell",
-    "NeurIPS",
-    2017,
-    "https://arxiv.org/abs/1612.01474",
-)
-ABDELZAD = Paper(
-    "abdelzad2020",
-    "The Effect of Optimization Methods on the Robustness of Out-of-Distribution Detection Approaches",
-    "Abdelzad, Czarnecki and Salay",
-    "arXiv",
-    2020,
-    "https://arxiv.org/abs/2006.14584",
-)
-RECALCATI = Paper(
-    "recalcati",
-    "Toward a Realistic Benchmark for Out-of-Distribution Detection",
-    "Recalcati, Garcea, Piano, Lamberti and Morra",
-    "DSAA",
-    2023,
-    "https://arxiv.org/abs/2404.10474",
-)
+def _read() -> dict[str, Paper]:
+    text = (files(str(__package__)) / "papers.toml").read_text(encoding="utf-8")
+    return {key: Paper(key, **fields) for key, fields in tomllib.loads(text).items()}
+
+
+PAPERS: Final[Mapping[str, Paper]] = _read()
+"""Short name -> paper."""

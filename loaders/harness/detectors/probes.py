@@ -10,12 +10,12 @@ from wordnet_splits.errors import SplitsError
 
 from ..arrays import Array, Arrays
 from .logits import positive
-from .paper import LIANG, RECALCATI
+from .paper import PAPERS
 from .registry import register
 from .softmax import logits_of, scaled_odds
 
 ODIN_LOGITS = "odin[T={T:g},eps={eps:g}]/logits"
-TEMPERATURES, STEPS = (1.0, 10.0, 100.0, 1000.0), (0.0014, 0.0028)
+SWEEP = {"T": (1.0, 10.0, 100.0, 1000.0), "eps": (0.0014, 0.0028)}
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class _Perturbed:
         return ODIN_LOGITS.format(T=self.T, eps=self.eps)
 
 
-@register(paper=LIANG, needs=(ODIN_LOGITS,), sweep={"T": TEMPERATURES, "eps": STEPS})
+@register(paper=PAPERS["liang2018"], needs=(ODIN_LOGITS,), sweep=SWEEP)
 @dataclass(frozen=True)
 class ODIN(_Perturbed):
     """Maximum softmax at temperature T after a step that raises it."""
@@ -46,7 +46,7 @@ class ODIN(_Perturbed):
         return scaled_odds(*logits_of(data, self.array, classes=2), self.T)
 
 
-@register("ip_ts_mlv", paper=RECALCATI, needs=(ODIN_LOGITS,), sweep={"T": TEMPERATURES, "eps": STEPS})
+@register("ip_ts_mlv", paper=PAPERS["recalcati"], needs=(ODIN_LOGITS,), sweep=SWEEP)
 @dataclass(frozen=True)
 class PerturbedMaxLogit(_Perturbed):
     """Maximum logit after ODIN's perturbation (Recalcati's IP TS MLV)."""

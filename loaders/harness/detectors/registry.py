@@ -34,21 +34,9 @@ from ..naming import Value, converted, show_named
 from .paper import Paper
 
 FitOn = Literal["train", "val"]
-Models = Literal["one", "many"]
+OneOrMany = Literal["one", "many"]
 NOT_SCORED = frozenset({"head", "labels"})  # needed, if at all, only to fit
 Anything = TypeVar("Anything", bound=Callable[..., Any])
-
-
-class Head(Protocol):
-    """The linear classifier head: weight (K, D) and bias (K,), rows as the columns of the logits."""
-
-    @property
-    def weight(self) -> Array:
-        """(K, D) float32."""
-
-    @property
-    def bias(self) -> Array:
-        """(K,) float32."""
 
 
 @runtime_checkable
@@ -65,7 +53,7 @@ class Method:
 
     Attributes
     ----------
-    name, aliases : what it is asked for by.
+    name, aliases : what users call it.
     build : makes the detector from parameters.
     parameters : parameter -> default.
     needs : names of arrays, filled with parameters ("{on}", "odin[T={T:g},eps={eps:g}]/logits"); "head".
@@ -80,7 +68,7 @@ class Method:
     needs: tuple[str, ...] = ()
     fit_on: FitOn | None = None
     sweep: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
-    models: Models = "one"
+    models: OneOrMany = "one"
     paper: Paper | None = None
     aliases: tuple[str, ...] = ()
 
@@ -96,9 +84,9 @@ class Chosen:
 
     Attributes
     ----------
-    label : how results call it; as it was asked for, with the parameters that were given.
+    label : how results call it: its name as it was given, with the parameters that were given.
     params : every parameter's value.
-    given : the parameters that were asked for; a sweep leaves them as they are.
+    given : the parameters that were given; a sweep leaves them as they are.
     chosen_on : on what data the parameters were chosen, "" where they were given or are defaults.
     """
 
@@ -138,7 +126,7 @@ def register(
     needs: Sequence[str] = (),
     fit_on: FitOn | None = None,
     sweep: Mapping[str, Sequence[Value]] | None = None,
-    models: Models = "one",
+    models: OneOrMany = "one",
     aliases: Sequence[str] = (),
 ) -> Callable[[Anything], Anything]:
     """Register the decorated class or function as a detector, by default under its own name in lower case.
@@ -257,7 +245,7 @@ def _function_of(function: Any, name: str) -> tuple[Callable[..., Detector], dic
         parameters[item.name] = item.default
 
     def build(**params: Value) -> Detector:
-        return _Function(function, params)
+        return _FunctionDetector(function, params)
 
     build.__doc__ = inspect.getdoc(function)
     build.made_of = function  # type: ignore[attr-defined]
@@ -265,7 +253,7 @@ def _function_of(function: Any, name: str) -> tuple[Callable[..., Detector], dic
 
 
 @dataclass(frozen=True)
-class _Function:
+class _FunctionDetector:
     """A function of the arrays as a detector."""
 
     function: Callable[..., Any]

@@ -14,8 +14,9 @@ from wordnet_splits.errors import DataError, SplitsError
 from wordnet_splits.metrics import auroc
 
 from ..activations.runs import ModelRun
-from ..arrays import CHUNK, Array, Arrays
-from ..detectors import Chosen, Detector, Head
+from ..arrays import CHUNK, Array, Arrays, Head
+from ..detectors import Chosen, Detector
+from ..foreign import reason
 from ..naming import Value
 from .sets import EvaluatedSets
 
@@ -105,9 +106,8 @@ def _errors_of(where: str) -> Iterator[None]:
     except SplitsError as error:
         raise DataError(error.what, where=where, hint=error.hint) from error
     except Exception as error:
-        text = str(error).strip().split("\n")[0]
         raise DataError(
-            f"raises {type(error).__name__}{f': {text}' if text else ''}",
+            f"raises {reason(error)}",
             where=where,
             hint="the error is the detector's own; in Python, __cause__ has its traceback",
         ) from error

@@ -120,11 +120,6 @@ class ClassMap:
         label[self.positions(np.arange(len(self.columns)))] = np.arange(len(self.columns))
         return np.asarray(label[np.asarray(logits).argmax(axis=1)])
 
-    def apply(self, logits: npt.ArrayLike) -> tuple[Array, Array]:
-        """Return, of all logits (n, width) of the model, those over `kept`, and the predicted labels (n,)."""
-        kept = np.asarray(logits)[:, list(self.kept)]
-        return kept, self.predictions(kept)
-
     def arrays(self, stored: Arrays, labels: npt.ArrayLike | None = None) -> Arrays:
         """Return what detectors get of stored arrays: logits restricted, features as they are.
 

@@ -4,37 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from wordnet_splits.errors import DataError, unknown
 
-Float32 = npt.NDArray[np.float32]
+from ..arrays import Array, Head
+
 PROBABILITY_ERROR = 1e-2
 """How far the sum of a row of probabilities may be from 1; float16 rounds by so much over 1,000 classes."""
-
-
-@dataclass(frozen=True, eq=False)
-class Head:
-    """A linear head: ``logits = features @ weight.T + bias``.
-
-    Attributes
-    ----------
-    weight : (K, D) float32. bias : (K,) float32, zeros for a head without bias.
-    """
-
-    weight: Float32
-    bias: Float32
-
-    def rows(self, index: npt.ArrayLike) -> Head:
-        """Return the head of the given classes, in that order."""
-        chosen = np.asarray(index, dtype=np.int64)
-        return Head(self.weight[chosen], self.bias[chosen])
 
 
 def logits_of(output: Any, where: str) -> Tensor:
@@ -190,5 +171,5 @@ def _same(a: Tensor | None, b: Tensor) -> bool:
     return a is not None and a.shape == b.shape and (a is b or bool(torch.equal(a, b)))
 
 
-def _numpy(tensor: Tensor) -> Float32:
+def _numpy(tensor: Tensor) -> Array:
     return np.array(tensor.detach().float().cpu().numpy())

@@ -43,9 +43,9 @@ class Ranks:
         except Exception as error:
             failed = error
         if self.world > 1:
-            told: list[Any] = [None] * self.world
-            dist.all_gather_object(told, None if failed is None else f"{type(failed).__name__}: {failed}")
-            elsewhere = [f"rank {rank}: {text}" for rank, text in enumerate(told) if text is not None]
+            errors: list[Any] = [None] * self.world
+            dist.all_gather_object(errors, None if failed is None else f"{type(failed).__name__}: {failed}")
+            elsewhere = [f"rank {rank}: {text}" for rank, text in enumerate(errors) if text is not None]
             if failed is None and elsewhere:
                 raise SplitsError(f"{what} failed on another rank: {elsewhere[0]}")
         if failed is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class TrainingData:
     classes : names of the ID classes in label order.
     normalise : of the benchmark's recipe.
     train : ID train. val : ID val, None where the benchmark has none.
-    negatives, val_negatives : external images of train and val, None where not asked for or not there.
+    negatives, val_negatives : external images of train and val, None where not wanted or not there.
     """
 
     benchmark: Mapping[str, Any]
@@ -114,11 +114,11 @@ def load_training_data(
 
     Raises
     ------
-    DataError : no ID train images, or no external ones where they are asked for, or unequal sizes.
+    DataError : no ID train images, no external ones where they are wanted, or unequal sizes.
     Errors of `UnknownDetectionSet` : a root is missing, a group awaits its source, an image is absent.
     """
     manifest = load_manifest(benchmark)
-    read = _Reader(manifest, roots, packed, progress or Silent())
+    read = _RoleReader(manifest, roots, packed, progress or Silent())
     train = read("id", "train")
     if train is None:
         hint = "its train images may await their source, see `wordnet-splits list`"
@@ -141,9 +141,7 @@ def load_training_data(
             "parts": read.used,
         },
         classes=read.classes,
-        normalise=Normalise()
-        if declared is None
-        else Normalise(_triple(declared.mean), _triple(declared.sd)),
+        normalise=Normalise() if declared is None else Normalise.of(declared.mean, declared.sd),
         train=_labelled(train),
         val=None if val is None else _labelled(val),
         negatives=outliers,
@@ -151,7 +149,7 @@ def load_training_data(
     )
 
 
-class _Reader:
+class _RoleReader:
     """Reads all groups of a role in a split, and remembers the fingerprints and the ID classes."""
 
     def __init__(self, manifest: Manifest, roots: Any, packed: Any, progress: Progress) -> None:
@@ -167,14 +165,15 @@ class _Reader:
         for part in parts:
             if part.group not in groups:
                 continue
-            geometry = self._geometry(self.manifest.source_of(part.group))
+            source = self.manifest.source_of(part.group)
+            geometry = self.manifest.data.recipe.transforms.get(source, "none")
             dataset = UnknownDetectionSet(
                 self.manifest,
                 group=part.group,
                 split=split,
                 roots=self.roots,
                 packed=self.packed,
-                transform=None if geometry == "none" else GEOMETRIES[geometry],
+                transform=GEOMETRIES[geometry],
             )
             self.classes = tuple(dataset.classes)
             found.append(load_arrays(dataset, self.progress))
@@ -188,15 +187,7 @@ class _Reader:
             )
         return Images(torch.cat([p for p, _ in found]), torch.cat([labels for _, labels in found]))
 
-    def _geometry(self, source: str) -> str:
-        return self.manifest.data.recipe.transforms.get(source, "none")
-
 
 def _labelled(images: Images) -> Images:
     keep = images.labels >= 0
     return images if bool(keep.all()) else Images(images.pixels[keep], images.labels[keep])
-
-
-def _triple(values: Sequence[float]) -> tuple[float, float, float]:
-    first, second, third = map(float, values)
-    return first, second, third

@@ -20,19 +20,6 @@ Builder = Callable[[int, int, Size], nn.Module]
 """(outputs, channels 1 or 3, (h, w) of the images) -> an initialised module of images (n, 3, h, w)."""
 
 
-BUILDERS: dict[str, Builder] = {}
-
-
-def network(name: str) -> Callable[[Builder], Builder]:
-    """Register the builder of ``name``, one of `choices.NETWORKS`."""
-
-    def enter(build: Builder) -> Builder:
-        BUILDERS[name] = build
-        return build
-
-    return enter
-
-
 def build(name: str, num_classes: int, *, channels: int = 3, size: Size = (32, 32)) -> nn.Module:
     """Return a freshly initialised network; its weights come from torch's global generator.
 
@@ -124,21 +111,6 @@ class CifarResNet(nn.Module):  # type: ignore[misc]
         return self.fc(self.dropout(x))
 
 
-@network("resnet20")
-def _resnet20(num_classes: int, channels: int, size: Size) -> nn.Module:
-    return CifarResNet(num_classes, (16, 32, 64), 3)
-
-
-@network("resnet20-dropout")
-def _resnet20_dropout(num_classes: int, channels: int, size: Size) -> nn.Module:
-    return CifarResNet(num_classes, (16, 32, 64), 3, dropout=0.2, head_dropout=0.1)
-
-
-@network("resnet18")
-def _resnet18(num_classes: int, channels: int, size: Size) -> nn.Module:
-    return CifarResNet(num_classes, (64, 128, 256, 512), 2)
-
-
 class SmallCNN(nn.Module):  # type: ignore[misc]
     """Two 3x3 convolutions, 2x2 maximum pooling, two dense layers, dropout after pooling and between them.
 
@@ -181,11 +153,17 @@ class SmallCNN(nn.Module):  # type: ignore[misc]
         return self.head(self.dropout2(functional.relu(self.dense(x))))
 
 
-@network("small-cnn")
-def _small_cnn(num_classes: int, channels: int, size: Size) -> nn.Module:
-    return SmallCNN(num_classes, channels, size, (32, 64), 128, padding=0, dropouts=(0.25, 0.5))
-
-
-@network("tiny-cnn")
-def _tiny_cnn(num_classes: int, channels: int, size: Size) -> nn.Module:
-    return SmallCNN(num_classes, channels, size, (16, 32), 64, padding=1, dropouts=(0.1, 0.2))
+BUILDERS: dict[str, Builder] = {
+    "resnet20": lambda outputs, channels, size: CifarResNet(outputs, (16, 32, 64), 3),
+    "resnet20-dropout": lambda outputs, channels, size: CifarResNet(
+        outputs, (16, 32, 64), 3, dropout=0.2, head_dropout=0.1
+    ),
+    "resnet18": lambda outputs, channels, size: CifarResNet(outputs, (64, 128, 256, 512), 2),
+    "small-cnn": lambda outputs, channels, size: SmallCNN(
+        outputs, channels, size, (32, 64), 128, padding=0, dropouts=(0.25, 0.5)
+    ),
+    "tiny-cnn": lambda outputs, channels, size: SmallCNN(
+        outputs, channels, size, (16, 32), 64, padding=1, dropouts=(0.1, 0.2)
+    ),
+}
+"""Name in `choices.NETWORKS` -> builder."""

@@ -22,75 +22,62 @@ from torch.optim import Optimizer
 from wordnet_splits.errors import DataError, unknown
 
 
-class KerasAdam(Optimizer):  # type: ignore[misc]
+class _KerasRule(Optimizer):  # type: ignore[misc]
+    """A rule of two running statistics of the gradient, the first its mean."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-7,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": tuple(betas), "eps": eps})
+
+    def step(self, closure: None = None) -> None:
+        """Take one step along the gradients held by the parameters."""
+        with torch.no_grad():
+            for group in self.param_groups:
+                group["steps"] = int(group.get("steps", 0)) + 1
+                for p in group["params"]:
+                    if p.grad is None:
+                        continue
+                    state = self.state[p]
+                    if not state:
+                        state["m"], state["v"] = torch.zeros_like(p), torch.zeros_like(p)
+                    state["m"].lerp_(p.grad, 1 - group["betas"][0])
+                    self.update(p, state["m"], state["v"], group)
+
+    def update(self, p: Tensor, m: Tensor, v: Tensor, group: Mapping[str, Any]) -> None:
+        """Move a parameter, given the mean of its gradient, the other statistic (to update) and the group."""
+        raise NotImplementedError
+
+
+class KerasAdam(_KerasRule):
     """Adam with epsilon added to the uncorrected root.
 
     p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-7,
-    ) -> None:
-        super().__init__(params, {"lr": lr, "betas": tuple(betas), "eps": eps})
-
-    def step(self, closure: None = None) -> None:
-        """Take one step along the gradients held by the parameters."""
-        with torch.no_grad():
-            for group in self.param_groups:
-                (beta_1, beta_2), t = group["betas"], _count(group)
-                rate = group["lr"] * (1 - beta_2**t) ** 0.5 / (1 - beta_1**t)
-                for p, m, v in _moments(self, group):
-                    m.lerp_(p.grad, 1 - beta_1)
-                    v.mul_(beta_2).addcmul_(p.grad, p.grad, value=1 - beta_2)
-                    p.addcdiv_(m, v.sqrt().add_(group["eps"]), value=-rate)
+    def update(self, p: Tensor, m: Tensor, v: Tensor, group: Mapping[str, Any]) -> None:
+        """Move a parameter; ``v`` is the mean of the squared gradient."""
+        (beta_1, beta_2), t = group["betas"], group["steps"]
+        v.mul_(beta_2).addcmul_(p.grad, p.grad, value=1 - beta_2)
+        rate = group["lr"] * (1 - beta_2**t) ** 0.5 / (1 - beta_1**t)
+        p.addcdiv_(m, v.sqrt().add_(group["eps"]), value=-rate)
 
 
-class KerasAdamax(Optimizer):  # type: ignore[misc]
+class KerasAdamax(_KerasRule):
     """Adamax with epsilon added to the norm, not to the gradient.
 
     p -= lr / (1 - b1^t) m / (u + eps)
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-7,
-    ) -> None:
-        super().__init__(params, {"lr": lr, "betas": tuple(betas), "eps": eps})
-
-    def step(self, closure: None = None) -> None:
-        """Take one step along the gradients held by the parameters."""
-        with torch.no_grad():
-            for group in self.param_groups:
-                (beta_1, beta_2), t = group["betas"], _count(group)
-                rate = group["lr"] / (1 - beta_1**t)
-                for p, m, u in _moments(self, group):
-                    m.lerp_(p.grad, 1 - beta_1)
-                    torch.maximum(u.mul_(beta_2), p.grad.abs(), out=u)
-                    p.addcdiv_(m, u + group["eps"], value=-rate)
-
-
-def _count(group: dict[str, Any]) -> int:
-    """Return the number of this step of a parameter group, from 1."""
-    group["steps"] = group.get("steps", 0) + 1
-    return int(group["steps"])
-
-
-def _moments(optimizer: Optimizer, group: Mapping[str, Any]) -> Iterable[tuple[Tensor, Tensor, Tensor]]:
-    """Yield each parameter with a gradient and its two running statistics, zero at first."""
-    for p in group["params"]:
-        if p.grad is None:
-            continue
-        state = optimizer.state[p]
-        if not state:
-            state["m"], state["v"] = torch.zeros_like(p), torch.zeros_like(p)
-        yield p, state["m"], state["v"]
+    def update(self, p: Tensor, m: Tensor, v: Tensor, group: Mapping[str, Any]) -> None:
+        """Move a parameter; ``v`` is the decaying maximum of the gradient's size."""
+        (beta_1, beta_2), t = group["betas"], group["steps"]
+        torch.maximum(v.mul_(beta_2), p.grad.abs(), out=v)
+        p.addcdiv_(m, v + group["eps"], value=-group["lr"] / (1 - beta_1**t))
 
 
 RULES: dict[str, Callable[..., Optimizer]] = {

@@ -107,7 +107,7 @@ class TrainedModel(_Record):
 
     Attributes
     ----------
-    recipe, optimizer, seed, start : what was asked for. network, classes, input : what it takes and gives.
+    recipe, optimizer, seed, start : what was trained. network, classes, input : what it takes and gives.
     run, series : its name, and that which the seeds of one model share.
     history : every epoch; ``selected`` is that of ``selected_epoch``, whose weights were kept.
     command : the command line, None from Python.

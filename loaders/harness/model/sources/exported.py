@@ -15,9 +15,9 @@ from torch import fx
 from wordnet_splits.errors import DataError, UnsafeDataError
 from wordnet_splits.untrusted import opened
 
+from ...arrays import Head
 from ...foreign import in_one_line
 from ...weights import LARGEST, is_torchscript
-from ..head import Head
 from .registry import Loaded, Request, model_source
 
 LINEAR = torch.ops.aten.linear.default

@@ -38,7 +38,7 @@ def from_object(thing: Any, request: Request, name: str | None = None) -> Loaded
         )
     if request.weights is not None:
         raise DataError("weights cannot be loaded into a function", where=name)
-    return Loaded(request.model_id, None, f"function {request.model_id}", _Function(thing, name))
+    return Loaded(request.model_id, None, f"function {request.model_id}", _FunctionNetwork(thing, name))
 
 
 def from_import(path: str, request: Request) -> Loaded:
@@ -60,12 +60,12 @@ def _makes_a_module(thing: Callable[..., Any]) -> bool:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     try:
         parameters = inspect.signature(thing).parameters.values()
-    except ValueError:  # a builtin that does not tell
+    except ValueError:  # a builtin without a signature
         return False
     return not any(p.kind in kinds and p.default is p.empty for p in parameters)
 
 
-class _Function:
+class _FunctionNetwork:
     """A user's function, its answer checked to be features (n, D) and logits (n, K)."""
 
     def __init__(self, function: Callable[[Any], Any], name: str) -> None:

@@ -40,11 +40,11 @@ def torchvision_model(name: str, request: Request) -> Loaded:
     builder = models.get_model_builder(name)
     published = models.get_model_weights(name)
     given = request.weights
-    if is_file(given):
-        module = build_to_fit(builder, read_state(Path(str(given))), request.options, str(given))
-        return Loaded(where, module, repr(module), preprocess=_preprocess(published.DEFAULT))
-    if given == RANDOM:
-        module = builder(weights=None, **request.options)
+    if given == RANDOM or is_file(given):
+        if given == RANDOM:
+            module = builder(weights=None, **request.options)
+        else:
+            module = build_to_fit(builder, read_state(Path(str(given))), request.options, str(given))
         return Loaded(where, module, repr(module), preprocess=_preprocess(published.DEFAULT))
     names = list(published.__members__)
     chosen = (given or "DEFAULT").rpartition(".")[2]

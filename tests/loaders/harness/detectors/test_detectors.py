@@ -181,7 +181,7 @@ def test_knn_takes_features_without_direction() -> None:
 
 
 def test_knn_needs_k_images() -> None:
-    with pytest.raises(DataError, match="400 training images where the 401-th"):
+    with pytest.raises(DataError, match="400 training images are too few for the 401-th"):
         fit(get_detector("knn", k=401), TRAIN)
 
 

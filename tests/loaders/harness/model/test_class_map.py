@@ -119,11 +119,13 @@ def test_a_mismatch_is_refused_with_the_difference(
 
 def test_columns_restrict_softmax_and_full_does_not() -> None:
     columns = class_map(SPACE, 5, mapping=[3, 0, 2])
-    logits, predicted = columns.apply(LOGITS)
+    logits = LOGITS[:, list(columns.kept)]
+    predicted = columns.predictions(logits)
     np.testing.assert_array_equal(logits, LOGITS[:, [3, 0, 2]])
     np.testing.assert_array_equal(predicted, [0, 1, 0])
     full = class_map(SPACE, 5, mapping=[3, 0, 2], restrict="full")
-    logits, predicted = full.apply(LOGITS)
+    logits = LOGITS[:, list(full.kept)]
+    predicted = full.predictions(logits)
     np.testing.assert_array_equal(logits, LOGITS)
     np.testing.assert_array_equal(predicted, [-1, 1, -1])
     np.testing.assert_array_equal(columns.positions([2, -1, 0]), [2, -1, 0])

@@ -14,9 +14,9 @@ import pytest
 import torch
 from torch import nn
 
+from loaders.harness.arrays import Head
 from loaders.harness.model import Model, load_model
 from loaders.harness.model.class_map import Label, LabelSpace
-from loaders.harness.model.head import Head
 from loaders.harness.model.sources import model_sources
 from wordnet_splits.errors import DataError, SplitsError, UnknownNameError, UnsafeDataError
 
