@@ -85,6 +85,13 @@ class Manifest:
         known: dict[Part, str] = {(row.split, row.group): row.images for row in self.data.fingerprints.images}
         return known[part]
 
+    def pixels_fingerprint(self, part: Part) -> str | None:
+        """Return the fingerprint of the pixels of one (split, group), None while a digest is unknown."""
+        known: dict[Part, str | None] = {
+            (row.split, row.group): row.pixels for row in self.data.fingerprints.images
+        }
+        return known[part]
+
     def source_of(self, group: str) -> str:
         """Return the source of a group; KeyError where there is none."""
         return {row.group: row.source for row in self.groups}[group]

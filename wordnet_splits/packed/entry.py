@@ -35,6 +35,8 @@ class PartEntry(_Model):
     rows : images held; ``missing`` more are left out.
     bytes : size of the .bin file.
     images : the manifest's fingerprint of the part, whose order is the store's.
+    pixels : the manifest's fingerprint of its pixels, None where it did not know them all.
+    files : what then tells whether the root's files are still those that were read, by size and time.
     spec : id of the resize spec in views other than raw.
     sha256, index_sha256 : of the two files.
     """
@@ -50,6 +52,8 @@ class PartEntry(_Model):
     missing: Count
     bytes: Count
     images: Sha256
+    pixels: Sha256 | None
+    files: Sha256 | None
     sha256: Sha256
     index_sha256: Sha256
 
@@ -62,6 +66,8 @@ class PartEntry(_Model):
     def _sizes_fit(self) -> PartEntry:
         if (self.layout == "pixels") != (self.shape is not None):
             raise ValueError(f"layout {self.layout} with shape {self.shape}")
+        if self.pixels is not None and self.files is not None:
+            raise ValueError("files with pixels, which tell more")
         if self.shape is not None and self.shape[0] != 3:
             raise ValueError(f"images have 3 channels, not {self.shape[0]}")
         if self.shape is not None and self.bytes != self.rows * math.prod(self.shape):

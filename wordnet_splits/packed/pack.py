@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pyarrow as pa
 
 from wordnet_splits import files
 from wordnet_splits.errors import MissingImageError, OutputError, Problem, unknown
@@ -16,6 +19,7 @@ from wordnet_splits.packed.reading import no_root, open_sources, spec_id
 from wordnet_splits.packed.store import PackedStore, is_store, open_store
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source
+from wordnet_splits.sources.stamps import stamps
 
 
 @dataclass
@@ -55,8 +59,8 @@ def pack(
 ) -> Packed:
     """Write a benchmark's images into the packed store ``out``.
 
-    Finished parts are kept; parts that another version of the benchmark changed, or that lacked images, are
-    packed again. The bytes do not depend on the number of workers.
+    Finished parts are kept; parts that another version of the benchmark changed, that lacked images, or
+    whose files have changed since are packed again. The bytes do not depend on the number of workers.
 
     Parameters
     ----------
@@ -88,7 +92,7 @@ def pack(
         result = Packed(_store(manifest, out), awaiting=_awaiting(manifest, groups, splits))
         _drop_stale(manifest, result.store)
         for part in chosen:
-            if not _finished(manifest, result.store, part):
+            if not _finished(manifest, result.store, part, sources):
                 _pack_part(manifest, part, sources, result, allow_missing, workers, progress or Silent())
         result.store.write()
     return result
@@ -141,13 +145,26 @@ def _forget(store: PackedStore, part: Part) -> None:
         store.write()
 
 
-def _finished(manifest: Manifest, store: PackedStore, part: Part) -> bool:
+def _finished(manifest: Manifest, store: PackedStore, part: Part, sources: Mapping[str, Source]) -> bool:
     entry = store.parts.get(part)
     if entry is None or entry.missing or entry.images != manifest.images_fingerprint(part):
+        return False
+    if entry.pixels != manifest.pixels_fingerprint(part):
+        return False
+    source = sources.get(entry.source)
+    if source is not None and entry.files != _files(manifest, part, source):
         return False
     bin_path, index_path = part_paths(store.folder, part)
     whole = bin_path.is_file() and bin_path.stat().st_size == entry.bytes and index_path.is_file()
     return whole and entry.spec == spec_id(entry.view)
+
+
+def _files(manifest: Manifest, part: Part, source: Source) -> str | None:
+    """Return what tells that a root's files have changed, None where the digests of their images do."""
+    if source.root is None or manifest.pixels_fingerprint(part) is not None:
+        return None
+    ids = [pa.array([], pa.string()), *manifest.parts[part]()["image_id"].chunks]
+    return hashlib.sha256(stamps(source.root, pa.concat_arrays(ids)).astype("<u8").tobytes()).hexdigest()
 
 
 def _pack_part(
@@ -171,7 +188,14 @@ def _pack_part(
         return
     bin_path, index_path = part_paths(result.store.folder, part)
     with files.replacing(bin_path) as partial, files.replacing(index_path) as partial_index:
-        task = PartTask(part, table, manifest.images_fingerprint(part), sources[name])
+        task = PartTask(
+            part,
+            table,
+            sources[name],
+            images=manifest.images_fingerprint(part),
+            pixels=manifest.pixels_fingerprint(part),
+            files=_files(manifest, part, sources[name]),
+        )
         entry, missing = write_part(task, partial, partial_index, workers=workers, progress=progress)
         if missing and not allow_missing:
             raise _incomplete(missing, manifest.name)

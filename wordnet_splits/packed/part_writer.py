@@ -30,12 +30,17 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class PartTask:
-    """What to write: the image table of one part, its fingerprint, and the source to read."""
+    """What to write: the image table of one part, the source to read, and what identifies them in an entry.
+
+    ``images``, ``pixels`` and ``files`` are as in `PartEntry`.
+    """
 
     part: Part
     table: pa.Table
-    fingerprint: str
     source: Source
+    images: str
+    pixels: str | None
+    files: str | None
 
     @property
     def view(self) -> str:
@@ -125,7 +130,9 @@ def _write(
         rows=total - len(missing),
         missing=len(missing),
         bytes=sink.size,
-        images=task.fingerprint,
+        images=task.images,
+        pixels=task.pixels,
+        files=task.files,
         sha256=sink.sha256,
         index_sha256=hashlib.sha256(index_path.read_bytes()).hexdigest(),
     )

@@ -61,6 +61,8 @@ class PackedStore:
             what = f"holds the images of {self.benchmark}, not of {manifest.name}"
         elif entry.images != manifest.images_fingerprint(part):
             what = f"packed from other rows than those of {manifest.name} version {manifest.version}"
+        elif (pixels := manifest.pixels_fingerprint(part)) is not None and entry.pixels != pixels:
+            what = f"not packed from the pictures that {manifest.name} version {manifest.version} means"
         elif len(table) != entry.rows + entry.missing:
             what = f"{entry.rows:,} images and {entry.missing:,} missing are not the group's {len(table):,}"
         elif len(table) and (entry.source, entry.view) != (source, view):

@@ -10,7 +10,7 @@ from wordnet_splits.build import build
 def build_many(folder: Path) -> Path:
     """A benchmark of two groups of noise, each of several chunks of work."""
     text = 'schema = 1\nname = "many"\ndraw = "many"\n'
-    for source, role, count in (("gaussian", "far", 150), ("uniform", "near", 200)):
+    for source, role, count in (("gaussian", "far", 150), ("uniform", "id", 200)):
         text += f'[[group]]\nname = "{source}"\nrole = "{role}"\nsource = "{source}"\n'
         text += "noise = { shape = [4, 4, 3], seed = 0 }\nclasses = { rest = true }\n"
         text += f"images = {{ test = {{ generate = {count} }} }}\n"

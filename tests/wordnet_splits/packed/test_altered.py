@@ -32,6 +32,8 @@ OTHER = {
     "missing": 1,
     "bytes": 192,
     "images": "0" * 64,
+    "pixels": "0" * 64,
+    "files": "0" * 64,
     "sha256": "0" * 64,
     "index_sha256": "0" * 64,
     "checksum": "0" * 64,

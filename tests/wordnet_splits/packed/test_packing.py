@@ -8,15 +8,17 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.made_manifests import altered
-from tests.photographs import COUNT, SHARK, TENCH, image_file
+from tests.photographs import COUNT, SHARK, TENCH, build_photographs, image_file, jpeg, write_root
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.errors import MissingImageError, OutputError, SourceError, UnknownNameError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.packed import check_store, open_store, part_paths
 from wordnet_splits.packed.pack import pack
 
@@ -183,6 +185,45 @@ def test_parts_of_an_older_version_are_replaced_and_removed(photographs, tmp_pat
     assert sorted(store.parts) == [("test", "known"), ("test", "near")]
     assert {entry.images for entry in store.parts.values()} == {"1" * 64}
     assert not [path for path in out.rglob("*") if "noise" in path.name]
+
+
+def without_digests(manifest: Manifest) -> Manifest:
+    """The manifest as it is where no root was at hand."""
+    prints = manifest.data.fingerprints.model_dump()
+    rows = [{**row, "pixels": None} for row in prints["images"]]
+    plain = altered(manifest, fingerprints={**prints, "images": rows, "pixels_in_all": None})
+    for part, read in plain.parts.items():
+        table = read()
+        at, empty = table.column_names.index("digest"), pa.nulls(len(table), pa.binary(32))
+        plain.parts[part] = partial(table.set_column, at, "digest", empty)
+    return plain
+
+
+def test_pictures_that_changed_since_are_packed_again_where_no_digest_is_known(tmp_path):
+    root, other = write_root(tmp_path / "root"), write_root(tmp_path / "other")
+    manifest = without_digests(load_manifest(build_photographs(root, tmp_path / "built")))
+    image_file(other, TENCH, 1).write_bytes(jpeg(50, (320, 300)))
+    out, roots = tmp_path / "store", ({"imagenet1k": at} for at in (root, root, other))
+    stores = [pack(manifest, out, roots=given).store for given in roots]
+    before, again, after = (store.parts["test", "known"] for store in stores)
+    assert again == before
+    fresh = pack(manifest, tmp_path / "fresh", roots={"imagenet1k": other}).store.parts["test", "known"]
+    assert (after.sha256, after.sha256 != before.sha256) == (fresh.sha256, True)
+    kept = open_store(out)
+    assert kept.images_of(manifest, ("test", "known")).raw(1) == image_file(other, TENCH, 1).read_bytes()
+
+
+def test_a_store_of_pictures_that_the_manifest_did_not_know_is_refused_by_one_that_does(
+    photographs, tmp_path
+):
+    """Its ids are the same, its pictures may be of another copy."""
+    root, manifest = photographs
+    unknown = without_digests(load_manifest(manifest))
+    store = pack(unknown, tmp_path / "store", roots={"imagenet1k": root}).store
+    with pytest.raises(SourceError, match="not packed from the pictures that photographs@local"):
+        store.images_of(load_manifest(manifest), ("test", "known"))
+    packed = pack(manifest, tmp_path / "store", roots={"imagenet1k": root}).store
+    assert len(packed.images_of(load_manifest(manifest), ("test", "known"))) == 2 * COUNT
 
 
 def test_a_store_of_another_benchmark_is_left_alone(digits, tmp_path):
