@@ -27,6 +27,9 @@ from wordnet_splits.files import replacing, write_bytes
 LARGEST_PICTURE: Final = 64 * untrusted.MiB
 """Bytes of a PNG file that is read back; one of 64 pixels a side has 8 KiB."""
 
+LARGEST_FILE: Final = 64 * untrusted.GiB
+"""Bytes of a table or of a shard; one of a thousand pictures has some megabytes."""
+
 ROW_GROUP: Final = 100
 """Pictures that are read to get at one; what the Hub advises for images."""
 
@@ -190,11 +193,16 @@ def get_format(name: str) -> Format:
 
 
 def checksum(root: Path, files: Iterable[str]) -> str | None:
-    """Return SHA-256 over the bytes of files in sequence, each once; None where one cannot be read."""
+    """Return SHA-256 over the bytes of files in sequence, each once; None where one cannot be read.
+
+    What is no regular file cannot: a pipe or device in its place would never end.
+    """
     state = hashlib.sha256()
     for file in dict.fromkeys(files):
         try:
-            state.update((root / file).read_bytes())
-        except OSError:
+            with untrusted.opened(root / file, largest=LARGEST_FILE) as opened:
+                while block := opened.read(untrusted.MiB):
+                    state.update(block)
+        except DataError:
             return None
     return state.hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -173,6 +174,17 @@ def test_a_table_that_points_out_of_the_folder_reads_nothing_there(out: Path, tm
         assert any("leaves its folder" in p.detail for p in verify(out).problems)
         with pytest.raises(DataError, match="leaves its folder"):
             open_output(out).pixels(rows[0]["image_id"])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("put", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+@pytest.mark.parametrize("table", TABLES)
+def test_what_never_ends_in_the_place_of_a_table_is_a_problem(
+    out: Path, table: str, put: Callable[[Path], None]
+) -> None:
+    (out / table).unlink()
+    put(out / table)
+    assert seen(out)
 
 
 @pytest.mark.parametrize("file_format", ["png", "parquet"])
