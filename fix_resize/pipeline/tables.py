@@ -145,7 +145,8 @@ class Fingerprint:
         """Add rows, in the table's order."""
         for batch in table.select(list(IDENTITY)).to_batches(max_chunksize=_BATCH):
             for row in batch.to_pylist():
-                line = row_line({**row, "pixel_sha256": row["pixel_sha256"].hex()})
+                sha256 = row["pixel_sha256"]  # absent only where somebody altered the table
+                line = row_line({**row, "pixel_sha256": sha256.hex() if sha256 else None})
                 self._state.update(line.encode())
 
     def hexdigest(self) -> str:

@@ -269,7 +269,9 @@ def _on_table(change: Callable[[pa.Table, Random], pa.Table]) -> Mutation:
 
 
 def _cell(table: pa.Table, rng: Random) -> pa.Table:
-    n, row = rng.randrange(table.num_columns), rng.randrange(max(len(table), 1))
+    if not len(table):
+        return table
+    n, row = rng.randrange(table.num_columns), rng.randrange(len(table))
     values = table.column(n).to_pylist()
     options = [None, *ODD_VALUES[:12], *(t for t in ODD_TEXTS if t != "\ud800"), b"\x00" * 32]
     for odd in rng.sample(options, len(options)):
