@@ -45,7 +45,9 @@ MOST_ROWS: Final = 100_000_000
 SMALL_TABLE: Final = 256 * MiB
 FEW_ROWS: Final = 1_000_000
 DENSEST: Final = 64
-"""Times that a larger table may expand, and rows for each of its bytes; ours have 30 and 1."""
+"""Times that a larger table may expand; ours do 30."""
+MOST_ROWS_A_BYTE: Final = 4
+"""Of a table of more rows than a few; ours have 1."""
 
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _OPENING: Final = re.compile(r"[\[{]")
@@ -302,7 +304,7 @@ def open_parquet(
     header = file.metadata
     groups = [header.row_group(i).total_byte_size for i in range(header.num_row_groups)]
     too_large = (
-        header.num_rows > min(most_rows, max(FEW_ROWS, DENSEST * size))
+        header.num_rows > min(most_rows, max(FEW_ROWS, MOST_ROWS_A_BYTE * size))
         or sum(groups) > min(largest, max(SMALL_TABLE, DENSEST * size))
         or max(groups, default=0) > largest_row_group
     )

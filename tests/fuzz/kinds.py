@@ -67,7 +67,7 @@ def _recipe(folder: Path) -> None:
 
 
 def _manifest(folder: Path) -> None:
-    shutil.copytree(find_manifest("digits"), folder / "digits")
+    shutil.copytree(find_manifest("digits"), folder / "made" / "digits")
 
 
 def _store(folder: Path) -> None:
@@ -195,7 +195,7 @@ EVALUATE = (
 
 LIGHT = (
     Kind("recipe", _recipe, ("wordnet-splits", "build", "digits.toml", "--out", "out"), ["*.toml"], share=9),
-    Kind("manifest", _manifest, ("wordnet-splits", "verify", "digits"), ["digits/**/*"], True, 12),
+    Kind("manifest", _manifest, ("wordnet-splits", "verify", "made/digits"), ["made/**/*"], True, 12),
     Kind(
         "packed store",
         _store,
