@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -51,7 +52,7 @@ class Report:
 
     Attributes
     ----------
-    label, reference : the two sets, as they were asked for.
+    label, reference : the two sets, as they were named.
     size : height and width of the pictures compared.
     audit : figures and verdict.
     scores : a row for each picture (`SCHEMA`), sorted by image_id.
@@ -60,6 +61,7 @@ class Report:
     reference_left_out : the reference's.
     drawn_from : how many pictures the set has; more than those scored where ``limit`` was given.
     others : files below the set's folder that are no pictures by their names.
+    files : what was written of it.
     """
 
     label: str
@@ -72,6 +74,7 @@ class Report:
     reference_left_out: tuple[LeftOut, ...]
     drawn_from: int
     others: int
+    files: tuple[Path, ...] = ()
 
     @property
     def pairs(self) -> int:

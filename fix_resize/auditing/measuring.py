@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-from PIL import Image
 
-from fix_resize.auditing.sets import Pictures
+from fix_resize.auditing.sets import Pictures, Readable
 from fix_resize.auditing.smoothness import BLOCK, Pixels, Scores, total_variation, whiteness
 from fix_resize.spec import Size
 from wordnet_splits.errors import DataError, SourceError
@@ -88,7 +87,7 @@ class _Tally:
         self._whiteness: list[Scores] = []
         self._left_out: list[LeftOut] = []
 
-    def add(self, image_id: str, found: Image.Image | SourceError | DataError) -> None:
+    def add(self, image_id: str, found: Readable) -> None:
         if isinstance(found, Exception):
             self._left_out.append(left_out(image_id, found))
             return

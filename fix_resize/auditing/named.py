@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 from fix_resize.auditing.audit import Report, run_audit
+from fix_resize.auditing.plots import require_plots
 from fix_resize.auditing.sets import open_pictures
+from wordnet_splits.errors import OutputError
 from wordnet_splits.progress import Progress
 
 
@@ -18,6 +21,7 @@ def audit_named(
     originals: Path | str | None = None,
     roots: Mapping[str, Path | str] = MappingProxyType({}),
     limit: int | None = None,
+    out: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Look for what a resizer left behind in a set of pictures.
@@ -28,16 +32,30 @@ def audit_named(
     originals : what the pictures were made from, under their names.
     roots : folder of each source.
     limit : so many pictures of a set, drawn by a hash.
+    out : folder for scores, histogram and images; needs matplotlib.
 
     Raises
     ------
+    OutputError : ``out`` lies in a set that is read, or cannot be written.
     SplitsError : a set is absent, cannot be read, or has no picture to compare.
     """
     folders = {name: Path(folder) for name, folder in roots.items()}
-    return run_audit(
-        open_pictures(str(pictures), folders),
-        open_pictures(str(reference), folders),
-        None if originals is None else open_pictures(str(originals), folders, original=True),
-        limit=limit,
-        progress=progress,
-    )
+    if out is not None:
+        check_out(Path(out), [str(name) for name in (pictures, reference, originals) if name is not None])
+    subject = open_pictures(str(pictures), folders)
+    against = open_pictures(str(reference), folders)
+    taken = None if originals is None else open_pictures(str(originals), folders, original=True)
+    report = run_audit(subject, against, taken, limit=limit, progress=progress)
+    if out is None:
+        return report
+    from fix_resize.auditing.output import write_report
+
+    return replace(report, files=tuple(write_report(report, subject, taken, Path(out))))
+
+
+def check_out(out: Path, sets: Iterable[str]) -> None:
+    """Refuse to draw without matplotlib, or into a set, where the next audit would find the drawings."""
+    require_plots()
+    for place in map(Path, sets):
+        if place.is_dir() and out.resolve().is_relative_to(place.resolve()):
+            raise OutputError("lies in a set that is read", where=str(out), hint="give a folder beside it")

@@ -7,9 +7,11 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordnet_splits.errors import DataError, SourceError
+from wordnet_splits.untrusted import LARGEST_PICTURE, LONGEST_NAME, open_parquet, parquet_errors
 
 COLUMNS: Final = ("image", "img")
 """Columns that may hold pictures: a struct of bytes and path, as `datasets` writes it, or bytes."""
@@ -23,8 +25,7 @@ Place = tuple[int, int]
 
 def holds_pictures(path: Path) -> bool:
     """Say whether a Parquet file has a column of pictures; SourceError where it cannot be read."""
-    with _opened(path) as file:
-        return _column(file.schema_arrow) is not None
+    return _column(open_parquet(path, error=SourceError).schema_arrow) is not None
 
 
 def _column(schema: pa.Schema) -> str | None:
@@ -40,6 +41,8 @@ def _pictures_in(file: pq.ParquetFile) -> str:
 def _bytes_in(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         return bool(kind.get_field_index("bytes") >= 0)
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
@@ -82,12 +85,9 @@ def _names(file: pq.ParquetFile, path: Path) -> Iterator[str]:
     """Yield what each row is called, "" where it has no name."""
     schema, column = file.schema_arrow, _pictures_in(file)
     if "image_id" in schema.names:
-        yield from (
-            str(v or "") for batch in _batches(file, ["image_id"], path) for v in batch[0].to_pylist()
-        )
+        yield from (str(name or "") for name in _texts(file, "image_id", path))
     elif pa.types.is_struct(kind := schema.field(column).type) and kind.get_field_index("path") >= 0:
-        for batch in _batches(file, [f"{column}.path"], path):
-            yield from (_without_extension(v and v["path"]) for v in batch[0].to_pylist())
+        yield from map(_without_extension, _texts(file, f"{column}.path", path))
     else:
         yield from ("" for _ in range(file.metadata.num_rows))
 
@@ -96,31 +96,40 @@ def _without_extension(path: str | None) -> str:
     return PurePosixPath(path).with_suffix("").as_posix() if path and PurePosixPath(path).name else ""
 
 
+def _texts(file: pq.ParquetFile, column: str, path: Path) -> Iterator[str | None]:
+    for values in _batches(file, column, path):
+        distinct = values.dictionary if isinstance(values, pa.DictionaryArray) else values
+        if (
+            pa.types.is_string(distinct.type)
+            and (pc.max(pc.binary_length(distinct)).as_py() or 0) > LONGEST_NAME
+        ):
+            raise SourceError(f"has a name of more than {LONGEST_NAME:,} bytes", where=str(path))
+        yield from values.to_pylist()
+
+
 def _bytes(file: pq.ParquetFile, wanted: set[int], path: Path) -> Iterator[tuple[int, bytes]]:
-    start = 0
-    for batch in _batches(file, [_pictures_in(file)], path):
-        rows = [row for row in range(start, start + len(batch)) if row in wanted]
-        values = batch.column(0).take(pa.array([row - start for row in rows], pa.int64())).to_pylist()
-        for row, value in zip(rows, values, strict=True):
-            yield row, (value.get("bytes") if isinstance(value, dict) else value) or b""
-        start += len(batch)
+    start, column = 0, _pictures_in(file)
+    leaf = f"{column}.bytes" if pa.types.is_struct(file.schema_arrow.field(column).type) else column
+    for values in _batches(file, leaf, path):
+        for row in sorted(wanted.intersection(range(start, start + len(values)))):
+            data = values[row - start].as_py() or b""  # one by one: a dictionary may repeat a large one
+            if len(data) > LARGEST_PICTURE:
+                raise SourceError(f"row {row} is a picture of {len(data):,} bytes", where=str(path))
+            yield row, data
+        start += len(values)
 
 
-def _batches(file: pq.ParquetFile, columns: list[str], path: Path) -> Iterator[pa.RecordBatch]:
-    try:
-        yield from file.iter_batches(batch_size=ROWS, columns=columns)
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, error) from error
+def _batches(file: pq.ParquetFile, column: str, path: Path) -> Iterator[pa.Array]:
+    """Yield the values of a column, or of one field of a struct, some rows at a time."""
+    with parquet_errors(path, error=SourceError):
+        for batch in file.iter_batches(batch_size=ROWS, columns=[column]):
+            values = batch.column(0)
+            yield values.field(0) if pa.types.is_struct(values.type) else values
 
 
 def _opened(path: Path) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, error) from error
-
-
-def _damaged(path: Path, error: BaseException) -> SourceError:
-    return SourceError(
-        "is not a Parquet file that can be read", where=str(path), hint=str(error).split("\n")[0][:200]
-    )
+    header = open_parquet(path, error=SourceError).metadata
+    leaves = [header.schema.column(n) for n in range(header.num_columns)]
+    # a picture or a name that a dictionary repeats a million times stays one
+    repeated = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    return open_parquet(path, error=SourceError, read_dictionary=repeated)

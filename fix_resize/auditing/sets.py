@@ -36,8 +36,8 @@ from wordnet_splits.sources.base import as_rgb
 from wordnet_splits.sources.stamps import EXTENSIONS
 
 Roots = Mapping[str, Path]
-Outcome = tuple[str, Image.Image | SourceError | DataError]
-"""image_id, and the picture as RGB or why it cannot be had."""
+Readable = Image.Image | SourceError | DataError
+"""A picture as RGB, or why it cannot be read."""
 
 RAW_VIEW: Final = "raw"
 DEFAULT_SPLIT: Final = "test"
@@ -48,7 +48,7 @@ class Pictures(ABC):
 
     Attributes
     ----------
-    label : how the set was asked for.
+    label : the set as it was named.
     ids : every image_id, sorted.
     others : how many files below the folder are no pictures by their names.
     """
@@ -61,7 +61,7 @@ class Pictures(ABC):
             raise SourceError("no pictures here", where=label)
 
     @abstractmethod
-    def read(self, ids: Collection[str]) -> Iterator[Outcome]:
+    def read(self, ids: Collection[str]) -> Iterator[tuple[str, Readable]]:
         """Yield those pictures, one by one and in the set's own order; an error takes a picture's place."""
 
 
@@ -72,7 +72,7 @@ class Parquet(Pictures):
         super().__init__(label, ids)
         self._files, self._places = files, ids
 
-    def read(self, ids: Collection[str]) -> Iterator[Outcome]:
+    def read(self, ids: Collection[str]) -> Iterator[tuple[str, Readable]]:
         """Yield the rows' pictures by the rule of `fix_resize.decode`, in the order of the rows."""
         names = {self._places[image_id]: image_id for image_id in ids}
         for place, data in read_rows(self._files, names):
@@ -90,7 +90,7 @@ class Stored(Pictures):
         self._rows = {image_id: row for row, image_id in enumerate(ids)}
         self._picture = picture
 
-    def read(self, ids: Collection[str]) -> Iterator[Outcome]:
+    def read(self, ids: Collection[str]) -> Iterator[tuple[str, Readable]]:
         """Yield the pictures in the order in which they are stored."""
         for row, image_id in sorted((self._rows[image_id], image_id) for image_id in ids):
             yield image_id, _attempt(lambda row=row: self._picture(row))  # type: ignore[misc]
@@ -110,23 +110,23 @@ def open_pictures(name: str, roots: Roots | None = None, *, original: bool = Fal
     SourceError : nothing to read there: empty, no pictures, no root; says what was found.
     """
     place, chosen = _parse(name)
-    asked = Asked(name, place, chosen, roots or {}, original)
+    given = SetName(name, place, chosen, roots or {}, original)
     if isinstance(place, Path):
         for marker, opener in MARKED.items():
             if (place / marker).is_file():
-                return opener(asked)
-        return _folder(asked)
+                return opener(given)
+        return _folder(given)
     if place in manifest_names():
-        return _manifest(asked)
+        return _manifest(given)
     if place in source_names():
-        return _source(asked)
+        return _source(given)
     if "/" in place or place.startswith("."):
         raise SourceError("no such folder", where=name, hint="give a folder, a manifest or a source")
     raise unknown("folder, manifest or source", place, {*manifest_names(), *source_names()})
 
 
-class Asked(NamedTuple):
-    """What was asked for: as written, the folder or name, what is chosen in it, where sources are."""
+class SetName(NamedTuple):
+    """The name of a set: as given, its folder or name, what is chosen in it, where sources are."""
 
     label: str
     place: Path | str
@@ -149,9 +149,9 @@ def _parse(name: str) -> tuple[Path | str, list[str]]:
     return words[0], words[1:]
 
 
-def _folder(asked: Asked) -> Pictures:
-    label, folder = asked.label, Path(asked.place)
-    if asked.chosen:
+def _folder(given: SetName) -> Pictures:
+    label, folder = given.label, Path(given.place)
+    if given.chosen:
         raise SourceError(
             "no manifest, packed store or output, so there are no groups to choose from", where=label
         )
@@ -191,12 +191,12 @@ def _published(folder: Path) -> str:
     return ""
 
 
-def _source(asked: Asked) -> Pictures:
-    name = str(asked.place)
-    split = _one("split", asked.chosen, source_class(name).splits, asked.label)
-    source = open_source(name, _root(name, asked))
+def _source(given: SetName) -> Pictures:
+    name = str(given.place)
+    split = _one("split", given.chosen, source_class(name).splits, given.label)
+    source = open_source(name, _root(name, given))
     ids = _scanned(source, split)
-    return Stored(asked.label, ids, _reader(source, ids))
+    return Stored(given.label, ids, _reader(source, ids))
 
 
 def _scanned(source: Source, split: str) -> list[str]:
@@ -208,13 +208,13 @@ def _reader(source: Source, ids: Sequence[str]) -> Callable[[int], Image.Image]:
     return lambda row: _image(source.read([ids[row]])[0], source.describe(ids[row]))
 
 
-def _manifest(asked: Asked) -> Pictures:
+def _manifest(given: SetName) -> Pictures:
     from wordnet_splits.packed.reading import RawImages
 
-    label = asked.label
-    manifest = load_manifest(asked.place)
-    _awaits(manifest, asked.chosen, label)
-    group, split = _group(asked, [(group, split) for split, group in manifest.parts])
+    label = given.label
+    manifest = load_manifest(given.place)
+    _awaits(manifest, given.chosen, label)
+    group, split = _group(given, [(group, split) for split, group in manifest.parts])
     table = manifest.images(split, group)
     if not len(table):
         raise SourceError("this group holds no image", where=label)
@@ -222,9 +222,9 @@ def _manifest(asked: Asked) -> Pictures:
     (source_name,) = set(column["source"].to_pylist())
     (view,) = set(column["view"].to_pylist())
     ids = column["image_id"].to_pylist()
-    source = open_source(source_name, _root(source_name, asked))
+    source = open_source(source_name, _root(source_name, given))
     raw = RawImages(source, pa.array(ids), column["digest"].combine_chunks())
-    spec = None if asked.original or view == RAW_VIEW else get_spec(view)
+    spec = None if given.original or view == RAW_VIEW else get_spec(view)
 
     def picture(row: int) -> Image.Image:
         image = _image(raw.read(row), source.describe(ids[row]))
@@ -245,39 +245,39 @@ def _awaits(manifest: Manifest, chosen: Sequence[str], label: str) -> None:
                 )
 
 
-def _packed(asked: Asked) -> Pictures:
+def _packed(given: SetName) -> Pictures:
     from wordnet_splits.packed import open_store
 
-    store = open_store(asked.place)
-    group, split = _group(asked, [(group, split) for split, group in store.parts])
+    store = open_store(given.place)
+    group, split = _group(given, [(group, split) for split, group in store.parts])
     images = store.images((split, group))
-    return Stored(asked.label, [images.image_id(row) for row in range(len(images))], images.picture)
+    return Stored(given.label, [images.image_id(row) for row in range(len(images))], images.picture)
 
 
-def _output(asked: Asked) -> Pictures:
+def _output(given: SetName) -> Pictures:
     """Open what `fix-resize build` wrote, all or a group; pixels are compared with their hashes."""
     from fix_resize.pipeline.output import open_output
 
-    output = open_output(asked.place)
+    output = open_output(given.place)
     rows = output.table.select(["image_id", "source", "group", "split"]).to_pylist()
-    if asked.chosen:
-        group, split = _group(asked, list(dict.fromkeys((r["group"], r["split"]) for r in rows)))
+    if given.chosen:
+        group, split = _group(given, list(dict.fromkeys((r["group"], r["split"]) for r in rows)))
         rows = [r for r in rows if (r["group"], r["split"]) == (group, split)]
     images = sorted({(r["image_id"], r["source"]) for r in rows})
     times = Counter(image_id for image_id, _ in images)
     ids = [image_id if times[image_id] == 1 else f"{source}/{image_id}" for image_id, source in images]
-    return Stored(asked.label, ids, lambda row: Image.fromarray(output.pixels(*images[row])))
+    return Stored(given.label, ids, lambda row: Image.fromarray(output.pixels(*images[row])))
 
 
 MARKED: Final = {"manifest.json": _manifest, "packed.json": _packed, "output.json": _output}
 """How to open a folder that holds such a file."""
 
 
-def _group(asked: Asked, parts: Collection[tuple[str, str]]) -> tuple[str, str]:
-    """Return the (group, split) of ``parts`` that is asked for."""
-    group = _one("group", asked.chosen[:1], dict.fromkeys(group for group, _ in parts), asked.label)
+def _group(given: SetName, parts: Collection[tuple[str, str]]) -> tuple[str, str]:
+    """Return the (group, split) of ``parts`` that is named, else the only one."""
+    group = _one("group", given.chosen[:1], dict.fromkeys(group for group, _ in parts), given.label)
     splits = [split for g, split in parts if g == group]
-    return group, _one("split", asked.chosen[1:], splits, asked.label)
+    return group, _one("split", given.chosen[1:], splits, given.label)
 
 
 def _one(what: str, chosen: Sequence[str], known: Collection[str], label: str) -> str:
@@ -297,16 +297,16 @@ def _one(what: str, chosen: Sequence[str], known: Collection[str], label: str) -
     )
 
 
-def _root(name: str, asked: Asked) -> Path | None:
+def _root(name: str, given: SetName) -> Path | None:
     if not source_class(name).rooted:
         return None
-    if name not in asked.roots:
+    if name not in given.roots:
         raise SourceError(
             f"the images of {name} have no root",
-            where=asked.label,
+            where=given.label,
             hint=f"give --root {name}=DIR, or set {root_variable(name)}",
         )
-    return asked.roots[name]
+    return given.roots[name]
 
 
 def _image(raw: Raw, where: str) -> Image.Image:
@@ -315,7 +315,7 @@ def _image(raw: Raw, where: str) -> Image.Image:
     return decode(raw, where).image
 
 
-def _attempt(read: Callable[[], Image.Image]) -> Image.Image | SourceError | DataError:
+def _attempt(read: Callable[[], Image.Image]) -> Readable:
     try:
         return read()
     except (SourceError, DataError) as error:

@@ -10,7 +10,7 @@ import typer
 
 from wordnet_splits.cli.options import Json, RootOptions, add_command, parse_roots
 from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, show
-from wordnet_splits.errors import OutputError, SplitsError, unknown
+from wordnet_splits.errors import SplitsError, unknown
 
 if TYPE_CHECKING:
     from fix_resize.auditing.audit import Report
@@ -60,27 +60,23 @@ def audit_set(
 
     Exit code 1: it is filtered in another way, aliased, altered or suspicious; 3: pictures were left out.
     """
-    from fix_resize.auditing.audit import run_audit
-    from fix_resize.auditing.sets import open_pictures
+    import fix_resize
     from wordnet_splits.progress import OnStderr
 
-    roots = parse_roots(root or [])
-    if out is not None:
-        _check_out(out, [pictures, reference, originals or ""])
-    subject = open_pictures(pictures, roots)
-    against = open_pictures(reference, roots)
-    made_from = None if originals is None else open_pictures(originals, roots, original=True)
-    report = run_audit(subject, against, made_from, limit=limit, progress=OnStderr())
-    files: list[Path] = []
-    if out is not None:
-        from fix_resize.auditing.output import write_report
-
-        files = write_report(report, subject, made_from, out)
+    report = fix_resize.audit(
+        pictures,
+        reference=reference,
+        originals=originals,
+        roots=parse_roots(root or []),
+        limit=limit,
+        out=out,
+        progress=OnStderr(),
+    )
     if json:
-        print_json({**report.as_dict(), "files": [str(path) for path in files]})
+        print_json({**report.as_dict(), "files": [str(path) for path in report.files]})
     else:
-        _print_report(report, made_from is not None)
-        for path in files:
+        _print_report(report, originals is not None)
+        for path in report.files:
             say(f"wrote {path}")
     _say_left_out(report.label, report.left_out)
     _say_left_out(report.reference, report.reference_left_out)
@@ -108,6 +104,7 @@ def study_specs(
     json: Json = False,
 ) -> int:
     """Show what every resizer, good and broken, does to sets of photographs."""
+    from fix_resize.auditing.named import check_out
     from fix_resize.auditing.sets import open_pictures
     from fix_resize.auditing.study import COLUMNS, FIGURES, compare_specs
     from fix_resize.spec import spec_names
@@ -120,7 +117,7 @@ def study_specs(
     named = [_named(text) for text in sets]
     for folder in (out, None if grid is None else grid.parent):
         if folder is not None:
-            _check_out(folder, [reference, *(place for _, place in named)])
+            check_out(folder, [reference, *(place for _, place in named)])
     opened = _open_all(named, roots)
     against = open_pictures(reference, roots)
     comparison = compare_specs(opened, spec, against, limit=limit, progress=OnStderr())
@@ -157,16 +154,6 @@ def _open_all(named: Sequence[tuple[str, str]], roots: Roots) -> list[tuple[str,
     if len({name for name, _ in named}) < len(named):
         raise SplitsError("two sets have one name", hint="name them: NAME=SET")
     return [(name, open_pictures(place, roots, original=True)) for name, place in named]
-
-
-def _check_out(out: Path, sets: Sequence[str]) -> None:
-    """Refuse to draw without matplotlib, or into a set, where the next audit would find the drawings."""
-    from fix_resize.auditing.plots import require_plots
-
-    require_plots()
-    for place in sets:
-        if place and Path(place).is_dir() and out.resolve().is_relative_to(Path(place).resolve()):
-            raise OutputError("lies in a set that is read", where=str(out), hint="give a folder beside it")
 
 
 def _print_report(report: Report, with_originals: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,23 @@ def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(SourceError, match=r"bad\.parquet: is not a Parquet file"):
         open_pictures(str(tmp_path))
+
+
+def test_a_pipe_is_no_parquet_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "images.parquet")
+    with pytest.raises(SourceError, match=r"images\.parquet: is not a regular file"):
+        open_pictures(str(tmp_path))
+
+
+def test_what_a_dictionary_repeats_stays_one_and_names_are_bounded(tmp_path: Path) -> None:
+    data = (save(tmp_path / "png", {"a": photo(1, 4, 4)}) / "a.png").read_bytes()
+    for folder, name in (("good", "a"), ("bad", "a" * 2000)):
+        (tmp_path / folder).mkdir()
+        rows = [{"image": {"bytes": data, "path": f"{n}{name}.png"}} for n in range(600)]
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / folder / "x.parquet")
+    assert len(measure(open_pictures(str(tmp_path / "good"))).ids) == 600
+    with pytest.raises(SourceError, match="a name of more than 1,024 bytes"):
+        open_pictures(str(tmp_path / "bad"))
 
 
 def test_manifests_and_packed_stores(tmp_path: Path) -> None:
