@@ -1,4 +1,4 @@
-"""From a manifest to images that can be read: which parts are meant, where they are, what is missing."""
+"""From a manifest to images that can be read: which parts to open, where they are, what is missing."""
 
 from __future__ import annotations
 
@@ -43,12 +43,13 @@ class OpenedPart:
 def choose_parts(
     manifest: Manifest, role: str | None, group: str | None, split: str, *, allow_missing: bool
 ) -> tuple[list[Part], list[str]]:
-    """Return the parts meant, in table order, and the groups left out because they await their source.
+    """Return the parts to open, in table order, and the groups left out because they await their source.
 
     Raises
     ------
     UnknownNameError : no such role, group or split.
-    ManifestError : nothing is meant by it, or a group awaits its source (every one, with ``allow_missing``).
+    ManifestError : there are no such images, or a group awaits its source (with ``allow_missing``: every
+        group does).
     """
     rows = [row for row in manifest.groups if row.split != "classes"]
     for what, name, known in (
@@ -58,11 +59,11 @@ def choose_parts(
     ):
         if name is not None and name not in known:
             raise unknown(what, name, known, where=manifest.name)
-    meant = [row for row in rows if row.role == (role or row.role)]
-    meant = [row for row in meant if row.group == (group or row.group)]
-    here = [row for row in meant if row.split == split]
+    wanted = [row for row in rows if row.role == (role or row.role)]
+    wanted = [row for row in wanted if row.group == (group or row.group)]
+    here = [row for row in wanted if row.split == split]
     if not here:
-        splits = ", ".join(sorted({row.split for row in meant})) or "no images of that role and group"
+        splits = ", ".join(sorted({row.split for row in wanted})) or "no images of that role and group"
         raise ManifestError(f"no images in split {split!r}", where=_place(manifest, group), hint=splits)
     awaiting = [row for row in here if row.awaits]
     if awaiting and (not allow_missing or len(awaiting) == len(here)):

@@ -101,7 +101,7 @@ class ModelRun:
 
 
 class Prediction(NamedTuple):
-    """What a model says of n images.
+    """What a model predicts for n images.
 
     Attributes
     ----------

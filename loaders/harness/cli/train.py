@@ -37,7 +37,7 @@ def train(
     optimizers: Annotated[str, typer.Option(help="Of those in the recipe, as in adam,sgd.")] = "all",
     epochs: Annotated[
         int | None,
-        typer.Option(min=1, help="In place of the recipe's; the schedule is scaled, and it is said."),
+        typer.Option(min=1, help="In place of the recipe's; the schedule is scaled, and the model says so."),
     ] = None,
     start: Annotated[
         str | None, typer.Option(help="Series of runs in --out to train further, for recipes that do.")
@@ -49,11 +49,11 @@ def train(
     ] = None,
     precision: Annotated[str, typer.Option(help="auto, float32, bf16 or fp16.")] = "auto",
     threads: Annotated[
-        int | None, typer.Option(min=1, help="CPU threads; part of what makes bytes equal.")
+        int | None, typer.Option(min=1, help="CPU threads; equal bytes need equal threads.")
     ] = None,
     json: Json = False,
 ) -> int:
-    """Train models of a benchmark's ID classes; killed runs go on where they were, finished ones are kept."""
+    """Train models of a benchmark's ID classes; killed runs resume, finished ones are kept."""
     torch = need("torch", "torch", where="unknown-eval train")
     from wordnet_splits.progress import OnStderr
 

@@ -24,7 +24,7 @@ PRESET = "preset:"
 
 @dataclass(frozen=True)
 class Preset:
-    """The detectors of one paper with its values; ``absent`` are those of it not built yet."""
+    """The detectors of one paper with its values; ``absent`` are those not built yet."""
 
     name: str
     paper: str

@@ -202,12 +202,7 @@ def choose(method: Method, params: Mapping[str, Value], *, label: str) -> Chosen
     values = dict(method.parameters)
     for key, value in params.items():
         if key not in values:
-            hint = None if values else f"{label} has no parameters"
-            raise (
-                unknown("parameter", key, values, where=label)
-                if values
-                else SplitsError(f"unknown parameter {key!r}", where=label, hint=hint)
-            )
+            raise unknown("parameter", key, values, where=label)
         values[key] = converted(value, values[key], f"{label}: {key}")
     shown = show_named(label, {key: values[key] for key in params})
     chosen = Chosen(shown, method, values, frozenset(params))

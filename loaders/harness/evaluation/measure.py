@@ -75,11 +75,11 @@ def _on_id(sets: Sequence[ScoreSet], options: Options) -> Iterator[Row]:
     inside = [part for part in known if part.role == "id"]
     shifted = [part for part in known if part.role == "csid"]
     if inside:
-        yield from _rows(inside, POOLED, "id", ON_ID, options)
+        yield from _rows(inside, POOLED, "id", ON_ID, options)[0]
     if inside and shifted:
-        yield from _rows(inside + shifted, POOLED, "id", ON_ID, options, full_spectrum=True)
+        yield from _rows(inside + shifted, POOLED, "id", ON_ID, options, full_spectrum=True)[0]
     for part in shifted + (inside if len(inside) > 1 else []):
-        yield from _rows([replace(part, role="id")], part.name, part.role, ON_ID, options)
+        yield from _rows([replace(part, role="id")], part.name, part.role, ON_ID, options)[0]
 
 
 def _against_ood(sets: Sequence[ScoreSet], options: Options, *, full_spectrum: bool) -> Iterator[Row]:
@@ -89,7 +89,7 @@ def _against_ood(sets: Sequence[ScoreSet], options: Options, *, full_spectrum: b
     table: dict[str, dict[str, Row]] = {}
     drawn: dict[str, dict[str, Array]] = {}
     for part in outside:
-        rows, drawn[part.name] = _computed(
+        rows, drawn[part.name] = _rows(
             [*inside, part], part.name, part.role, ON_BOTH, options, full_spectrum=full_spectrum
         )
         table[part.name] = {row.metric: row for row in rows}
@@ -100,7 +100,7 @@ def _against_ood(sets: Sequence[ScoreSet], options: Options, *, full_spectrum: b
     if pooled:
         role = "+".join(r for r in UNKNOWN_ROLES if r in roles.values())
         everything = [*inside, *pooled]
-        yield from _rows(everything, POOLED, role, ON_BOTH, options, full_spectrum=full_spectrum)
+        yield from _rows(everything, POOLED, role, ON_BOTH, options, full_spectrum=full_spectrum)[0]
         yield from _at_prevalences(everything, role, options, full_spectrum)
 
 
@@ -112,18 +112,6 @@ def _rows(
     options: Options,
     *,
     full_spectrum: bool = False,
-) -> list[Row]:
-    return _computed(sets, group, role, names, options, full_spectrum=full_spectrum)[0]
-
-
-def _computed(
-    sets: Sequence[ScoreSet],
-    group: str,
-    role: str,
-    names: Sequence[str],
-    options: Options,
-    *,
-    full_spectrum: bool,
 ) -> tuple[list[Row], dict[str, Array]]:
     """Rows of the pool of ``sets``, and the bootstrap replicates of each metric."""
     counts = pool(sets, full_spectrum=full_spectrum)

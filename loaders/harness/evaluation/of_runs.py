@@ -230,23 +230,23 @@ def _score_table(key: Key, test: Mapping[str, Group], confidences: Mapping[str, 
 
 def _prediction_table(key: Key, test: Mapping[str, Group], roles: Mapping[str, str], name: str) -> pa.Table:
     """Return `results.PREDICTIONS` of the groups in their order; nulls where the model gives no logits."""
-    return pa.concat_tables(
-        _rows_of(PREDICTIONS, key, group, seen, _predicted(seen, roles[group], name))
-        for group, seen in test.items()
-    )
-
-
-def _predicted(seen: Group, role: str, name: str) -> dict[str, Any]:
-    n = seen.arrays.n
-    said = predict(seen, name)
-    return {
-        "role": pa.repeat(pa.scalar(role), n),
-        "label": seen.table["label"],
-        "class_id": seen.table["class_id"],
-        "prediction": pa.nulls(n, pa.int32()) if said is None else pa.array(said.label, pa.int32()),
-        "target_probability": _floats(None if said is None else said.of_target, n),
-        "max_probability": _floats(None if said is None else said.greatest, n),
-    }
+    made = []
+    for group, seen in test.items():
+        n, said = seen.arrays.n, predict(seen, name)
+        columns = {
+            "role": pa.repeat(pa.scalar(roles[group]), n),
+            "label": seen.table["label"],
+            "class_id": seen.table["class_id"],
+            "prediction": pa.nulls(n, pa.int32()),
+            "target_probability": pa.nulls(n, pa.float32()),
+            "max_probability": pa.nulls(n, pa.float32()),
+        }
+        if said is not None:
+            columns["prediction"] = pa.array(said.label, pa.int32())
+            columns["target_probability"] = pa.array(said.of_target, mask=np.isnan(said.of_target))
+            columns["max_probability"] = pa.array(said.greatest, mask=np.isnan(said.greatest))
+        made.append(_rows_of(PREDICTIONS, key, group, seen, columns))
+    return pa.concat_tables(made)
 
 
 def _rows_of(schema: pa.Schema, key: Key, group: str, seen: Group, columns: Mapping[str, Any]) -> pa.Table:
@@ -260,13 +260,6 @@ def _rows_of(schema: pa.Schema, key: Key, group: str, seen: Group, columns: Mapp
         **columns,
     }
     return pa.table({name: known[name] for name in schema.names}).cast(schema)
-
-
-def _floats(values: Array | None, n: int) -> pa.Array:
-    """Probabilities, null where there is none."""
-    if values is None:
-        return pa.nulls(n, pa.float32())
-    return pa.array(values, pa.float32(), mask=np.isnan(values))
 
 
 def _joined(values: Iterable[str]) -> str:

@@ -306,33 +306,20 @@ Place = tuple[str, str, str]
 """(what titles begin with, group, role)."""
 
 
-def _id(sets: Sets, roles: Sequence[str], subject: str | None) -> list[Place]:
-    return [("", POOLED, "id")]
-
-
-def _pooled(sets: Sets, roles: Sequence[str], subject: str | None) -> list[Place]:
-    return [("", POOLED, "+".join(r for r in UNKNOWN_ROLES if r in sets.roles.values()))]
-
-
-def _mean(sets: Sets, roles: Sequence[str], subject: str | None) -> list[Place]:
-    return [(f"{role} mean", MEAN, role) for role in roles if role in sets.roles.values()]
-
-
-def _each(sets: Sets, roles: Sequence[str], subject: str | None) -> list[Place]:
-    return [(group, group, role) for group, role in sets.roles.items() if role in roles]
-
-
-def _this(sets: Sets, roles: Sequence[str], subject: str | None) -> list[Place]:
-    return [("", subject, sets.roles[subject])] if subject is not None else []
-
-
 OVER: Mapping[str, Callable[[Sets, Sequence[str], str | None], list[Place]]] = {
-    "id": _id,
-    "pooled": _pooled,
-    "mean": _mean,
-    "each": _each,
-    "this": _this,
+    "id": lambda sets, roles, subject: [("", POOLED, "id")],
+    "pooled": lambda sets, roles, subject: [
+        ("", POOLED, "+".join(r for r in UNKNOWN_ROLES if r in sets.roles.values()))
+    ],
+    "mean": lambda sets, roles, subject: [
+        (f"{role} mean", MEAN, role) for role in roles if role in sets.roles.values()
+    ],
+    "each": lambda sets, roles, subject: [
+        (group, group, role) for group, role in sets.roles.items() if role in roles
+    ],
+    "this": lambda sets, roles, subject: [] if subject is None else [("", subject, sets.roles[subject])],
 }
+"""What columns are over, see ``layouts.toml`` -> the places of a table's sets, roles and subject."""
 
 
 def _cell(values: Sequence[float], factor: float, kind: str) -> str:

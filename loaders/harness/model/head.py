@@ -19,7 +19,7 @@ PROBABILITY_ERROR = 1e-2
 
 
 def logits_of(output: Any, where: str) -> Tensor:
-    """Return the logits (n, K) of a classifier's answer: itself, its ``.logits`` or ``["logits"]``."""
+    """Return the logits (n, K) of a classifier's output: itself, ``.logits`` or ``["logits"]``."""
     if isinstance(output, dict):
         output = output.get("logits")
     elif hasattr(output, "logits"):

@@ -17,44 +17,19 @@ from typing import TYPE_CHECKING
 from wordnet_splits.lazy import names_of
 
 if TYPE_CHECKING:
-    from .checkpoints import load_checkpoint, read_metadata
+    from .checkpoints import load_checkpoint
     from .choices import list_networks
-    from .data import TrainingData, load_arrays, load_training_data
-    from .networks import build
     from .of_benchmark import train
-    from .recipe import TrainingRecipe, load_recipe, recipe_names
-    from .runs import Trained, choose_machine, plan_runs, train_runs
-    from .trainer import Run
+    from .recipe import load_recipe, recipe_names
 
-__all__ = [
-    "Run",
-    "Trained",
-    "TrainingData",
-    "TrainingRecipe",
-    "build",
-    "choose_machine",
-    "list_networks",
-    "load_arrays",
-    "load_checkpoint",
-    "load_recipe",
-    "load_training_data",
-    "plan_runs",
-    "read_metadata",
-    "recipe_names",
-    "train",
-    "train_runs",
-]
+__all__ = ["list_networks", "load_checkpoint", "load_recipe", "recipe_names", "train"]
 
 __getattr__ = names_of(
     __name__,
     {
-        "checkpoints": ("load_checkpoint", "read_metadata"),
+        "checkpoints": ("load_checkpoint",),
         "choices": ("list_networks",),
-        "data": ("TrainingData", "load_arrays", "load_training_data"),
-        "networks": ("build",),
         "of_benchmark": ("train",),
-        "recipe": ("TrainingRecipe", "load_recipe", "recipe_names"),
-        "runs": ("Trained", "choose_machine", "plan_runs", "train_runs"),
-        "trainer": ("Run",),
+        "recipe": ("load_recipe", "recipe_names"),
     },
 )

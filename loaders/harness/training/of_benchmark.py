@@ -33,7 +33,7 @@ def train(
     progress: Progress | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[Trained]:
-    """Train models of a benchmark's ID classes; killed runs go on where they were, finished ones are kept.
+    """Train models of a benchmark's ID classes; killed runs resume, finished ones are kept.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def train(
     epochs : in place of the recipe's; the schedule is scaled.
     start : series of runs in ``out`` to train further, for recipes that do.
     roots, packed : as of `loaders.UnknownDetectionSet`.
-    device, precision : of `choose_machine`. command : kept with the models. say : gets a line now and then.
+    device, precision : of `choose_machine`. command : kept with the models. say : called with each line.
 
     Raises
     ------

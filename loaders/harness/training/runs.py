@@ -168,7 +168,8 @@ def say_expected(
         seconds, size = seconds + series[kind][0], size + series[kind][1]
     if seconds >= WORTH_SAYING:
         spent = f"{seconds / 60:,.0f} minutes" if seconds < 2 * 3600 else f"{seconds / 3600:,.1f} hours"
-        say(f"{len(left)} runs take about {spent} and {size / 1e6:,.1f} MB in {out}")
+        runs_take = "1 run takes" if len(left) == 1 else f"{len(left)} runs take"
+        say(f"{runs_take} about {spent} and {size / 1e6:,.1f} MB in {out}")
 
 
 def _fit(

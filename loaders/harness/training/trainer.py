@@ -222,7 +222,7 @@ class Trainer:
         return {"rate": rate, "loss": mean}
 
     def seconds_per_epoch(self) -> float:
-        """Return about how long an epoch takes; the few steps tried change the network, so of a spare one."""
+        """Return roughly how long an epoch takes, by a few steps, which change the network."""
         rows = torch.arange(min(self.recipe.batch, len(self.data.pool))).to(self.machine.device)
         if self.loss.negatives == "beside":
             rows = torch.cat([rows, torch.full_like(rows, self.data.known)])

@@ -110,7 +110,7 @@ def test_detectors_are_parsed_from_text() -> None:
         ("energy[T=-1]", "T=-1 is not positive"),
         ("odin[eps=-1]", "eps=-1 is negative"),
         ("mahalanobis[on=labels]", "unknown array for mahalanobis 'labels'"),
-        ("msp[T=2]", "unknown parameter 'T' .msp has no parameters"),
+        ("msp[T=2]", "msp: unknown parameter 'T' .there is none"),
         ("knn]k[", "is not NAME"),
         ("preset:openod", "unknown preset 'openod'.*did you mean 'openood'"),
         ("no_such_module:thing", "module 'no_such_module' cannot be imported"),

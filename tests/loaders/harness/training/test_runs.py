@@ -356,7 +356,9 @@ def test_time_and_size_are_said_before_a_long_training_and_change_no_byte(
     planned = plan_runs(recipe(), seeds=(0, 1))
     trained = train_runs(planned, data, tmp_path / "b", CPU, say=said.append)
     size = 2 * (tmp_path / "b" / "blobs" / planned[0].name / "model.pt").stat().st_size / 1e6
-    told = re.fullmatch(r"2 runs take about 80 minutes and (\d+\.\d) MB in .*", said[0])
-    assert told is not None
-    assert float(told[1]) == pytest.approx(size, abs=0.1)
+    announced = re.fullmatch(r"2 runs take about 80 minutes and (\d+\.\d) MB in .*", said[0])
+    assert announced is not None
+    assert float(announced[1]) == pytest.approx(size, abs=0.1)
     assert weights(trained[0]) == weights(whole)
+    train_runs(plan_runs(recipe(), seeds=(0, 2)), data, tmp_path / "b", CPU, say=said.append)
+    assert any(line.startswith("1 run takes about 40 minutes") for line in said)  # the other is there
