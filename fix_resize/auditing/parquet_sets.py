@@ -100,7 +100,7 @@ def _texts(file: pq.ParquetFile, column: str, path: Path) -> Iterator[str | None
     for values in _batches(file, column, path):
         distinct = values.dictionary if isinstance(values, pa.DictionaryArray) else values
         if (
-            pa.types.is_string(distinct.type)
+            distinct.type in (pa.string(), pa.large_string())
             and (pc.max(pc.binary_length(distinct)).as_py() or 0) > LONGEST_NAME
         ):
             raise SourceError(f"has a name of more than {LONGEST_NAME:,} bytes", where=str(path))

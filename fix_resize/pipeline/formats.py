@@ -1,11 +1,13 @@
 """The two ways an output keeps its pictures: a tree of PNG files, or Parquet shards that hold the same files.
 
-A picture is the same PNG file in both. The pixels are what counts and what is hashed.
+A picture is the same PNG file in both. The pixels are what counts and what is hashed: the level of
+compression is stated, so that one version of Pillow writes the same bytes everywhere, but others may not.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,15 +16,23 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
-from fix_resize.pipeline.png import SPEC_KEY
-from fix_resize.pipeline.tables import GO_ON, OWN_FILES, UNFINISHED, Item
+from fix_resize.pipeline.tables import GO_ON, OWN_FILES, SPEC_KEY, UNFINISHED, Item
 from wordnet_splits import untrusted
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.files import replacing, write_bytes
+
+Pixels = npt.NDArray[np.uint8]
+
+COMPRESSION: Final = 1
+"""zlib's fastest level; the others make photographs of 32 pixels hardly smaller."""
 
 LARGEST_PICTURE: Final = 64 * untrusted.MiB
 """Bytes of a PNG file that is read back; one of 64 pixels a side has 8 KiB."""
@@ -174,6 +184,33 @@ def _shard(path: Path) -> Iterator[pq.ParquetFile]:
         if not parquet.schema_arrow.equals(PACKED_SCHEMA):
             raise DataError("has other columns than a shard of pictures", where=str(path))
         yield parquet
+
+
+def encode_png(pixels: Pixels, spec_id: str) -> bytes:
+    """Return a PNG file of (h, w, 3) uint8 that names its spec."""
+    text = PngInfo()
+    text.add_text(SPEC_KEY, spec_id)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG", pnginfo=text, compress_level=COMPRESSION)
+    return buffer.getvalue()
+
+
+def decode_png(data: bytes, where: str) -> Pixels:
+    """Return the pixels of a PNG file, (h, w, 3) uint8.
+
+    Raises
+    ------
+    DataError : it is no PNG file, or damaged.
+    """
+    try:
+        with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
+            if image.mode != "RGB":
+                raise DataError(f"its mode is {image.mode}, not RGB", where=where)
+            return np.asarray(image)
+    except DataError:
+        raise
+    except Exception as error:  # damaged files make Pillow raise nearly anything
+        raise DataError("cannot be decoded", where=where, hint="build it again") from error
 
 
 FORMATS: Final[dict[str, Format]] = {"png": PngTree(), "parquet": ParquetShards()}

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field
 
-from fix_resize.pipeline.formats import Kept, get_format
-from fix_resize.pipeline.png import Pixels, decode_png
+from fix_resize.pipeline.formats import Kept, Pixels, decode_png, get_format
 from fix_resize.pipeline.tables import IMAGE_SCHEMA, IMAGES, OUTPUT
 from fix_resize.spec import ResizeSpec
 from wordnet_splits import untrusted
@@ -103,11 +102,7 @@ class Output:
     def table(self) -> pa.Table:
         """The table of images (`tables.IMAGE_SCHEMA`), read when first asked for."""
         if self._table is None:
-            with untrusted.parquet(self.folder / IMAGES) as file:
-                if not file.schema_arrow.equals(IMAGE_SCHEMA):
-                    raise DataError(
-                        "has other columns than a table of images", where=str(self.folder / IMAGES)
-                    )
+            with open_images(self.folder) as file:
                 self._table = file.read().replace_schema_metadata(None)
         return self._table
 

@@ -23,8 +23,7 @@ from PIL import Image
 from pydantic import BaseModel, ConfigDict
 
 from fix_resize.decode import Decoded, QuarantinedImageError, decode
-from fix_resize.pipeline.formats import checksum, get_format
-from fix_resize.pipeline.png import encode_png
+from fix_resize.pipeline.formats import checksum, encode_png, get_format
 from fix_resize.pipeline.tables import GO_ON, IMAGE_SCHEMA, UNFINISHED, WORK, Item, plain, write_rows
 from fix_resize.resize import BACKENDS, Pixels, apply_many
 from fix_resize.spec import ResizeSpec, libraries, plan

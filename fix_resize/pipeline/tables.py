@@ -11,9 +11,11 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fix_resize.pipeline.png import SPEC_KEY
 from wordnet_splits.files import replacing
 from wordnet_splits.manifest.fingerprint import row_line
+
+SPEC_KEY: Final = "resize-spec"
+"""Under which the id of the spec stands in every PNG file and in every table's metadata."""
 
 WORK: Final = ".shards"
 """Folder below an output that holds what a build knows of its shards."""

@@ -11,9 +11,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from fix_resize.pipeline.formats import checksum
+from fix_resize.pipeline.formats import checksum, decode_png
 from fix_resize.pipeline.output import Output, open_images, open_output
-from fix_resize.pipeline.png import decode_png
 from fix_resize.pipeline.selection import ORDER, fingerprint_of_images
 from fix_resize.pipeline.tables import (
     IDENTITY,
