@@ -1,12 +1,12 @@
-"""Extract one group of digits, slowly where asked: run by tests that kill it, or under torchrun.
+"""Extract one group of digits, standing still where asked: run by tests that kill it, or under torchrun.
 
-``python extract_digits.py STORE SHARD_ROWS SECONDS_PER_BATCH``
+``python extract_digits.py STORE SHARD_ROWS SHARDS``: after so many shards it waits to be killed; 0 for never.
 """
 
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,15 @@ PROBES = ("odin[T=10,eps=0.01]", "layer[layer=network.2,statistic=mean]")
 BATCH = 32
 
 
-class Slow(Wrapped):
-    """Waits before each forward pass."""
+class Halting(Wrapped):
+    """Waits for ever in the first forward pass after some shards are done."""
 
-    seconds = 0.0
+    store = Path()
+    shards = 0
 
     def forward(self, x: Any) -> Any:
-        time.sleep(self.seconds)
+        if self.shards and len(list(self.store.rglob("forward/0000*.json"))) >= self.shards:
+            threading.Event().wait()
         return super().forward(x)
 
 
@@ -35,12 +37,12 @@ def extract_near(store: Path, shard_rows: int) -> Any:
     """Extract the near group with two probes."""
     data = UnknownDetectionSet("digits", role="near")
     return extract(
-        load_model(Slow(), device="cpu"), data, Store(store, shard_rows), probes=PROBES, batch_size=BATCH
+        load_model(Halting(), device="cpu"), data, Store(store, shard_rows), probes=PROBES, batch_size=BATCH
     )
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    Slow.seconds = float(sys.argv[3])
-    found = extract_near(Path(sys.argv[1]), int(sys.argv[2]))
+    Halting.store, Halting.shards = Path(sys.argv[1]), int(sys.argv[3])
+    found = extract_near(Halting.store, int(sys.argv[2]))
     print(found.n)

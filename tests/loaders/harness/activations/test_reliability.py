@@ -34,13 +34,13 @@ from .stored import SHARD, contents, folder_of, pixels
 REPOSITORY = Path(__file__).resolve().parents[4]
 
 
-def run_script(store: Path, seconds: float, *launcher: str, **options: Any) -> subprocess.Popen[str]:
+def run_script(store: Path, shards: int, *launcher: str, **options: Any) -> subprocess.Popen[str]:
     environment = {
         **{k: v for k, v in os.environ.items() if not k.startswith(("RANK", "WORLD", "MASTER", "LOCAL_"))},
         "PYTHONPATH": str(REPOSITORY),
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, *launcher, extract_digits.__file__, str(store), str(SHARD), str(seconds)]
+    command = [sys.executable, *launcher, extract_digits.__file__, str(store), str(SHARD), str(shards)]
     return subprocess.Popen(
         command,
         env=environment,
@@ -53,7 +53,7 @@ def run_script(store: Path, seconds: float, *launcher: str, **options: Any) -> s
 
 
 def test_a_killed_and_resumed_extraction_gives_the_same_bytes(reference: Any, tmp_path: Path) -> None:
-    process = run_script(tmp_path, 0.1)
+    process = run_script(tmp_path, 2)
     try:
         deadline = time.monotonic() + 120
         while len(list(tmp_path.rglob("forward/0000*.json"))) < 2:
@@ -65,7 +65,7 @@ def test_a_killed_and_resumed_extraction_gives_the_same_bytes(reference: Any, tm
         process.kill()
         process.communicate()
     done = len(list(tmp_path.rglob("forward/0000*.json")))
-    assert 2 <= done < 6
+    assert done == 2
     folder = folder_of(tmp_path)
     (folder / "forward" / "logits" / ".00005.npy.0.part").write_bytes(b"half")  # what a kill may leave
     kept = {path: path.stat().st_mtime_ns for path in folder.glob("forward/*.json")}
