@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from wordnet_splits.manifest.data import Count, Sha256
+
 SCHEMA = 2
 
-Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 ArrayName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
-Count = Annotated[int, Field(ge=0)]
 
 
 class _StoreRecord(BaseModel):
@@ -20,7 +20,7 @@ class _StoreRecord(BaseModel):
 class ArrayRecord(_StoreRecord):
     """One array file: its checksum, type and shape."""
 
-    sha256: Key
+    sha256: Sha256
     dtype: Literal["float32", "float16"]
     shape: list[Count] = Field(min_length=1, max_length=8)
 
@@ -44,9 +44,9 @@ class GroupRecord(_StoreRecord):
     """
 
     version: Literal[2] = Field(alias="schema")
-    model_key: Key
-    transform_key: Key
-    list_key: Key
+    model_key: Sha256
+    transform_key: Sha256
+    list_key: Sha256
     n: int = Field(ge=1)
     shard_rows: int = Field(ge=1)
     model: str
@@ -71,9 +71,9 @@ class Settings(_StoreRecord):
 class ShardRecord(_StoreRecord):
     """``<unit>/<shard>.json``: one finished shard of one group and unit."""
 
-    model_key: Key
-    transform_key: Key
-    list_key: Key
+    model_key: Sha256
+    transform_key: Sha256
+    list_key: Sha256
     unit: str
     shard: Count
     arrays: dict[ArrayName, ArrayRecord] = Field(min_length=1)

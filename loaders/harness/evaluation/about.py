@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Count = Annotated[int, Field(ge=0)]
+from wordnet_splits.manifest.data import Count
+
 Share = Annotated[float, Field(gt=0, lt=1)]
 MOST_REPLICATES, MOST_PREVALENCES, MOST_BINS = 100_000, 100, 1000
 """Checking results repeats what their options ask for, and the results may be somebody else's."""

@@ -21,7 +21,7 @@ from .measure import (
     BinRow,
     ClassRow,
     Members,
-    Row,
+    MetricRow,
     by_nearness,
     measure,
 )
@@ -39,7 +39,7 @@ MOST_BLOCKS = 10_000
 class Derived:
     """Rows by detector and run, in the order of the scores."""
 
-    results: list[tuple[Key, Row]] = field(default_factory=list)
+    results: list[tuple[Key, MetricRow]] = field(default_factory=list)
     classes: list[tuple[Key, ClassRow]] = field(default_factory=list)
     bins: list[tuple[Key, BinRow]] = field(default_factory=list)
     composition: dict[str, Any] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class ScoredImages:
         return np.asarray(self._columns[column][self._rows[group]], dtype=np.float64)
 
 
-def _gammas(images: ScoredImages, run: RunFacts) -> Iterator[Row]:
+def _gammas(images: ScoredImages, run: RunFacts) -> Iterator[MetricRow]:
     """Palechor's validation confidences on these images: of ID, of each OOD set, and their mean."""
     inside = [group for group in images.groups if images.roles[group] == "id"]
     outside = [group for group in images.groups if images.roles[group] not in ("id", "csid")]
@@ -161,16 +161,16 @@ def _gammas(images: ScoredImages, run: RunFacts) -> Iterator[Row]:
     if not len(target) or np.isnan(target).any():
         return
     n = len(target)
-    yield Row(POOLED, "id", "gamma_plus", gamma_plus(target), None, None, n, 0)
+    yield MetricRow(POOLED, "id", "gamma_plus", gamma_plus(target), None, None, n, 0)
     for group in outside:
         greatest = images.probabilities(group, "max_probability")
         if not len(greatest):
             continue
-        role = images.roles[group]
+        role, n_ood = images.roles[group], len(greatest)
         options: dict[str, Any] = {"classes": run.known_classes, "background": run.other_columns}
-        minus = gamma_minus(greatest, **options)
-        yield Row(group, role, "gamma_minus", minus, None, None, 0, len(greatest))
-        yield Row(group, role, "gamma", gamma(target, greatest, **options), None, None, n, len(greatest))
+        minus, both = gamma_minus(greatest, **options), gamma(target, greatest, **options)
+        yield MetricRow(group, role, "gamma_minus", minus, None, None, 0, n_ood)
+        yield MetricRow(group, role, "gamma", both, None, None, n, n_ood)
 
 
 def _keys(table: pa.Table) -> Array:

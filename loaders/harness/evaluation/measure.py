@@ -43,7 +43,7 @@ ON_ID = list_metrics(("id", "correct"))
 ON_BOTH = tuple(name for name in list_metrics() if "ood" in get_metric(name).needs)
 
 
-class Row(NamedTuple):
+class MetricRow(NamedTuple):
     """One value; ``lo`` and ``hi`` are None without bootstrap."""
 
     group: str
@@ -56,7 +56,7 @@ class Row(NamedTuple):
     n_ood: int
 
 
-def measure(sets: Sequence[ScoreSet], options: Options) -> Iterator[Row]:
+def measure(sets: Sequence[ScoreSet], options: Options) -> Iterator[MetricRow]:
     """Yield every row of one detector on the sets of one benchmark.
 
     Parameters
@@ -69,7 +69,7 @@ def measure(sets: Sequence[ScoreSet], options: Options) -> Iterator[Row]:
         yield from _against_ood(sets, options, full_spectrum=True)
 
 
-def _on_id(sets: Sequence[ScoreSet], options: Options) -> Iterator[Row]:
+def _on_id(sets: Sequence[ScoreSet], options: Options) -> Iterator[MetricRow]:
     """Accuracy and misclassification detection: ID pooled, then each set where there are several."""
     known = [part for part in sets if part.is_id and part.correct is not None]
     inside = [part for part in known if part.role == "id"]
@@ -82,11 +82,11 @@ def _on_id(sets: Sequence[ScoreSet], options: Options) -> Iterator[Row]:
         yield from _rows([replace(part, role="id")], part.name, part.role, ON_ID, options)[0]
 
 
-def _against_ood(sets: Sequence[ScoreSet], options: Options, *, full_spectrum: bool) -> Iterator[Row]:
+def _against_ood(sets: Sequence[ScoreSet], options: Options, *, full_spectrum: bool) -> Iterator[MetricRow]:
     """ID against each OOD set, the means of near and of far sets, and all near and far sets pooled."""
     inside = [part for part in sets if part.is_id]
     outside = [part for part in sets if not part.is_id]
-    table: dict[str, dict[str, Row]] = {}
+    table: dict[str, dict[str, MetricRow]] = {}
     drawn: dict[str, dict[str, Array]] = {}
     for part in outside:
         rows, drawn[part.name] = _rows(
@@ -112,7 +112,7 @@ def _rows(
     options: Options,
     *,
     full_spectrum: bool = False,
-) -> tuple[list[Row], dict[str, Array]]:
+) -> tuple[list[MetricRow], dict[str, Array]]:
     """Rows of the pool of ``sets``, and the bootstrap replicates of each metric."""
     counts = pool(sets, full_spectrum=full_spectrum)
     chosen = [name for name in names if get_metric(name).computable(counts)]
@@ -126,7 +126,7 @@ def _rows(
         drawn = {name + suffix: found[name] for name in chosen}
     n_id, n_ood = int(counts.n_id), int(counts.n_ood)
     rows = [
-        Row(
+        MetricRow(
             group, role, name + suffix, value, *_bounds(value, drawn.get(name + suffix), options), n_id, n_ood
         )
         for name, value in values.items()
@@ -142,11 +142,11 @@ def _bounds(value: float, drawn: Array | None, options: Options) -> tuple[float 
 
 
 def _means(
-    table: Mapping[str, Mapping[str, Row]],
+    table: Mapping[str, Mapping[str, MetricRow]],
     drawn: Mapping[str, Mapping[str, Array]],
     roles: Mapping[str, str],
     options: Options,
-) -> Iterator[Row]:
+) -> Iterator[MetricRow]:
     """Unweighted means over the near and over the far sets; replicates are averaged before their interval."""
     metrics = list(table[next(iter(roles))]) if roles else []
     for role in UNKNOWN_ROLES:
@@ -158,12 +158,12 @@ def _means(
             value = role_means({row.group: row.value for row in rows}, roles)[role]
             mean = np.mean([drawn[name][metric] for name in names], axis=0) if options.replicates else None
             n_ood = sum(row.n_ood for row in rows)
-            yield Row(MEAN, role, metric, value, *_bounds(value, mean, options), rows[0].n_id, n_ood)
+            yield MetricRow(MEAN, role, metric, value, *_bounds(value, mean, options), rows[0].n_id, n_ood)
 
 
 def _at_prevalences(
     sets: Sequence[ScoreSet], role: str, options: Options, full_spectrum: bool
-) -> Iterator[Row]:
+) -> Iterator[MetricRow]:
     """`aurc_unknown` as it would be if a stated share of samples were OOD."""
     counts: RankCounts = pool(sets, full_spectrum=full_spectrum)
     if not get_metric("aurc_unknown").computable(counts):
@@ -172,7 +172,7 @@ def _at_prevalences(
     for share in options.prevalences:
         value = aurc_unknown(counts, prevalence=share)
         name = f"aurc_unknown[prevalence={share:g}]{suffix}"
-        yield Row(POOLED, role, name, value, None, None, int(counts.n_id), int(counts.n_ood))
+        yield MetricRow(POOLED, role, name, value, None, None, int(counts.n_id), int(counts.n_ood))
 
 
 class ClassRow(NamedTuple):
@@ -213,7 +213,7 @@ class Members:
 
 def by_nearness(
     sets: Sequence[ScoreSet], members: Mapping[str, Members], options: Options
-) -> tuple[list[ClassRow], list[BinRow], list[Row]]:
+) -> tuple[list[ClassRow], list[BinRow], list[MetricRow]]:
     """Return AUROC by OOD class, by bin of similarity to the nearest ID class, and whether it falls.
 
     Parameters
@@ -249,7 +249,7 @@ def _similarities(outside: Sequence[ScoreSet], members: Mapping[str, Members]) -
     return np.concatenate(parts)
 
 
-def _trend(classes: Sequence[ClassRow], n_id: int) -> Row:
+def _trend(classes: Sequence[ClassRow], n_id: int) -> MetricRow:
     """Rank correlation of similarity and AUROC over classes; negative: nearer classes are harder."""
     named = [(f"{row.group}/{row.class_id}", row) for row in classes]
     value = nearness_trend(
@@ -258,4 +258,4 @@ def _trend(classes: Sequence[ClassRow], n_id: int) -> Row:
     )
     role = "+".join(r for r in UNKNOWN_ROLES if any(row.role == r for row in classes))
     n_ood = sum(row.n_ood for row in classes)
-    return Row(POOLED, role, "nearness_trend", value, None, None, n_id, n_ood)
+    return MetricRow(POOLED, role, "nearness_trend", value, None, None, n_id, n_ood)

@@ -6,13 +6,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from wordnet_splits.manifest.data import Count, Sha256
+
 from .choices import LOSSES, NETWORKS
 from .recipe import TrainingRecipe
 
 SCHEMA = 2
 LARGEST_SIDE, MOST_OUTPUTS = 1024, 100_000
 
-Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Deviation = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Side = Annotated[int, Field(ge=1, le=LARGEST_SIDE)]
@@ -45,9 +46,9 @@ class PartRecord(_Record):
 
     split: str
     group: str
-    rows: int = Field(ge=0)
-    images: Hash | None
-    pixels: Hash | None
+    rows: Count
+    images: Sha256 | None
+    pixels: Sha256 | None
 
 
 class BenchmarkRecord(_Record):
@@ -55,7 +56,7 @@ class BenchmarkRecord(_Record):
 
     name: str
     version: int
-    fingerprint: Hash | None
+    fingerprint: Sha256 | None
     parts: list[PartRecord]
 
 
@@ -70,7 +71,7 @@ class StartRecord(_Record):
     """The run whose weights were trained further."""
 
     run: str
-    sha256: Hash
+    sha256: Sha256
 
 
 class MachineRecord(_Record):
@@ -99,7 +100,7 @@ class WeightsRecord(_Record):
     """The file of the weights and its SHA-256."""
 
     file: Literal["model.pt"]
-    sha256: Hash
+    sha256: Sha256
 
 
 class TrainedModel(_Record):
