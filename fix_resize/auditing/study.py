@@ -54,8 +54,8 @@ class Comparison:
 
     Attributes
     ----------
-    cells : by set, then spec, in the order asked for.
-    reference : how the reference was asked for.
+    cells : by set, then spec, in the order given.
+    reference : the name of the reference.
     reference_variation : (m,) of the reference.
     left_out : by set, the pictures that were not scored.
     """

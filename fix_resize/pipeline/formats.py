@@ -1,7 +1,7 @@
 """The two ways an output keeps its pictures: a tree of PNG files, or Parquet shards that hold the same files.
 
 A picture is the same PNG file in both. The pixels are what counts and what is hashed: the level of
-compression is stated, so that one version of Pillow writes the same bytes everywhere, but others may not.
+compression is fixed, so that one version of Pillow writes the same bytes everywhere; others may differ.
 """
 
 from __future__ import annotations

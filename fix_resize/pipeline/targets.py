@@ -94,7 +94,7 @@ def build_target(
     backend : one of `BACKENDS`; equal bytes from each.
     workers, scheduler : processes on this machine, or the address of a Dask scheduler.
     shard_size : images of a shard, the unit of work.
-    notify : told what should be known before the work begins.
+    notify : called with each note or warning, before the work begins.
 
     Raises
     ------

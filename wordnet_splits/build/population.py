@@ -20,7 +20,7 @@ from wordnet_splits.errors import RecipeError
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source
 
-NO_POSITIONS = "the copy is not the publisher's file for file, so its positions name no images"
+NO_POSITIONS = "the copy is not the publisher's file for file, so positions in it identify no image"
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = N
 def unreadable_by_position(
     selections: Sequence[Selection], sources: Mapping[str, Source], options: Options
 ) -> dict[str, str]:
-    """Return the sources whose positions name no images, and why; only a local build may hold one.
+    """Return the sources in which a position identifies no image, and why; only a local build may hold one.
 
     Raises
     ------

@@ -247,7 +247,7 @@ def _readiness(state: SourceState, held: SplitState) -> tuple[bool, str]:
     if held.difference is not None:
         return False, held.difference
     if state.order != "published":
-        return False, "the copy is not the publisher's, so its positions name no images"
+        return False, "the copy is not the publisher's, so positions in it identify no image"
     return True, "at hand: build and freeze"
 
 
