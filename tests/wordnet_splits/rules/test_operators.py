@@ -274,7 +274,7 @@ def test_the_imagenet_tree_is_the_shipped_one() -> None:
         ({"listed": "source:pet"}, UnknownNameError, "unknown source 'pet'; did you mean 'pets'?"),
         ({"listed": "list:toy"}, UnknownNameError, "unknown list 'toy'; did you mean 'toys'?"),
         ({"listed": ["pig"]}, UnknownNameError, "unknown class 'pig'; did you mean 'pug'?"),
-        ({"subtree": ["n99999999"]}, UnknownNameError, "unknown class 'n99999999'"),
+        ({"subtree": ["n99999999"]}, TaxonomyError, "'n99999999' is not a noun synset"),
         (
             {"slice": {"of": ["n99999999"], "half": "first"}},
             TaxonomyError,
