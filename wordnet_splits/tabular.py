@@ -91,7 +91,11 @@ def _fitted(
 ) -> tuple[list[int], list[int]]:
     """Return which columns are shown, and the width of every one."""
     kept, fitted = list(range(len(columns))), list(widths)
-    least = [w if name in right else min(w, NARROWEST) for w, name in zip(widths, columns, strict=True)]
+    words = [max(map(len, name.split()), default=0) for name in columns]  # of a header are never broken
+    least = [
+        w if name in right else min(w, max(NARROWEST, word))
+        for w, word, name in zip(widths, words, columns, strict=True)
+    ]
 
     def needed(each: Sequence[int]) -> int:
         return sum(each[n] for n in kept) + len(GAP) * (len(kept) - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,14 +83,21 @@ def build_benchmarks(
     """Build manifests from rules, inventories and the roots at hand."""
     from wordnet_splits.build import build
     from wordnet_splits.progress import OnStderr
-    from wordnet_splits.recipe import load_recipe
+    from wordnet_splits.recipe import load_recipe, recipe_names
     from wordnet_splits.reports.listing import buildable
 
     chosen = _names_or_all(names, all_, buildable())
     roots = parse_roots(root or [])
     results = []
     recipes = [_buildable(load_recipe(name)) for name in chosen]  # a wrong one is refused before any is built
-    _say_unused(root or [], recipes)
+    _say_unused(root or [], {source for recipe in recipes for source in recipe.sources})
+    for name, recipe in zip(chosen, recipes, strict=True):
+        if (
+            name not in recipe_names()
+            and recipe.name in recipe_names()
+            and recipe != load_recipe(recipe.name)
+        ):
+            say(f"{name}: {recipe.name} is another benchmark's name; give this one a name of its own")
     for recipe in recipes:
         result = build(
             recipe,
@@ -174,6 +181,7 @@ def verify_benchmarks(
         found.append(result)
         if not json:
             _say_findings(result)
+    _say_unused(root or [], {group.source for r in found for group in r.groups})
     ok = all(r.ok for r in found)
     if json:
         print_json({"ok": ok, "benchmarks": [r.as_dict() for r in found]})
@@ -277,9 +285,8 @@ def _awaiting(groups: Sequence[GroupRow]) -> dict[tuple[str, str, str], list[str
     return found
 
 
-def _say_unused(given: Sequence[str], recipes: Sequence[Recipe]) -> None:
+def _say_unused(given: Sequence[str], used: Collection[str]) -> None:
     """Say which roots, given by hand, no benchmark needs: most likely another source was meant."""
-    used = {source for recipe in recipes for source in recipe.sources}
     for name in dict.fromkeys(text.partition("=")[0] for text in given):
         if name not in used:
             say(f"--root {name}=... is not used: the sources needed are {', '.join(sorted(used))}")

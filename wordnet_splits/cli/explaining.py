@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from wordnet_splits.cli.options import Json, Manifests, add_command, make_family
-from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say, show
+from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say, show, show_fields
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.taxonomy import Taxonomy, load
 
@@ -81,24 +81,29 @@ def _show_explanation(row: Mapping[str, Any]) -> None:
     from wordnet_splits.reports.explain import draw_tree
 
     show(f"{row['source']}:{row['class_id']}  {row['name']}")
-    show(f"  role       {row['role']}" + (f" (group {row['group']})" if row["group"] else ""))
-    show(f"  evidence   {row['evidence']}")
-    show(f"  rule       {row['rule']}")
-    show(f"  margin     {row['margin']}")
-    show(f"  to change  {row['change']}")
-    show(f"  synsets    {', '.join(row['wnids']) or 'none'}")
+    fields = [
+        ("role", row["role"] + (f" (group {row['group']})" if row["group"] else "")),
+        ("evidence", row["evidence"]),
+        ("rule", row["rule"]),
+        ("margin", row["margin"]),
+        ("to change", row["change"]),
+        ("synsets", ", ".join(row["wnids"]) or "none"),
+    ]
     if row["nearest_id"] is not None:
         named = "" if row["nearest_name"] == row["nearest_id"] else f" ({row['nearest_name']})"
-        edges = "1 edge" if row["distance"] == 1 else f"{row['distance']} edges"
-        show(
-            f"  nearest    {row['nearest_id']}{named}: mean {row['mean']:.4f}, path {row['path']:.4f}, "
-            f"wup {row['wup']:.4f}, lch {row['lch']:.4f}, {edges}"
+        measures = (
+            f"mean {row['mean']:.4f}, path {row['path']:.4f}, wup {row['wup']:.4f}, lch {row['lch']:.4f}"
         )
-        show(f"  meaning    {row['gloss']}")
-        show(f"  nearest's  {row['nearest_gloss']}")
+        edges = _counted(row["distance"], "edge", "edges")
+        fields += [
+            ("nearest", f"{row['nearest_id']}{named}: {measures}, {edges}"),
+            ("meaning", row["gloss"]),
+            ("nearest's", row["nearest_gloss"]),
+        ]
     for other in row["elsewhere"]:
         group = f" (group {other['group']})" if other["group"] else ""
-        show(f"  elsewhere  {other['benchmark']}: {other['role']}{group}")
+        fields.append(("elsewhere", f"{other['benchmark']}: {other['role']}{group}"))
+    show_fields(fields)
     for line in draw_tree(row):
         show(f"    {line}")
 
@@ -276,10 +281,17 @@ def _subtree(wnid: str, taxonomy: Taxonomy, classes: set[str] | None, depth: int
 
 
 def _tree_lines(node: dict[str, Any], first: str, rest: str) -> list[str]:
-    count = f"{node['classes']} classes" if "classes" in node else f"{node['synsets']} synsets"
+    if "classes" in node:
+        count = _counted(node["classes"], "class", "classes")
+    else:
+        count = _counted(node["synsets"], "synset", "synsets")
     lines = [f"{first}{node['name']}  {node['wnid']}  {count}"]
     children = node["children"]
     for n, child in enumerate(children):
         last = n == len(children) - 1
         lines += _tree_lines(child, rest + ("`- " if last else "|- "), rest + ("   " if last else "|  "))
     return lines
+
+
+def _counted(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"

@@ -10,11 +10,12 @@ import json
 import math
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from wordnet_splits.cli import INTERRUPTED as INTERRUPTED
-from wordnet_splits.tabular import text_table
+from wordnet_splits.tabular import GAP, NARROWEST, text_table
 from wordnet_splits.untrusted import printable
 
 DONE, NEGATIVE, BAD_INPUT, LEFT_OUT = 0, 1, 2, 3
@@ -46,6 +47,16 @@ def show(text: str = "") -> None:
 def say(text: str) -> None:
     """Print a line on stderr; control characters are escaped."""
     print(printable(text, LONGEST_LINE), file=sys.stderr)
+
+
+def show_fields(fields: Sequence[tuple[str, str]]) -> None:
+    """Print names and their texts on stdout, on a terminal every text wrapped beside its name."""
+    start = max(len(name) for name, _ in fields) + len(GAP)
+    width = terminal_width()
+    for name, text in fields:
+        room = len(text) + 1 if width is None else max(width - start - len(GAP), NARROWEST)
+        for n, line in enumerate(textwrap.wrap(text, room, break_on_hyphens=False) or [""]):
+            show(f"{GAP}{'' if n else name:{start}}{line}".rstrip())
 
 
 def print_table(

@@ -341,7 +341,7 @@ class Taxonomy:
         similar = difflib.get_close_matches(word, known, n=3, cutoff=0.75)
         raise TaxonomyError(
             f"{text!r} is no noun of WordNet {self.version}",
-            near=[self.name(self.senses(lemma)[0]) for lemma in similar],
+            near=[f"{lemma}.n.01" for lemma in similar],
             hint="give a wnid, a synset such as dog.n.01, or a noun; `wordnet-splits synsets WORD` searches",
         )
 

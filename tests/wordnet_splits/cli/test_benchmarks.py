@@ -173,10 +173,21 @@ def test_another_seed_and_a_local_draw_have_their_own_names_and_are_never_frozen
     assert not (tmp_path / "manifests" / "mine@local").exists()
 
 
-def test_a_root_that_no_benchmark_needs_is_pointed_out(command, tmp_path):
-    done = command("build", "digits", "--root", f"cifar10={tmp_path}")
+@pytest.mark.parametrize("verb", ["build", "verify"])
+def test_a_root_that_no_benchmark_needs_is_pointed_out(command, tmp_path, verb):
+    done = command(verb, "digits", "--root", f"cifar10={tmp_path}")
     assert done.code == 0
     assert "--root cifar10=... is not used: the sources needed are digits, gaussian, uniform" in done.err
+
+
+def test_a_recipe_that_takes_the_name_of_another_benchmark_is_pointed_out(command, tmp_path):
+    (tmp_path / "copy.toml").write_text(
+        'extends = "digits"\nschema = 1\nname = "digits"\ndrop = ["uniform"]\n'
+    )
+    done = command("build", "copy.toml")
+    assert done.code == 0
+    assert "copy.toml: digits is another benchmark's name; give this one a name of its own" in done.err
+    assert "another benchmark's name" not in command("build", "digits").err
 
 
 def test_a_wrong_name_is_refused_before_anything_is_built(command, tmp_path):
