@@ -103,6 +103,8 @@ class ScoredImages:
 
     def __init__(self, table: pa.Table) -> None:
         self.keys = _keys(table)
+        if len(set(self.keys)) < len(self.keys):  # one image's score could stand in for another's
+            raise DataError("an image is there twice", where="predictions")
         self._group = np.array(table["group"].to_pylist(), dtype=object)
         self._columns = {
             name: table[name].to_numpy() for name in ("label", "target_probability", "max_probability")

@@ -134,6 +134,14 @@ def test_a_row_twice_is_an_error(folder: Path) -> None:
         check_results(folder)
 
 
+def test_an_image_in_the_place_of_another_is_refused(folder: Path) -> None:
+    for name in ("scores", "predictions"):
+        table = pq.read_table(folder / f"{name}.parquet")
+        pq.write_table(table.take([1, *range(1, len(table))]), folder / f"{name}.parquet")
+    with pytest.raises(DataError, match="predictions: an image is there twice"):
+        check_results(folder)
+
+
 def test_other_images_than_predicted_are_refused(folder: Path) -> None:
     table = pq.read_table(folder / "scores.parquet")
     pq.write_table(table.slice(1), folder / "scores.parquet")
