@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -59,6 +60,11 @@ class Membership:
     refusals: dict[Key, list[tuple[Group, Verdict]]] = field(default_factory=dict)
     removed: dict[Key, tuple[Group, str]] = field(default_factory=dict)
     context: Context | None = None
+
+    @cached_property
+    def rules(self) -> dict[str, str]:
+        """The rule of each group as one line."""
+        return {g.name: rule_text(g.classes) for g in self.recipe.group}
 
     def keys(self, group: str) -> list[Key]:
         """Return the classes of a group as (source, class_id)."""
@@ -230,17 +236,8 @@ def _row(
         "role": role,
         "group": "" if role == "excluded" else group.name,
         "label": label,
-        "rule": rule_text(group.classes),
-        "via": [
-            {
-                "relation": v.relation,
-                "wnid": v.wnid,
-                "other_source": v.other_source,
-                "other_class": v.other_class,
-                "value": v.value,
-            }
-            for v in verdict.via
-        ],
+        "rule": membership.rules[group.name],
+        "via": [via._asdict() for via in verdict.via],
         "evidence": sentence(verdict, source=key[0], class_id=key[1], group=group.name, context=context),
     }
 

@@ -58,7 +58,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Difference:
     """A problem, and the (split, group) that it is in; None where it concerns the whole."""
 
     problem: Problem
@@ -162,7 +162,7 @@ def recipe_of(manifest: Manifest) -> Recipe:
     return load_recipe(name if name in recipe_names() else manifest)
 
 
-def _strange_files(manifest: Manifest) -> Iterator[Finding]:
+def _strange_files(manifest: Manifest) -> Iterator[Difference]:
     """Yield a finding where the folder has another name than the manifest, or holds what is none of it."""
     folder = manifest.folder
     assert folder is not None
@@ -175,16 +175,16 @@ def _strange_files(manifest: Manifest) -> Iterator[Finding]:
             yield _of_whole("stray-file", f"{relative} belongs to no manifest")
 
 
-def _unreadable(manifest: Manifest) -> Iterator[Finding]:
+def _unreadable(manifest: Manifest) -> Iterator[Difference]:
     for part, read in manifest.parts.items():
         try:
             read()
         except ManifestError as error:
-            yield Finding(Problem("unreadable-table", "", None, None, error.line()), part)
+            yield Difference(Problem("unreadable-table", "", None, None, error.line()), part)
 
 
-def _of_whole(kind: str, detail: str) -> Finding:
-    return Finding(Problem(kind, "", None, None, detail))
+def _of_whole(kind: str, detail: str) -> Difference:
+    return Difference(Problem(kind, "", None, None, detail))
 
 
 def _drawn(
@@ -232,24 +232,24 @@ def _take_over(selection: Selection, held: Sequence[tuple[str, str, bytes | None
     selection.local, selection.population = row.population is not None, row.population
 
 
-def differences(frozen: Manifest, fresh: Manifest) -> list[Finding]:
+def differences(frozen: Manifest, fresh: Manifest) -> list[Difference]:
     """Return a finding for everything in which a manifest differs from itself, or from a fresh one."""
     own = [_of_whole("fingerprint", text) for text in altered(frozen)]
     return [*own, *_other_rows(frozen, fresh), *_other_fields(frozen, fresh)]
 
 
-def _other_rows(frozen: Manifest, fresh: Manifest) -> list[Finding]:
+def _other_rows(frozen: Manifest, fresh: Manifest) -> list[Difference]:
     """Return a finding for each class and image that is not as the rules give it."""
     found = diff_manifests(frozen, fresh)
     findings = []
     for kind, rows in _differences(found["classes"]):
         for row in rows:
             problem = Problem(f"class-{kind}", row["source"], row["class_id"], None, _say(row))
-            findings.append(Finding(problem, ("classes", row["group"])))
+            findings.append(Difference(problem, ("classes", row["group"])))
     for kind, rows in _differences(found["images"]):
         for row in rows:
             problem = Problem(f"image-{kind}", row["source"], row["class_id"], row["image_id"], _say(row))
-            findings.append(Finding(problem, (row["split"], row["group"])))
+            findings.append(Difference(problem, (row["split"], row["group"])))
     return findings
 
 
@@ -266,7 +266,7 @@ def _say(row: Mapping[str, Any]) -> str:
     return text + (f"; by rule {_say(row['by rule'])}" if "by rule" in row else "")
 
 
-def _other_fields(frozen: Manifest, fresh: Manifest) -> list[Finding]:
+def _other_fields(frozen: Manifest, fresh: Manifest) -> list[Difference]:
     """Return a finding for each field of ``manifest.json`` that a fresh build fills otherwise."""
     said, given = ({**m.data.as_dict(), "provenance": None} for m in (frozen, fresh))
     groups = [(row.split, row.group) for row in frozen.groups]
@@ -278,7 +278,7 @@ def _other_fields(frozen: Manifest, fresh: Manifest) -> list[Finding]:
         part = places[index] if index is not None and index < len(places) else None
         where = ".".join(map(str, path))
         problem = Problem("field", "", None, None, f"manifest.json says {where} is {here}, by rule {there}")
-        findings.append(Finding(problem, part))
+        findings.append(Difference(problem, part))
     return findings
 
 
@@ -296,9 +296,9 @@ def _unequal(a: Any, b: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple
 
 def _compare_pixels(
     drawn: Sequence[Selection], sources: Mapping[str, Source], options: Options
-) -> tuple[list[Finding], dict[Part, int]]:
+) -> tuple[list[Difference], dict[Part, int]]:
     """Read the images of the roots at hand and of embedded sources; count those that have their digest."""
-    findings: list[Finding] = []
+    findings: list[Difference] = []
     pixels: Counter[Part] = Counter()
     by_source: dict[str, list[Selection]] = {}
     for selection in (s for s in drawn if s.awaiting is None):
@@ -317,13 +317,13 @@ def _compare_pixels(
             source, classes, known, workers=options.workers, progress=options.progress
         )
         pixels.update(part_of[i] for i in right if i in known)
-        findings += [Finding(problem, part_of.get(problem.image_id or "")) for problem in wrong]
+        findings += [Difference(problem, part_of.get(problem.image_id or "")) for problem in wrong]
     return findings, dict(pixels)
 
 
 def _verification(
     frozen: Manifest,
-    findings: Sequence[Finding],
+    findings: Sequence[Difference],
     compared: Mapping[Part, int] | None,
     pixels: Mapping[Part, int],
     unexpected: Mapping[str, Mapping[str, int]] | None = None,

@@ -163,8 +163,8 @@ class Expression(_Model):
         return self
 
     def _operators(self) -> list[str]:
-        values = {name: getattr(self, _field(name)) for name in OPERATORS}
-        return [name for name, value in values.items() if value is not None]
+        given = self.model_fields_set
+        return [n for n, field in OPERATORS.items() if field in given and getattr(self, field) is not None]
 
     def _needs_operator(self) -> bool:
         return True
@@ -181,7 +181,8 @@ class Expression(_Model):
     @property
     def value(self) -> Any:
         """Return what stands at the operator's key."""
-        return getattr(self, _field(self.operator)) if self.operator else None
+        operator = self.operator
+        return getattr(self, OPERATORS[operator]) if operator else None
 
 
 class ClassRule(Expression):
@@ -204,11 +205,12 @@ class ClassRule(Expression):
         return self.draw is None
 
 
-OPERATORS = tuple(
-    field.alias or name
+OPERATORS = {
+    field.alias or name: name
     for name, field in Expression.model_fields.items()
     if name not in ("senses", "relation")
-)
+}
+"""The field of each operator's key."""
 
 
 MEANINGS = {
@@ -231,10 +233,6 @@ MEANINGS = {
 def operators_in_words() -> str:
     """Return every operator with what it is true of, for errors."""
     return "operators: " + "; ".join(f"{name} ({MEANINGS[name]})" for name in OPERATORS)
-
-
-def _field(operator: str) -> str:
-    return "not_" if operator == "not" else operator
 
 
 def operands(rule: BaseModel) -> Iterator[Operand]:

@@ -116,10 +116,11 @@ def unrelated(classes: Sequence[str], targets: Synsets, ask: Question) -> dict[s
     at = {wnid: n for n, wnid in enumerate(rows)}
 
     def of_class(class_id: str) -> Evidence:
-        own = [at[wnid] for wnid in ask.wnids(class_id)]
-        nearest = edges[own].min(axis=0).tolist() if own else []
-        for distance, wnid in sorted(zip(nearest, columns, strict=bool(own))):
-            yield from _vias("unrelated", wnid, targets[wnid], ask.key(class_id), distance)
+        if not (own := [at[wnid] for wnid in ask.wnids(class_id)]):
+            return
+        nearest, key = edges[own].min(axis=0), ask.key(class_id)
+        for n in nearest.argsort(kind="stable").tolist():
+            yield from _vias("unrelated", columns[n], targets[columns[n]], key, nearest[n])
 
     return {c: tuple(of_class(c)) for c in classes}
 
@@ -154,8 +155,7 @@ def _all_below(synsets: Synsets, taxonomy: Taxonomy) -> dict[str, list[Step]]:
 
 def _vias(relation: str, wnid: str, keys: Iterable[Key], own: Key, edges: int) -> Iterator[Via]:
     """Name every class concerned, the candidate itself only where there is no other."""
-    others = sorted(key for key in keys if key != own)
-    for source, class_id in others or [own]:
+    for source, class_id in sorted(key for key in keys if key != own) or [own]:
         yield Via(relation, wnid, source, class_id, float(edges))
 
 

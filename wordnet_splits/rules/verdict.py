@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from wordnet_splits.rules.model import Expression
 
@@ -15,8 +16,7 @@ RELATIONS = (
 )
 
 
-@dataclass(frozen=True)
-class Via:
+class Via(NamedTuple):
     """One piece of evidence, as a row of the class table's ``via`` column.
 
     Parameters

@@ -84,6 +84,8 @@ class _Pair:
         if not self.common:
             raise apart(taxonomy, a, b)
         self.height = height(taxonomy)
+        self._subsumers: dict[str, int] = {}
+        self._wups: dict[str, float] = {}
 
     @cached_property
     def distance(self) -> int:
@@ -93,6 +95,11 @@ class _Pair:
         return measures.OF_DISTANCE[name](self.distance, self.height)
 
     def subsumer(self, reading: str) -> int:
+        if reading not in self._subsumers:
+            self._subsumers[reading] = self._find_subsumer(reading)
+        return self._subsumers[reading]
+
+    def _find_subsumer(self, reading: str) -> int:
         how, taxonomy = READINGS[reading], self.taxonomy
         depths: npt.NDArray[np.uint8] = getattr(taxonomy, how.chosen_by)
         deepest = max(int(depths[node]) for node in self.common)
@@ -102,6 +109,11 @@ class _Pair:
         return min(candidates, key=(lambda node: taxonomy.name(taxonomy.wnid(node))) if how.by_name else None)
 
     def wup(self, reading: str) -> float:
+        if reading not in self._wups:
+            self._wups[reading] = self._find_wup(reading)
+        return self._wups[reading]
+
+    def _find_wup(self, reading: str) -> float:
         how, s = READINGS[reading], self.subsumer(reading)
         above_s = self.taxonomy.graph.ancestors(s)
         depth = int(getattr(self.taxonomy, how.depth)[s]) + how.offset
