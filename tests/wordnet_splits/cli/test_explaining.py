@@ -347,7 +347,7 @@ def test_fidelity_shows_every_figure_and_explains_each_difference(command):
     assert (dropped["published"], dropped["ours"]) == (42, 42)
     near = rows["near candidates of ImageNet-200"]
     assert (near["published"], near["ours"]) == (None, 405)  # its 406 is our arithmetic
-    assert all(bool(r["why"]) == (r["published"] != r["ours"]) for r in rows.values())
+    assert all(r["why"] for r in rows.values() if r["published"] != r["ours"])
     names = [s["switch"] for s in done.json["switches"]]
     assert names[:4] == ["default", "qualifiers kept", "compounds split", "subtree only"]
     text = command("fidelity").out
