@@ -121,7 +121,7 @@ def matches(
     )
 
 
-class LemmaIndex:
+class LemmaLookup:
     """The lemmas of a taxonomy and their parts, for looking keywords up.
 
     ``senses`` maps each lemma (case-folded, ``-`` as ``_``) to its wnids; ``parts`` maps each part of a
@@ -161,7 +161,7 @@ class LemmaIndex:
         return tuple(p for p in dict.fromkeys(map(_inflected_plural, bases)) if p and p != word)
 
 
-def lemma_index(taxonomy: Taxonomy | None = None) -> LemmaIndex:
+def lemma_index(taxonomy: Taxonomy | None = None) -> LemmaLookup:
     """Return the lemma index of a taxonomy (the embedded one by default), built once per taxonomy."""
     if taxonomy is None:
         from wordnet_splits.taxonomy import Taxonomy
@@ -171,8 +171,8 @@ def lemma_index(taxonomy: Taxonomy | None = None) -> LemmaIndex:
 
 
 @lru_cache(maxsize=4)  # of this many taxonomies at a time
-def _index_of(taxonomy: Taxonomy) -> LemmaIndex:
-    return LemmaIndex(taxonomy)
+def _index_of(taxonomy: Taxonomy) -> LemmaLookup:
+    return LemmaLookup(taxonomy)
 
 
 def _split_name(name: str) -> tuple[list[Words], list[Words]]:
@@ -199,7 +199,7 @@ class _Word:
     long_forms: Words = ()
 
 
-def _vary(word: str, modifies: bool, kinds: Collection[str], index: LemmaIndex) -> _Word:
+def _vary(word: str, modifies: bool, kinds: Collection[str], index: LemmaLookup) -> _Word:
     """Return the forms of a word; ``modifies`` says that another word of the name follows it."""
     if not _can_match(word):
         return _Word(word)
@@ -215,7 +215,7 @@ def _vary(word: str, modifies: bool, kinds: Collection[str], index: LemmaIndex) 
 
 
 def _keywords_of(
-    words: Words, kinds: Collection[str], compounds: Compounds, index: LemmaIndex
+    words: Words, kinds: Collection[str], compounds: Compounds, index: LemmaLookup
 ) -> Iterator[Keyword]:
     varied = [_vary(word, n < len(words) - 1, kinds, index) for n, word in enumerate(words)]
     phrases: dict[Words, str] = {}
@@ -267,7 +267,7 @@ def _possessives(word: str) -> Words:
     return (f"{word}'s",) if word.isalpha() else ()
 
 
-def _respaced(phrase: Words, index: LemmaIndex) -> Iterator[str]:
+def _respaced(phrase: Words, index: LemmaLookup) -> Iterator[str]:
     """Yield runs of neighbouring words joined and underscored, and words cut into a lemma of two."""
     for start in range(len(phrase)):
         for stop in range(start + 2, len(phrase) + 1):
@@ -281,7 +281,7 @@ def _respaced(phrase: Words, index: LemmaIndex) -> Iterator[str]:
                 yield spaced
 
 
-def _parts(word: str, index: LemmaIndex) -> Iterator[str]:
+def _parts(word: str, index: LemmaLookup) -> Iterator[str]:
     """Yield both parts of every cut of a word into two lemmas."""
     for cut in range(SHORTEST_PART, len(word) - SHORTEST_PART + 1):
         parts = word[:cut], word[cut:]

@@ -30,7 +30,7 @@ _KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,254}")
 _SHA1 = re.compile(r"[0-9a-f]{40}")
 
 
-class Part(Protocol):
+class KeyedImages(Protocol):
     """The images of one category and split; picklable."""
 
     def names(self) -> Iterator[tuple[str | None, str]]:
@@ -104,7 +104,7 @@ def _doubled(key: str, folder: Path) -> SourceError:
     return SourceError(f"two files have the key {key!r}", where=str(folder), hint="remove one of them")
 
 
-Parts = Mapping[tuple[str, str], Part]
+Parts = Mapping[tuple[str, str], KeyedImages]
 """The part of each (split, category)."""
 
 
@@ -195,7 +195,7 @@ def _find(layout: str, root: Path) -> tuple[Parts, list[str]]:
 
 def _lmdb_parts(base: Path, root: Path) -> tuple[Parts, list[str]]:
     """Find ``<category>_<split>_lmdb`` folders; that of the test split has no categories."""
-    parts: dict[tuple[str, str], Part] = {}
+    parts: dict[tuple[str, str], KeyedImages] = {}
     others = []
     for name in (name for name in folders(base, root) if name.endswith("_lmdb") and name != "test_lmdb"):
         category, _, split = name.removesuffix("_lmdb").rpartition("_")
@@ -216,7 +216,7 @@ def _folder_parts(base: Path, root: Path) -> tuple[Parts, list[str]]:
         category, _, split = name.rpartition("_")
         if split in SPLITS and category:
             places.append((split, category, name))
-    parts: dict[tuple[str, str], Part] = {}
+    parts: dict[tuple[str, str], KeyedImages] = {}
     others = []
     for split, category, place in places:
         if category not in categories():
