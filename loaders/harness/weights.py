@@ -87,9 +87,9 @@ def load_tensors(file: BinaryIO, path: Path, *, hint: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of pickle protocols; what cannot be read is refused below
             return torch.load(file, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
+    except pickle.UnpicklingError:
         raise UnsafeDataError(
-            f"holds more than tensors; unpickling it could run code ({reason(error)})",
+            "holds more than tensors; unpickling it could run code",
             where=str(path),
             hint=STATE_ALONE,
         ) from None

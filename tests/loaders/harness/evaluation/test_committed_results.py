@@ -1,0 +1,23 @@
+"""The results that are committed beside the manifests can be read and recompute, as their README says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loaders.harness import check_results
+
+RESULTS = Path(__file__).resolve().parents[4] / "manifests" / "results"
+FOLDERS = sorted(folder for folder in RESULTS.iterdir() if folder.is_dir())
+
+
+def test_there_are_some() -> None:
+    assert FOLDERS
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_value_recomputes(folder: Path) -> None:
+    found = check_results(folder)
+    assert found.ok, found.problems
+    assert found.exact == found.values > 1_000
