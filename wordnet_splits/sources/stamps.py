@@ -26,7 +26,7 @@ EXTENSIONS: Final = frozenset(
 """Of what counts as a picture, in any case; whether it is one, decoding finds out."""
 
 _BATCH: Final = 65_536
-_PICTURES: Final = pa.array(sorted(EXTENSIONS))
+_PICTURES: Final = sorted(EXTENSIONS)
 
 Stamps = npt.NDArray[np.uint64]
 
@@ -45,7 +45,7 @@ def stamps(root: Path, image_ids: pa.Array) -> Stamps:
         rows = pc.coalesce(*(pc.index_in(c, value_set=known) for c in (stems, column)))
         rows = pc.fill_null(rows, -1).to_numpy()
         extensions = pc.utf8_lower(pc.replace_substring_regex(column, r"^.*\.", ""))
-        pictures = pc.is_in(extensions, value_set=_PICTURES).to_numpy(zero_copy_only=False)
+        pictures = pc.is_in(extensions, value_set=pa.array(_PICTURES)).to_numpy(zero_copy_only=False)
         named = pictures & (rows >= 0)
         np.add.at(found, rows[named], values[named])  # modulo 2 ** 64, in any order
         others += values[~pictures].sum(dtype=np.uint64)
