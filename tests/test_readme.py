@@ -61,7 +61,11 @@ def test_the_shell_that_ran_make_run_finds_the_programs(tmp_path):
     assert ". .venv/bin/activate" in first
     for target, said in (("shell", "PATH="), ("demo", "to download")):
         done = subprocess.run(
-            ["make", "-n", target], capture_output=True, text=True, cwd=REPOSITORY, check=False
+            ["make", "-n", target, f"VENV={tmp_path / 'fresh'}"],  # where nothing is installed yet
+            capture_output=True,
+            text=True,
+            cwd=REPOSITORY,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         assert said in done.stdout
