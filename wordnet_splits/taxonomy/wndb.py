@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from wordnet_splits.errors import OutputError, TaxonomyError
 from wordnet_splits.taxonomy import graph, lexicon
-from wordnet_splits.untrusted import LARGEST_TEXT, read_bytes
 
 if TYPE_CHECKING:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
@@ -45,6 +44,9 @@ def directory_texts(folder: Path) -> dict[str, bytes]:
     ------
     TaxonomyError : one of ``FILES`` cannot be read.
     """
+    # loading the embedded database needs neither pydantic nor Parquet, which would double its time
+    from wordnet_splits.untrusted import LARGEST_TEXT, read_bytes
+
     try:
         return {name: read_bytes(folder / name, largest=LARGEST_TEXT, error=TaxonomyError) for name in FILES}
     except TaxonomyError as error:
