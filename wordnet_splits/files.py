@@ -24,6 +24,15 @@ PART: Final = ".part"
 
 HINT: Final = "check that the folder may be written to and has space left"
 
+FileId = tuple[str, int, int, int]
+"""What tells that a file is the one that was read before: absolute path, bytes, time of change, inode."""
+
+
+def file_id(path: Path) -> FileId:
+    """Return the key under which what was read from a file may be kept. Raises OSError as `Path.stat`."""
+    found = path.stat()
+    return str(path.absolute()), found.st_size, found.st_mtime_ns, found.st_ino
+
 
 @contextmanager
 def writing(path: Path, *, hint: str = HINT) -> Iterator[None]:

@@ -27,7 +27,7 @@ from PIL.PngImagePlugin import PngInfo
 from fix_resize.pipeline.tables import GO_ON, OWN_FILES, SPEC_KEY, UNFINISHED, Item
 from wordnet_splits import untrusted
 from wordnet_splits.errors import DataError, unknown
-from wordnet_splits.files import replacing, write_bytes
+from wordnet_splits.files import FileId, file_id, replacing, write_bytes
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -162,15 +162,19 @@ class ParquetShards:
     def read_one(self, root: Path, file: str, row: int) -> bytes:
         """Return one PNG file; the row group that holds it is kept for the next."""
         group, place = divmod(row, ROW_GROUP)
+        path = untrusted.below(root, file)
         try:
-            data: bytes | None = _row_group(untrusted.below(root, file), group)[place].as_py()
+            data: bytes | None = _row_group(path, file_id(path), group)[place].as_py()
+        except OSError as error:
+            raise DataError(f"cannot be read: {error.strerror}", where=str(path)) from None
         except IndexError:
-            raise DataError(f"has no row {row}", where=str(root / file)) from None
+            raise DataError(f"has no row {row}", where=str(path)) from None
         return data or b""
 
 
 @lru_cache(maxsize=64)
-def _row_group(path: Path, group: int) -> pa.Array:
+def _row_group(path: Path, identity: FileId, group: int) -> pa.Array:
+    """Return the PNG files of a row group; ``identity`` is there so that another file is read anew."""
     with _shard(path) as parquet:
         if not 0 <= group < parquet.metadata.num_row_groups:
             raise IndexError(group)

@@ -18,7 +18,7 @@ import platformdirs
 import pyarrow as pa
 
 from wordnet_splits.errors import ManifestError, unknown
-from wordnet_splits.files import replacing_folder, write_json
+from wordnet_splits.files import FileId, file_id, replacing_folder, write_json
 from wordnet_splits.manifest import fingerprint
 from wordnet_splits.manifest.data import GroupRow, ManifestData, PartRow, check_data
 from wordnet_splits.manifest.fingerprint import ImagePrints
@@ -215,9 +215,8 @@ def altered(manifest: Manifest) -> list[str]:
     ]
 
 
-_FileId = tuple[str, int, int, int]
-_prints_of_file: dict[_FileId, ImagePrints] = {}
-_prints_of_files: dict[tuple[_FileId, ...], ImagePrints] = {}
+_prints_of_file: dict[FileId, ImagePrints] = {}
+_prints_of_files: dict[tuple[FileId, ...], ImagePrints] = {}
 """What was recomputed in this process, by what identifies the files."""
 
 
@@ -231,12 +230,11 @@ def _prints(manifest: Manifest) -> tuple[list[ImagePrints], ImagePrints]:
     return [_prints_of_file[file] for file in files], _prints_of_files[files]
 
 
-def _file_id(path: Path) -> _FileId:
+def _file_id(path: Path) -> FileId:
     try:
-        found = path.stat()
+        return file_id(path)
     except OSError as error:
         raise ManifestError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    return str(path.absolute()), found.st_size, found.st_mtime_ns, found.st_ino
 
 
 def _path(folder: Path | None, part: Part) -> Path:

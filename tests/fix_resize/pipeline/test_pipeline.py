@@ -336,3 +336,18 @@ def test_parquet_bytes_do_not_depend_on_when_they_are_written(pictures: Path, tm
         made(pictures, tmp_path / name, file_format="parquet")
     assert tree(tmp_path / "a") == tree(tmp_path / "b")
     assert pa.types.is_struct(pq.read_schema(next((tmp_path / "a" / "data").iterdir())).field("image").type)
+
+
+def test_a_folder_of_the_same_name_that_was_built_anew_is_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("here", "there", "here"):
+        (tmp_path / place).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / place)
+        shutil.rmtree("pictures", ignore_errors=True)
+        Path("pictures").mkdir()
+        noise = np.random.default_rng(len(list(tmp_path.rglob("*")))).integers(0, 256, (40, 40, 3), np.uint8)
+        Image.fromarray(noise).save("pictures/a.png")
+        made(Path("pictures"), Path("out"), file_format="parquet")
+        expected = apply(FIX, Image.fromarray(noise))
+        np.testing.assert_array_equal(open_output(Path("out")).pixels("a"), expected)
