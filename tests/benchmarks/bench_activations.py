@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from loaders.harness.activations import Store, extract
+from loaders.harness.backend.transforms import evaluation_transform
 from loaders.harness.model import load_model
-from loaders.harness.transforms import evaluation_transform
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA
 
 from .rows import Row, fastest

@@ -24,12 +24,12 @@ from wordnet_splits.manifest.data import Declared
 from wordnet_splits.progress import Progress, Silent
 
 from ..arrays import Arrays, ArrayView, Head
-from ..keys import list_key
+from ..backend.keys import list_key
+from ..backend.ranks import current_ranks
+from ..backend.transforms import Transform, as_transform, recipe_transform
 from ..model import Model
 from ..model.class_map import ClassMap
-from ..model.ranks import current_ranks
 from ..probes import Probe, parse_probe, probe_name
-from ..transforms import Transform, as_transform, recipe_transform
 from .batches import ImageSet, Reader
 from .extraction import Extraction
 from .settings import deterministic, differences

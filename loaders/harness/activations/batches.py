@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 from wordnet_splits.errors import DataError
 
-from ..transforms import Transform
+from ..backend.transforms import Transform
 
 ImageSet = Any
 """An `UnknownDetectionSet`, or what has its ``table``, both transforms and ``__getitems__``."""

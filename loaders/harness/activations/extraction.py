@@ -16,9 +16,9 @@ from wordnet_splits.errors import DataError, SplitsError
 from wordnet_splits.progress import Progress
 
 from ..arrays import Array
-from ..foreign import reason
+from ..backend.ranks import Ranks
 from ..model import Model
-from ..model.ranks import Ranks
+from ..plugins import reason
 from ..probes import Probe
 from .batches import ImageBatch, Reader
 from .settings import settings

@@ -110,9 +110,9 @@ def run(
     shares = _shares(prevalence)
     _say_absent(detectors)
     need("torch", "torch", where="unknown-eval run")
+    from ..backend.ranks import current_ranks
     from ..evaluation.of_models import evaluate
     from ..model import open_models
-    from ..model.ranks import current_ranks
 
     models = open_models(
         model,

@@ -14,8 +14,7 @@ from typing import Any
 
 from wordnet_splits.errors import SplitsError, unknown
 
-from ..foreign import imported
-from ..naming import parse_named, split_list
+from ..plugins import imported, parse_named, split_list
 from .registry import METHODS, Chosen, Method, choose, describe, get_method
 
 WHERE = "--detectors"

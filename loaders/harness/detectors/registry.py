@@ -30,7 +30,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 from wordnet_splits.errors import SplitsError, unknown
 
 from ..arrays import Array, Arrays
-from ..naming import Value, converted, show_named
+from ..plugins import Value, converted, show_named
 from .paper import Paper
 
 FitOn = Literal["train", "val"]

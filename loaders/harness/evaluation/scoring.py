@@ -16,8 +16,7 @@ from wordnet_splits.metrics import auroc
 from ..activations.runs import ModelRun
 from ..arrays import CHUNK, Array, Arrays, Head
 from ..detectors import Chosen, Detector
-from ..foreign import reason
-from ..naming import Value
+from ..plugins import Value, reason
 from .sets import EvaluatedSets
 
 Data = Arrays | Sequence[Arrays]  # one model's arrays, or those of each of several models

@@ -8,10 +8,10 @@ from typing import Any
 
 from wordnet_splits.errors import DataError, unknown
 
-from ..transforms import Transform
+from ..backend.ranks import choose_device
+from ..backend.transforms import Transform
 from .class_match import MappingGiven
 from .model import ClassChoice, Model
-from .ranks import choose_device
 from .sources import Loaded, Request
 from .sources.objects import from_import, from_object
 from .sources.registry import SOURCES

@@ -13,9 +13,9 @@ from torch import Tensor
 from wordnet_splits.errors import DataError
 
 from ..arrays import Head
-from ..foreign import in_one_line
-from ..keys import model_key
-from ..transforms import Transform, Triple
+from ..backend.keys import model_key
+from ..backend.transforms import Transform, Triple
+from ..plugins import in_one_line
 from .class_map import ClassMap, LabelSpace
 from .class_match import MappingGiven, class_map
 from .head import HookedNetwork, captured, check_logits

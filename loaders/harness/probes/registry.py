@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from wordnet_splits.errors import DataError, SplitsError, unknown
 
-from ..naming import converted, parse_named, show_named
+from ..plugins import converted, parse_named, show_named
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor

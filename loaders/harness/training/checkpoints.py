@@ -21,7 +21,7 @@ from wordnet_splits.errors import DataError
 from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.untrusted import GiB, read_bytes
 
-from ..weights import checked_state, fill, load_tensors
+from ..backend.weights import checked_state, fill, load_tensors
 from . import networks
 from .schema import SCHEMA, TrainedModel
 

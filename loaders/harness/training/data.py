@@ -15,7 +15,7 @@ from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.progress import Progress, Silent
 
 from ...dataset import UnknownDetectionSet
-from ..transforms import GEOMETRIES, Normalise
+from ..backend.transforms import GEOMETRIES, Normalise
 
 READ_ROWS = 1024
 

@@ -15,7 +15,7 @@ from wordnet_splits import files
 from wordnet_splits.errors import DataError, OutputError, unknown
 from wordnet_splits.progress import Progress, Silent
 
-from ..model.ranks import choose_device
+from ..backend.ranks import choose_device
 from .checkpoints import (
     METADATA,
     drop_state,

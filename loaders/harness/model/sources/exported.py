@@ -16,8 +16,8 @@ from wordnet_splits.errors import DataError, UnsafeDataError
 from wordnet_splits.untrusted import opened
 
 from ...arrays import Head
-from ...foreign import in_one_line
-from ...weights import LARGEST, is_torchscript
+from ...backend.weights import LARGEST, is_torchscript
+from ...plugins import in_one_line
 from .registry import Loaded, Request, model_source
 
 LINEAR = torch.ops.aten.linear.default

@@ -12,9 +12,9 @@ from PIL import Image
 from wordnet_splits.errors import DataError
 from wordnet_splits.lazy import need
 
-from ...foreign import in_one_line
-from ...transforms import Transform, Triple
-from ...weights import fill, read_state
+from ...backend.transforms import Transform, Triple
+from ...backend.weights import fill, read_state
+from ...plugins import in_one_line
 from .registry import Loaded, Request, model_source
 
 LARGEST_NUMBER, MOST_LAYERS, MOST_PARAMETERS = 10_000_000, 1_000, 20_000_000_000

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from wordnet_splits.errors import DataError
 
-from ...foreign import imported, in_one_line
-from ...weights import fill, read_state
+from ...backend.weights import fill, read_state
+from ...plugins import imported, in_one_line
 from .registry import Loaded, Request
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from ...transforms import Transform
+from ...backend.transforms import Transform
 
 
 @dataclass

@@ -8,9 +8,8 @@ from typing import Any
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.lazy import need
 
-from ...foreign import reason
-from ...transforms import Transform
-from ...weights import (
+from ...backend.transforms import Transform
+from ...backend.weights import (
     RANDOM,
     build_to_fit,
     is_file,
@@ -18,6 +17,7 @@ from ...weights import (
     read_state,
     tensors_only,
 )
+from ...plugins import reason
 from .registry import Loaded, Request, model_source
 
 

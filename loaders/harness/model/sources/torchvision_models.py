@@ -10,9 +10,8 @@ from urllib.error import URLError
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.lazy import need
 
-from ...foreign import reason
-from ...transforms import Transform, Triple
-from ...weights import (
+from ...backend.transforms import Transform, Triple
+from ...backend.weights import (
     RANDOM,
     build_to_fit,
     is_file,
@@ -20,6 +19,7 @@ from ...weights import (
     read_state,
     tensors_only,
 )
+from ...plugins import reason
 from .registry import Loaded, Request, model_source
 
 IMAGENET = "imagenet1k"

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from loaders import UnknownDetectionSet
-from loaders.harness.transforms import to_uint8
+from loaders.harness.backend.transforms import to_uint8
 
 SHARD = 128
 

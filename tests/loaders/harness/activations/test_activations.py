@@ -16,15 +16,15 @@ from PIL import Image
 from loaders import UnknownDetectionSet
 from loaders.harness.activations import Store, choose_transform, extract
 from loaders.harness.activations.store import StoreError
-from loaders.harness.keys import list_key
-from loaders.harness.model import load_model
-from loaders.harness.transforms import (
+from loaders.harness.backend.keys import list_key
+from loaders.harness.backend.transforms import (
     Normalise,
     Transform,
     evaluation_transform,
     recipe_transform,
     to_uint8,
 )
+from loaders.harness.model import load_model
 from wordnet_splits.errors import DataError, UnknownNameError
 from wordnet_splits.manifest.data import Channels, Declared
 

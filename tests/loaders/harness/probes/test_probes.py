@@ -12,6 +12,7 @@ import torch
 
 from loaders import UnknownDetectionSet
 from loaders.harness.activations import Store, extract
+from loaders.harness.backend.transforms import Transform, evaluation_transform, to_uint8
 from loaders.harness.detectors.probes import ODIN
 from loaders.harness.model import Model, load_model
 from loaders.harness.model.class_map import ClassMap
@@ -26,7 +27,6 @@ from loaders.harness.probes import (
     probe_name,
     register_probe,
 )
-from loaders.harness.transforms import Transform, evaluation_transform, to_uint8
 from wordnet_splits.errors import DataError, SplitsError, UnknownNameError
 
 from ..model.networks import small_network

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from loaders.harness.backend.transforms import Normalise
 from loaders.harness.training.data import Images, TrainingData
-from loaders.harness.transforms import Normalise
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from loaders import UnknownDetectionSet
+from loaders.harness.backend.transforms import ONES, ZEROS
 from loaders.harness.training.data import load_arrays, load_training_data
-from loaders.harness.transforms import ONES, ZEROS
 from wordnet_splits.errors import DataError, UnknownNameError
 from wordnet_splits.manifest import load_manifest
 

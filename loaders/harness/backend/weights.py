@@ -18,7 +18,7 @@ from wordnet_splits.errors import DataError, UnsafeDataError
 from wordnet_splits.lazy import need
 from wordnet_splits.untrusted import GiB, opened, printable
 
-from .foreign import in_one_line, reason
+from ..plugins import in_one_line, reason
 
 NESTED = ("state_dict", "model_state_dict", "model", "net")
 PREFIXES = ("module.", "_orig_mod.")

@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from wordnet_splits.errors import SplitsError
 
-from ..foreign import in_one_line
+from ..plugins import in_one_line
 
 
 @dataclass(frozen=True)

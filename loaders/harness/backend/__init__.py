@@ -1,0 +1,1 @@
+"""What models need of torch: weights from files, transforms, keys, and the processes of ``torchrun``."""
