@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tests.benchmarks.rows import Row, fastest
 from wordnet_splits import sampling
-from wordnet_splits.build.membership import build_class_table, decide_membership
+from wordnet_splits.build.class_table import build_class_table
+from wordnet_splits.build.membership import decide_membership
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.manifest import fingerprint
 from wordnet_splits.manifest.parquet import write_table

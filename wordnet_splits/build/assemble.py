@@ -11,17 +11,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from wordnet_splits.build.class_table import build_class_table, labels_of
 from wordnet_splits.build.images import Selection
+from wordnet_splits.build.known_leaks import judge
 from wordnet_splits.build.leaks import (
     Leak,
     check_once,
     class_leaks,
     digest_leaks,
-    judge,
     leak_evidence,
     leaking_classes,
 )
-from wordnet_splits.build.membership import Membership, build_class_table, decide_membership, labels_of
+from wordnet_splits.build.membership import Membership, decide_membership
 from wordnet_splits.errors import Problem
 from wordnet_splits.manifest import Manifest, Part, fingerprint
 from wordnet_splits.manifest.data import SCHEMA, check_data

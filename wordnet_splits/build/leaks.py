@@ -19,7 +19,7 @@ import pyarrow as pa
 from wordnet_splits.build.membership import Key, Membership
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import RecipeError
-from wordnet_splits.recipe import Group, KnownLeak, Recipe
+from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules.evidence import NAMED, listed
 from wordnet_splits.taxonomy import Taxonomy
 
@@ -50,8 +50,8 @@ class Leak:
         """Return the leak as ``manifest.json`` holds it."""
         return {
             "kind": self.kind,
-            "a": _operand(self.a),
-            "b": _operand(self.b),
+            "a": as_operand(self.a),
+            "b": as_operand(self.b),
             "count": len(self.pairs),
             "examples": [list(p) for p in self.pairs[:EXAMPLES]],
             "severity": self.severity,
@@ -203,41 +203,6 @@ def digest_leaks(recipe: Recipe, tables: Iterable[pa.Table]) -> list[Leak]:
     ]
 
 
-def judge(
-    recipe: Recipe, leaks: Sequence[Leak], *, unknown_digests: frozenset[str], strict: bool = True
-) -> None:
-    """Set each leak's severity and reason; raise RecipeError for one that the recipe must name.
-
-    Parameters
-    ----------
-    unknown_digests : groups of which a digest is not known, so that a named digest leak may not show yet.
-    strict : compare with the leaks that the recipe names; False for another draw, or one with images left
-        out, which the recipe's author did not see: there a leak not named is only marked ``unnamed``.
-    """
-    groups = {g.name: g for g in recipe.group}
-    named: dict[int, list[Leak]] = {n: [] for n in range(len(recipe.known_leak))}
-    for leak in leaks:
-        at = next((n for n, entry in enumerate(recipe.known_leak) if _matches(entry, leak, groups)), None)
-        if at is not None:
-            named[at].append(leak)
-            leak.severity, leak.reason = "known", recipe.known_leak[at].reason
-        elif not _serious(groups, leak):
-            continue
-        elif recipe.reproduces:
-            leak.severity, leak.reason = "known", "as in the benchmark reproduced"
-        elif not strict:
-            leak.severity = "unnamed"
-        else:
-            shown = ", ".join(f"{a} and {b}" for a, b in leak.pairs[:EXAMPLES])
-            raise RecipeError(
-                f"{len(leak.pairs)} {leak.kind} leaks between groups {leak.a!r} and {leak.b!r}: {shown}",
-                where=recipe.name,
-                hint="change the rule, set drop_leaks = true, or name them in [[known_leak]] with a reason",
-            )
-    for n, found in named.items() if strict else ():
-        _check_extent(recipe, recipe.known_leak[n], found, groups, unknown_digests)
-
-
 def check_once(parts: Iterable[pa.Table], where: str) -> None:
     """Raise RecipeError where one (source, image_id) is in two splits or roles."""
     seen: dict[tuple[str, str], tuple[str, str, str]] = {}
@@ -266,7 +231,7 @@ def leaking_classes(recipe: Recipe, leaks: Iterable[Leak]) -> dict[str, dict[str
     pairs = []
     for leak in leaks:
         a, b = groups.get(leak.a), groups.get(leak.b)
-        if a is None or b is None or leak.kind not in ("class", "ancestry") or not _trains(a, b):
+        if a is None or b is None or leak.kind not in ("class", "ancestry") or not trains(a, b):
             continue
         rank = KEPT_FIRST.index(a.role), KEPT_FIRST.index(b.role)
         flip = rank[0] > rank[1]
@@ -322,76 +287,11 @@ def _relation(kind: str, own: Sequence[str], other: Sequence[str], taxonomy: Tax
     return "lies below" if below else "lies above"
 
 
-def _trains(a: Group, b: Group) -> bool:
+def trains(a: Group, b: Group) -> bool:
     """Say whether one of two groups is trained on, so that what they share is no question of taste."""
     return a.name != b.name and "csid" not in (a.role, b.role) and bool({a.role, b.role} & TRAINING_ROLES)
 
 
-def _serious(groups: Mapping[str, Group], leak: Leak) -> bool:
-    a, b = groups.get(leak.a), groups.get(leak.b)
-    if a is None or b is None or leak.kind == "sibling" or not _trains(a, b):
-        return False
-    near_by_design = {a.role, b.role} == {"id", "near"} and a.source == b.source
-    return not (leak.kind == "ancestry" and near_by_design)
-
-
-def _operand(name: str) -> str:
+def as_operand(name: str) -> str:
+    """Return a set as a known leak and ``manifest.json`` name it."""
     return name if name.startswith("source:") else f"group:{name}"
-
-
-def _covers(operand: str, name: str, groups: Mapping[str, Group]) -> bool:
-    """Say whether an operand of a known leak means a set: itself, or any of the source it names."""
-    of_source = name in groups and operand == f"source:{groups[name].source}"
-    return operand in (name, _operand(name)) or of_source
-
-
-def _matches(entry: KnownLeak, leak: Leak, groups: Mapping[str, Group]) -> bool:
-    return entry.kind == leak.kind and bool(_orders(entry, leak, groups))
-
-
-def _orders(entry: KnownLeak, leak: Leak, groups: Mapping[str, Group]) -> list[bool]:
-    """Return the ways in which an entry's ``a`` and ``b`` are a leak's: as they stand (False), swapped."""
-    ends = ((leak.a, leak.b, False), (leak.b, leak.a, True))
-    return [s for a, b, s in ends if _covers(entry.a, a, groups) and _covers(entry.b, b, groups)]
-
-
-def _check_extent(
-    recipe: Recipe,
-    entry: KnownLeak,
-    leaks: Sequence[Leak],
-    groups: Mapping[str, Group],
-    unknown_digests: frozenset[str],
-) -> None:
-    """Raise RecipeError where a known leak names other pairs, or another number, than there are.
-
-    Fewer are fine while digests of the groups are unknown, and in a variant that drops leaks.
-    """
-    between = f"{entry.a} and {entry.b}"
-    fewer_may_be = recipe.drop_leaks or (
-        entry.kind == "digest"
-        and any(_covers(o, name, groups) for o in (entry.a, entry.b) for name in unknown_digests)
-    )
-    if not leaks and not fewer_may_be:
-        raise RecipeError(
-            f"known_leak {entry.kind} between {between} matches nothing",
-            where=recipe.name,
-            hint="remove the entry",
-        )
-    found = {p[::-1] if _orders(entry, leak, groups)[0] else p for leak in leaks for p in leak.pairs}
-    if entry.count is not None:
-        if len(found) > entry.count or (len(found) < entry.count and not fewer_may_be):
-            raise RecipeError(
-                f"{len(found)} {entry.kind} leaks between {between}, the recipe names {entry.count}",
-                where=recipe.name,
-                hint="mend the count, or the rule",
-            )
-        return
-    named = set(entry.classes or ())
-    unnamed, idle = sorted(found - named), sorted(named - found)
-    if unnamed or (idle and not fewer_may_be):
-        what = f"{unnamed[0]} is not named" if unnamed else f"{idle[0]} matches nothing"
-        raise RecipeError(
-            f"known_leak {entry.kind} between {between}: {what}",
-            where=recipe.name,
-            hint="name exactly the leaks there are",
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wordnet_splits.build.images import expected_count
+from wordnet_splits.build.expected import expected_count
 from wordnet_splits.build.membership import Membership, decide_membership
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import load_list

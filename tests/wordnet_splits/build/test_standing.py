@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from wordnet_splits.build.membership import build_class_table, decide_membership
+from wordnet_splits.build.class_table import build_class_table
+from wordnet_splits.build.membership import decide_membership
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.taxonomy import Taxonomy, load
 
