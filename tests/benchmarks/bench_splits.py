@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.benchmarks.rows import Row, fastest
 from wordnet_splits import sampling
-from wordnet_splits.build.class_table import build_class_table
+from wordnet_splits.build.class_table import build_class_table, labels_of
 from wordnet_splits.build.membership import decide_membership
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.manifest import fingerprint
@@ -66,7 +66,8 @@ def make_class_tables() -> None:
     taxonomy = load()
     for name in buildable():
         recipe = load_recipe(name)
-        build_class_table(decide_membership(recipe, recipe.seed, taxonomy), taxonomy)
+        membership = decide_membership(recipe, recipe.seed, taxonomy)
+        build_class_table(membership, labels_of(membership), taxonomy)
 
 
 def imagenet_style_ids() -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordnet_splits.build.class_table import build_class_table, labels_of
+from wordnet_splits.build.class_table import Labels, build_class_table, labels_of
 from wordnet_splits.build.images import Selection
 from wordnet_splits.build.known_leaks import judge
 from wordnet_splits.build.leaks import (
@@ -19,8 +19,8 @@ from wordnet_splits.build.leaks import (
     check_once,
     class_leaks,
     digest_leaks,
+    drop_leaking,
     leak_evidence,
-    leaking_classes,
 )
 from wordnet_splits.build.membership import Membership, decide_membership
 from wordnet_splits.errors import Problem
@@ -37,7 +37,6 @@ class Rules:
 
     recipe: Recipe
     seed: int
-    taxonomy: Taxonomy
     membership: Membership
     leaks: list[Leak]
 
@@ -47,14 +46,15 @@ def decide(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Rules:
     membership = decide_membership(recipe, seed, taxonomy)
     leaks = class_leaks(membership, taxonomy)
     if recipe.drop_leaks:
-        _drop_classes(membership, leaking_classes(recipe, leaks))
+        drop_leaking(membership, leaks)
         leaks = class_leaks(membership, taxonomy)
-    return Rules(recipe, seed, taxonomy, membership, leaks)
+    return Rules(recipe, seed, membership, leaks)
 
 
 def assemble(
     rules: Rules,
     selections: Sequence[Selection],
+    taxonomy: Taxonomy,
     *,
     missing: Sequence[Problem] = (),
     resampled: bool = False,
@@ -71,13 +71,14 @@ def assemble(
     recipe = rules.recipe
     if recipe.drop_leaks:
         _drop_identical(selections)
-    parts = _parts(selections, rules.membership)
-    leaks = [*rules.leaks, *digest_leaks(recipe, (read() for read in parts.values()))]
-    as_declared = strict and not resampled and not missing
-    judge(recipe, leaks, unknown_digests=_undigested(selections), strict=as_declared)
-    of_leaks = leak_evidence(rules.membership, leaks, rules.taxonomy)
-    classes = build_class_table(rules.membership, rules.taxonomy, of_leaks)
+    labels = labels_of(rules.membership)
+    parts = _parts(selections, labels)
     check_once((read() for read in parts.values()), recipe.name)
+    leaks = [*rules.leaks, *digest_leaks(recipe, (read() for read in parts.values()))]
+    undigested = {s.group.name for s in selections if s.awaiting is not None or len(s.digests) < s.count}
+    judge(recipe, leaks, unknown_digests=undigested, strict=strict and not resampled and not missing)
+    of_leaks = leak_evidence(rules.membership, leaks, taxonomy)
+    classes = build_class_table(rules.membership, labels, taxonomy, of_leaks)
     local = any(s.local for s in selections)
     name = recipe.name + (f"@seed={rules.seed}" if resampled else "") + ("@local" if local else "")
     awaiting = sorted({s.awaiting.source for s in selections if s.awaiting is not None})
@@ -87,7 +88,7 @@ def assemble(
         "version": recipe.version,
         "recipe": recipe.as_data(),
         "seed": rules.seed,
-        "taxonomy": {"name": "WordNet", "version": rules.taxonomy.version, "hierarchy": recipe.hierarchy},
+        "taxonomy": {"name": "WordNet", "version": taxonomy.version, "hierarchy": recipe.hierarchy},
         "groups": group_rows(recipe, rules.membership, selections),
         **_fingerprints(classes, parts, whole=not awaiting),
         "leaks": [leak.as_dict() for leak in leaks],
@@ -122,15 +123,6 @@ def _fingerprints(
     return {"fingerprint": in_all, "fingerprints": prints}
 
 
-def _drop_classes(membership: Membership, dropped: Mapping[str, Mapping[str, str]]) -> None:
-    for group in membership.recipe.group:
-        gone = dropped.get(group.name, {})
-        membership.groups[group.name] = [c for c in membership.groups[group.name] if c not in gone]
-        for class_id, other in gone.items():
-            reason = f"not {group.name}: it leaks into class {other}, and the recipe says drop_leaks"
-            membership.removed[group.source, class_id] = (group, reason)
-
-
 def _drop_identical(selections: Sequence[Selection]) -> None:
     """Drop every OOD image that equals an ID or external one."""
     guarded = {"id", "external"}
@@ -143,15 +135,14 @@ def _drop_identical(selections: Sequence[Selection]) -> None:
             selection.expected = selection.count
 
 
-def _parts(selections: Sequence[Selection], membership: Membership) -> dict[Part, Callable[[], pa.Table]]:
+def _parts(selections: Sequence[Selection], labels: Labels) -> dict[Part, Callable[[], pa.Table]]:
     """Return the image tables by (split, group), in table order."""
-    labels = labels_of(membership)
     known = [s for s in selections if s.awaiting is None]
     known.sort(key=lambda s: (s.split, s.group.role, s.group.name))
     return {(s.split, s.group.name): partial(_table, s, labels) for s in known}
 
 
-def _table(selection: Selection, labels: Mapping[tuple[str, str], int]) -> pa.Table:
+def _table(selection: Selection, labels: Labels) -> pa.Table:
     group = selection.group
     labelled = group.role in ("id", "csid")
     return image_table(
@@ -164,10 +155,6 @@ def _table(selection: Selection, labels: Mapping[tuple[str, str], int]) -> pa.Ta
         images=selection.images,
         digests=selection.digests,
     )
-
-
-def _undigested(selections: Sequence[Selection]) -> frozenset[str]:
-    return frozenset(s.group.name for s in selections if s.awaiting is not None or len(s.digests) < s.count)
 
 
 def group_rows(

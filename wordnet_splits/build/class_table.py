@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,11 @@ DISTANCE_COLUMNS = (
 )
 
 
-def labels_of(membership: Membership) -> dict[Key, int]:
+Labels = Mapping[Key, int]
+"""The label of each class that the classifier has."""
+
+
+def labels_of(membership: Membership) -> Labels:
     """Return the label of every ID class: 0..K-1 in the publishers' order, groups in file order.
 
     ``csid`` classes carry the label of the ID class with the same synset.
@@ -54,13 +57,13 @@ def labels_of(membership: Membership) -> dict[Key, int]:
 
 
 def build_class_table(
-    membership: Membership, taxonomy: Taxonomy, leaks: Mapping[Key, str] = MappingProxyType({})
+    membership: Membership, labels: Labels, taxonomy: Taxonomy, leaks: Mapping[Key, str] | None = None
 ) -> pa.Table:
     """Return the class table: every catalog class of every source of the recipe.
 
     ``leaks`` is what the evidence of a class adds about its leaks.
     """
-    labels = labels_of(membership)
+    leaks = leaks or {}
     id_keys = [k for g in membership.recipe.groups_with_role("id") for k in membership.keys(g.name)]
     rows: list[dict[str, object]] = []
     placed: set[Key] = set()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wordnet_splits.build.plan import list_rows
 from wordnet_splits.build.population import expand
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.inventory import inventory_splits, load_inventory, load_list
+from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.recipe import Group
 
 
@@ -44,12 +45,8 @@ def _listed_in_pool(group: Group, name: str, members: Sequence[str], pool: Seque
     for other in inventory_splits(group.source):
         if other not in pool and (table := load_inventory(group.source, other)) is not None:
             elsewhere.update(table.column("image_id").to_pylist())
-    columns = (load_list(name).column(c).to_pylist() for c in ("source", "class_id", "image_id"))
     wanted = {(group.source, c) for c in members}
-    return sum(
-        (source, c) in wanted and image_id not in elsewhere
-        for source, c, image_id in zip(*columns, strict=True)
-    )
+    return sum((source, c) in wanted and i not in elsewhere for source, c, i in list_rows(name))
 
 
 def _pool_size(source: str, splits: Sequence[str], members: Sequence[str]) -> int | None:

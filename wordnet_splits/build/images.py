@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wordnet_splits import sampling
 from wordnet_splits.build.expected import expected_count
-from wordnet_splits.build.population import Awaiting, Most, Populations, expand
-from wordnet_splits.catalog.inventory import load_list
-from wordnet_splits.errors import RecipeError, SplitsError
-from wordnet_splits.manifest.tables import CUT_ORDER
+from wordnet_splits.build.plan import SplitPlan, plan_images
+from wordnet_splits.build.population import Awaiting, Most, Populations
+from wordnet_splits.errors import RecipeError
 from wordnet_splits.progress import Progress
-from wordnet_splits.recipe import Group, ImageRule, Recipe
+from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.sources import Source
 from wordnet_splits.sources.noise import NoiseId
 
@@ -75,144 +74,83 @@ def select_images(
     ------
     RecipeError : an image rule cannot be kept.
     """
-    check_lists(recipe, classes)
-    most = _most(recipe, seed, classes)
-    populations = Populations(sources, recipe.draw, seed, most, local=local, progress=progress)
-    taken: dict[str, set[str]] = {source: set() for source in recipe.sources}
-    chosen: list[Selection] = []
+    plans = plan_images(recipe, seed, classes)
+    populations = Populations(sources, recipe.draw, seed, _most(plans), local=local, progress=progress)
+    taken: dict[str, set[str]] = defaultdict(set)
+    chosen: dict[tuple[str, str], Selection] = {}
     # what a list or an `all` names is fixed whatever the draws: it goes first, so that `rest` excludes it
-    pairs = [(g, s) for g in recipe.group for s in CUT_ORDER if s in g.images]
-    for group, split in sorted(pairs, key=lambda p: _rank(p[0].images[p[1]])):
-        rule = group.images[split]
-        members = list(classes[group.name])
-        if rule.list_ is not None:
-            selection = _from_list(group, split, rule.list_, members)
-        elif rule.generate is not None:
-            selection = _generated(group, split, rule.generate)
+    for plan in sorted(plans, key=lambda r: 0 if r.rule.list_ is not None else 2 if r.rule.rest else 1):
+        group, split = plan.group, plan.split
+        already = taken[group.source]
+        if plan.pool:
+            selection = _cut(plan, recipe.draw, seed, populations, already, shortfalls)
+        elif plan.rule.generate is not None:
+            assert group.noise is not None
+            ids = [str(NoiseId(group.noise.shape, group.noise.seed, n)) for n in range(plan.rule.generate)]
+            selection = Selection(group, split, len(ids), {"all": ids})
         else:
-            already = taken[group.source]
-            selection = _cut(recipe, seed, group, split, members, populations, already, shortfalls)
+            keys = {(group.source, class_id): class_id for class_id in plan.classes}
+            images = {keys[key]: [*ids] for key, ids in plan.listed.items() if key in keys}
+            selection = Selection(group, split, sum(map(len, images.values())), images)
         if selection.awaiting is None:
-            taken[group.source].update(i for ids in selection.images.values() for i in ids)
-        chosen.append(selection)
-    order = {(g.name, s): n for n, (g, s) in enumerate(pairs)}
-    return sorted(chosen, key=lambda s: order[s.group.name, s.split])
+            already.update(i for ids in selection.images.values() for i in ids)
+        chosen[group.name, split] = selection
+    return [chosen[r.group.name, r.split] for r in plans]
 
 
-def _rank(rule: ImageRule) -> int:
-    return 0 if rule.list_ is not None else 2 if rule.rest else 1
-
-
-def _most(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]]) -> Most:
-    """Return the number of images that all rules together can need of each class: the listed ones, too.
+def _most(plans: Sequence[SplitPlan]) -> Most:
+    """Return the number of images that all plans together can need of each class: the listed ones, too.
 
     A draw passes over listed images, so that it may reach as many further.
     """
-    lists = {r.list_ for g in recipe.group for r in g.images.values() if r.list_ is not None}
     listed: Counter[tuple[str, str]] = Counter()
-    for name in lists:
-        columns = (load_list(name).column(c).to_pylist() for c in ("source", "class_id"))
-        listed.update(zip(*columns, strict=True))
+    for images in {r.rule.list_: r.listed for r in plans}.values():
+        listed.update({key: len(ids) for key, ids in images.items()})
     most: dict[str, dict[str, dict[str, int | None]]] = {}
-    for group in recipe.group:
-        for split, rule in group.images.items():
-            quota = _quota(rule, recipe.draw, seed, group.source, classes[group.name])
-            for publisher in _pool(recipe, group, split):
-                of_split = most.setdefault(group.source, {}).setdefault(publisher, {})
-                for class_id, count in quota.items():
-                    before = of_split.get(class_id, listed[group.source, class_id])
-                    of_split[class_id] = None if before is None or count is None else before + count
+    for plan in plans:
+        source = plan.group.source
+        for publisher in plan.pool:
+            of_split = most.setdefault(source, {}).setdefault(publisher, {})
+            for class_id, count in plan.quota.items():
+                before = of_split.get(class_id, listed[source, class_id])
+                of_split[class_id] = None if before is None or count is None else before + count
     return most
 
 
-def _pool(recipe: Recipe, group: Group, split: str) -> tuple[str, ...]:
-    """Return the publisher's splits that a split is cut from."""
-    try:
-        return expand(group.source, group.images[split].from_ or ())
-    except RecipeError as error:
-        raise error.within(f"{recipe.name}: group {group.name}, {split}") from None
-
-
-def _from_list(group: Group, split: str, name: str, members: Sequence[str]) -> Selection:
-    table = load_list(name)
-    wanted = set(members)
-    images: dict[str, list[str]] = {}
-    for source, image_id, class_id in zip(
-        *(table.column(c).to_pylist() for c in ("source", "image_id", "class_id")), strict=True
-    ):
-        if source == group.source and class_id in wanted:
-            images.setdefault(class_id, []).append(image_id)
-    selection = Selection(group, split, None, images)
-    selection.expected = selection.count
-    return selection
-
-
-def check_lists(recipe: Recipe, classes: Mapping[str, Sequence[str]]) -> None:
-    """Raise RecipeError where a listed image belongs to none of the groups that name the list."""
-    users: dict[str, set[tuple[str, str]]] = {}
-    for group in recipe.group:
-        for rule in group.images.values():
-            if rule.list_ is not None:
-                users.setdefault(rule.list_, set()).update((group.source, c) for c in classes[group.name])
-    for name, covered in users.items():
-        try:
-            table = load_list(name)
-        except SplitsError as error:
-            raise error.within(recipe.name) from None
-        for source, image_id, class_id in zip(
-            *(table.column(c).to_pylist() for c in ("source", "image_id", "class_id")), strict=True
-        ):
-            if (source, class_id) not in covered:
-                raise RecipeError(
-                    f"image {image_id} of class {class_id} belongs to no group",
-                    where=f"{recipe.name}: list {name}",
-                    hint="let a group take the class, or use another list",
-                )
-
-
-def _generated(group: Group, split: str, count: int) -> Selection:
-    assert group.noise is not None
-    ids = [str(NoiseId(group.noise.shape, group.noise.seed, n)) for n in range(count)]
-    return Selection(group, split, count, {"all": ids})
-
-
 def _cut(
-    recipe: Recipe,
+    plan: SplitPlan,
+    draw: str,
     seed: int,
-    group: Group,
-    split: str,
-    members: Sequence[str],
     populations: Populations,
     taken: set[str],
     shortfalls: list[Shortfall] | None,
 ) -> Selection:
-    rule = group.images[split]
-    assert rule.from_ is not None
-    where = f"{recipe.name}: group {group.name}, {split}"
-    population = populations.of(group.source, _pool(recipe, group, split))
+    group, split, members = plan.group, plan.split, plan.classes
+    population = populations.of(group.source, plan.pool)
     if isinstance(population, Awaiting):
-        expected = expected_count(group, split, members)
-        return Selection(group, split, expected, awaiting=population)
+        return Selection(group, split, expected_count(group, split, members), awaiting=population)
     available = {c: [i for i in population.images.get(c, ()) if i not in taken] for c in members}
-    if rule.all and any(len(available[c]) != population.counts[c] for c in members):
+    if plan.rule.all and any(len(available[c]) != population.counts[c] for c in members):
         raise RecipeError(
-            "`all` asks for images that another split has already taken", where=where, hint="use `rest`"
+            "`all` asks for images that another split has already taken",
+            where=plan.where,
+            hint="use `rest`",
         )
     images = {}
-    for class_id, count in _quota(rule, recipe.draw, seed, group.source, members).items():
+    for class_id, count in plan.quota.items():
         ids = available[class_id]
         if count is None:
             images[class_id] = ids
             continue
         if count > len(ids) and shortfalls is None:
             raise RecipeError(
-                f"{count} images of class {class_id!r} wanted, {len(ids)} left in {' + '.join(rule.from_)}",
-                where=where,
+                f"{count} images of class {class_id!r} wanted, {len(ids)} left in {' + '.join(plan.pool)}",
+                where=plan.where,
                 hint="ask for fewer, or add a split to `from`",
             )
         if count > len(ids) and shortfalls is not None:
             shortfalls.append(Shortfall(group.name, split, class_id, count, len(ids)))
-        images[class_id] = sampling.ordered(recipe.draw, seed, group.source, class_id, ids)[:count]
+        images[class_id] = sampling.ordered(draw, seed, group.source, class_id, ids)[:count]
     digests = population.digests
     kept = {i: digests[i] for ids in images.values() for i in ids if i in digests}
     selection = Selection(group, split, None, images, kept, local=population.local)
@@ -220,12 +158,3 @@ def _cut(
     selection.population = sum(selection.drawn_from.values())
     selection.expected = selection.count
     return selection
-
-
-def _quota(
-    rule: ImageRule, draw: str, seed: int, source: str, members: Sequence[str]
-) -> Mapping[str, int | None]:
-    """Return how many images of each class are taken, None for all that are left."""
-    if rule.total is not None and members:
-        return {**sampling.share_total(rule.total, draw, seed, source, members)}
-    return dict.fromkeys(members, rule.per_class)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from wordnet_splits.build.leaks import EXAMPLES, Leak, as_operand, trains
 from wordnet_splits.errors import RecipeError
@@ -10,7 +10,7 @@ from wordnet_splits.recipe import Group, KnownLeak, Recipe
 
 
 def judge(
-    recipe: Recipe, leaks: Sequence[Leak], *, unknown_digests: frozenset[str], strict: bool = True
+    recipe: Recipe, leaks: Sequence[Leak], *, unknown_digests: Collection[str], strict: bool = True
 ) -> None:
     """Set each leak's severity and reason; raise RecipeError for one that the recipe must name.
 
@@ -73,7 +73,7 @@ def _check_extent(
     entry: KnownLeak,
     leaks: Sequence[Leak],
     groups: Mapping[str, Group],
-    unknown_digests: frozenset[str],
+    unknown_digests: Collection[str],
 ) -> None:
     """Raise RecipeError where a known leak names other pairs, or another number, than there are.
 

@@ -219,14 +219,14 @@ def check_once(parts: Iterable[pa.Table], where: str) -> None:
                 )
 
 
-def leaking_classes(recipe: Recipe, leaks: Iterable[Leak]) -> dict[str, dict[str, str]]:
-    """Return, by group, the classes that ``drop_leaks`` removes, each with the class it leaks to.
+def drop_leaking(membership: Membership, leaks: Iterable[Leak]) -> None:
+    """Take the classes that leak out of their groups, as ``drop_leaks`` says, each with the reason.
 
     An equal class or ancestry between an ID or external group and any other is dropped, near classes above
     or below an ID class included. The class goes whose role stands later in `KEPT_FIRST`, of two of one role
     that of the later group; leaks to ID go first, so that nothing else is dropped on their account.
     """
-    groups = {g.name: g for g in recipe.group}
+    groups = {g.name: g for g in membership.recipe.group}
     dropped: dict[str, dict[str, str]] = defaultdict(dict)
     pairs = []
     for leak in leaks:
@@ -240,7 +240,12 @@ def leaking_classes(recipe: Recipe, leaks: Iterable[Leak]) -> dict[str, dict[str
     for _, keeps, goes, kept, gone in sorted(pairs, key=lambda pair: pair[0]):
         if kept not in dropped[keeps.name]:
             dropped[goes.name].setdefault(gone, kept)
-    return {name: classes for name, classes in dropped.items() if classes}
+    for group in membership.recipe.group:
+        of_group = dropped[group.name]
+        membership.groups[group.name] = [c for c in membership.groups[group.name] if c not in of_group]
+        for class_id, other in of_group.items():
+            reason = f"not {group.name}: it leaks into class {other}, and the recipe says drop_leaks"
+            membership.removed[group.source, class_id] = (group, reason)
 
 
 def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> dict[Key, str]:

@@ -75,7 +75,7 @@ class Populations:
     def of(self, source: str, splits: Iterable[str]) -> Population | Awaiting:
         """Return the population of publishers' splits together, or what it waits for."""
         parts = []
-        for split in expand(source, splits):
+        for split in splits:
             part = self._of_split(source, split)
             if isinstance(part, Awaiting):
                 return part

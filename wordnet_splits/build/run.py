@@ -108,7 +108,8 @@ def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = N
     """Build a recipe's manifest in memory."""
     seed = recipe.seed if options.seed is None else options.seed
     sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}
-    rules = decide(recipe, seed, taxonomy or load())
+    taxonomy = taxonomy or load()
+    rules = decide(recipe, seed, taxonomy)
     classes = rules.membership.groups
     selections = select_images(recipe, seed, classes, sources, local=options.local, progress=options.progress)
     unread = unreadable_by_position(selections, sources, options)
@@ -116,7 +117,8 @@ def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = N
     unexpected = unexpected_names(sources, {p.source for p in problems})
     if problems and not options.allow_missing:
         raise missing_error(problems, selections, sources, recipe.name)
-    manifest, leaks = assemble(rules, selections, missing=problems, resampled=options.seed is not None)
+    resampled = options.seed is not None
+    manifest, leaks = assemble(rules, selections, taxonomy, missing=problems, resampled=resampled)
     unnamed = [leak for leak in leaks if leak.severity == "unnamed"]
     return Build(manifest, problems, unexpected, unread, unnamed)
 

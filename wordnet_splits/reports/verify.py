@@ -143,10 +143,11 @@ def verify(
     options = Options(roots or {}, workers=workers, progress=progress, local=frozen.name.endswith("@local"))
     recipe = recipe_of(frozen)
     resampled = "@seed=" in frozen.name
-    rules = decide(recipe, frozen.data.seed if resampled else recipe.seed, taxonomy or load())
+    taxonomy = taxonomy or load()
+    rules = decide(recipe, frozen.data.seed if resampled else recipe.seed, taxonomy)
     sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}
     drawn, compared = _drawn(frozen, rules, sources, options)
-    fresh, _ = assemble(rules, drawn, resampled=resampled, strict=False)
+    fresh, _ = assemble(rules, drawn, taxonomy, resampled=resampled, strict=False)
     findings += differences(frozen, fresh)
     unread = unreadable_by_position(drawn, sources, options)
     readable = {n: s for n, s in sources.items() if n not in unread}

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from wordnet_splits.build.class_table import build_class_table
+from wordnet_splits.build.class_table import build_class_table, labels_of
 from wordnet_splits.build.membership import decide_membership
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.taxonomy import Taxonomy, load
@@ -15,7 +15,8 @@ from wordnet_splits.taxonomy import Taxonomy, load
 @pytest.fixture(scope="module", params=["unknown-cifar-tinyval", "osc-p2"])
 def rows(request) -> list[dict]:
     recipe = load_recipe(request.param)
-    return build_class_table(decide_membership(recipe, recipe.seed, load()), load()).to_pylist()
+    membership = decide_membership(recipe, recipe.seed, load())
+    return build_class_table(membership, labels_of(membership), load()).to_pylist()
 
 
 def test_every_sentence_names_the_nearest_id_class_and_where_the_two_meet(rows):
