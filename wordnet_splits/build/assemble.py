@@ -72,7 +72,12 @@ def assemble(
     if recipe.drop_leaks:
         _drop_identical(selections)
     labels = labels_of(rules.membership)
-    parts = _parts(selections, labels)
+    known = sorted(
+        (s for s in selections if s.awaiting is None), key=lambda s: (s.split, s.group.role, s.group.name)
+    )
+    parts: dict[Part, Callable[[], pa.Table]] = {
+        (s.split, s.group.name): partial(_table, s, labels) for s in known
+    }
     check_once((read() for read in parts.values()), recipe.name)
     leaks = [*rules.leaks, *digest_leaks(recipe, (read() for read in parts.values()))]
     undigested = {s.group.name for s in selections if s.awaiting is not None or len(s.digests) < s.count}
@@ -133,13 +138,6 @@ def _drop_identical(selections: Sequence[Selection]) -> None:
             for class_id, ids in selection.images.items():
                 selection.images[class_id] = [i for i in ids if i not in gone]
             selection.expected = selection.count
-
-
-def _parts(selections: Sequence[Selection], labels: Labels) -> dict[Part, Callable[[], pa.Table]]:
-    """Return the image tables by (split, group), in table order."""
-    known = [s for s in selections if s.awaiting is None]
-    known.sort(key=lambda s: (s.split, s.group.role, s.group.name))
-    return {(s.split, s.group.name): partial(_table, s, labels) for s in known}
 
 
 def _table(selection: Selection, labels: Labels) -> pa.Table:

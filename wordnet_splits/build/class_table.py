@@ -64,11 +64,14 @@ def build_class_table(
     ``leaks`` is what the evidence of a class adds about its leaks.
     """
     leaks = leaks or {}
-    id_keys = [k for g in membership.recipe.groups_with_role("id") for k in membership.keys(g.name)]
+    id_keys = [
+        (g.source, c) for g in membership.recipe.groups_with_role("id") for c in membership.groups[g.name]
+    ]
     rows: list[dict[str, object]] = []
     placed: set[Key] = set()
     for group in membership.recipe.group:
-        for key in membership.keys(group.name):
+        for class_id in membership.groups[group.name]:
+            key = (group.source, class_id)
             placed.add(key)
             verdict = membership.verdicts[group.name, key]
             label = labels[key] if group.role in ("id", "csid") and key in labels else -1

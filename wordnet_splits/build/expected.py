@@ -4,49 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wordnet_splits.build.plan import list_rows
-from wordnet_splits.build.population import expand
+from wordnet_splits.build.plan import SplitPlan
+from wordnet_splits.build.population import Populations
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.recipe import Group
 
 
-def expected_count(group: Group, split: str, members: Sequence[str]) -> int | None:
-    """Return how many images a split will hold, from published counts alone; None where they are not known.
+def expected_count(plan: SplitPlan, plans: Sequence[SplitPlan], populations: Populations) -> int | None:
+    """Return how many images a split that is drawn will hold; None where published counts do not say.
 
-    ``rest`` counts what the group's other splits leave of the same pool.
+    ``rest`` counts what the group's other splits, among ``plans``, leave of the same pool.
     """
-    rule = group.images[split]
-    if rule.generate is not None:
-        return rule.generate
+    rule, source = plan.rule, plan.group.source
     if rule.per_class is not None:
-        return rule.per_class * len(members)
+        return rule.per_class * len(plan.classes)
     if rule.total is not None:
         return rule.total
-    if rule.from_ is None:
-        return None
-    pool = _pool_size(group.source, expand(group.source, rule.from_), members)
-    if pool is None or rule.all:
-        return pool
-    for other, other_rule in group.images.items():
-        if other_rule.list_ is not None:
-            pool -= _listed_in_pool(group, other_rule.list_, members, rule.from_)
-        elif other != split and other_rule.from_ == rule.from_:
-            taken = expected_count(group, other, members)
+    left = _pool_size(source, plan.pool, plan.classes)
+    if left is None or rule.all:
+        return left
+    for other in (p for p in plans if p.group.name == plan.group.name and p.split != plan.split):
+        if other.rule.list_ is not None:
+            elsewhere = populations.listed_elsewhere(source, plan.pool)
+            left -= sum(i not in elsewhere for c in plan.classes for i in other.listed.get((source, c), ()))
+        elif other.rule.from_ == rule.from_:
+            taken = expected_count(other, plans, populations)
             if taken is None:
                 return None
-            pool -= taken
-    return pool
-
-
-def _listed_in_pool(group: Group, name: str, members: Sequence[str], pool: Sequence[str]) -> int:
-    """Count a list's images that come from ``pool``: those in no inventory of another publisher's split."""
-    elsewhere: set[str] = set()
-    for other in inventory_splits(group.source):
-        if other not in pool and (table := load_inventory(group.source, other)) is not None:
-            elsewhere.update(table.column("image_id").to_pylist())
-    wanted = {(group.source, c) for c in members}
-    return sum((source, c) in wanted and i not in elsewhere for source, c, i in list_rows(name))
+            left -= taken
+    return left
 
 
 def _pool_size(source: str, splits: Sequence[str], members: Sequence[str]) -> int | None:

@@ -83,7 +83,7 @@ def select_images(
         group, split = plan.group, plan.split
         already = taken[group.source]
         if plan.pool:
-            selection = _cut(plan, recipe.draw, seed, populations, already, shortfalls)
+            selection = _cut(plan, plans, recipe.draw, seed, populations, already, shortfalls)
         elif plan.rule.generate is not None:
             assert group.noise is not None
             ids = [str(NoiseId(group.noise.shape, group.noise.seed, n)) for n in range(plan.rule.generate)]
@@ -119,6 +119,7 @@ def _most(plans: Sequence[SplitPlan]) -> Most:
 
 def _cut(
     plan: SplitPlan,
+    plans: Sequence[SplitPlan],
     draw: str,
     seed: int,
     populations: Populations,
@@ -128,7 +129,8 @@ def _cut(
     group, split, members = plan.group, plan.split, plan.classes
     population = populations.of(group.source, plan.pool)
     if isinstance(population, Awaiting):
-        return Selection(group, split, expected_count(group, split, members), awaiting=population)
+        expected = expected_count(plan, plans, populations)
+        return Selection(group, split, expected, awaiting=population)
     available = {c: [i for i in population.images.get(c, ()) if i not in taken] for c in members}
     if plan.rule.all and any(len(available[c]) != population.counts[c] for c in members):
         raise RecipeError(

@@ -6,8 +6,6 @@ A class of no group is ``excluded`` and keeps the evidence of every rule that re
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,7 +13,8 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import RecipeError, SplitsError
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import Context, Verdict, decide
-from wordnet_splits.rules.model import Expression, rule_text
+from wordnet_splits.rules.model import ids_listed, rule_text
+from wordnet_splits.rules.refused import what_refused
 from wordnet_splits.taxonomy import Taxonomy
 
 Key = tuple[str, str]
@@ -46,11 +45,6 @@ class Membership:
         """The rule of each group as one line."""
         return {g.name: rule_text(g.classes) for g in self.recipe.group}
 
-    def keys(self, group: str) -> list[Key]:
-        """Return the classes of a group as (source, class_id)."""
-        source = next(g.source for g in self.recipe.group if g.name == group)
-        return [(source, c) for c in self.groups[group]]
-
 
 def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membership:
     """Return which classes each group takes.
@@ -75,21 +69,21 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
         try:
             verdicts = decide(group.classes, group.source, offered, context)
         except SplitsError as error:
-            raise error.within(f"{recipe.name}: group {group.name}") from None
+            raise error.within(recipe.place(group.name)) from None
         chosen = [c for c in offered if verdicts[c].accepted]
         if not chosen:
             raise RecipeError(
-                f"the rule takes no class at all: {what_refused(verdicts)}",
-                where=f"{recipe.name}: group {group.name}",
+                f"the rule takes no class at all: {what_refused(group.source, verdicts, context)}",
+                where=recipe.place(group.name),
                 hint="wider operands or bounds take more"
                 if offered
                 else "put the group before the one that takes its classes, or say reuse = true",
             )
-        for class_id in sorted(named_by(group.classes) - {*offered}):
+        for class_id in sorted(ids_listed(group.classes) - {*offered}):
             if (group.source, class_id) in taken:
                 raise RecipeError(
                     f"class {class_id!r} is listed, but an earlier group has taken it",
-                    where=f"{recipe.name}: group {group.name}",
+                    where=recipe.place(group.name),
                     hint="take it out of the list, or say reuse = true",
                 )
         membership.groups[group.name] = chosen
@@ -102,30 +96,3 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
         context.groups[group.name] = [(group.source, c) for c in chosen]
         taken.update(context.groups[group.name])
     return membership
-
-
-def what_refused(verdicts: Mapping[str, Verdict]) -> str:
-    """Say what a rule saw that took no candidate: how many each operator refused, and the nearest to pass."""
-    if not verdicts:
-        return "earlier groups have taken every class of the source"
-    last = [v.findings[-1] for v in verdicts.values() if v.findings]
-    counts = Counter(finding.test.operator for finding in last)
-    said = [f"of {len(verdicts):,} candidates {name} decided against {n:,}" for name, n in counts.items()]
-    scores = [
-        (via.value, class_id, via)
-        for class_id, verdict in verdicts.items()
-        for via in verdict.via
-        if via.relation == "threshold" and via.value is not None
-    ]
-    if scores:
-        below = any(f.test.value.below is not None for f in last if f.test.operator == "similarity")
-        value, class_id, via = (min if below else max)(scores, key=lambda score: score[:2])
-        said.append(f"the nearest to pass is {class_id!r} with {value:.4g}, beside {via.other_class!r}")
-    return "; ".join(said)
-
-
-def named_by(rule: Expression) -> set[str]:
-    """Return the class ids that a rule lists by themselves, where it takes them for that."""
-    if rule.operator == "any":
-        return {name for part in rule.value for name in named_by(part)}
-    return set(rule.value.ids) if rule.operator == "listed" else set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wordnet_splits import sampling
@@ -55,7 +55,7 @@ def plan_images(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]])
     plans = []
     for group, split in ((g, s) for g in recipe.group for s in CUT_ORDER if s in g.images):
         rule, members = group.images[split], classes[group.name]
-        where = f"{recipe.name}: group {group.name}, {split}"
+        where = f"{recipe.place(group.name)}, {split}"
         try:
             pool = expand(group.source, rule.from_ or ())
             if rule.list_ is not None and rule.list_ not in lists:
@@ -80,12 +80,7 @@ def plan_images(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]])
 
 def _by_class(name: str) -> Listed:
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for source, class_id, image_id in list_rows(name):
+    columns = (load_list(name).column(c).to_pylist() for c in ("source", "class_id", "image_id"))
+    for source, class_id, image_id in zip(*columns, strict=True):
         found[source, class_id].append(image_id)
     return found
-
-
-def list_rows(name: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (source, class id, image id) of a published list."""
-    columns = (load_list(name).column(c).to_pylist() for c in ("source", "class_id", "image_id"))
-    return zip(*columns, strict=True)

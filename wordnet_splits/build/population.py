@@ -8,7 +8,7 @@ Of a scan only the ids are kept that can be drawn, so that the ten million of LS
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -89,6 +89,11 @@ class Populations:
             for class_id, ids in part.images.items():
                 whole.images[class_id] += ids
         return whole
+
+    def listed_elsewhere(self, source: str, pool: Collection[str]) -> set[str]:
+        """Return the image ids that inventories give to publishers' splits outside ``pool``."""
+        others = (load_inventory(source, s) for s in inventory_splits(source) if s not in pool)
+        return {i for table in others if table is not None for i in table.column("image_id").to_pylist()}
 
     def _of_split(self, source: str, split: str) -> Population | Awaiting:
         at = (source, split)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from wordnet_splits.errors import ManifestError, RecipeError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
 from wordnet_splits.recipe.recipe import NAME_PATTERN, Recipe
-from wordnet_splits.recipe.text import explain_validation
+from wordnet_splits.recipe.text import explain_validation, find_line
 from wordnet_splits.untrusted import parse_toml, read_text, validated
 
 
@@ -49,12 +49,14 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
         raise unknown("benchmark", str(name), {*recipe_names(), *manifest_names(manifests)})
     text, where = _recipe_text(name)
     raw = parse_toml(text, where=where, error=RecipeError)
-    merged = _extended(raw, where)
+    lines: dict[str, str] = {}
+    merged = _extended(raw, text, where, lines)
     try:
         recipe = Recipe.model_validate(merged)
     except ValidationError as error:
         raise explain_validation(error, text, where, Recipe) from None
     _check_names(recipe, where)
+    recipe.remember_lines(lines)
     return recipe
 
 
@@ -74,9 +76,13 @@ def _recipe_text(name: str | Path) -> tuple[str, str]:
     return path.read_text(encoding="utf-8"), f"{name}.toml"
 
 
-def _extended(raw: dict[str, Any], where: str) -> dict[str, Any]:
-    """Resolve ``extends``: same-named groups replaced in place, new ones appended, ``drop`` removes."""
+def _extended(raw: dict[str, Any], text: str, where: str, lines: dict[str, str]) -> dict[str, Any]:
+    """Resolve ``extends``: same-named groups replaced in place, new ones appended, ``drop`` removes.
+
+    ``lines`` is filled with the file and line of each group's rule.
+    """
     if "extends" not in raw:
+        lines |= _lines_of(raw, text, where)
         return {"draw": raw.get("name"), **raw}
     if next(iter(raw)) != "extends":
         raise RecipeError("`extends` must be the first key", where=where, hint="move it to the top")
@@ -86,6 +92,7 @@ def _extended(raw: dict[str, Any], where: str) -> dict[str, Any]:
         raise RecipeError("`extends` is no name of a recipe", where=where, hint='as in extends = "digits"')
     base_text, base_where = _recipe_text(base_name)
     base = parse_toml(base_text, where=base_where, error=RecipeError)
+    lines |= _lines_of(base, base_text, base_where) | _lines_of(raw, text, where)
     if "extends" in base:
         raise RecipeError(
             f"{base_name!r} is itself a variant; variants have one level", where=where, hint="extend its base"
@@ -107,6 +114,13 @@ def _extended(raw: dict[str, Any], where: str) -> dict[str, Any]:
     ]
     base = {"draw": base.get("name"), **base}
     return {**base, **raw, "group": list(groups.values()), "known_leak": leaks}
+
+
+def _lines_of(raw: dict[str, Any], text: str, where: str) -> dict[str, str]:
+    """Return the file and line of the rule of each group that a text declares."""
+    groups = enumerate(_tables(raw.get("group", []), "group", where))
+    lines = {str(g.get("name")): find_line(text, ["group", n, "classes"]) for n, g in groups}
+    return {name: f"{where}, line {line}" for name, line in lines.items() if line is not None}
 
 
 def _tables(value: Any, key: str, where: str) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.rules.model import ClassRule, Yes, rule_text
@@ -154,6 +154,7 @@ class Recipe(Model):
     drop_leaks: bool = False
     group: Annotated[tuple[Group, ...], Field(min_length=1, max_length=MOST_GROUPS)]
     known_leak: tuple[KnownLeak, ...] = ()
+    _lines: dict[str, str] = PrivateAttr(default_factory=dict)  # group -> the file and line of its rule
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Recipe:
@@ -165,6 +166,17 @@ class Recipe(Model):
         if not self.groups_with_role("id"):
             raise ValueError('no group has role = "id", so nothing is in-distribution')
         return self
+
+    def __eq__(self, other: object) -> bool:  # where it was read makes no other recipe
+        return isinstance(other, Recipe) and self.model_dump() == other.model_dump()
+
+    def place(self, group: str) -> str:
+        """Return where a group is declared, for errors: ``mine.toml, line 7: group far``."""
+        return f"{self._lines.get(group, self.name)}: group {group}"
+
+    def remember_lines(self, lines: dict[str, str]) -> None:
+        """Note the file and line of each group's rule, for errors."""
+        self._lines.update(lines)
 
     def as_data(self) -> dict[str, Any]:
         """Return the recipe as its TOML says, variants resolved; `Recipe.model_validate` reads it back."""

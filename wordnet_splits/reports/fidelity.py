@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wordnet_splits.build.expected import expected_count
+from wordnet_splits.build.images import select_images
 from wordnet_splits.build.membership import Membership, decide_membership
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import load_list
@@ -90,10 +90,9 @@ def _near_candidates(taxonomy: Taxonomy) -> Iterator[FidelityRow]:
     yield FidelityRow(KIM, "external ImageNet classes", 394, len(offered) - near, NO_COUNT)
     recipe = load_recipe("unknown-imagenet")
     membership = decide_membership(recipe, recipe.seed, taxonomy)
-    (external,) = (g for g in recipe.group if g.name == "external")
-    images = expected_count(external, "train", membership.groups["external"])
-    if images is not None:
-        yield FidelityRow(KIM, "external ImageNet training images", 485_700, images, NOMINAL)
+    for drawn in select_images(recipe, recipe.seed, membership.groups, {}):
+        if (drawn.group.name, drawn.split) == ("external", "train") and drawn.expected is not None:
+            yield FidelityRow(KIM, "external ImageNet training images", 485_700, drawn.expected, NOMINAL)
 
 
 def _protocols(taxonomy: Taxonomy) -> Iterator[FidelityRow]:

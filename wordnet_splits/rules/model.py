@@ -251,6 +251,13 @@ def lists_used(rule: BaseModel) -> tuple[str, ...]:
     return tuple(sorted({operand.name for operand in operands(rule) if operand.kind == "list"}))
 
 
+def ids_listed(rule: Expression) -> set[str]:
+    """Return the class ids that a rule lists by themselves, where it takes them for that."""
+    if rule.operator == "any":
+        return {name for part in rule.value for name in ids_listed(part)}
+    return set(rule.value.ids) if rule.operator == "listed" else set()
+
+
 def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
     """Return the keys that a table of this model may hold, in the order of the syntax."""
     return tuple(field.alias or name for name, field in model.model_fields.items())

@@ -58,9 +58,12 @@ RECIPES: dict[str, tuple[str, str]] = {
     ),
     "class": (
         KNOWN.replace('"0"', '"00"'),
-        "mine: group known: source 'digits': unknown class '00'; did you mean '0'",
+        "mine.toml, line 7: group known: source 'digits': unknown class '00'; did you mean '0'",
     ),
-    "group": (KNOWN.replace('["0"]', '"group:id"'), "mine: group known: unknown earlier group 'id'"),
+    "group": (
+        KNOWN.replace('["0"]', '"group:id"'),
+        "mine.toml, line 7: group known: unknown earlier group 'id'",
+    ),
     "list": (
         KNOWN.replace('["0"]', '"list:openood/cifar10_val_tinn"'),
         "did you mean 'openood/cifar10_val_tin'",
@@ -75,11 +78,11 @@ RECIPES: dict[str, tuple[str, str]] = {
     ),
     "classes-overlap": (
         KNOWN + group("again", "near", "digits", '{ listed = ["0"] }', TEST_ALL),
-        "mine: group again: the rule takes no class at all",
+        "mine.toml, line 14: group again: the rule takes no class at all",
     ),
     "images-overlap": (
         KNOWN + group("again", "near", "digits", '{ listed = ["0"] }', TEST_ALL, "reuse = true"),
-        "mine: group again, test: `all` asks for images that another split has already taken",
+        "mine.toml, line 14: group again, test: `all` asks for images that another split has already taken",
     ),
     "classes-leak": (
         KNOWN.replace("all = true", "per_class = 5")

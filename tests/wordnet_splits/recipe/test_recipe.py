@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -199,6 +201,36 @@ def test_an_error_of_a_rule_says_what_it_saw(tmp_path):
         build(write(tmp_path, RECIPE.replace("classes = { rest = true }", rule)))
     assert "group unknown" in str(error.value)
     assert "of 8 candidates similarity decided against 8; the nearest to pass is" in str(error.value)
+
+
+@pytest.mark.parametrize("operator", ["below_parent_of", "shares_parent_with"])
+def test_a_rule_about_parents_that_takes_no_class_names_them_and_its_line(tmp_path, operator):
+    known = RECIPE.replace('source = "digits"', 'source = "cifar10"', 1).replace('"0", "1"', '"dog"')
+    rule = f'classes = {{ {operator} = "group:known" }}'
+    with pytest.raises(RecipeError) as error:
+        build(write(tmp_path, known.replace('"all"', '"test"', 1).replace("classes = { rest = true }", rule)))
+    said = f"mine.toml, line 15: group unknown: the rule takes no class at all: of 10 candidates {operator}"
+    assert said in str(error.value)
+    parents = "canine.n.02 (n02083346)", "domestic_animal.n.01 (n01317541)"
+    assert f'the parents of "group:known" are {parents[1]}, {parents[0]}' in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["digits", "unknown-cifar-tinyval"])
+def test_a_recipe_remembers_where_each_group_is_declared(name):
+    recipe = load_recipe(name)
+    for group in recipe.group:
+        found = re.fullmatch(rf"(\S+).toml, line (\d+): group {group.name}", recipe.place(group.name))
+        assert found
+        path = files("wordnet_splits") / "data" / "recipes" / f"{found[1]}.toml"
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert lines[int(found[2]) - 1].startswith(("classes = ", "[group.classes]"))
+
+
+def test_where_a_recipe_was_read_makes_no_other_recipe(tmp_path):
+    assert load_recipe(write(tmp_path, RECIPE)) == load_recipe(write(tmp_path, RECIPE))
+    built = build("digits").manifest
+    assert load_recipe(built) == load_recipe("digits")
+    assert load_recipe(built).place("digits-0-5") == "digits: group digits-0-5"
 
 
 def test_a_class_listed_that_an_earlier_group_took_is_refused(tmp_path):
