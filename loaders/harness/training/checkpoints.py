@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from wordnet_splits import files
+from wordnet_splits.digests import DIGEST_BYTES
 from wordnet_splits.errors import DataError
 from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.untrusted import GiB, read_bytes
@@ -104,8 +105,9 @@ def portable(module: nn.Module) -> dict[str, Any]:
 
 
 def save_state(folder: Path, state: Mapping[str, Any]) -> None:
-    """Write what a killed training needs to go on from here (`load_state`)."""
-    files.write_bytes(folder / STATE, _serialised(state))
+    """Write what a killed training needs to go on from here (`load_state`), its SHA-256 at the end."""
+    blob = _serialised(state)
+    files.write_bytes(folder / STATE, blob + hashlib.sha256(blob).digest())
 
 
 def load_state(folder: Path) -> dict[str, Any] | None:
@@ -113,12 +115,16 @@ def load_state(folder: Path) -> dict[str, Any] | None:
 
     Raises
     ------
-    DataError : the file is damaged.
+    DataError : the file was altered, or is not the state of a training.
     """
     file = folder / STATE
     if not file.exists():
         return None
-    state = _deserialised(read_bytes(file, largest=LARGEST), file)
+    data = read_bytes(file, largest=LARGEST)
+    blob, checksum = data[:-DIGEST_BYTES], data[-DIGEST_BYTES:]
+    if hashlib.sha256(blob).digest() != checksum:
+        raise DataError("was altered: its checksum differs", where=str(file), hint=AGAIN)
+    state = _deserialised(blob, file)
     if not isinstance(state, dict) or state.keys() != STATE_KEYS:
         raise DataError("is not the state of a training", where=str(file), hint=AGAIN)
     return state

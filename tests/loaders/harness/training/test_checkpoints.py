@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -126,12 +128,19 @@ def test_what_a_checksum_made_anew_cannot_hide(folder: Path, change: Any, says: 
         load_checkpoint(folder)
 
 
+def write_state(folder: Path, value: object) -> None:
+    """Write what is no state of a training, with the checksum of one."""
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    (folder / "training.pt").write_bytes(buffer.getvalue() + hashlib.sha256(buffer.getvalue()).digest())
+
+
 def test_code_in_a_state_file_is_not_run(tmp_path: Path) -> None:
     class Evil:
         def __reduce__(self) -> tuple[Any, ...]:
             return (Path.touch, (tmp_path / "run",))
 
-    torch.save(Evil(), tmp_path / "training.pt")
+    write_state(tmp_path, Evil())
     with pytest.raises(UnsafeDataError, match="more than tensors"):
         load_state(tmp_path)
     assert not (tmp_path / "run").exists()
@@ -158,10 +167,14 @@ def test_state_round_trip_and_damage(tmp_path: Path) -> None:
     assert state is not None
     assert state["history"] == [{"epoch": 1, "gamma": None}]
     file = tmp_path / "training.pt"
-    file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(DataError, match="training.pt: cannot be read"):
-        load_state(tmp_path)
-    torch.save({"history": []}, file)
+    whole = file.read_bytes()
+    altered = bytearray(whole)
+    altered[len(whole) // 2] ^= 1
+    for damaged in (b"", whole[:100], whole[:-1], whole + b"\0", bytes(altered)):
+        file.write_bytes(damaged)
+        with pytest.raises(DataError, match="training.pt: was altered: its checksum differs"):
+            load_state(tmp_path)
+    write_state(tmp_path, {"history": []})
     with pytest.raises(DataError, match="is not the state of a training"):
         load_state(tmp_path)
 
