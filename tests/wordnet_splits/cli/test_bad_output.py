@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.wordnet_splits.command import Command, environment, finish, spawn, start
+from tests.wordnet_splits.command import Command, environment, finish, spawn
 from tests.wordnet_splits.recipes import BANDED, FAR, HEAD, KNOWN, group, visible, write_dtd, write_recipe
 from wordnet_splits.build import build
+from wordnet_splits.build.digesting import CHUNK
 
 TEST_ALL = '{ test = { from = "all", all = true } }'
 
@@ -79,10 +78,10 @@ MANY = group("far", "far", "dtd", f"{{ listed = {list(CLASSES)} }}", TEST_ALL)
 
 
 @pytest.fixture(scope="module")
-def slow(tmp_path_factory) -> tuple[Path, Path, str]:
-    """A recipe and a root whose 480 images take seconds to read, and the fingerprint they give."""
-    folder = tmp_path_factory.mktemp("slow")
-    root = write_dtd(folder / "dtd", CLASSES, size=(500, 500))
+def many(tmp_path_factory) -> tuple[Path, Path, str]:
+    """A recipe and a root of 480 images, four chunks of reading, and the fingerprint they give."""
+    folder = tmp_path_factory.mktemp("many")
+    root = write_dtd(folder / "dtd", CLASSES)
     recipe = write_recipe(folder, KNOWN, MANY)
     built = build(recipe, roots={"dtd": root}, out=folder / "out")
     return recipe, root, str(built.manifest.fingerprint) + _pixels(folder / "out" / "mine")
@@ -92,34 +91,40 @@ def _pixels(folder: Path) -> str:
     return str(json.loads((folder / "manifest.json").read_text())["fingerprints"]["pixels_in_all"])
 
 
-def journal_of(out: Path, process: subprocess.Popen[str]) -> Path:
-    """Wait until a build has noted its first images, and return where."""
-    journal = out / ".mine.journal" / "dtd.tsv"
-    until = time.monotonic() + 60
-    while not journal.exists() or journal.read_bytes().count(b"\n") < 2:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until
-        time.sleep(0.005)
-    return journal
+HALTING = """
+import sys, threading
+from wordnet_splits.build import digesting
+from wordnet_splits.cli import main
+
+add = digesting._Journal.add
+
+def halting(*arguments):
+    add(*arguments)
+    print("noted", flush=True)
+    threading.Event().wait()
+
+digesting._Journal.add = halting
+sys.exit(main.run(main.app, sys.argv[1:], "wordnet-splits"))
+"""
+"""A build that stands still once it has noted its first chunk of images."""
 
 
-def running(group: int) -> list[str]:
-    """The processes of a group, where /proc tells, but for those that only wait to be forgotten."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has just ended
-            name, _, fields = path.read_text().rpartition(")")
-            state, _, its_group = fields.split()[:3]
-            found += [name] if its_group == str(group) and state != "Z" else []
-    return found
+def halted(folder: Path, *arguments: object) -> subprocess.Popen[str]:
+    """Start a build in a process group of its own, and return it when it stands still."""
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    words = [sys.executable, "-c", HALTING, *map(str, arguments)]
+    process = subprocess.Popen(
+        words, cwd=folder, env=environment(folder), text=True, start_new_session=True, **pipes
+    )
+    assert process.stdout.readline() == "noted\n", process.communicate()
+    return process
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_ctrl_c_leaves_nothing_half_written_and_the_next_build_goes_on(command, tmp_path, slow, workers):
-    recipe, root, fingerprint = slow
+def test_ctrl_c_leaves_nothing_half_written_and_the_next_build_goes_on(command, tmp_path, many, workers):
+    recipe, root, fingerprint = many
     arguments = ("build", recipe, "--root", f"dtd={root}", "--out", "out", "--json")
-    process = start(tmp_path, *arguments, "--workers", workers, start_new_session=True)
-    journal = journal_of(tmp_path / "out", process)
+    process = halted(tmp_path, *arguments, "--workers", workers)
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to every process, workers too
     done = finish(process)
     assert done.code == 130
@@ -128,25 +133,20 @@ def test_ctrl_c_leaves_nothing_half_written_and_the_next_build_goes_on(command, 
     assert last == "interrupted; nothing half-written is left, and the same command goes on from here"
     assert visible(tmp_path / "out") == []
 
-    noted = journal.read_text().splitlines()
-    assert 128 < len(noted) < 480
+    noted = (tmp_path / "out" / ".mine.journal" / "dtd.tsv").read_text().splitlines()
+    assert len(noted) == 1 + CHUNK
     again = command(*arguments)
     assert again.code == 0
     assert again.json["built"][0]["fingerprint"] + _pixels(tmp_path / "out" / "mine") == fingerprint
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [".mine.lock", "mine"]
 
 
-def test_a_killed_build_leaves_nothing_half_written_either(command, tmp_path, slow):
-    recipe, root, fingerprint = slow
+def test_a_killed_build_leaves_nothing_half_written_either(command, tmp_path, many):
+    recipe, root, fingerprint = many
     arguments = ("build", recipe, "--root", f"dtd={root}", "--out", "out", "--json")
-    process = start(tmp_path, *arguments, "--workers", 2, start_new_session=True)
-    journal_of(tmp_path / "out", process)
+    process = halted(tmp_path, *arguments, "--workers", 2)
     process.kill()
-    process.wait()
-    until = time.monotonic() + 30
-    while running(process.pid) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert running(process.pid) == [], "workers outlive the process that started them"
+    assert finish(process).code == -signal.SIGKILL  # its pipes end with the last of its workers
     assert visible(tmp_path / "out") == []
     with (tmp_path / "out" / ".mine.journal" / "dtd.tsv").open("ab") as journal:
         journal.write(b"banded/banded_0002\tnot a dig\xff")  # torn where the power went

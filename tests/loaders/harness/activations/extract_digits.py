@@ -29,6 +29,7 @@ class Halting(Wrapped):
 
     def forward(self, x: Any) -> Any:
         if self.shards and len(list(self.store.rglob("forward/0000*.json"))) >= self.shards:
+            print("standing still", flush=True)
             threading.Event().wait()
         return super().forward(x)
 

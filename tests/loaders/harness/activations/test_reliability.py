@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from loaders.harness.activations import Store, extract
 from loaders.harness.activations.extraction import out_of_memory
 from loaders.harness.activations.store import StoredGroup, StoreError
 from loaders.harness.model import load_model
+from wordnet_splits import files
 from wordnet_splits.errors import DataError, OutputError, SplitsError
 
 from ..altering import assert_no_alteration_passes, reseal
@@ -54,16 +53,10 @@ def run_script(store: Path, shards: int, *launcher: str, **options: Any) -> subp
 
 def test_a_killed_and_resumed_extraction_gives_the_same_bytes(reference: Any, tmp_path: Path) -> None:
     process = run_script(tmp_path, 2)
-    try:
-        deadline = time.monotonic() + 120
-        while len(list(tmp_path.rglob("forward/0000*.json"))) < 2:
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-    finally:
-        process.kill()
-        process.communicate()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "standing still\n", process.communicate()
+    process.kill()
+    process.communicate()
     done = len(list(tmp_path.rglob("forward/0000*.json")))
     assert done == 2
     folder = folder_of(tmp_path)
@@ -195,11 +188,22 @@ def test_the_canary_notices_code_that_changed_under_the_same_weights(
         extract(changed, near, Store(tmp_path))
 
 
-def test_a_second_extraction_waits_for_the_first(near: UnknownDetectionSet, tmp_path: Path) -> None:
+def test_a_second_extraction_waits_for_the_first(
+    near: UnknownDetectionSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = load_model(small_network(), device="cpu")
     first = extract(model, near, Store(tmp_path))
     lock = FileLock(str(folder_of(tmp_path).with_name(f".{folder_of(tmp_path).name}.lock")))
     order: list[str] = []
+    refused = threading.Event()
+
+    class Watched(FileLock):
+        def _acquire(self) -> None:
+            super()._acquire()
+            if not self.is_locked:
+                refused.set()
+
+    monkeypatch.setattr(files, "FileLock", Watched)
 
     def second() -> None:
         extract(model, near, Store(tmp_path))
@@ -208,7 +212,7 @@ def test_a_second_extraction_waits_for_the_first(near: UnknownDetectionSet, tmp_
     with lock:
         thread = threading.Thread(target=second)
         thread.start()
-        time.sleep(0.3)
+        assert refused.wait(60)
         order.append("first")
     thread.join(60)
     assert order == ["first", "second"]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +64,7 @@ from wordnet_splits.cli.main import run
 kept = runs.save_state
 def halting(*arguments):
     kept(*arguments)
+    print("kept", flush=True)
     threading.Event().wait()
 runs.save_state = halting
 app = typer.Typer()
@@ -76,13 +75,14 @@ sys.exit(run(app, sys.argv[1:], "unknown-eval"))
 
 def test_a_killed_training_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     arguments = train_digits(tmp_path / "killed", "--epochs", "6")
-    process = subprocess.Popen([sys.executable, "-c", KILLED, *arguments], stderr=subprocess.DEVNULL)
+    words = [sys.executable, "-c", KILLED, *arguments]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     folder = tmp_path / "killed" / "digits" / "digits-demo-tiny-cnn-e6-s0"
-    while not (folder / "training.pt").exists():
-        assert process.poll() is None
-        time.sleep(0.05)
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    assert process.stdout is not None
+    assert process.stdout.readline() == "kept\n"
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
     assert not (folder / "model.json").exists()
     state = load_state(folder)
     assert state is not None
