@@ -1,30 +1,35 @@
 """``make faults``: kills, signals, full disks and tampering, seeded, with a table of tried and survived.
 
-python -m tests.faults [--seed N] [--rounds N] [--only NAME] [--table FILE]
+python -m tests.faults [--seed N] [--rounds N] [--only NAME] [--skip KIND] [--workers N] [--kept FILE]
+    [--table FILE]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
+import resource
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.faults.disturbing import DISTURBANCES, Trial, disturb
-from tests.faults.subjects import subjects
+from tests.faults.alterations import KINDS
+from tests.faults.disturbing import FAULTS, FULL_DISK, Trial, disturb, mountable, undisturbed
+from tests.faults.subjects import Subject, subjects
 from tests.faults.tampering import tamper
 
-COLUMNS = (*DISTURBANCES, "altered")
+LARGEST = 1 << 30
+"""Bytes of memory that no process may exceed."""
+
 HEAD = """# Kills, signals, full disks, tampering
 
-Made by `make faults` (seed {seed}, {rounds} rounds). Each command that writes is disturbed at seeded moments
-and run again: it has to end in the bytes of an undisturbed run, with nothing unfinished left. Then each field
-of each file it wrote is altered, dropped or added, one at a time: the command that checks the output has to
-refuse it. Survived, of those tried:
-
+Made by `make faults` (`python -m tests.faults --seed {seed} --rounds {rounds}`) in {minutes:.0f} minutes; the
+largest process took {largest} MiB.
 """
 
 
@@ -32,47 +37,80 @@ def main() -> int:
     """Run all trials; 1 where something did not survive."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=3, help="times that a command is disturbed in each way")
     parser.add_argument("--only", default="", help="part of a subject's name")
-    parser.add_argument("--skip", choices=("disturbing", "tampering"), default=None)
+    parser.add_argument("--skip", choices=("disturbed", "altered"), default=None)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--kept", type=Path, default=None, help="subjects that are done, to go on from")
     parser.add_argument("--table", type=Path, default=None)
     options = parser.parse_args()
     started = time.monotonic()
+    kept: dict[str, list[list[str]]] = {}
+    if options.kept is not None and options.kept.exists():
+        kept = json.loads(options.kept.read_text("utf-8"))
     trials: list[Trial] = []
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
-        inputs = Path(folder)
-        for number, subject in enumerate(subjects(inputs / "inputs")):
-            if options.only not in subject.name:
-                continue
-            rng = random.Random(f"{options.seed} {subject.name}")
-            place = inputs / str(number)
-            kinds = []
-            if options.skip != "disturbing":
-                kinds.append(disturb(subject, place / "disturbed", options.rounds, rng))
-            if options.skip != "tampering":
-                kinds.append(tamper(subject, place / "tampered"))
-            for trial in (trial for kind in kinds for trial in kind):
-                trials.append(trial)
-                if trial.wrong:
-                    print(f"{trial.subject}: {trial.disturbance}: {trial.wrong}", flush=True)
-            print(f"{subject.name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+        for subject in subjects(Path(folder) / "inputs"):
+            for fault in subject.faults:
+                key = f"{subject.name}: {fault}"
+                if options.only not in key or fault == options.skip:
+                    continue
+                if key not in kept:
+                    rng = random.Random(f"{options.seed} {key}")
+                    place = Path(folder) / "tried"
+                    found = _tried(subject, fault, place, options.rounds, rng, options.workers)
+                    kept[key] = [[t.subject, t.fault, t.wrong] for t in _said(found)]
+                    if options.kept is not None:
+                        options.kept.write_text(json.dumps(kept, indent=1), "utf-8")
+                    print(f"{key}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+                trials += [Trial(*trial) for trial in kept[key]]
     table = as_table(trials)
+    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
+    seconds = time.monotonic() - started
     print(table)
+    print(f"{seconds:.0f} s; the largest process {largest >> 20} MiB", file=sys.stderr)
     if options.table is not None:
-        options.table.write_text(HEAD.format(seed=options.seed, rounds=options.rounds) + table, "utf-8")
-    return 1 if any(t.wrong for t in trials) else 0
+        head = HEAD.format(
+            seed=options.seed, rounds=options.rounds, minutes=seconds / 60, largest=largest >> 20
+        )
+        options.table.write_text(head + table, "utf-8")
+    return 1 if any(t.wrong for t in trials) or largest > LARGEST else 0
+
+
+def _tried(
+    subject: Subject, fault: str, folder: Path, rounds: int, rng: random.Random, workers: int
+) -> Iterator[Trial]:
+    if fault == "altered":
+        yield from tamper(subject, folder / "altered", rng, workers)
+        return
+    whole = undisturbed(subject, folder / subject.name.replace(" ", "-") / "undisturbed")
+    faults = [f for f in FAULTS if f != FULL_DISK or mountable()]
+    tasks = [
+        (f, folder / f"{subject.name}-{f}-{n}".replace(" ", "-") / "out", random.Random(rng.random()))
+        for f in faults
+        for n in range(rounds)
+    ]
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(lambda task: disturb(subject, task[0], whole, task[1], task[2]), tasks)
+
+
+def _said(trials: Iterator[Trial]) -> Iterator[Trial]:
+    for trial in trials:
+        if trial.wrong:
+            print(f"{trial.subject}: {trial.fault}: {trial.wrong}", flush=True)
+        yield trial
 
 
 def as_table(trials: list[Trial]) -> str:
-    """Return tried and survived by subject and disturbance, in Markdown."""
-    tried = Counter((t.subject, t.disturbance) for t in trials)
-    survived = Counter((t.subject, t.disturbance) for t in trials if not t.wrong)
-    lines = [f"| command | {' | '.join(COLUMNS)} |", f"|---|{'---:|' * len(COLUMNS)}"]
+    """Return tried and survived by subject and fault, in Markdown."""
+    tried = Counter((t.subject, t.fault) for t in trials)
+    survived = Counter((t.subject, t.fault) for t in trials if not t.wrong)
+    lines = ["| command | fault | tried | survived |", "|---|---|---:|---:|"]
     for name in dict.fromkeys(t.subject for t in trials):
-        cells = (f"{survived[name, c]:,} of {tried[name, c]:,}" for c in COLUMNS)
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
-    total = f"{sum(survived.values()):,} of {sum(tried.values()):,}"
-    return "\n".join(lines) + f"\n\n{total} survived.\n"
+        for fault in (f for f in (*FAULTS, *KINDS) if tried[name, f]):
+            lines.append(f"| `{name}` | {fault} | {tried[name, fault]:,} | {survived[name, fault]:,} |")
+    lines.append(f"| all | | {sum(tried.values()):,} | {sum(survived.values()):,} |")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -8,102 +8,174 @@ import resource
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from tests.faults.subjects import Subject, arguments, content, environment, run, unfinished
+from tests.faults.subjects import Subject, arguments, content, environment, unfinished
+from tests.fuzz.zygote import Zygote
 
-DISTURBANCES = ("kill -9", "SIGINT to the group", "SIGTERM", "full disk")
+SIGNALS = {
+    "SIGKILL": (signal.SIGKILL, False),
+    "SIGKILL to the group": (signal.SIGKILL, True),
+    "SIGINT": (signal.SIGINT, False),
+    "SIGINT to the group": (signal.SIGINT, True),
+    "SIGTERM": (signal.SIGTERM, False),
+    "SIGTERM to the group": (signal.SIGTERM, True),
+}
+"""Fault -> the signal, and whether every process of the command gets it, as from a terminal."""
+
+FULL_DISK = "full disk (a tmpfs)"
+LARGE_FILE = "no room for a large file (RLIMIT_FSIZE)"
+FAULTS = (*SIGNALS, FULL_DISK, LARGE_FILE)
+
+SECONDS = 120
+"""Within which a disturbed command, and whatever it started, has to be gone."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One disturbance of one subject, and what was wrong afterwards (empty: it survived)."""
+    """One fault of one subject, and what was wrong afterwards (empty: it survived)."""
 
     subject: str
-    disturbance: str
+    fault: str
     wrong: str
 
 
-def disturb(subject: Subject, folder: Path, rounds: int, rng: random.Random) -> Iterator[Trial]:
-    """Disturb ``subject`` so many times in each way; every round ends with a run that nothing happens to."""
-    started = time.monotonic()
-    whole = _undisturbed(subject, folder / "undisturbed")
-    seconds = time.monotonic() - started
-    for disturbance in DISTURBANCES:
-        for number in range(rounds):
-            out = folder / f"{disturbance.replace(' ', '-')}-{number}"
-            out.mkdir(parents=True)
-            wrong = _disturb_once(subject, out, disturbance, rng.uniform(0, seconds), rng)
-            yield Trial(subject.name, disturbance, wrong or _resumed(subject, out, whole))
-            shutil.rmtree(out, ignore_errors=True)
+@dataclass(frozen=True)
+class Undisturbed:
+    """A run that nothing happened to: its output, the bytes it wrote, when it began to write, and its end."""
+
+    output: dict[str, str]
+    size: int
+    began: float
+    seconds: float
 
 
-def _undisturbed(subject: Subject, out: Path) -> dict[str, str]:
+@cache
+def mountable() -> bool:
+    """Return whether a disk can be made that fills up."""
+    with tempfile.TemporaryDirectory(prefix="faults-") as folder, disk(Path(folder), 1 << 20) as mounted:
+        return mounted
+
+
+@contextmanager
+def disk(place: Path, size: int) -> Iterator[bool]:
+    """Have ``place`` be a disk of so many bytes; yield whether that could be done."""
+    try:
+        done = _mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place))
+    except FileNotFoundError:  # no such program
+        done = False
+    try:
+        yield done
+    finally:
+        if done:
+            subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def _mount(*words: str) -> bool:
+    return subprocess.run(["mount", *words], capture_output=True, check=False).returncode == 0
+
+
+def undisturbed(subject: Subject, out: Path) -> Undisturbed:
+    """Run a command to its end, looking when it begins to write."""
     out.mkdir(parents=True)
-    finished = run(subject.make(out))
-    assert finished.returncode == 0, (subject.name, finished.stderr)
-    return content(out / subject.output)
+    started, began = time.monotonic(), 0.0
+    with _start(subject, out) as process:
+        while process.poll() is None:
+            if not began and any(out.rglob("*")):
+                began = time.monotonic() - started
+            time.sleep(0.005)
+        _, errors = process.communicate()
+    assert process.returncode == subject.code, (subject.name, errors)
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    return Undisturbed(content(out / subject.output), size, began, time.monotonic() - started)
 
 
-def _disturb_once(subject: Subject, out: Path, disturbance: str, after: float, rng: random.Random) -> str:
-    limit: Callable[[], None] | None = None
-    if disturbance == "full disk":
-        most = rng.choice((0, 1_000, 10_000, 50_000, 200_000))
+def disturb(subject: Subject, fault: str, whole: Undisturbed, out: Path, rng: random.Random) -> Trial:
+    """Disturb ``subject`` once, and run it again with nothing that disturbs it."""
+    out.mkdir(parents=True)
+    zygote = Zygote([subject.program])
+    try:
+        if fault == FULL_DISK:
+            size = rng.randrange(4096, whole.size)
+            with disk(out, size) as mounted:
+                assert mounted, "was mountable a moment ago"
+                wrong = _disturb_once(subject, fault, whole, out, rng)
+                assert _mount("-o", f"remount,size={2 * whole.size + (64 << 20)}", str(out))
+                wrong = wrong or _resumed(subject, zygote, out, whole)
+        else:
+            wrong = _disturb_once(subject, fault, whole, out, rng) or _resumed(subject, zygote, out, whole)
+    finally:
+        zygote.close()
+        shutil.rmtree(out, ignore_errors=True)
+    return Trial(subject.name, fault, wrong)
 
-        def limit() -> None:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write then fails, as on a full disk
-            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
-    with subprocess.Popen(
+def _start(subject: Subject, out: Path, before: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
         arguments(subject.make(out)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
         env=environment(),
+        cwd=out.parent,
         start_new_session=True,
-        preexec_fn=limit,
-    ) as process:
-        if disturbance != "full disk":
+        preexec_fn=before,
+    )
+
+
+def _disturb_once(subject: Subject, fault: str, whole: Undisturbed, out: Path, rng: random.Random) -> str:
+    limit: Callable[[], None] | None = None
+    if fault == LARGE_FILE:
+        largest = rng.choice((0, 1_000, 10_000, 50_000, 200_000))
+
+        def limit() -> None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write then fails, as on a full disk
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+
+    with _start(subject, out, limit) as process:
+        if fault in SIGNALS:
+            # half of all moments while it writes, however long the program takes to start
+            begin = rng.choice((0.0, whole.began))
             try:
-                process.wait(after)
+                process.wait(rng.uniform(begin, whole.seconds))
             except subprocess.TimeoutExpired:
-                _signal(process, disturbance)
+                _signal(process, *SIGNALS[fault])
         try:
-            _, errors = process.communicate(timeout=120)
+            _, errors = process.communicate(timeout=SECONDS)  # until its workers are gone, too
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            return "it hung for two minutes"
-    ours = "Traceback" in errors and "wordnet_splits" in errors  # before main, a traceback is Python's own
-    if ours and disturbance != "SIGTERM":
+            return f"it, or what it started, was there after {SECONDS} s"
+    code = process.returncode
+    if "Traceback" in errors and "wordnet_splits" in errors:  # before main, a traceback is Python's own
         return f"a traceback: {errors.strip().splitlines()[-1][:100]}"
-    if disturbance == "full disk" and process.returncode not in (0, 2):
-        return f"exit code {process.returncode}: {errors.strip()[-100:]}"
-    return ""
+    due = (subject.code, 2) if fault not in SIGNALS else (subject.code, 130, -SIGNALS[fault][0])
+    return "" if code in due else f"exit code {code}: {errors.strip()[-150:]}"
 
 
-def _signal(process: subprocess.Popen[str], disturbance: str) -> None:
+def _signal(process: subprocess.Popen[str], number: signal.Signals, group: bool) -> None:
     try:
-        if disturbance == "kill -9":
-            process.kill()
-        elif disturbance == "SIGTERM":
-            process.terminate()
+        if group:
+            os.killpg(process.pid, number)
         else:
-            os.killpg(process.pid, signal.SIGINT)
+            process.send_signal(number)
     except ProcessLookupError:
         pass
 
 
-def _resumed(subject: Subject, out: Path, whole: dict[str, str]) -> str:
-    finished = run(subject.make(out))
-    if finished.returncode != 0:
-        return f"the next run ends with {finished.returncode}: {finished.stderr.strip()[-150:]}"
+def _resumed(subject: Subject, zygote: Zygote, out: Path, whole: Undisturbed) -> str:
+    ended = zygote.run(subject.make(out), out.parent)
+    if ended.wrong or ended.code != subject.code:
+        return f"the next run: {ended.wrong or ended.said.strip()[-150:]}"
     found = content(out / subject.output)
-    if found != whole:
-        other = sorted(k for k in found.keys() | whole.keys() if found.get(k) != whole.get(k))
+    if found != whole.output:
+        other = sorted(k for k in found.keys() | whole.output.keys() if found.get(k) != whole.output.get(k))
         return f"other bytes: {', '.join(other[:3])}"
     if left := unfinished(out):
         return f"left behind: {', '.join(left[:3])}"

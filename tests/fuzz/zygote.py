@@ -6,6 +6,7 @@ python -m tests.fuzz.zygote MODULE...   reads one case a line (JSON) and answers
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import resource
@@ -14,9 +15,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 SECONDS = 60
 MEMORY = 24 << 30  # of addresses: mapped files count; what is used is measured
@@ -26,6 +27,7 @@ PROGRAMS = {
     "fix-resize": "fix_resize.cli.main",
     "unknown-eval": "loaders.harness.cli.main",
     "look": "tests.fuzz.looks",
+    "train-an-epoch": "tests.faults.interrupted",
 }
 
 
@@ -79,11 +81,16 @@ class Zygote:
             cwd=REPOSITORY,
         )
 
-    def run(self, words: Sequence[str], folder: Path) -> Ended:
-        """Run a command line with ``folder`` as the current one."""
+    def run(self, words: Sequence[str], folder: Path, *, warm: bool = False) -> Ended:
+        """Run a command line with ``folder`` as the current one.
+
+        Parameters
+        ----------
+        warm : run it in the process itself, whose children then find imported and read what all need alike.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([list(words), str(folder)]) + "\n")
+        self._process.stdin.write(json.dumps([list(words), str(folder), warm]) + "\n")
         self._process.stdin.flush()
         return Ended(**json.loads(self._process.stdout.readline()))
 
@@ -104,6 +111,10 @@ def _child(words: list[str], folder: str, output: Path) -> int:
         os.dup2(descriptor, standard)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    return _run(words)
+
+
+def _run(words: list[str]) -> int:
     try:
         from wordnet_splits.cli.runner import run
 
@@ -118,25 +129,35 @@ def _child(words: list[str], folder: str, output: Path) -> int:
     return code
 
 
+def _here(words: list[str]) -> Ended:
+    started, said = time.monotonic(), io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        code = _run(words)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    return Ended(code, said.getvalue(), time.monotonic() - started, memory)
+
+
+def _forked(words: list[str], folder: str, output: Path) -> Ended:
+    started = time.monotonic()
+    child = os.fork()
+    if not child:
+        os._exit(_child(words, folder, output))
+    _, status, used = os.wait4(child, 0)
+    said = output.read_bytes()[-20_000:].decode("utf-8", "replace") if output.exists() else ""
+    return Ended(
+        os.waitstatus_to_exitcode(status), said, time.monotonic() - started, memory=used.ru_maxrss << 10
+    )
+
+
 def main(programs: Sequence[str]) -> None:
     """Answer cases until there are no more."""
     for program in programs:
         importlib.import_module(PROGRAMS[program])
     output = Path(os.environ.get("TMPDIR", "/tmp")) / f"fuzz-{os.getpid()}.txt"
     for line in sys.stdin:
-        words, folder = json.loads(line)
-        started = time.monotonic()
-        child = os.fork()
-        if not child:
-            os._exit(_child(words, folder, output))
-        _, status, used = os.wait4(child, 0)
-        answer: dict[str, Any] = {
-            "code": os.waitstatus_to_exitcode(status),
-            "said": output.read_bytes()[-20_000:].decode("utf-8", "replace") if output.exists() else "",
-            "seconds": time.monotonic() - started,
-            "memory": used.ru_maxrss << 10,
-        }
-        print(json.dumps(answer), flush=True)
+        words, folder, warm = json.loads(line)
+        ended = _here(words) if warm else _forked(words, folder, output)
+        print(json.dumps(asdict(ended)), flush=True)
     output.unlink(missing_ok=True)
 
 
