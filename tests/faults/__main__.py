@@ -10,18 +10,20 @@ import argparse
 import json
 import random
 import resource
+import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.faults.alterations import KINDS
+from tests.faults.checking import in_warm_processes
 from tests.faults.disturbing import FAULTS, FULL_DISK, Trial, disturb, mountable, undisturbed
 from tests.faults.subjects import Subject, subjects
 from tests.faults.tampering import tamper
+from tests.fuzz.zygote import Zygote
 
 LARGEST = 1 << 30
 """Bytes of memory that no process may exceed."""
@@ -83,15 +85,21 @@ def _tried(
     if fault == "altered":
         yield from tamper(subject, folder / "altered", rng, workers)
         return
-    whole = undisturbed(subject, folder / subject.name.replace(" ", "-") / "undisturbed")
+    place = folder / "disturbed"
+    whole = undisturbed(subject, place / "whole")
     faults = [f for f in FAULTS if f != FULL_DISK or mountable()]
     tasks = [
-        (f, folder / f"{subject.name}-{f}-{n}".replace(" ", "-") / "out", random.Random(rng.random()))
-        for f in faults
+        (fault, place / f"{number}-{n}" / "out", random.Random(rng.random()))
+        for number, fault in enumerate(faults)
         for n in range(rounds)
     ]
-    with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(lambda task: disturb(subject, task[0], whole, task[1], task[2]), tasks)
+
+    def tried(zygote: Zygote, number: int, task: tuple[str, Path, random.Random]) -> Trial:
+        fault, out, moments = task
+        return disturb(subject, fault, whole, out, moments, zygote)
+
+    yield from in_warm_processes(subject, place / "whole", tried, tasks, workers)
+    shutil.rmtree(place)
 
 
 def _said(trials: Iterator[Trial]) -> Iterator[Trial]:

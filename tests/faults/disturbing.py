@@ -96,10 +96,11 @@ def undisturbed(subject: Subject, out: Path) -> Undisturbed:
     return Undisturbed(content(out / subject.output), size, began, time.monotonic() - started)
 
 
-def disturb(subject: Subject, fault: str, whole: Undisturbed, out: Path, rng: random.Random) -> Trial:
-    """Disturb ``subject`` once, and run it again with nothing that disturbs it."""
+def disturb(
+    subject: Subject, fault: str, whole: Undisturbed, out: Path, rng: random.Random, zygote: Zygote
+) -> Trial:
+    """Disturb ``subject`` once, and run it again, as a child of ``zygote``, with nothing that disturbs it."""
     out.mkdir(parents=True)
-    zygote = Zygote([subject.program])
     try:
         if fault == FULL_DISK:
             size = rng.randrange(4096, whole.size)
@@ -111,7 +112,6 @@ def disturb(subject: Subject, fault: str, whole: Undisturbed, out: Path, rng: ra
         else:
             wrong = _disturb_once(subject, fault, whole, out, rng) or _resumed(subject, zygote, out, whole)
     finally:
-        zygote.close()
         shutil.rmtree(out, ignore_errors=True)
     return Trial(subject.name, fault, wrong)
 
