@@ -22,6 +22,9 @@ from wordnet_splits.errors import OutputError
 PART: Final = ".part"
 """Ending of what is not finished; no reader takes such a file."""
 
+LOCK: Final = ".lock"
+"""Ending of the hidden, empty file that `locked` holds, and leaves."""
+
 HINT: Final = "check that the folder may be written to and has space left"
 
 FileId = tuple[str, int, int, int]
@@ -170,7 +173,7 @@ def locked(
     ------
     OutputError : it is held elsewhere, or its folder cannot be written.
     """
-    lock = FileLock(str(path.with_name(f".{path.name}.lock")), timeout=-1 if wait else 0)
+    lock = FileLock(str(path.with_name(f".{path.name}{LOCK}")), timeout=-1 if wait else 0)
     with writing(path.parent, hint=f"{HINT}, or give another one"):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -181,6 +184,11 @@ def locked(
         yield
     finally:
         lock.release()
+
+
+def is_lock(name: str) -> bool:
+    """Return whether a file of this name is what `locked` leaves: no content of its folder."""
+    return name.startswith(".") and name.endswith(LOCK)
 
 
 def clear_parts(folder: Path) -> None:

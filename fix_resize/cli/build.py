@@ -110,9 +110,9 @@ def build_set(
 
 def _roots(what: str, given: Sequence[str]) -> dict[str, Path]:
     """Return roots by source; the name may be left out where a set has one source."""
-    from fix_resize.pipeline.targets import FOLDER, TARGETS
+    from fix_resize.pipeline.targets import FOLDER, get_target
 
-    source = TARGETS[what].source if what in TARGETS else None
+    source = get_target(what).source
     if source == FOLDER:
         if len(given) != 1:
             raise SplitsError(f"one folder is needed, not {len(given)}", where="--root", hint="--root DIR")

@@ -31,7 +31,7 @@ from fix_resize.spec import ResizeSpec
 from wordnet_splits import untrusted
 from wordnet_splits.build.images import Shortfall
 from wordnet_splits.errors import DataError, MissingImageError, OutputError
-from wordnet_splits.files import locked, write_json, writing
+from wordnet_splits.files import is_lock, locked, write_json, writing
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.workers import run_jobs
@@ -120,7 +120,7 @@ def build(selection: Worklist, out: Path, settings: Settings) -> Built:
     OutputError : the folder cannot be written, is in use, or holds something else.
     SplitsError : a worker, a cluster or a library fails; see the message.
     """
-    out = out.absolute()
+    out = out.resolve()
     hint = "wait for it, or give another --out"
     with locked(out, busy="another build is writing here", hint=hint), _workplace(out):
         _claim(out, selection, settings)
@@ -208,7 +208,8 @@ def _begun(out: Path) -> dict[str, Any]:
             raise OutputError("cannot be read, so it is left alone", where=str(out / _BUILD)) from error
         return said if isinstance(said, dict) and said else {"schema": None}
     with writing(out):
-        foreign = sorted(p.name for p in out.iterdir() if p.name != WORK) if out.exists() else []
+        held = [path.name for path in out.iterdir()] if out.exists() else []
+    foreign = sorted(name for name in held if name != WORK and not is_lock(name))
     if foreign:
         raise OutputError(
             f"is not empty and no output of fix-resize: it holds {foreign[0]!r}",

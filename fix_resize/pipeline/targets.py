@@ -58,6 +58,13 @@ _FLAGS: Final = {
 }
 
 
+def get_target(what: str) -> Target:
+    """Return what can be built under a name. UnknownNameError where it is none."""
+    if what not in TARGETS:
+        raise unknown("set to build", what, TARGETS)
+    return TARGETS[what]
+
+
 def build_target(
     what: str,
     out: Path | str,
@@ -103,9 +110,7 @@ def build_target(
     OutputError : the folder cannot be written, is in use, or holds something else.
     SplitsError : options that exclude each other; a worker, a cluster or a library fails.
     """
-    if what not in TARGETS:
-        raise unknown("set to build", what, TARGETS)
-    target = TARGETS[what]
+    target = get_target(what)
     options: dict[str, Any] = {
         "benchmark": benchmark,
         "groups": groups,

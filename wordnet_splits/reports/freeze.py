@@ -8,6 +8,7 @@ from wordnet_splits.errors import ManifestError, unknown
 from wordnet_splits.files import locked, restore
 from wordnet_splits.manifest import Manifest, Part, load_manifest, write_manifest
 from wordnet_splits.manifest.diff import diff_manifests
+from wordnet_splits.recipe import recipe_names
 
 
 def freeze(name: str, *, built: Path, manifests: Path) -> Path:
@@ -19,9 +20,13 @@ def freeze(name: str, *, built: Path, manifests: Path) -> Path:
     Raises
     ------
     UnknownNameError : there is no such build; near names are offered.
-    ManifestError : the build is incomplete, local, of another seed, damaged, or changes a frozen value.
+    ManifestError : it is not built, or the build is incomplete, local, of another seed, damaged, or changes
+        a frozen value.
     """
     if not (built / name / "manifest.json").is_file():
+        if name in recipe_names():
+            hint = f"build it first: wordnet-splits build {name} --out {built}"
+            raise ManifestError(f"{name} is not built", where=str(built), hint=hint)
         raise unknown("build", name, (f.parent.name for f in built.glob("*/manifest.json")), where=str(built))
     manifest = load_manifest(built / name)
     where = str(built / name)

@@ -65,10 +65,24 @@ def test_quarantine_is_counted_and_exits_with_3(
     assert [row["image_id"] for row in said["quarantined"]] == ["class-0/cut"]
 
 
+@pytest.mark.parametrize("out", [".", "below/.."])
+def test_the_current_folder_as_output(
+    pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    """Whatever locks lie in it, of this build or of others."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / ".fixed.lock").touch()
+    monkeypatch.chdir(tmp_path / "here")
+    for _ in range(2):
+        assert command("build", "folder", "--root", pictures, "--out", out) == 0
+    assert command("verify", ".") == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["build", "folders"], "unknown set to build 'folders'; did you mean 'folder'"),
+        (["build", "folders", "--root", "ROOT"], "unknown set to build 'folders'; did you mean 'folder'"),
         (["build", "folder"], "one folder is needed"),
         (["build", "folder", "--root", "ROOT", "--spec", "fixx"], "unknown resize spec 'fixx'"),
         (["build", "folder", "--root", "ROOT", "--format", "jpg"], "unknown format 'jpg'"),
