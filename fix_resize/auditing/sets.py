@@ -34,6 +34,7 @@ from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
 from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.sources.base import as_rgb
 from wordnet_splits.sources.stamps import EXTENSIONS
+from wordnet_splits.untrusted import expanded
 
 Roots = Mapping[str, Path]
 Readable = Image.Image | SourceError | DataError
@@ -141,7 +142,7 @@ def _parse(name: str) -> tuple[Path | str, list[str]]:
     if not words[0]:
         raise SourceError("a set without a name", where=repr(name), hint="give a folder, manifest or source")
     for length in range(len(words), 0, -1):
-        path = Path(":".join(words[:length])).expanduser()
+        path = expanded(":".join(words[:length]), where=name)
         if path.is_dir():
             return path, words[length:]
         if path.is_file():

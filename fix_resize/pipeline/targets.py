@@ -18,6 +18,7 @@ from fix_resize.resize import why_not
 from fix_resize.spec import ResizeSpec, get_spec
 from wordnet_splits.errors import SplitsError, unknown
 from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.untrusted import expanded
 
 BACKENDS: Final = ("auto", "pillow", "numba", "numpy")
 FOLDER: Final = "folder"
@@ -157,7 +158,7 @@ def _by_source(roots: Roots, target: Target) -> dict[str, Path]:
         if target.source is None:
             raise SplitsError("which source is this folder of?", where=str(roots), hint="name it: NAME=DIR")
         roots = {target.source: roots}
-    return {name: Path(folder).expanduser() for name, folder in dict(roots).items()}
+    return {name: expanded(folder, where="--root") for name, folder in dict(roots).items()}
 
 
 def _view(views: frozenset[str]) -> str:

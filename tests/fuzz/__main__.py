@@ -51,38 +51,38 @@ class Result:
 
 
 def cases(count: int, chosen: Sequence[Kind]) -> list[Case]:
-    """Return ``count`` cases, shared among the kinds as they say."""
+    """Return ``count`` cases or a few more, shared among the kinds as they say.
+
+    Fewer than the kinds have are drawn from them, so that what is made by hand has its share, too.
+    """
     total = sum(kind.share for kind in chosen)
-    shares = [max(1, round(count * kind.share / total)) for kind in chosen]
-    return [Case(kind, n) for kind, share in zip(chosen, shares, strict=True) for n in range(share)]
+    taken = []
+    for kind in chosen:
+        share = max(1, round(count * kind.share / total))
+        numbers = range(share) if share >= kind.share else Random(kind.name).sample(range(kind.share), share)
+        taken += [Case(kind, number) for number in numbers]
+    return taken
 
 
 def fuzz(count: int, seed: int, folder: Path, *, only: str = "", workers: int = 2) -> Iterator[Result]:
     """Run cases and yield how each ended, in order; ``folder`` is for the files."""
     chosen = [kind for kind in kinds() if only in kind.name]
-    made: dict[Callable[[Path], None], Path] = {}
-    for kind in chosen:
-        whole = folder / "whole" / kind.name
-        if kind.make in made:
-            copied(made[kind.make], whole)
-            continue
-        whole.mkdir(parents=True)
-        kind.make(whole)
-        made[kind.make] = whole
-    idle: dict[str, SimpleQueue[tuple[Zygote, Path]]] = {}
-    for program in sorted({kind.program for kind in chosen}):
-        idle[program] = SimpleQueue()
-        for number in range(workers):
-            idle[program].put((Zygote([program]), folder / f"{program}-{number}"))
+    programs = {torch: sorted({k.command[0] for k in chosen if k.torch is torch}) for torch in (False, True)}
+    idle: dict[bool, SimpleQueue[tuple[Zygote, Path]]] = {}
+    for torch, names in programs.items():
+        idle[torch] = SimpleQueue()
+        for number in range(workers if names else 0):
+            idle[torch].put((Zygote(names), folder / f"{torch}-{number}"))
 
     def run(case: Case) -> Result:
-        zygote, place = idle[case.kind.program].get()
+        zygote, place = idle[case.kind.torch].get()
         try:
             return _run(case, seed, zygote, place, folder / "whole" / case.kind.name)
         finally:
-            idle[case.kind.program].put((zygote, place))
+            idle[case.kind.torch].put((zygote, place))
 
     try:
+        _make(chosen, folder / "whole")
         with ThreadPoolExecutor(workers) as pool:
             yield from pool.map(run, cases(count, chosen))
     finally:
@@ -91,17 +91,35 @@ def fuzz(count: int, seed: int, folder: Path, *, only: str = "", workers: int = 
                 queue.get()[0].close()
 
 
+def _make(chosen: Sequence[Kind], folder: Path) -> None:
+    """Make a sound example of each kind."""
+    made: dict[Callable[[Path], None], Path] = {}
+    for kind in chosen:
+        whole = folder / kind.name
+        if kind.make in made:
+            copied(made[kind.make], whole)
+            continue
+        whole.mkdir(parents=True)
+        kind.make(whole)
+        made[kind.make] = whole
+
+
 def _run(case: Case, seed: int, zygote: Zygote, place: Path, whole: Path) -> Result:
     rng = Random(f"{seed} {case.kind.name} {case.number}")
     copied(whole, place)
-    target = rng.choice(case.kind.targets(whole))
-    what = f"{target}: {mutate(place / target, rng)}"
+    if case.number < len(case.kind.made):
+        how, (pattern, make) = list(case.kind.made.items())[case.number]
+        target = min(path.relative_to(whole) for path in whole.glob(pattern) if path.is_file())
+        make(place / target, rng)
+    else:
+        target = rng.choice(case.kind.targets(whole))
+        how = mutate(place / target, rng)
     ended = zygote.run(case.kind.command, place)
     wrong = ended.wrong
     if case.kind.verified and not wrong and ended.code == 0 and not same(whole / target, place / target):
         wrong = "accepted"
     shutil.rmtree(place, ignore_errors=True)
-    return Result(case, what, ended, wrong)
+    return Result(case, f"{target}: {how}", ended, wrong)
 
 
 def as_table(results: Sequence[Result]) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pickle
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
+from tests.fuzz import made
 from wordnet_splits.catalog.catalog import CATALOGS
+from wordnet_splits.catalog.inventory import DATA
 from wordnet_splits.manifest import find_manifest
 
 IMAGES = {"a.jpg": "JPEG", "b.png": "PNG", "c.gif": "GIF", "d.bmp": "BMP", "e.webp": "WEBP", "f.tif": "TIFF"}
@@ -28,7 +30,8 @@ class Kind:
     command : what reads it, run in the folder.
     files : patterns of the files to alter.
     verified : whether the command has to refuse whatever was altered.
-    share : how many of a hundred cases.
+    share : how many cases of about a thousand.
+    made : what stands once each in the place of a sound file; the other cases alter one.
     """
 
     name: str
@@ -36,12 +39,13 @@ class Kind:
     command: Sequence[str]
     files: Sequence[str]
     verified: bool = False
-    share: int = 6
+    share: int = 40
+    made: made.Made = field(default_factory=dict)
 
     @property
-    def program(self) -> str:
-        """Return the program that reads it."""
-        return self.command[0]
+    def torch(self) -> bool:
+        """Return whether its reader needs torch."""
+        return self.command[0] in ("unknown-eval", "weights")
 
     def targets(self, folder: Path) -> list[Path]:
         """Return the files to alter, relative to the folder."""
@@ -64,6 +68,24 @@ def _run(folder: Path, *words: str) -> None:
 
 def _recipe(folder: Path) -> None:
     shutil.copy(CATALOGS.parent / "recipes" / "digits.toml", folder / "digits.toml")
+
+
+def _variant(folder: Path) -> None:
+    _recipe(folder)
+    (folder / "folder.toml").mkdir()
+    lines = ('extends = "digits.toml"', "schema = 1", 'name = "variant"', 'drop = ["uniform"]', "")
+    (folder / "variant.toml").write_text("\n".join(lines))
+
+
+def _lists(folder: Path) -> None:
+    for name in ("lists/openood/cifar10_test_tin.parquet", "inventories/svhn/test.parquet"):
+        (folder / name).parent.mkdir(parents=True)
+        shutil.copy(DATA / name, folder / name)
+
+
+def _class_map(folder: Path) -> None:
+    (folder / "map.json").write_text("[5, 4, 3, 2, 1, 0]")
+    (folder / "classes.txt").write_text("5\n4\n3\n2\n1\n0\n")
 
 
 def _manifest(folder: Path) -> None:
@@ -170,6 +192,15 @@ def _wndb(folder: Path) -> None:
     small(folder)
 
 
+def _weights(folder: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    state = {"head.weight": torch.zeros(6, 4), "head.bias": torch.zeros(6)}
+    save_file(state, folder / "x.safetensors")
+    torch.save({"state_dict": state}, folder / "x.pt")
+
+
 _TRAIN = ("--epochs", "1", "--threads", "1", "--device", "cpu", "--seeds", "0")
 
 
@@ -193,62 +224,81 @@ EVALUATE = (
     *("--device", "cpu", "--store", "store"),
 )
 
+_VERIFY = ("fix-resize", "verify", "out")
+_FOLDER = ("fix-resize", "build", "folder", "--root", "in", "--out", "out", "--backend", "pillow")
+_CHECK = ("wordnet-splits", "pack", "digits", "--check", "--out", "store")
+_ANY = ["**/*"]
+
 LIGHT = (
-    Kind("recipe", _recipe, ("wordnet-splits", "build", "digits.toml", "--out", "out"), ["*.toml"], share=9),
-    Kind("manifest", _manifest, ("wordnet-splits", "verify", "made/digits"), ["made/**/*"], True, 12),
     Kind(
-        "packed store",
-        _store,
-        ("wordnet-splits", "pack", "digits", "--check", "--out", "store"),
-        ["store/**/*"],
-        True,
-        8,
+        "recipe",
+        _recipe,
+        ("wordnet-splits", "build", "digits.toml", "--out", "out"),
+        ["*.toml"],
+        made=made.RECIPE,
     ),
     Kind(
-        "pictures",
-        _pictures,
-        ("fix-resize", "build", "folder", "--root", "in", "--out", "out", "--backend", "pillow"),
-        ["in/*"],
-        share=9,
+        "variant of a recipe",
+        _variant,
+        ("wordnet-splits", "build", "variant.toml", "--out", "out"),
+        ["digits.toml", "variant.toml"],
+        made=made.VARIANT,
     ),
-    Kind("output of fix-resize (png)", _resized("png"), ("fix-resize", "verify", "out"), ["out/**/*"], True),
+    Kind("manifest", _manifest, ("wordnet-splits", "verify", "made/digits"), ["made/**/*"], True, 90),
+    Kind("packed store", _store, _CHECK, ["store/**/*"], True, 60, made.PACKED),
+    Kind("pictures", _pictures, _FOLDER, ["in/*"], share=80, made=made.PICTURES),
+    Kind("output of fix-resize (png)", _resized("png"), _VERIFY, ["out/**/*"], True, made=made.SEALED_TABLE),
     Kind(
         "output of fix-resize (parquet)",
         _resized("parquet"),
-        ("fix-resize", "verify", "out"),
+        _VERIFY,
         ["out/**/*"],
         True,
+        made=made.SEALED_TABLE,
     ),
-    Kind(
-        "unfinished fix-resize build",
-        _resized("png"),
-        ("fix-resize", "build", "folder", "--root", "in", "--out", "out", "--backend", "pillow"),
-        ["out/.*/*"],
-        share=4,
-    ),
-    Kind("CIFAR pickles", _cifar, ("look", "cifar100", "."), ["train", "test"], share=8),
-    Kind("tar archives", _tar, ("look", "imagenet1k", "."), ["*.tar"], share=7),
-    Kind("Hub Parquet", _hub, ("look", "imagenet1k", "."), ["*.parquet"], share=7),
-    Kind("Hub Parquet without names", _nameless, ("look", "svhn", "."), ["cropped_digits/*"], share=4),
+    Kind("unfinished fix-resize build", _resized("png"), _FOLDER, ["out/.*/*"], share=30),
+    Kind("CIFAR pickles", _cifar, ("look", "cifar100", "."), ["train", "test"], share=70, made=made.PICKLES),
+    Kind("tar archives", _tar, ("look", "imagenet1k", "."), ["*.tar"], share=70, made=made.TARS),
+    Kind("Hub Parquet", _hub, ("look", "imagenet1k", "."), ["*.parquet"], share=60, made=made.HUB),
+    Kind("Hub Parquet without names", _nameless, ("look", "svhn", "."), ["cropped_digits/*"], made=made.HUB),
     Kind("LMDB", _lmdb, ("look", "lsun", "."), ["*/data.mdb"]),
     Kind("MATLAB files", _mat, ("look", "svhn", "."), ["*.mat"]),
-    Kind("class folders", _textures, ("look", "dtd", "."), ["images/*/*"], share=4),
-    Kind("roots.toml", _roots, ("look", "roots", "roots.toml"), ["roots.toml"], share=3),
-    Kind("catalog", _catalog, ("look", "catalog", "svhn.tsv"), ["svhn.tsv"], share=3),
-    Kind("WordNet files", _wndb, ("look", "wndb", "."), ["*.noun", "noun.exc"], share=3),
+    Kind("class folders", _textures, ("look", "dtd", "."), ["images/*/*"], share=30, made=made.FOLDERS),
+    Kind("published lists, inventories", _lists, ("look", "lists", "."), _ANY, share=30),
+    Kind(
+        "class maps",
+        _class_map,
+        ("look", "mapping", "."),
+        ["map.json", "classes.txt"],
+        share=30,
+        made=made.CLASS_MAP,
+    ),
+    Kind("roots.toml", _roots, ("look", "roots", "roots.toml"), ["roots.toml"], share=20, made=made.ROOTS),
+    Kind("catalog", _catalog, ("look", "catalog", "svhn.tsv"), ["svhn.tsv"], share=30, made=made.CATALOG),
+    Kind("WordNet files", _wndb, ("look", "wndb", "."), ["*.noun", "noun.exc"], share=20),
 )
 """The kinds that are read without torch."""
 
 HEAVY = (
-    Kind("trained model", _evaluated, (*EVALUATE, "--out", "out"), ["models/**/*"], share=3),
-    Kind("store of activations", _evaluated, (*EVALUATE, "--out", "again"), ["store/**/*"], share=3),
+    Kind("weights", _weights, ("weights", "x.safetensors", "x.pt"), ["x.*"], share=40, made=made.WEIGHTS),
+    Kind(
+        "trained model", _evaluated, (*EVALUATE, "--out", "out"), ["models/**/*"], share=30, made=made.MODEL
+    ),
+    Kind(
+        "store of activations",
+        _evaluated,
+        (*EVALUATE, "--out", "again"),
+        ["store/**/*"],
+        share=30,
+        made=made.STORE,
+    ),
     Kind(
         "results",
         _evaluated,
         ("unknown-eval", "check-results", "results"),
         ["results/**/*.parquet", "results/**/*.json"],
         True,
-        4,
+        30,
     ),
 )
 

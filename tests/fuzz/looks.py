@@ -8,7 +8,10 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.catalog import read_catalog
+from loaders.harness.model.class_map import Label, LabelSpace
+from loaders.harness.model.class_match import class_map
+from wordnet_splits.catalog import inventory, read_catalog
+from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
 from wordnet_splits.errors import unknown
 from wordnet_splits.sources import open_source, source_names
 from wordnet_splits.sources.roots import read_roots_file
@@ -27,10 +30,17 @@ def look(kind: Annotated[str, typer.Argument()], path: Annotated[Path, typer.Arg
         print(len(read_roots_file(path)))
     elif kind == "catalog":
         print(len(list(read_catalog(path))))
+    elif kind == "lists":
+        inventory.DATA = path  # as if these were the shipped ones
+        print(*(len(load_list(name)) for name in list_names()))
+        print(*(len(load_inventory("svhn", split) or ()) for split in inventory_splits("svhn")))
+    elif kind == "mapping":
+        space = LabelSpace(tuple(Label(str(n), str(n)) for n in range(6)), {})
+        print(*(class_map(space, 6, mapping=path / name).columns for name in ("map.json", "classes.txt")))
     elif kind == "wndb":
         print(len(list(Taxonomy.from_wndb(path))))
     else:
-        raise unknown("kind", kind, ["roots", "catalog", "wndb", *source_names()])
+        raise unknown("kind", kind, ["roots", "catalog", "lists", "mapping", "wndb", *source_names()])
     return 0
 
 

@@ -20,6 +20,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 SECONDS = 60
+"""Of the processor: how long a case waits for its turn says nothing about it."""
+WAITING = 300
+"""Seconds on the wall after which one that waits for something is taken to wait for ever."""
 MEMORY = 24 << 30  # of addresses: mapped files count; what is used is measured
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAMS = {
@@ -28,12 +31,13 @@ PROGRAMS = {
     "unknown-eval": "loaders.harness.cli.main",
     "look": "tests.fuzz.looks",
     "train-an-epoch": "tests.faults.interrupted",
+    "weights": "tests.fuzz.weights",
 }
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a case ended: exit code (negative: the signal), what it said, seconds, and peak memory in bytes."""
+    """How a case ended: exit code (negative: the signal), what it said, processor seconds, peak bytes."""
 
     code: int
     said: str
@@ -44,6 +48,8 @@ class Ended:
     def wrong(self) -> str:
         """Return what is wrong with it, empty where nothing is."""
         if self.code == -signal.SIGALRM:
+            return "waits for ever"
+        if self.code == -signal.SIGXCPU or self.seconds > SECONDS:
             return f"longer than {SECONDS} s"
         if self.code < 0:
             return f"killed by signal {-self.code}"
@@ -70,7 +76,10 @@ class Zygote:
             "OMP_NUM_THREADS": "1",
             "COLUMNS": "100",
             "NO_COLOR": "1",
+            # names that are no UTF-8 have to be printed by a terminal that knows ASCII alone
             "LC_ALL": "C",
+            "PYTHONCOERCECLOCALE": "0",
+            "PYTHONUTF8": "0",
         }
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.fuzz.zygote", *programs],
@@ -102,7 +111,8 @@ class Zygote:
 def _child(words: list[str], folder: str, output: Path) -> int:
     """Be the program, in a process of its own."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(SECONDS)
+    signal.alarm(WAITING)
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.chdir(folder)
@@ -130,23 +140,21 @@ def _run(words: list[str]) -> int:
 
 
 def _here(words: list[str]) -> Ended:
-    started, said = time.monotonic(), io.StringIO()
+    started, said = time.process_time(), io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
         code = _run(words)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    return Ended(code, said.getvalue(), time.monotonic() - started, memory)
+    return Ended(code, said.getvalue(), time.process_time() - started, memory)
 
 
 def _forked(words: list[str], folder: str, output: Path) -> Ended:
-    started = time.monotonic()
     child = os.fork()
     if not child:
         os._exit(_child(words, folder, output))
     _, status, used = os.wait4(child, 0)
     said = output.read_bytes()[-20_000:].decode("utf-8", "replace") if output.exists() else ""
-    return Ended(
-        os.waitstatus_to_exitcode(status), said, time.monotonic() - started, memory=used.ru_maxrss << 10
-    )
+    seconds = used.ru_utime + used.ru_stime
+    return Ended(os.waitstatus_to_exitcode(status), said, seconds, memory=used.ru_maxrss << 10)
 
 
 def main(programs: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from wordnet_splits.errors import ManifestError, RecipeError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
 from wordnet_splits.recipe.recipe import NAME_PATTERN, Recipe
 from wordnet_splits.recipe.text import explain_validation, find_line
-from wordnet_splits.untrusted import parse_toml, read_text, validated
+from wordnet_splits.untrusted import LARGEST_TOML, parse_toml, read_text, validated
 
 
 def recipe_names() -> tuple[str, ...]:
@@ -69,7 +69,7 @@ def _within(manifest: Manifest) -> Recipe:
 
 def _recipe_text(name: str | Path) -> tuple[str, str]:
     if isinstance(name, Path) or str(name).endswith(".toml"):
-        return read_text(Path(name), error=RecipeError), str(name)
+        return read_text(Path(name), largest=LARGEST_TOML, error=RecipeError), str(name)
     if not re.match(NAME_PATTERN, name) or name not in recipe_names():
         raise unknown("benchmark", name, recipe_names())
     path = files("wordnet_splits") / "data" / "recipes" / f"{name}.toml"

@@ -43,7 +43,7 @@ def most_specific(error: ValidationError) -> dict[str, Any]:
     """Return the problem to show: an unknown key before all, then the one deepest in the file."""
     problems: list[dict[str, Any]] = list(error.errors(include_url=False))  # type: ignore[arg-type]
     extra = [p for p in problems if p["type"] == "extra_forbidden"]
-    return max(extra or problems, key=lambda p: (len(p["loc"]), -problems.index(p)))
+    return max(extra or problems, key=lambda p: len(p["loc"]))  # the first of several that are as deep
 
 
 def known_keys(model: type[BaseModel]) -> set[str]:

@@ -19,7 +19,7 @@ import platformdirs
 from wordnet_splits import errors
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources import VARIABLE_PREFIX, root_variable, source_names
-from wordnet_splits.untrusted import printable, read_toml
+from wordnet_splits.untrusted import expanded, printable, read_toml
 
 
 def roots_file() -> Path:
@@ -45,9 +45,9 @@ def resolve_root(name: str, given: Mapping[str, Path] | None = None) -> Path | N
     if name not in source_names():
         raise errors.unknown("source", name, source_names())
     if given and name in given:
-        return Path(given[name]).expanduser()
+        return expanded(given[name], where="--root")
     if value := os.environ.get(root_variable(name)):
-        return Path(value).expanduser()
+        return expanded(value, where=root_variable(name))
     return read_roots_file().get(name)
 
 
@@ -89,4 +89,4 @@ def _root(name: str, value: object, path: Path) -> Path:
             where=str(path),
             hint='such as dtd = "/data/dtd"',
         )
-    return path.parent / Path(value).expanduser()
+    return path.parent / expanded(value, where=str(path))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
 FILES = ("data.noun", "index.noun", "noun.exc")
+LARGEST = 64 << 20  # bytes; data.noun has 15 MB
 """What a directory must hold to be read: synsets, lemmas in sense order, irregular plurals."""
 
 HYPERNYM, INSTANCE_HYPERNYM = "@", "@i"
@@ -45,10 +46,10 @@ def directory_texts(folder: Path) -> dict[str, bytes]:
     TaxonomyError : one of ``FILES`` cannot be read.
     """
     # loading the embedded database needs neither pydantic nor Parquet, which would double its time
-    from wordnet_splits.untrusted import LARGEST_TEXT, read_bytes
+    from wordnet_splits.untrusted import read_bytes
 
     try:
-        return {name: read_bytes(folder / name, largest=LARGEST_TEXT, error=TaxonomyError) for name in FILES}
+        return {name: read_bytes(folder / name, largest=LARGEST, error=TaxonomyError) for name in FILES}
     except TaxonomyError as error:
         hint = f"a WNDB directory holds {', '.join(FILES)}"
         raise TaxonomyError(error.what, where=error.where, hint=hint) from error

@@ -11,6 +11,7 @@ import pytest
 from wordnet_splits.build import build
 from wordnet_splits.errors import RecipeError, SplitsError, UnknownNameError
 from wordnet_splits.recipe import load_recipe, recipe_names
+from wordnet_splits.recipe.text import most_specific
 
 RECIPE = """\
 schema = 1
@@ -182,6 +183,25 @@ def test_thousands_of_groups_and_terabytes_of_noise_are_refused(tmp_path):
     noise = RECIPE.replace(IMAGES, "{ generate = 100000 } }\nnoise = { shape = [4096, 4096, 3] }\n\n", 1)
     with pytest.raises(RecipeError, match=r"4,687.5 GiB of noise"):
         load_recipe(write(tmp_path, noise))
+
+
+def test_a_recipe_that_is_parsed_into_gigabytes_is_refused(tmp_path):
+    with pytest.raises(RecipeError, match="at most 4,194,304 are read"):
+        load_recipe(write(tmp_path, RECIPE + "\n".join(f"k{n} = 1" for n in range(500_000))))
+
+
+def test_thousands_of_problems_are_not_compared_with_each_other():
+    class Problem(dict):
+        def __eq__(self, other):
+            raise AssertionError("compared, which takes minutes for thousands")
+
+        __hash__ = None
+
+    class Report:
+        def errors(self, include_url):
+            return [Problem(type="missing", loc=loc) for loc in (("a",), ("b", 0), ("c", 0))]
+
+    assert most_specific(Report())["loc"] == ("b", 0)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from wordnet_splits.errors import SourceError, UnsafeDataError
-from wordnet_splits.untrusted import DEEPEST, check_link, unreadable
+from wordnet_splits.untrusted import DEEPEST, check_link, expanded, unreadable
 
 LONE_LEVELS = 3  # root/dtd/dtd/images: archives unpacked into folders of their own name
 
@@ -21,7 +21,7 @@ def check_root(root: Path, name: str, *, hint: str | None = None) -> Path:
     """
     what = f"the root of source {name}"
     try:
-        folder = root.expanduser().resolve(strict=True)
+        folder = expanded(root, where=what).resolve(strict=True)
         if not folder.is_dir():
             raise SourceError(f"{what} is a file, not a folder", where=str(root), hint=hint)
         with os.scandir(folder) as found:
