@@ -1,7 +1,7 @@
 """``make faults``: kills, signals, full disks and tampering, seeded, with a table of tried and survived.
 
-python -m tests.faults [--seed N] [--rounds N] [--only NAME] [--skip KIND] [--workers N] [--kept FILE]
-    [--table FILE]
+python -m tests.faults [--seed N] [--rounds N] [--only NAME] [--skip KIND] [--workers N] [--inputs FOLDER]
+    [--kept FILE] [--table FILE]
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def main() -> int:
     parser.add_argument("--skip", choices=("disturbed", "altered"), default=None)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--kept", type=Path, default=None, help="subjects that are done, to go on from")
+    parser.add_argument("--inputs", type=Path, default=None, help="what the subjects read, made there once")
     parser.add_argument("--table", type=Path, default=None)
     options = parser.parse_args()
     started = time.monotonic()
@@ -52,7 +53,7 @@ def main() -> int:
         kept = json.loads(options.kept.read_text("utf-8"))
     trials: list[Trial] = []
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
-        for subject in subjects(Path(folder) / "inputs"):
+        for subject in subjects((options.inputs or Path(folder) / "inputs").absolute()):
             for fault in subject.faults:
                 key = f"{subject.name}: {fault}"
                 if options.only not in key or fault == options.skip:

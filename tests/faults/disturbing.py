@@ -153,7 +153,9 @@ def _disturb_once(subject: Subject, fault: str, whole: Undisturbed, out: Path, r
             os.killpg(process.pid, signal.SIGKILL)
             return f"it, or what it started, was there after {SECONDS} s"
     code = process.returncode
-    if "Traceback" in errors and "wordnet_splits" in errors:  # before main, a traceback is Python's own
+    # until our first line runs, Ctrl-C is Python's own, and a traceback there
+    pythons_own = errors.strip().endswith("KeyboardInterrupt") and "in enter" not in errors
+    if "Traceback" in errors and not pythons_own:
         return f"a traceback: {errors.strip().splitlines()[-1][:100]}"
     due = (subject.code, 2) if fault not in SIGNALS else (subject.code, 130, -SIGNALS[fault][0])
     return "" if code in due else f"exit code {code}: {errors.strip()[-150:]}"

@@ -211,8 +211,9 @@ def make_pictures(folder: Path) -> Path:
 
 
 def arguments(words: Sequence[str]) -> list[str]:
-    """Return the command line of a program of ours in this interpreter."""
-    return [sys.executable, "-m", PROGRAMS[words[0]], *words[1:]]
+    """Return the command line of a program of ours in this interpreter, begun as its script begins it."""
+    package = PROGRAMS[words[0]].removesuffix(".main")
+    return [sys.executable, "-c", f"from {package} import program; program()", *words[1:]]
 
 
 def environment() -> dict[str, str]:
