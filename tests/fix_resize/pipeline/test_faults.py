@@ -1,7 +1,7 @@
 """Kills, a full disk, two builds at once: after going on, the same bytes as of an undisturbed build.
 
-Real processes on loopback. Each test waits for a shard to be finished and then does the harm, so that it
-falls into the middle of the work on a machine of any speed.
+Real processes on loopback. Each build stands still once its first shard is finished, and the harm is done
+there: in the middle of the work, on a machine of any speed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from PIL import Image
 from fix_resize import get_spec
 from fix_resize.pipeline import Built, Settings, pipeline
 from fix_resize.pipeline.selection import select_folder
-from tests.fix_resize.sets import COMMAND, finished_shards, photographs, run, tree
+from tests.fix_resize.sets import finished_shards, photographs, run, tree
 from tests.wordnet_splits.test_workers import run_killed_once
 
 pytestmark = [
@@ -74,9 +73,8 @@ def build(root: Path, out: Path, file_format: str = "png") -> list[str]:
 @contextlib.contextmanager
 def started(*words: str) -> Iterator[subprocess.Popen[str]]:
     """Run something beside the test, in a process group of its own that does not outlive it."""
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(words, text=True, start_new_session=True, **pipes) as process:
         try:
             yield process
         finally:
@@ -84,12 +82,34 @@ def started(*words: str) -> Iterator[subprocess.Popen[str]]:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def wait_for(what: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < deadline, "nothing came"
-        assert process is None or process.poll() is None, process.communicate()
-        time.sleep(0.002)
+HALTING = """
+import sys
+from fix_resize.cli import main
+from fix_resize.pipeline import pipeline
+from wordnet_splits.cli.runner import run
+
+read, seen = pipeline.read_record, []
+
+def halting(marker):
+    if not seen:
+        seen.append(marker)
+        print("finished", flush=True)
+        sys.stdin.readline()
+    return read(marker)
+
+pipeline.read_record = halting
+sys.exit(run(main.app, sys.argv[1:], "fix-resize"))
+"""
+"""A build that waits, its first shard finished, until its standard input has a line or ends."""
+
+
+@contextlib.contextmanager
+def halted(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a build beside the test, and have it when it stands still."""
+    with started(sys.executable, "-c", HALTING, *words) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "finished\n", process.communicate()
+        yield process
 
 
 def children(pid: int) -> list[int]:
@@ -121,20 +141,16 @@ def test_kill_9_of_the_build(
     root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]], file_format: str
 ) -> None:
     out = tmp_path / "out"
-    with started(*COMMAND, *build(root, out, file_format), "--workers", "2") as process:
-        wait_for(lambda: finished_shards(out), process)
-        workers = children(process.pid)
-        assert len(workers) == 2
+    with halted(*build(root, out, file_format), "--workers", "2") as process:
+        assert len(children(process.pid)) == 2
         process.kill()
-        process.wait()
-        wait_for(lambda: not any(map(command_line, workers)))  # none is left to write on
+        process.communicate(timeout=PATIENCE)  # its pipes end with the last worker: none is left to write on
     check_resumed(root, out, undisturbed[file_format], file_format)
 
 
 def test_ctrl_c(root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]]) -> None:
     out = tmp_path / "out"
-    with started(*COMMAND, *build(root, out), "--workers", "2") as process:
-        wait_for(lambda: finished_shards(out), process)
+    with halted(*build(root, out), "--workers", "2") as process:
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
         said, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, said) == (130, "")
@@ -170,13 +186,10 @@ def test_two_builds_in_one_folder(
     root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]]
 ) -> None:
     out = tmp_path / "out"
-    with started(*COMMAND, *build(root, out)) as process:
-        wait_for(lambda: finished_shards(out), process)
-        os.kill(process.pid, signal.SIGSTOP)
+    with halted(*build(root, out)) as process:
         second = run(*build(root, out))
         assert (second.code, second.out) == (2, "")
         assert "another build is writing here" in second.err
-        os.kill(process.pid, signal.SIGCONT)
         _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, errors
     assert tree(out) == undisturbed["png"]
@@ -210,9 +223,8 @@ def test_kill_9_of_a_dask_worker(
     with (
         started(*DASK, "worker", scheduler, *WORKER, *place) as first,
         started(*DASK, "worker", scheduler, *WORKER, *place),
-        started(*COMMAND, *build(root, out), "--scheduler", scheduler) as process,
+        halted(*build(root, out), "--scheduler", scheduler) as process,
     ):
-        wait_for(lambda: len(finished_shards(out)) > 1, process)
         first.kill()
         _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, errors
@@ -225,8 +237,7 @@ def test_kill_9_of_a_build_on_dask(
     out = tmp_path / "out"
     place = ["--local-directory", str(tmp_path)]
     with started(*DASK, "worker", scheduler, *WORKER, *place):
-        with started(*COMMAND, *build(root, out), "--scheduler", scheduler) as process:
-            wait_for(lambda: finished_shards(out), process)
+        with halted(*build(root, out), "--scheduler", scheduler) as process:
             process.kill()
         again = run(*build(root, out), "--scheduler", scheduler, "--json")
     assert (again.code, again.json["shards"]["kept"] > 0) == (0, True)
@@ -240,9 +251,8 @@ def test_kill_9_of_the_dask_scheduler(
     with (
         dask_scheduler() as (scheduler, address),
         started(*DASK, "worker", address, *WORKER, "--local-directory", str(tmp_path)),
-        started(*COMMAND, *build(root, out), "--scheduler", address) as process,
+        halted(*build(root, out), "--scheduler", address) as process,
     ):
-        wait_for(lambda: finished_shards(out), process)
         scheduler.kill()
         said, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, said, errors.count("\n")) == (2, "", 1)
