@@ -18,26 +18,16 @@ from wordnet_splits.errors import DataError
 from wordnet_splits.metrics.counts import (
     Array,
     RankCounts,
-    Scores,
-    as_counts,
     count_below,
     least_count,
     ratio,
     take,
 )
-from wordnet_splits.metrics.registry import ID_OOD, metric
+from wordnet_splits.metrics.registry import of_pair
 
 
-def _auroc(counts: RankCounts) -> Array:
-    below = counts.n_ood[..., None] - counts.cum_ood
-    twice_wins = np.sum(counts.id_steps * (2 * below + counts.ood_steps), axis=-1)  # integers: exact
-    return ratio(twice_wins, 2 * counts.n_id * counts.n_ood)
-
-
-@metric("auroc", _auroc, higher_is_better=True, needs=ID_OOD)
-def auroc(
-    id_scores: Scores | RankCounts, ood_scores: Scores | None = None, *, name: str | None = None
-) -> float:
+@of_pair(higher_is_better=True)
+def auroc(counts: RankCounts) -> Array:
     """Probability that a random ID sample outranks a random OOD sample, ties counting one half.
 
     ID is the positive class; with OOD positive and scores negated the value is the same. Higher is better,
@@ -48,11 +38,15 @@ def auroc(
     >>> auroc([0.9, 0.8, 0.3], [0.3, 0.1])  # 5 wins and 1 tie of 6 pairs
     0.9166666666666666
     """
-    return float(_auroc(as_counts(id_scores, ood_scores, name=name).require(*ID_OOD)))
+    below = counts.n_ood[..., None] - counts.cum_ood
+    twice_wins = np.sum(counts.id_steps * (2 * below + counts.ood_steps), axis=-1)  # integers: exact
+    return ratio(twice_wins, 2 * counts.n_id * counts.n_ood)
 
 
 def _fpr_at_tpr(counts: RankCounts, tpr: float, interpolate: bool) -> Array:
     """FPR of the ROC curve whose positive class is the ID side of ``counts``."""
+    if not 0 < tpr <= 1:
+        raise DataError(f"a true positive rate of {tpr}", hint="it lies in (0, 1]; the usual one is 0.95")
     needed = least_count(tpr, counts.n_id)
     first = count_below(counts.cum_id, needed)  # first point with TPR >= tpr
     if not interpolate:
@@ -69,36 +63,8 @@ def _fpr_at_tpr(counts: RankCounts, tpr: float, interpolate: bool) -> Array:
     return ratio(y0 + np.where(exact, 0.0, way) * (y1 - y0), counts.n_ood)
 
 
-def _rate(tpr: float) -> float:
-    if not 0 < tpr <= 1:
-        raise DataError(f"a true positive rate of {tpr}", hint="it lies in (0, 1]; the usual one is 0.95")
-    return tpr
-
-
-def _fpr95_id_positive(counts: RankCounts, tpr: float = 0.95, interpolate: bool = False) -> Array:
-    return _fpr_at_tpr(counts, tpr, interpolate)
-
-
-def _fpr95_ood_positive(counts: RankCounts, tpr: float = 0.95, interpolate: bool = False) -> Array:
-    return _fpr_at_tpr(counts.ood_positive, tpr, interpolate)
-
-
-@metric("fpr95_id_positive", _fpr95_id_positive, higher_is_better=False, needs=ID_OOD)
-@metric(
-    "fpr95_id_positive_interpolated",
-    _fpr95_id_positive,
-    higher_is_better=False,
-    needs=ID_OOD,
-    interpolate=True,
-)
-def fpr95_id_positive(
-    id_scores: Scores | RankCounts,
-    ood_scores: Scores | None = None,
-    *,
-    interpolate: bool = False,
-    tpr: float = 0.95,
-    name: str | None = None,
-) -> float:
+@of_pair(higher_is_better=False, variants={"fpr95_id_positive_interpolated": {"interpolate": True}})
+def fpr95_id_positive(counts: RankCounts, tpr: float = 0.95, interpolate: bool = False) -> Array:
     """Share of OOD accepted by the highest observed threshold that accepts 95% of ID.
 
     ID is the positive class (Kim, ODIN; the text of Abdelzad and Recalcati): t = largest observed score
@@ -110,26 +76,11 @@ def fpr95_id_positive(
         (OODL's code; where several points have that very TPR, the one of greatest FPR).
     tpr : another true positive rate, in (0, 1].
     """
-    counts = as_counts(id_scores, ood_scores, name=name).require(*ID_OOD)
-    return float(_fpr95_id_positive(counts, _rate(tpr), interpolate))
+    return _fpr_at_tpr(counts, tpr, interpolate)
 
 
-@metric("fpr95_ood_positive", _fpr95_ood_positive, higher_is_better=False, needs=ID_OOD)
-@metric(
-    "fpr95_ood_positive_interpolated",
-    _fpr95_ood_positive,
-    higher_is_better=False,
-    needs=ID_OOD,
-    interpolate=True,
-)
-def fpr95_ood_positive(
-    id_scores: Scores | RankCounts,
-    ood_scores: Scores | None = None,
-    *,
-    interpolate: bool = False,
-    tpr: float = 0.95,
-    name: str | None = None,
-) -> float:
+@of_pair(higher_is_better=False, variants={"fpr95_ood_positive_interpolated": {"interpolate": True}})
+def fpr95_ood_positive(counts: RankCounts, tpr: float = 0.95, interpolate: bool = False) -> Array:
     """Share of ID rejected by the lowest observed threshold that rejects 95% of OOD.
 
     OOD is the positive class (OpenOOD): t = smallest observed score with share(OOD <= t) >= .95; the value
@@ -138,8 +89,7 @@ def fpr95_ood_positive(
     samples; its value is then that of a later threshold, ours is not. `interpolate` and `tpr` as in
     `fpr95_id_positive`.
     """
-    counts = as_counts(id_scores, ood_scores, name=name).require(*ID_OOD)
-    return float(_fpr95_ood_positive(counts, _rate(tpr), interpolate))
+    return _fpr_at_tpr(counts.ood_positive, tpr, interpolate)
 
 
 openood_fpr95 = fpr95_ood_positive  # the name under which OpenOOD's tables print it (FPR@95)
@@ -165,48 +115,24 @@ def _precision_recall_trapezoid(counts: RankCounts) -> Array:
     return ratio(np.sum(doubled, axis=-1), 2 * counts.n_id)
 
 
-def _aupr_in(counts: RankCounts, trapezoid: bool = False) -> Array:
-    return _precision_recall_trapezoid(counts) if trapezoid else _average_precision(counts)
-
-
-def _aupr_out(counts: RankCounts, trapezoid: bool = False) -> Array:
-    return _aupr_in(counts.ood_positive, trapezoid)
-
-
-@metric("aupr_in", _aupr_in, higher_is_better=True, needs=ID_OOD)
-@metric("aupr_in_trapezoid", _aupr_in, higher_is_better=True, needs=ID_OOD, trapezoid=True)
-def aupr_in(
-    id_scores: Scores | RankCounts,
-    ood_scores: Scores | None = None,
-    *,
-    trapezoid: bool = False,
-    name: str | None = None,
-) -> float:
+@of_pair(higher_is_better=True, variants={"aupr_in_trapezoid": {"trapezoid": True}})
+def aupr_in(counts: RankCounts, trapezoid: bool = False) -> Array:
     """Area under precision and recall with ID as the positive class.
 
     Average precision, sum over thresholds of (recall gained) x precision, scikit-learn's
     ``average_precision_score``; with ``trapezoid`` the trapezoid rule from (recall 0, precision 1), as
     OpenOOD. Higher is better; chance is the share of ID. Range [0, 1].
     """
-    counts = as_counts(id_scores, ood_scores, name=name).require(*ID_OOD)
-    return float(_aupr_in(counts, trapezoid))
+    return _precision_recall_trapezoid(counts) if trapezoid else _average_precision(counts)
 
 
-@metric("aupr_out", _aupr_out, higher_is_better=True, needs=ID_OOD)
-@metric("aupr_out_trapezoid", _aupr_out, higher_is_better=True, needs=ID_OOD, trapezoid=True)
-def aupr_out(
-    id_scores: Scores | RankCounts,
-    ood_scores: Scores | None = None,
-    *,
-    trapezoid: bool = False,
-    name: str | None = None,
-) -> float:
+@of_pair(higher_is_better=True, variants={"aupr_out_trapezoid": {"trapezoid": True}})
+def aupr_out(counts: RankCounts, trapezoid: bool = False) -> Array:
     """Area under precision and recall with OOD as the positive class, ranked by negated confidence.
 
     As `aupr_in` with the sides exchanged. Higher is better; chance is the share of OOD. Range [0, 1].
     """
-    counts = as_counts(id_scores, ood_scores, name=name).require(*ID_OOD)
-    return float(_aupr_out(counts, trapezoid))
+    return aupr_in.kernel(counts.ood_positive, trapezoid)
 
 
 def _margin(counts: RankCounts) -> Array:
@@ -220,65 +146,34 @@ def _error_of(margin: Array, counts: RankCounts) -> Array:
     return 0.5 * (1 - ratio(margin, counts.n_id * counts.n_ood))
 
 
-def _detection_error(counts: RankCounts, ood_positive: bool = False) -> Array:
+@of_pair(higher_is_better=False, variants={"detection_error_ood_positive": {"ood_positive": True}})
+def detection_error(counts: RankCounts, ood_positive: bool = False) -> Array:
+    """Smallest 0.5 (1 - TPR) + 0.5 FPR over thresholds with TPR >= .95: what the papers' tables hold.
+
+    Abdelzad and Recalcati define the error *at* 95% TPR, but their tables are minima over TPR >= .95. ID is
+    the positive class unless ``ood_positive``. Lower is better, range [0, 0.5].
+    """
     pair = counts.ood_positive if ood_positive else counts
     margin = pair.once(_margin)
     reached = pair.cum_id >= least_count(0.95, pair.n_id)[..., None]
     return _error_of(np.max(margin, axis=-1, where=reached, initial=np.iinfo(np.int64).min), pair)
 
 
-def _detection_error_at_tpr95(counts: RankCounts, ood_positive: bool = False) -> Array:
+@of_pair(higher_is_better=False)
+def detection_error_at_tpr95(counts: RankCounts, ood_positive: bool = False) -> Array:
+    """0.5 (1 - TPR) + 0.5 FPR at the threshold of FPR95: the papers' text, with the TPR observed there.
+
+    ID is the positive class unless ``ood_positive``. Lower is better, range [0, 0.525].
+    """
     pair = counts.ood_positive if ood_positive else counts
     first = count_below(pair.cum_id, least_count(0.95, pair.n_id))
     return _error_of(take(pair.once(_margin), first), pair)
 
 
-def _detection_error_min(counts: RankCounts) -> Array:
-    return _error_of(np.max(counts.once(_margin), axis=-1), counts)
-
-
-@metric("detection_error", _detection_error, higher_is_better=False, needs=ID_OOD)
-@metric(
-    "detection_error_ood_positive", _detection_error, higher_is_better=False, needs=ID_OOD, ood_positive=True
-)
-def detection_error(
-    id_scores: Scores | RankCounts,
-    ood_scores: Scores | None = None,
-    *,
-    ood_positive: bool = False,
-    name: str | None = None,
-) -> float:
-    """Smallest 0.5 (1 - TPR) + 0.5 FPR over thresholds with TPR >= .95: what the papers' tables hold.
-
-    Abdelzad and Recalcati define the error *at* 95% TPR, but their tables are minima over TPR >= .95. ID is
-    the positive class unless ``ood_positive``. Lower is better, range [0, 0.5].
-    """
-    counts = as_counts(id_scores, ood_scores, name=name).require(*ID_OOD)
-    return float(_detection_error(counts, ood_positive=ood_positive))
-
-
-@metric("detection_error_at_tpr95", _detection_error_at_tpr95, higher_is_better=False, needs=ID_OOD)
-def detection_error_at_tpr95(
-    id_scores: Scores | RankCounts,
-    ood_scores: Scores | None = None,
-    *,
-    ood_positive: bool = False,
-    name: str | None = None,
-) -> float:
-    """0.5 (1 - TPR) + 0.5 FPR at the threshold of FPR95: the papers' text, with the TPR observed there.
-
-    ID is the positive class unless ``ood_positive``. Lower is better, range [0, 0.525].
-    """
-    counts = as_counts(id_scores, ood_scores, name=name).require(*ID_OOD)
-    return float(_detection_error_at_tpr95(counts, ood_positive))
-
-
-@metric("detection_error_min", _detection_error_min, higher_is_better=False, needs=ID_OOD)
-def detection_error_min(
-    id_scores: Scores | RankCounts, ood_scores: Scores | None = None, *, name: str | None = None
-) -> float:
+@of_pair(higher_is_better=False)
+def detection_error_min(counts: RankCounts) -> Array:
     """Smallest 0.5 (1 - TPR) + 0.5 FPR over every threshold; 0.5, as at the lowest one, at worst.
 
     The same whichever side is positive. Lower is better, range [0, 0.5].
     """
-    return float(_detection_error_min(as_counts(id_scores, ood_scores, name=name).require(*ID_OOD)))
+    return _error_of(np.max(counts.once(_margin), axis=-1), counts)

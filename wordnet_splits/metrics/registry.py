@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from wordnet_splits.errors import unknown
-from wordnet_splits.metrics.counts import Array, RankCounts
+from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts
 
 Kernel = Callable[[RankCounts], Array]
 PublicFunction = TypeVar("PublicFunction", bound=Callable[..., float])
@@ -71,6 +71,123 @@ def metric(
         return function
 
     return register
+
+
+class OfPair(Protocol):
+    """A metric of ID scores against OOD scores, or of the `RankCounts` of both."""
+
+    kernel: Callable[..., Array]
+
+    def __call__(
+        self,
+        id_scores: Scores | RankCounts,
+        ood_scores: Scores | None = None,
+        *,
+        name: str | None = None,
+        **options: Any,
+    ) -> float:
+        """Return the value; errors say ``name``."""
+
+
+class OfClassified(Protocol):
+    """A metric of ID samples and whether each was classified correctly, or of their `RankCounts`."""
+
+    kernel: Callable[..., Array]
+
+    def __call__(
+        self, confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
+    ) -> float:
+        """Return the value; errors say ``name``."""
+
+
+class OfPooled(Protocol):
+    """A metric of classified ID samples and OOD samples together, or of the `RankCounts` of both."""
+
+    kernel: Callable[..., Array]
+
+    def __call__(
+        self,
+        confidence: Scores | RankCounts,
+        correct: Scores | None = None,
+        ood_confidence: Scores | None = None,
+        *,
+        name: str | None = None,
+        **options: Any,
+    ) -> float:
+        """Return the value; errors say ``name``."""
+
+
+Variants = Mapping[str, Mapping[str, Any]]
+"""Name of a further metric -> the options that make it of the same kernel."""
+
+
+def of_pair(
+    *, higher_is_better: bool, variants: Variants | None = None
+) -> Callable[[Callable[..., Array]], OfPair]:
+    """Register the decorated kernel under its name, and return its public function."""
+
+    def publish(kernel: Callable[..., Array]) -> OfPair:
+        def function(
+            id_scores: Scores | RankCounts,
+            ood_scores: Scores | None = None,
+            *,
+            name: str | None = None,
+            **options: Any,
+        ) -> float:
+            return float(kernel(as_counts(id_scores, ood_scores, name=name).require(*ID_OOD), **options))
+
+        return cast(OfPair, _published(function, kernel, higher_is_better, ID_OOD, variants))
+
+    return publish
+
+
+def of_classified(*, higher_is_better: bool) -> Callable[[Callable[..., Array]], OfClassified]:
+    """Register the decorated kernel under its name, and return its public function."""
+
+    def publish(kernel: Callable[..., Array]) -> OfClassified:
+        def function(
+            confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
+        ) -> float:
+            return float(kernel(as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)))
+
+        return cast(OfClassified, _published(function, kernel, higher_is_better, ID_CORRECT))
+
+    return publish
+
+
+def of_pooled(*, higher_is_better: bool) -> Callable[[Callable[..., Array]], OfPooled]:
+    """Register the decorated kernel under its name, and return its public function."""
+
+    def publish(kernel: Callable[..., Array]) -> OfPooled:
+        def function(
+            confidence: Scores | RankCounts,
+            correct: Scores | None = None,
+            ood_confidence: Scores | None = None,
+            *,
+            name: str | None = None,
+            **options: Any,
+        ) -> float:
+            counts = as_counts(confidence, ood_confidence, correct=correct, name=name)
+            return float(kernel(counts.require(*ID_CORRECT_OOD), **options))
+
+        return cast(OfPooled, _published(function, kernel, higher_is_better, ID_CORRECT_OOD))
+
+    return publish
+
+
+def _published(
+    function: Any,
+    kernel: Callable[..., Array],
+    higher_is_better: bool,
+    needs: tuple[str, ...],
+    variants: Variants | None = None,
+) -> Any:
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(function, attribute, getattr(kernel, attribute))
+    function.kernel = kernel
+    for name, options in {kernel.__name__: {}, **(variants or {})}.items():
+        metric(name, kernel, higher_is_better=higher_is_better, needs=needs, **options)(function)
+    return function
 
 
 def get_metric(name: str) -> Metric:

@@ -20,8 +20,8 @@ import numpy as np
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts, ratio, steps
-from wordnet_splits.metrics.ranking import _auroc
-from wordnet_splits.metrics.registry import ID_CORRECT, ID_CORRECT_OOD, ID_OOD, metric
+from wordnet_splits.metrics.ranking import auroc
+from wordnet_splits.metrics.registry import ID_CORRECT, metric, of_classified, of_pair, of_pooled
 
 _FIXED = 57  # binary digits after the point of the harmonic numbers: those below 2^6, so any real count
 
@@ -80,66 +80,14 @@ def _weighted_aurc(samples: Array, weight: Array, risk: Array) -> Array:
     return np.asarray(np.sum(each * failed / position) / np.sum(weight))
 
 
-def _e_aurc_geifman_of(pair: RankCounts) -> Array:
-    error = ratio(pair.n_ood, pair.n_id + pair.n_ood)
-    right = 1 - error
-    entropy = right * np.log(np.where(right > 0, right, 1.0))  # (1 - err) ln(1 - err) -> 0 at err = 1
-    return np.asarray(pair.once(_aurc_of) - error - entropy)
-
-
-def _augrc_of(pair: RankCounts) -> Array:
-    total = pair.n_id + pair.n_ood
-    doubled = np.sum(steps(pair.cum_all) * (2 * pair.cum_ood - pair.ood_steps), axis=-1)
-    return ratio(doubled, 2 * total * total)
-
-
-def _accuracy(counts: RankCounts) -> Array:
+@of_classified(higher_is_better=True)
+def accuracy(counts: RankCounts) -> Array:
+    """Share of ID samples classified correctly. Higher is better, range [0, 1]; ranking plays no part."""
     return ratio(counts.correct[..., -1], counts.n_id)
 
 
-def _aurc(counts: RankCounts) -> Array:
-    return counts.failures.once(_aurc_of)
-
-
-def _e_aurc(counts: RankCounts) -> Array:
-    excess = counts.failures.once(_aurc_of) - _best_aurc(counts.failures)
-    return np.asarray(np.maximum(excess, 0.0))  # the two agree to rounding where the order is the best one
-
-
-def _e_aurc_geifman(counts: RankCounts) -> Array:
-    return _e_aurc_geifman_of(counts.failures)
-
-
-def _augrc(counts: RankCounts) -> Array:
-    return _augrc_of(counts.failures)
-
-
-def _auroc_failure(counts: RankCounts) -> Array:
-    return _auroc(counts.failures)
-
-
-def _aurc_unknown(counts: RankCounts) -> Array:
-    return _aurc_of(counts.unknowns)
-
-
-def _aurc_proposed(counts: RankCounts) -> Array:
-    return _aurc_of(counts.proposed)
-
-
-def _aurc_original(counts: RankCounts) -> Array:
-    return _aurc_of(counts)
-
-
-@metric("accuracy", _accuracy, higher_is_better=True, needs=ID_CORRECT)
-def accuracy(
-    confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
-) -> float:
-    """Share of ID samples classified correctly. Higher is better, range [0, 1]; ranking plays no part."""
-    return float(_accuracy(as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)))
-
-
-@metric("aurc", _aurc, higher_is_better=False, needs=ID_CORRECT)
-def aurc(confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None) -> float:
+@of_classified(higher_is_better=False)
+def aurc(counts: RankCounts) -> Array:
     """Area under risk and coverage of ID samples: mean over k of the error rate of the k most confident.
 
     In a tie group of m samples with s errors, after N samples with E errors, the risk at the j-th is
@@ -150,41 +98,65 @@ def aurc(confidence: Scores | RankCounts, correct: Scores | None = None, *, name
     >>> round(aurc([0.9, 0.8, 0.7, 0.6], [1, 0, 1, 1]), 6)  # (0 + 1/2 + 1/3 + 1/4)/4
     0.270833
     """
-    return float(_aurc(as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)))
+    return counts.failures.once(_aurc_of)
 
 
-@metric("e_aurc", _e_aurc, higher_is_better=False, needs=ID_CORRECT)
-def e_aurc(
-    confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
-) -> float:
+@of_classified(higher_is_better=False)
+def e_aurc(counts: RankCounts) -> Array:
     """AURC of ID samples minus that of the best order of the same errors (the discrete optimum).
 
     Lower is better, 0 when every error is less confident than every correct sample. Range [0, 1).
     """
-    return float(_e_aurc(as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)))
+    excess = counts.failures.once(_aurc_of) - _best_aurc(counts.failures)
+    return np.asarray(np.maximum(excess, 0.0))  # the two agree to rounding where the order is the best one
 
 
-@metric("e_aurc_geifman", _e_aurc_geifman, higher_is_better=False, needs=ID_CORRECT)
-def e_aurc_geifman(
-    confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
-) -> float:
+@of_classified(higher_is_better=False)
+def e_aurc_geifman(counts: RankCounts) -> Array:
     """AURC of ID samples minus Geifman's optimum err + (1 - err) ln(1 - err), which is 1 at err = 1.
 
     The continuous approximation of `e_aurc`; they differ by O(1/n). Lower is better.
     """
-    return float(_e_aurc_geifman(as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)))
+    pair = counts.failures
+    error = ratio(pair.n_ood, pair.n_id + pair.n_ood)
+    right = 1 - error
+    entropy = right * np.log(np.where(right > 0, right, 1.0))  # (1 - err) ln(1 - err) -> 0 at err = 1
+    return np.asarray(pair.once(_aurc_of) - error - entropy)
 
 
-@metric("augrc", _augrc, higher_is_better=False, needs=ID_CORRECT)
-def augrc(
-    confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
-) -> float:
+@of_classified(higher_is_better=False)
+def augrc(counts: RankCounts) -> Array:
     """Area under generalised risk, (errors among the k most confident)/n, over coverage k/n (Traub et al.).
 
     Trapezoid through (0, 0); equal to (1 - AUROC_f) acc (1 - acc) + (1 - acc)^2/2, AUROC_f being
     `auroc_failure`. Lower is better, range [0, 0.5]: 0 at accuracy 1, 0.5 at accuracy 0.
     """
-    return float(_augrc(as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)))
+    pair = counts.failures
+    total = pair.n_id + pair.n_ood
+    doubled = np.sum(steps(pair.cum_all) * (2 * pair.cum_ood - pair.ood_steps), axis=-1)
+    return ratio(doubled, 2 * total * total)
+
+
+def _auroc_failure(counts: RankCounts) -> Array:
+    return auroc.kernel(counts.failures)
+
+
+@of_pooled(higher_is_better=False)
+def aurc_proposed(counts: RankCounts) -> Array:
+    """AURC over correct ID (risk 0) and OOD (risk 1), misclassified ID left out: fd-shifts' `proposed`.
+
+    Lower is better, range [0, 1]. Other metrics of the same pooling take ``counts.proposed``.
+    """
+    return _aurc_of(counts.proposed)
+
+
+@of_pair(higher_is_better=False)
+def aurc_original(counts: RankCounts) -> Array:
+    """AURC over all ID samples (risk 0, classified correctly or not) and OOD (risk 1): fd-shifts' `original`.
+
+    Lower is better, range [0, 1].
+    """
+    return _aurc_of(counts)
 
 
 @metric("auroc_failure", _auroc_failure, higher_is_better=True, needs=ID_CORRECT)
@@ -204,15 +176,8 @@ def auroc_failure(
     return float(_auroc_failure(counts))
 
 
-@metric("aurc_unknown", _aurc_unknown, higher_is_better=False, needs=ID_CORRECT_OOD)
-def aurc_unknown(
-    confidence: Scores | RankCounts,
-    correct: Scores | None = None,
-    ood_confidence: Scores | None = None,
-    *,
-    prevalence: float | None = None,
-    name: str | None = None,
-) -> float:
+@of_pooled(higher_is_better=False)
+def aurc_unknown(counts: RankCounts, prevalence: float | None = None) -> Array:
     """AURC over pooled ID and OOD samples; misclassified ID and every OOD sample have risk 1 (Kim, primary).
 
     Depends on how many OOD samples are pooled: print it with its `composition`. Lower is better,
@@ -224,43 +189,17 @@ def aurc_unknown(
     prevalence : the share of OOD to assume, in (0, 1): ID samples then weigh (1 - prevalence)/n_id each and
         OOD samples prevalence/n_ood. By default the share there is.
     """
-    counts = as_counts(confidence, ood_confidence, correct=correct, name=name).require(*ID_CORRECT_OOD)
     if prevalence is None:
-        return float(_aurc_unknown(counts))
+        return _aurc_of(counts.unknowns)
     if not 0 < prevalence < 1:
         raise DataError(
-            f"prevalence {prevalence} is not between 0 and 1", where=name, hint="0 is `aurc`, 1 is always 1"
+            f"prevalence {prevalence} is not between 0 and 1",
+            where=counts.name,
+            hint="0 is `aurc`, 1 is always 1",
         )
     total = counts.n_id + counts.n_ood
     of_id, of_ood = (1 - prevalence) * total / counts.n_id, prevalence * total / counts.n_ood
     wrong = counts.id_steps - counts.failures.id_steps
     weight = of_id * counts.id_steps + of_ood * counts.ood_steps
     risk = of_id * wrong + of_ood * counts.ood_steps
-    return float(_weighted_aurc(steps(counts.cum_all), weight, risk))
-
-
-@metric("aurc_proposed", _aurc_proposed, higher_is_better=False, needs=ID_CORRECT_OOD)
-def aurc_proposed(
-    confidence: Scores | RankCounts,
-    correct: Scores | None = None,
-    ood_confidence: Scores | None = None,
-    *,
-    name: str | None = None,
-) -> float:
-    """AURC over correct ID (risk 0) and OOD (risk 1), misclassified ID left out: fd-shifts' `proposed`.
-
-    Lower is better, range [0, 1]. Other metrics of the same pooling take ``counts.proposed``.
-    """
-    counts = as_counts(confidence, ood_confidence, correct=correct, name=name).require(*ID_CORRECT_OOD)
-    return float(_aurc_proposed(counts))
-
-
-@metric("aurc_original", _aurc_original, higher_is_better=False, needs=ID_OOD)
-def aurc_original(
-    id_scores: Scores | RankCounts, ood_scores: Scores | None = None, *, name: str | None = None
-) -> float:
-    """AURC over all ID samples (risk 0, classified correctly or not) and OOD (risk 1): fd-shifts' `original`.
-
-    Lower is better, range [0, 1].
-    """
-    return float(_aurc_original(as_counts(id_scores, ood_scores, name=name).require(*ID_OOD)))
+    return _weighted_aurc(steps(counts.cum_all), weight, risk)
