@@ -106,6 +106,12 @@ def write_text(path: Path, text: str, *, hint: str = HINT) -> None:
     write_bytes(path, text.encode("utf-8", errors="backslashreplace"), hint=hint)
 
 
+def append_text(path: Path, text: str) -> None:
+    """Add to a journal, whose reader ignores a last line that a kill has torn. Raises OutputError."""
+    with writing(path), path.open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
 def write_json(path: Path, value: Mapping[str, Any], *, hint: str = HINT) -> None:
     """Write an object in one step, keys sorted. Raises as `replacing`."""
     write_text(path, json_text(value), hint=hint)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import textwrap
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -52,7 +51,7 @@ class Records(tuple[Record, ...], Tabular):
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the fields of each."""
-        return [{f.name: getattr(r, f.name) for f in dataclasses.fields(r)} for r in self]  # type: ignore[arg-type]
+        return [dict(vars(record)) for record in self]
 
 
 def text_table(

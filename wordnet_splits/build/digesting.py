@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from wordnet_splits.errors import MissingImageError, Problem
-from wordnet_splits.files import write_text, writing
+from wordnet_splits.files import append_text, write_text
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source
 from wordnet_splits.sources.stamps import stamps
@@ -147,8 +147,7 @@ class _Journal:
     def add(self, ids: Iterable[str], digests: Mapping[str, bytes]) -> None:
         """Enter the digests of some images."""
         if self._path is not None:
-            with writing(self._path), self._path.open("a", encoding="utf-8") as file:
-                file.writelines(self._lines(ids, digests))
+            append_text(self._path, "".join(self._lines(ids, digests)))
 
     def _lines(self, ids: Iterable[str], digests: Mapping[str, bytes]) -> Iterator[str]:
         return (f"{i}\t{digests[i].hex()}\t{self._stamps.get(i, 0)}\n" for i in ids if i in digests)

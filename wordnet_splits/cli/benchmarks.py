@@ -150,12 +150,12 @@ def freeze_benchmarks(
 
     found = sorted(f.parent.name for f in built.glob("*/manifest.json") if "@" not in f.parent.name)
     chosen = _names_or_all(names, all_, found, where=f"builds in {built}")
-    folders = [freeze(n, built=built, manifests=manifests) for n in chosen]
+    frozen = [freeze(n, built=built, manifests=manifests) for n in chosen]
     if json:
-        print_json({"frozen": [{"name": f.name, "out": str(f)} for f in folders]})
+        print_json({"frozen": [{"name": f.name, "out": str(f.folder)} for f in frozen]})
     else:
-        for folder in folders:
-            say(f"frozen {folder.name} in {folder}")
+        for result in frozen:
+            say(f"frozen {result.name} in {result.folder}")
     return DONE
 
 
@@ -203,18 +203,18 @@ def diff_benchmarks(
 
     found = diff_manifests(load_manifest(a), load_manifest(b))
     if json:
-        print_json(found)
-        return DONE if found["same"] else NEGATIVE
-    for what in ("classes", "images"):
+        print_json(found.as_dict())
+        return DONE if found.same else NEGATIVE
+    for what, table in (("classes", found.classes), ("images", found.images)):
         for kind, title in (("only_a", f"only in {a}"), ("only_b", f"only in {b}"), ("changed", "changed")):
-            rows = found[what][kind]
+            rows = getattr(table, kind)
             show(f"{what} {title}: {len(rows):,}")
             for row in rows[:SHOWN_ROWS]:
                 show(f"  {row}")
             if len(rows) > SHOWN_ROWS:
                 show(f"  and {len(rows) - SHOWN_ROWS:,} more (--json has all)")
-    show("the same" if found["same"] else "different")
-    return DONE if found["same"] else NEGATIVE
+    show("the same" if found.same else "different")
+    return DONE if found.same else NEGATIVE
 
 
 def _compared(check: Checked) -> str:

@@ -2,35 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from wordnet_splits.manifest.fingerprint import CLASS_IDENTITY, IMAGE_IDENTITY
 from wordnet_splits.manifest.manifest import Manifest
+from wordnet_splits.tabular import Tabular
 
 Row = dict[str, Any]
 
 
-def diff_manifests(a: Manifest, b: Manifest) -> dict[str, Any]:
-    """Return ``{"same", "classes", "images"}``; each part has ``only_a``, ``only_b`` and ``changed`` rows.
+@dataclass(frozen=True)
+class RowChanges:
+    """Rows that only one of two tables has, and rows that both have with other values, as ``a`` and ``b``."""
 
-    Rows are identified by (source, class_id), or (source, image_id, split); ``changed`` rows hold ``a`` and
-    ``b``. Digests differ only where both are known.
+    only_a: list[Row] = field(default_factory=list)
+    only_b: list[Row] = field(default_factory=list)
+    changed: list[Row] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """Return the number of rows that differ."""
+        return len(self.only_a) + len(self.only_b) + len(self.changed)
+
+
+@dataclass(frozen=True)
+class ManifestDiff(Tabular):
+    """What differs between the classes and between the images of two manifests."""
+
+    classes: RowChanges
+    images: RowChanges
+
+    @property
+    def same(self) -> bool:
+        """Say whether nothing differs."""
+        return not self.classes.count + self.images.count
+
+    def rows(self) -> Sequence[Row]:
+        """Return one row for each class and image that differs."""
+        return [
+            {"of": of, "change": change} | {k: row.get(k) for k in ("source", "class_id", "image_id")}
+            for of, table in (("class", self.classes), ("image", self.images))
+            for change, rows in vars(table).items()
+            for row in (r["a"] if change == "changed" else r for r in rows)
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the difference as ``diff --json`` prints it."""
+        return {"same": self.same, **asdict(self)}
+
+
+def diff_manifests(a: Manifest, b: Manifest) -> ManifestDiff:
+    """Compare two manifests.
+
+    Rows are identified by (source, class_id, group), or (source, image_id, split). Digests differ only where
+    both are known.
     """
-    classes = _compare(
-        a.classes.select(list(CLASS_IDENTITY)),
-        b.classes.select(list(CLASS_IDENTITY)),
-        ("source", "class_id", "group"),
-    )
-    images: dict[str, list[Any]] = {"only_a": [], "only_b": [], "changed": []}
+    identity = list(CLASS_IDENTITY)
+    classes = _compare(a.classes.select(identity), b.classes.select(identity), "source", "class_id", "group")
+    images = RowChanges()
     for part in sorted(a.parts.keys() | b.parts.keys()):
-        found = _compare(_identity(a, part), _identity(b, part), ("source", "image_id", "split"))
-        for key, rows in found.items():
-            images[key] += rows
-    same = not any([*classes.values(), *images.values()])
-    return {"same": same, "classes": classes, "images": images}
+        found = _compare(_identity(a, part), _identity(b, part), "source", "image_id", "split")
+        for change, rows in vars(found).items():
+            getattr(images, change).extend(rows)
+    return ManifestDiff(classes, images)
 
 
 def _identity(manifest: Manifest, part: tuple[str, str]) -> pa.Table:
@@ -40,21 +78,20 @@ def _identity(manifest: Manifest, part: tuple[str, str]) -> pa.Table:
     return manifest.parts[part]().select(columns)
 
 
-def _compare(a: pa.Table, b: pa.Table, key: Iterable[str]) -> dict[str, list[Any]]:
+def _compare(a: pa.Table, b: pa.Table, *key: str) -> RowChanges:
     if a.equals(b):
-        return {"only_a": [], "only_b": [], "changed": []}
-    names = tuple(key)
-    rows_a = {tuple(r[k] for k in names): _readable(r) for r in a.to_pylist()}
-    rows_b = {tuple(r[k] for k in names): _readable(r) for r in b.to_pylist()}
-    return {
-        "only_a": [rows_a[k] for k in sorted(rows_a.keys() - rows_b.keys())],
-        "only_b": [rows_b[k] for k in sorted(rows_b.keys() - rows_a.keys())],
-        "changed": [
+        return RowChanges()
+    rows_a = {tuple(r[k] for k in key): _readable(r) for r in a.to_pylist()}
+    rows_b = {tuple(r[k] for k in key): _readable(r) for r in b.to_pylist()}
+    return RowChanges(
+        [rows_a[k] for k in sorted(rows_a.keys() - rows_b.keys())],
+        [rows_b[k] for k in sorted(rows_b.keys() - rows_a.keys())],
+        [
             {"a": rows_a[k], "b": rows_b[k]}
             for k in sorted(rows_a.keys() & rows_b.keys())
             if not _equal(rows_a[k], rows_b[k])
         ],
-    }
+    )
 
 
 def _readable(row: Row) -> Row:

@@ -62,7 +62,6 @@ IMAGE_SCHEMA = pa.schema(
         ("digest", pa.binary(32)),
     ]
 )
-IMAGE_ORDER = ("split", "role", "group", "source", "class_id", "image_id")
 
 
 def class_table(rows: Iterable[Mapping[str, object]]) -> pa.Table:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from wordnet_splits.errors import SourceError
 from wordnet_splits.manifest import Part
 from wordnet_splits.manifest.data import Benchmark, Count, Name, Sha256
-from wordnet_splits.untrusted import read_json, validated
+from wordnet_splits.sealed import read_sealed
 
 SCHEMA: Final = 1
 NAME: Final = "packed.json"
@@ -76,18 +74,12 @@ class PartEntry(_Model):
 
 
 class StoreFile(_Model):
-    """The content of ``packed.json``; ``checksum`` is the SHA-256 of the rest as canonical JSON."""
+    """The content of ``packed.json``, but the checksum that seals it."""
 
     schema_: Literal[1] = Field(alias="schema", default=SCHEMA)
     benchmark: Benchmark
     version: Annotated[int, Field(ge=1)]
     parts: list[PartEntry]
-    checksum: Sha256 = "0" * 64
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the file's content, its checksum made from the rest."""
-        data = self.model_dump(mode="json", by_alias=True)
-        return {**data, "checksum": _checksum(data)}
 
     @model_validator(mode="after")
     def _parts_differ(self) -> StoreFile:
@@ -107,20 +99,10 @@ def read_store_file(folder: Path) -> StoreFile:
     if not path.exists():
         hint = "write one with `wordnet-splits pack BENCHMARK --out DIR`"
         raise SourceError(f"no packed images here: no {NAME}", where=str(folder), hint=hint)
-    data = read_json(path, error=SourceError)
-    said = validated(StoreFile, data, where=str(path), error=SourceError, hint=REPACK)
-    if said.checksum != _checksum(data):
-        raise SourceError("was altered: it does not fit its checksum", where=str(path), hint=REPACK)
-    return said
+    return read_sealed(path, StoreFile, error=SourceError, hint=REPACK)
 
 
 def part_paths(folder: Path, part: Part) -> tuple[Path, Path]:
     """Return the two files of a part: images and index."""
     split, group = part
     return folder / split / f"{group}.bin", folder / split / f"{group}.arrow"
-
-
-def _checksum(data: dict[str, Any]) -> str:
-    rest = {key: value for key, value in data.items() if key != "checksum"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -84,8 +84,10 @@ class RawImages:
         """Return some images, uint8 (n, 3, h, w). Raises as `picture`; DataError where their sizes differ."""
         arrays, ids = [], []
         for raw, image_id in self._read(rows):
-            plain = self.view == RAW_VIEW and isinstance(raw, np.ndarray)
-            arrays.append(as_rgb(raw) if plain else np.asarray(self.render(raw, image_id)))  # type: ignore[arg-type]
+            if self.view == RAW_VIEW and isinstance(raw, np.ndarray):
+                arrays.append(as_rgb(raw))
+            else:
+                arrays.append(np.asarray(self.render(raw, image_id)))
             ids.append(image_id)
         return stack(arrays, ids)
 

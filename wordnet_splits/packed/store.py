@@ -22,12 +22,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from wordnet_splits import files
 from wordnet_splits.errors import SourceError
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.packed.entry import NAME, REPACK, PartEntry, StoreFile, read_store_file
 from wordnet_splits.packed.images import PackedImages
 from wordnet_splits.packed.reading import RAW_VIEW, spec_id
+from wordnet_splits.sealed import write_sealed
 
 
 @dataclass
@@ -82,7 +82,7 @@ class PackedStore:
         """Write ``packed.json`` in one step; OutputError where it cannot be."""
         entries = [self.parts[part] for part in sorted(self.parts)]
         said = StoreFile(benchmark=self.benchmark, version=self.version, parts=entries)
-        files.write_json(self.folder / NAME, said.as_data())
+        write_sealed(self.folder / NAME, said.model_dump(mode="json", by_alias=True))
 
 
 def is_store(folder: Path) -> bool:

@@ -41,7 +41,7 @@ def explain_validation(error: ValidationError, text: str, where: str, model: typ
 
 def most_specific(error: ValidationError) -> dict[str, Any]:
     """Return the problem to show: an unknown key before all, then the one deepest in the file."""
-    problems: list[dict[str, Any]] = list(error.errors(include_url=False))  # type: ignore[arg-type]
+    problems: list[dict[str, Any]] = [dict(p) for p in error.errors(include_url=False)]
     extra = [p for p in problems if p["type"] == "extra_forbidden"]
     return max(extra or problems, key=lambda p: len(p["loc"]))  # the first of several that are as deep
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -13,11 +14,12 @@ from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.rules import operands
 from wordnet_splits.sources import source_info
+from wordnet_splits.tabular import Tabular
 
 WORDNET = "wordnet"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Entry:
     """One BibTeX entry and what it is cited for: ``paper``, ``wordnet``, or names of sources."""
 
@@ -26,13 +28,17 @@ class Entry:
     cited_for: list[str] = field(default_factory=list)
 
 
-@dataclass
-class Citation:
+@dataclass(frozen=True)
+class Citation(Tabular):
     """The entries of one benchmark; ``unlisted`` is a recipe's paper of which nothing is known here."""
 
     benchmark: str
-    entries: list[Entry] = field(default_factory=list)
+    entries: Sequence[Entry]
     unlisted: str | None = None
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return key, BibTeX and what it is cited for of each entry."""
+        return [vars(entry) for entry in self.entries]
 
     @property
     def bibtex(self) -> str:
@@ -43,7 +49,7 @@ class Citation:
         """Return the citation as ``cite --json`` prints it."""
         return {
             "benchmark": self.benchmark,
-            "entries": [vars(entry) for entry in self.entries],
+            "entries": self.rows(),
             "unlisted": self.unlisted,
             "bibtex": self.bibtex,
         }
@@ -63,17 +69,16 @@ def cite(benchmark: str | Path, *, manifests: Path | None = None) -> Citation:
     UnknownNameError : no such benchmark; near names are offered.
     """
     recipe = load_recipe(benchmark, manifests)
-    citation = Citation(recipe.name)
+    unlisted = None
     entries: dict[str, Entry] = {}
     if recipe.paper in paper_names() and recipe.paper != WORDNET:
         _add(entries, paper_bibtex(recipe.paper), "paper")
     elif recipe.paper:
-        citation.unlisted = recipe.paper
+        unlisted = recipe.paper
     _add(entries, paper_bibtex(WORDNET), WORDNET)
     for name in sources_cited(recipe):
         _add(entries, source_info(name).bibtex, name)
-    citation.entries = list(entries.values())
-    return citation
+    return Citation(recipe.name, [*entries.values()], unlisted)
 
 
 def sources_cited(recipe: Recipe) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import contextlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from wordnet_splits.build.population import count_difference, expand
+from wordnet_splits.build.population import NO_POSITIONS, count_difference, expand
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
 from wordnet_splits.errors import SplitsError
@@ -27,6 +27,7 @@ from wordnet_splits.recipe import Group, ImageRule, Recipe, load_recipe, recipe_
 from wordnet_splits.reports.listing import awaited_lists
 from wordnet_splits.sources import Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.sources.roots import all_roots, roots_file
+from wordnet_splits.tabular import Tabular
 
 BUILT_IN, NO_ROOT, BAD_ROOT, COMPLETE, INCOMPLETE = (
     "built in",
@@ -99,12 +100,20 @@ class BenchmarkState:
         return self.frozen and not self.awaits and self.error is None
 
 
-@dataclass
-class Diagnosis:
-    """What `doctor` found."""
+@dataclass(frozen=True)
+class Diagnosis(Tabular):
+    """What `doctor` found; a row is one publisher's split of a source."""
 
-    sources: list[SourceState]
-    benchmarks: list[BenchmarkState]
+    sources: Sequence[SourceState]
+    benchmarks: Sequence[BenchmarkState]
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return source, its state and root, and the images held and expected of each split."""
+        return [
+            {"source": s.name, "state": s.state, "root": s.root, "layout": s.layout, **vars(split)}
+            for s in self.sources
+            for split in s.splits
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the diagnosis as ``doctor --json`` prints it."""
@@ -247,7 +256,7 @@ def _readiness(state: SourceState, held: SplitState) -> tuple[bool, str]:
     if held.difference is not None:
         return False, held.difference
     if state.order != "published":
-        return False, "the copy is not the publisher's, so positions in it identify no image"
+        return False, NO_POSITIONS
     return True, "at hand: build and freeze"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wordnet_splits.build import build
 from wordnet_splits.build.standing import nearer_ood_classes
 from wordnet_splits.errors import SplitsError, UnknownNameError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
@@ -62,7 +63,7 @@ def explain(benchmark: str | Path, class_name: str, *, manifests: Path | None = 
     Beside the columns of the class table each has ``nearest_name``, the ``gloss`` of its own synset and
     ``nearest_gloss``, ``nearer_ood`` of ``ood_classes``, the way ``up`` to the least common subsumer and
     ``down`` to the nearest ID class, the ``margin`` by which the rule decided, the ``change`` that would give
-    it another role, its ``leaks``, and its roles ``elsewhere``.
+    it another role, and its roles ``elsewhere``.
 
     Parameters
     ----------
@@ -137,15 +138,11 @@ def _elsewhere(row: Row, benchmark: str, manifests: Path | None) -> list[Row]:
 
 
 def _manifest(benchmark: str | Path, manifests: Path | None) -> Manifest:
-    from wordnet_splits.build import build
-    from wordnet_splits.recipe import recipe_names
-
-    frozen = str(benchmark) in manifest_names(manifests) or (Path(benchmark) / "manifest.json").is_file()
-    if not frozen and (str(benchmark).endswith(".toml") or str(benchmark) in recipe_names()):
-        return build(benchmark).manifest
-    if not frozen:
-        raise unknown("benchmark", str(benchmark), {*recipe_names(), *manifest_names(manifests)})
-    return load_manifest(benchmark, manifests)
+    """Return a frozen manifest or a build, else build the recipe."""
+    try:
+        return load_manifest(benchmark, manifests)
+    except UnknownNameError:
+        return build(load_recipe(benchmark, manifests)).manifest
 
 
 def find_class(manifest: Manifest, class_name: str, taxonomy: Taxonomy) -> list[Row]:

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from wordnet_splits.errors import ManifestError, unknown
 from wordnet_splits.files import locked, restore
 from wordnet_splits.manifest import Manifest, Part, load_manifest, write_manifest
 from wordnet_splits.manifest.diff import diff_manifests
 from wordnet_splits.recipe import recipe_names
+from wordnet_splits.tabular import Tabular
 
 
-def freeze(name: str, *, built: Path, manifests: Path) -> Path:
-    """Copy a verified build with nothing missing into ``manifests`` and return its folder.
+@dataclass(frozen=True)
+class Frozen(Tabular):
+    """A benchmark that was frozen, and the folder that holds it now."""
+
+    name: str
+    version: int
+    fingerprint: str | None
+    folder: Path
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return one row: name, version, fingerprint and folder."""
+        return [{**vars(self), "folder": str(self.folder)}]
+
+
+def freeze(name: str, *, built: Path, manifests: Path) -> Frozen:
+    """Copy a verified build with nothing missing into ``manifests``.
 
     Under one version only nulls may be filled: a value that changes needs ``version + 1`` in the recipe.
     The provenance of an existing manifest stays where no fingerprint changes.
@@ -49,7 +67,9 @@ def freeze(name: str, *, built: Path, manifests: Path) -> Path:
             if before.data.fingerprints == manifest.data.fingerprints:
                 same = {"provenance": before.data.provenance}
                 manifest.data = manifest.data.model_copy(update=same)
-        return write_manifest(manifest, manifests)
+        return Frozen(
+            manifest.name, manifest.version, manifest.fingerprint, write_manifest(manifest, manifests)
+        )
 
 
 def check_succession(before: Manifest, after: Manifest) -> None:
@@ -66,9 +86,9 @@ def check_succession(before: Manifest, after: Manifest) -> None:
             where=after.name,
             hint="build with the roots it was completed with",
         )
-    if not difference["same"]:
-        rows = difference["classes"]["changed"] + difference["images"]["changed"]
-        count = sum(len(r) for part in ("classes", "images") for r in difference[part].values())
+    if not difference.same:
+        rows = difference.classes.changed + difference.images.changed
+        count = difference.classes.count + difference.images.count
         example = f", first {rows[0]['a']}" if rows else ""
         raise ManifestError(
             f"{count:,} frozen rows would change{example}",

@@ -20,7 +20,7 @@ from wordnet_splits.build.run import (
 )
 from wordnet_splits.errors import ManifestError, Problem
 from wordnet_splits.manifest import GroupRow, Manifest, Part, altered, find_manifest, read_manifest
-from wordnet_splits.manifest.diff import diff_manifests
+from wordnet_splits.manifest.diff import RowChanges, diff_manifests
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
 from wordnet_splits.sources import Source, open_source
@@ -243,22 +243,22 @@ def _other_rows(frozen: Manifest, fresh: Manifest) -> list[Difference]:
     """Return a finding for each class and image that is not as the rules give it."""
     found = diff_manifests(frozen, fresh)
     findings = []
-    for kind, rows in _differences(found["classes"]):
+    for kind, rows in _differences(found.classes):
         for row in rows:
             problem = Problem(f"class-{kind}", row["source"], row["class_id"], None, _say(row))
             findings.append(Difference(problem, ("classes", row["group"])))
-    for kind, rows in _differences(found["images"]):
+    for kind, rows in _differences(found.images):
         for row in rows:
             problem = Problem(f"image-{kind}", row["source"], row["class_id"], row["image_id"], _say(row))
             findings.append(Difference(problem, (row["split"], row["group"])))
     return findings
 
 
-def _differences(found: Mapping[str, list[Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+def _differences(found: RowChanges) -> list[tuple[str, list[dict[str, Any]]]]:
     return [
-        ("not-by-rule", found["only_a"]),
-        ("not-frozen", found["only_b"]),
-        ("changed", [{**r["a"], "by rule": r["b"]} for r in found["changed"]]),
+        ("not-by-rule", found.only_a),
+        ("not-frozen", found.only_b),
+        ("changed", [{**r["a"], "by rule": r["b"]} for r in found.changed]),
     ]
 
 

@@ -377,7 +377,7 @@ def test_completing_fills_nulls_and_nothing_else(tmp_path, recipe, textures):
 
 def test_provenance_stays_where_no_fingerprint_changes(tmp_path):
     build("digits", out=tmp_path)
-    folder = freeze("digits", built=tmp_path, manifests=tmp_path / "manifests")
+    folder = freeze("digits", built=tmp_path, manifests=tmp_path / "manifests").folder
     data = json.loads((folder / "manifest.json").read_text())
     data["provenance"] = {"pyarrow": "1.0"}
     (folder / "manifest.json").write_text(json.dumps(data))
@@ -387,7 +387,7 @@ def test_provenance_stays_where_no_fingerprint_changes(tmp_path):
 
 def test_verify_finds_what_was_changed(tmp_path):
     build("digits", out=tmp_path)
-    folder = freeze("digits", built=tmp_path, manifests=tmp_path / "manifests")
+    folder = freeze("digits", built=tmp_path, manifests=tmp_path / "manifests").folder
     path = folder / "images" / "val" / "digits-0-5.parquet"
     table = pq.read_table(path)
     pq.write_table(table.slice(1), path)

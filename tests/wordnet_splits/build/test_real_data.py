@@ -106,10 +106,10 @@ def test_real_pixels_change_no_frozen_row(built):
     _, manifest = built
     frozen = load_manifest(find_manifest(manifest.name))
     found = diff_manifests(frozen, manifest)
-    assert found["classes"] == {"only_a": [], "only_b": [], "changed": []}
-    assert (found["images"]["only_b"], found["images"]["changed"]) == ([], [])
-    assert {r["source"] for r in found["images"]["only_a"]} == {"dtd"}
-    assert len(found["images"]["only_a"]) == 5580
+    assert not found.classes.count
+    assert (found.images.only_b, found.images.changed) == ([], [])
+    assert {r["source"] for r in found.images.only_a} == {"dtd"}
+    assert len(found.images.only_a) == 5580
 
 
 def test_what_is_not_at_hand_is_awaited_and_says_why(built):
