@@ -1,7 +1,7 @@
 """``make faults``: kills, signals, full disks and tampering, seeded, with a table of tried and survived.
 
-python -m tests.faults [--seed N] [--rounds N] [--only NAME] [--skip KIND] [--workers N] [--inputs FOLDER]
-    [--kept FILE] [--table FILE]
+python -m tests.faults [--seed N] [--rounds N] [--most N] [--only NAME] [--skip KIND] [--workers N]
+    [--inputs FOLDER] [--kept FILE] [--table FILE]
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.faults.alterations import KINDS
 from tests.faults.checking import in_warm_processes
 from tests.faults.disturbing import FAULTS, FULL_DISK, Trial, disturb, mountable, undisturbed
+from tests.faults.page import as_page, as_table
 from tests.faults.subjects import Subject, subjects
 from tests.faults.tampering import tamper
 from tests.fuzz.zygote import Zygote
@@ -28,18 +27,13 @@ from tests.fuzz.zygote import Zygote
 LARGEST = 1 << 30
 """Bytes of memory that no process may exceed."""
 
-HEAD = """# Kills, signals, full disks, tampering
-
-Made by `make faults` (`python -m tests.faults --seed {seed} --rounds {rounds}`) in {minutes:.0f} minutes; the
-largest process took {largest} MiB.
-"""
-
 
 def main() -> int:
     """Run all trials; 1 where something did not survive."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=3, help="times that a command is disturbed in each way")
+    parser.add_argument("--most", type=int, default=None, help="alterations of a subject, drawn by the seed")
     parser.add_argument("--only", default="", help="part of a subject's name")
     parser.add_argument("--skip", choices=("disturbed", "altered"), default=None)
     parser.add_argument("--workers", type=int, default=2)
@@ -61,7 +55,7 @@ def main() -> int:
                 if key not in kept:
                     rng = random.Random(f"{options.seed} {key}")
                     place = Path(folder) / "tried"
-                    found = _tried(subject, fault, place, options.rounds, rng, options.workers)
+                    found = _tried(subject, fault, place, options, rng)
                     kept[key] = [[t.subject, t.fault, t.wrong] for t in _said(found)]
                     if options.kept is not None:
                         options.kept.write_text(json.dumps(kept, indent=1), "utf-8")
@@ -73,18 +67,17 @@ def main() -> int:
     print(table)
     print(f"{seconds:.0f} s; the largest process {largest >> 20} MiB", file=sys.stderr)
     if options.table is not None:
-        head = HEAD.format(
-            seed=options.seed, rounds=options.rounds, minutes=seconds / 60, largest=largest >> 20
-        )
-        options.table.write_text(head + table, "utf-8")
+        words = f"python -m tests.faults --seed {options.seed} --rounds {options.rounds}"
+        words += "" if options.most is None else f" --most {options.most}"
+        options.table.write_text(as_page(trials, words), "utf-8")
     return 1 if any(t.wrong for t in trials) or largest > LARGEST else 0
 
 
 def _tried(
-    subject: Subject, fault: str, folder: Path, rounds: int, rng: random.Random, workers: int
+    subject: Subject, fault: str, folder: Path, options: argparse.Namespace, rng: random.Random
 ) -> Iterator[Trial]:
     if fault == "altered":
-        yield from tamper(subject, folder / "altered", rng, workers)
+        yield from tamper(subject, folder / "altered", rng, options.workers, options.most)
         return
     place = folder / "disturbed"
     whole = undisturbed(subject, place / "whole")
@@ -92,14 +85,14 @@ def _tried(
     tasks = [
         (fault, place / f"{number}-{n}" / "out", random.Random(rng.random()))
         for number, fault in enumerate(faults)
-        for n in range(rounds)
+        for n in range(options.rounds)
     ]
 
     def tried(zygote: Zygote, number: int, task: tuple[str, Path, random.Random]) -> Trial:
         fault, out, moments = task
         return disturb(subject, fault, whole, out, moments, zygote)
 
-    yield from in_warm_processes(subject, place / "whole", tried, tasks, workers)
+    yield from in_warm_processes(subject, place / "whole", tried, tasks, options.workers)
     shutil.rmtree(place)
 
 
@@ -108,18 +101,6 @@ def _said(trials: Iterator[Trial]) -> Iterator[Trial]:
         if trial.wrong:
             print(f"{trial.subject}: {trial.fault}: {trial.wrong}", flush=True)
         yield trial
-
-
-def as_table(trials: list[Trial]) -> str:
-    """Return tried and survived by subject and fault, in Markdown."""
-    tried = Counter((t.subject, t.fault) for t in trials)
-    survived = Counter((t.subject, t.fault) for t in trials if not t.wrong)
-    lines = ["| command | fault | tried | survived |", "|---|---|---:|---:|"]
-    for name in dict.fromkeys(t.subject for t in trials):
-        for fault in (f for f in (*FAULTS, *KINDS) if tried[name, f]):
-            lines.append(f"| `{name}` | {fault} | {tried[name, fault]:,} | {survived[name, fault]:,} |")
-    lines.append(f"| all | | {sum(tried.values()):,} | {sum(survived.values()):,} |")
-    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

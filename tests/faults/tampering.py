@@ -16,8 +16,10 @@ from tests.fuzz.zygote import Zygote
 Task = tuple[Path, Alteration]
 
 
-def tamper(subject: Subject, folder: Path, rng: Random, workers: int) -> Iterator[Trial]:
-    """Alter what ``subject`` writes, one alteration at a time, and yield each in order."""
+def tamper(
+    subject: Subject, folder: Path, rng: Random, workers: int, most: int | None = None
+) -> Iterator[Trial]:
+    """Alter what ``subject`` writes, one alteration at a time, ``most`` at most, and yield each in order."""
     whole = folder / "whole"
     whole.mkdir(parents=True)
     made = once(subject.make(whole), folder)
@@ -29,8 +31,8 @@ def tamper(subject: Subject, folder: Path, rng: Random, workers: int) -> Iterato
         if path.is_file() and path.suffix != ".lock"
         for alteration in alterations(path, subject.free, rng)
     ]
-    if subject.most is not None:
-        tasks = [tasks[n] for n in sorted(rng.sample(range(len(tasks)), min(subject.most, len(tasks))))]
+    count = min(n for n in (len(tasks), subject.most, most) if n is not None)
+    tasks = [tasks[n] for n in sorted(rng.sample(range(len(tasks)), count))]
 
     def tried(zygote: Zygote, number: int, task: Task) -> Trial | None:
         return _tried(subject, whole, *task, folder / f"altered-{number}", zygote, due)
