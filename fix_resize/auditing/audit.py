@@ -23,27 +23,16 @@ from fix_resize.auditing.smoothness import BLOCK, Scores, smoothness, total_vari
 from fix_resize.auditing.verdict import Audit, PairedAudit, audit
 from fix_resize.spec import Resize, ResizeSpec, Size, get_spec
 from wordnet_splits.errors import DataError, SourceError
+from wordnet_splits.manifest.parquet import schema_of
 from wordnet_splits.progress import Progress, Silent
 
-SCHEMA: Final = pa.schema(
-    [
-        ("image_id", pa.string()),
-        ("variation", pa.float64()),
-        ("smoothness", pa.float64()),
-        ("whiteness", pa.float64()),
-        ("original", pa.string()),
-        ("fix_variation", pa.float64()),
-        ("difference", pa.float64()),
-        ("aliasing", pa.float64()),
-        ("unexplained", pa.float64()),
-        ("finding", pa.string()),
-    ]
+SCHEMA: Final = schema_of(
+    "image_id variation:float64 smoothness:float64 whiteness:float64 original fix_variation:float64 "
+    "difference:float64 aliasing:float64 unexplained:float64 finding"
 )
 """Of every picture its scores (`smoothness`); of every pair its original and how it differs (`Pair`)."""
 
-LEFT_OUT_SCHEMA: Final = pa.schema(
-    [("image_id", pa.string()), ("reason", pa.string()), ("detail", pa.string())]
-)
+LEFT_OUT_SCHEMA: Final = schema_of("image_id reason detail")
 
 
 @dataclass(frozen=True)

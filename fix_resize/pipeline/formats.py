@@ -28,6 +28,7 @@ from fix_resize.pipeline.tables import GO_ON, OWN_FILES, SPEC_KEY, UNFINISHED, I
 from wordnet_splits import untrusted
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.files import FileId, file_id, replacing, write_bytes
+from wordnet_splits.manifest.parquet import schema_of
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -44,15 +45,8 @@ ROW_GROUP: Final = 100
 """Pictures that are read to get at one; what the Hub advises for images."""
 
 IMAGE: Final = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-PACKED_SCHEMA: Final = pa.schema(
-    [
-        ("image", IMAGE),
-        ("label", pa.int32()),
-        ("class_id", pa.string()),
-        ("group", pa.string()),
-        ("source", pa.string()),
-        ("image_id", pa.string()),
-    ]
+PACKED_SCHEMA: Final = schema_of("label:int32 class_id group source image_id").insert(
+    0, pa.field("image", IMAGE)
 )
 HF_FEATURES: Final = {
     "image": {"_type": "Image"},

@@ -220,7 +220,7 @@ def _begun(out: Path) -> dict[str, Any]:
 
 
 def _absent(selection: Worklist, row: int) -> dict[str, str]:
-    item = selection.table.select([f.name for f in ABOUT]).slice(row, 1).to_pylist()[0]
+    item = selection.table.select(ABOUT).slice(row, 1).to_pylist()[0]
     root = selection.sources[item["group"]].root
     return {**item, "kind": "missing", "detail": plain(f"not under {root}")}
 

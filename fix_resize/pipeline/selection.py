@@ -23,23 +23,13 @@ from fix_resize.pipeline.image_folder import ImageFolder
 from wordnet_splits.build.images import Shortfall
 from wordnet_splits.errors import DataError, SourceError, SplitsError, unknown
 from wordnet_splits.manifest import Manifest, fingerprint, load_manifest
+from wordnet_splits.manifest.parquet import schema_of
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources import Source, open_source, root_variable, source_class
 from wordnet_splits.sources.stamps import Stamps, stamps
 
-SELECTION_SCHEMA: Final = pa.schema(
-    [
-        ("source", pa.string()),
-        ("image_id", pa.string()),
-        ("class_id", pa.string()),
-        ("group", pa.string()),
-        ("split", pa.string()),
-        ("label", pa.int32()),
-        ("digest", pa.binary(32)),
-        ("path", pa.string()),
-    ]
-)
+SELECTION_SCHEMA: Final = schema_of("source image_id class_id group split label:int32 digest:sha256 path")
 """``digest`` is of the source's image, null where not known beforehand; ``path`` names the output."""
 
 FOLDER_SPLIT: Final = "images"

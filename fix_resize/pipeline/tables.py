@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from wordnet_splits.files import replacing
 from wordnet_splits.manifest.fingerprint import row_line
+from wordnet_splits.manifest.parquet import schema_of
 
 SPEC_KEY: Final = "resize-spec"
 """Under which the id of the spec stands in every PNG file and in every table's metadata."""
@@ -35,27 +36,9 @@ OUTPUT: Final = "output.json"
 
 OWN_FILES: Final = (OUTPUT, *TABLES)
 
-IMAGE_SCHEMA: Final = pa.schema(
-    [
-        ("image_id", pa.string()),
-        ("source", pa.string()),
-        ("class_id", pa.string()),
-        ("group", pa.string()),
-        ("split", pa.string()),
-        ("label", pa.int32()),
-        ("digest", pa.binary(32)),
-        ("pixel_sha256", pa.binary(32)),
-        ("width", pa.int32()),
-        ("height", pa.int32()),
-        ("mode", pa.string()),
-        ("spec", pa.string()),
-        ("source_width", pa.int32()),
-        ("source_height", pa.int32()),
-        ("source_mode", pa.string()),
-        ("notes", pa.string()),
-        ("file", pa.string()),
-        ("row", pa.int32()),
-    ]
+IMAGE_SCHEMA: Final = schema_of(
+    "image_id source class_id group split label:int32 digest:sha256 pixel_sha256:sha256 width:int32 "
+    "height:int32 mode spec source_width:int32 source_height:int32 source_mode notes file row:int32"
 )
 """One row a picture.
 
@@ -65,11 +48,11 @@ are the picture's, ``source_*`` those of what it was made from, ``notes`` what t
 (`decode.NOTES`). ``spec`` is the id of the resize spec; ``file`` and ``row`` say where the picture is.
 """
 
-ABOUT: Final = [pa.field(n, pa.string()) for n in ("image_id", "source", "class_id", "group", "split")]
-QUARANTINE_SCHEMA: Final = pa.schema([*ABOUT, ("reason", pa.string()), ("detail", pa.string())])
+ABOUT: Final = ("image_id", "source", "class_id", "group", "split")
+QUARANTINE_SCHEMA: Final = schema_of(" ".join([*ABOUT, "reason", "detail"]))
 """``reason`` is a key of `fix_resize.decode.REASONS`."""
 
-MISSING_SCHEMA: Final = pa.schema([*ABOUT, ("kind", pa.string()), ("detail", pa.string())])
+MISSING_SCHEMA: Final = schema_of(" ".join([*ABOUT, "kind", "detail"]))
 """``kind`` is missing, unreadable, or altered (the image has another digest than the manifest's)."""
 
 IDENTITY: Final = ("source", "image_id", "class_id", "group", "split", "label", "spec", "pixel_sha256")
@@ -93,7 +76,7 @@ class Item(NamedTuple):
 
     def about(self) -> dict[str, str]:
         """Return what names the image in every table."""
-        return {n: getattr(self, n) for n in ("image_id", "source", "class_id", "group", "split")}
+        return {name: getattr(self, name) for name in ABOUT}
 
 
 def plain(text: str) -> str:

@@ -21,6 +21,17 @@ FRONT_CODED = frozenset({"image_id"})
 RAW = frozenset({"digest"})
 
 
+def schema_of(columns: str) -> pa.Schema:
+    """Return the schema of ``NAME`` or ``NAME:TYPE`` columns: text without a type, ``sha256`` 32 bytes.
+
+    >>> schema_of("image_id label:int32").types
+    [DataType(string), DataType(int32)]
+    """
+    parts = (column.partition(":") for column in columns.split())
+    kinds = {"": pa.string(), "sha256": pa.binary(32)}
+    return pa.schema([(name, kinds.get(kind) or pa.type_for_alias(kind)) for name, _, kind in parts])
+
+
 def write_table(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | None = None) -> None:
     """Write ``table`` to ``path`` in one step: readers see the old file or the whole new one.
 

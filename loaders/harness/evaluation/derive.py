@@ -54,7 +54,7 @@ def derive(
     *,
     progress: Progress | None = None,
 ) -> Derived:
-    """Compute every row from the two stored tables (`results.SCORES`, `results.PREDICTIONS`).
+    """Compute every row from the two stored tables (`rows.SCORES`, `rows.PREDICTIONS`).
 
     Parameters
     ----------

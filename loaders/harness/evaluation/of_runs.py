@@ -20,7 +20,8 @@ from ..detectors import Chosen, from_object, parse_detectors
 from ..detectors.choosing import each_once
 from .about import About, ColumnsUsed, Composition, Options, RunFacts
 from .derive import MODEL, Derived, Key, derive
-from .results import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES, Results, table_of
+from .results import Results, table_of
+from .rows import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES
 from .scoring import choose_on_validation, confidence, fit, fit_data
 from .sets import EvaluatedSets
 
@@ -221,7 +222,7 @@ def _combined(combine: Any, arrays: Sequence[Arrays]) -> Arrays:
 
 
 def _score_table(key: Key, test: Mapping[str, Group], confidences: Mapping[str, Array]) -> pa.Table:
-    """Return `results.SCORES` of the groups in their order, given the confidence of every image."""
+    """Return `rows.SCORES` of the groups in their order, given the confidence of every image."""
     return pa.concat_tables(
         _rows_of(SCORES, key, group, seen, {"confidence": pa.array(confidences[group], pa.float32())})
         for group, seen in test.items()
@@ -229,7 +230,7 @@ def _score_table(key: Key, test: Mapping[str, Group], confidences: Mapping[str, 
 
 
 def _prediction_table(key: Key, test: Mapping[str, Group], roles: Mapping[str, str], name: str) -> pa.Table:
-    """Return `results.PREDICTIONS` of the groups in their order; nulls where the model gives no logits."""
+    """Return `rows.PREDICTIONS` of the groups in their order; nulls where the model gives no logits."""
     made = []
     for group, seen in test.items():
         n, said = seen.arrays.n, predict(seen, name)

@@ -1,8 +1,8 @@
-"""The tables of an evaluation, on disk and back.
+"""The tables of an evaluation: printed, written to disk and read back.
 
-``results.parquet`` (and .csv) and ``scores.parquet``; beside them ``predictions.parquet``,
-``by_class.parquet`` and ``by_nearness.parquet``, with which every row of results is recomputed, and
-``about.json``, written last, with what they are about and the checksum of each.
+Beside ``results.parquet`` (and .csv) and ``scores.parquet`` stand ``predictions.parquet``,
+``by_class.parquet`` and ``by_nearness.parquet``, from which every row of results can be recomputed, and
+``about.json``, written last, which describes them and holds the checksum of each.
 """
 
 from __future__ import annotations
@@ -20,88 +20,12 @@ from wordnet_splits import files
 from wordnet_splits.errors import DataError, OutputError, SplitsError
 from wordnet_splits.manifest.parquet import read_table, write_table
 from wordnet_splits.sealed import read_sealed, write_sealed
-from wordnet_splits.tabular import Tabular
 from wordnet_splits.untrusted import FEW_ROWS, check_regular, opened
 
 from .about import About, Sealed
+from .rows import SCHEMAS, ResultTables
+from .tables import html_of, text_of
 
-RESULTS = pa.schema(
-    [
-        ("benchmark", pa.string()),
-        ("version", pa.int32()),
-        ("images_fingerprint", pa.string()),
-        ("model", pa.string()),
-        ("model_key", pa.string()),
-        ("transform_key", pa.string()),
-        ("run", pa.int32()),
-        ("detector", pa.string()),
-        ("params", pa.string()),
-        ("chosen_on", pa.string()),
-        ("group", pa.string()),
-        ("role", pa.string()),
-        ("metric", pa.string()),
-        ("value", pa.float64()),
-        ("lo", pa.float64()),
-        ("hi", pa.float64()),
-        ("n_id", pa.int64()),
-        ("n_ood", pa.int64()),
-    ]
-)
-SCORES = pa.schema(
-    [
-        ("detector", pa.string()),
-        ("run", pa.int32()),
-        ("source", pa.string()),
-        ("image_id", pa.string()),
-        ("group", pa.string()),
-        ("confidence", pa.float32()),
-    ]
-)
-PREDICTIONS = pa.schema(
-    [
-        ("detector", pa.string()),  # empty: the model itself; else an ensemble that predicts together
-        ("run", pa.int32()),
-        ("source", pa.string()),
-        ("image_id", pa.string()),
-        ("class_id", pa.string()),
-        ("group", pa.string()),
-        ("role", pa.string()),
-        ("label", pa.int32()),
-        ("prediction", pa.int32()),
-        ("target_probability", pa.float32()),
-        ("max_probability", pa.float32()),
-    ]
-)
-BY_CLASS = pa.schema(
-    [
-        ("detector", pa.string()),
-        ("run", pa.int32()),
-        ("group", pa.string()),
-        ("role", pa.string()),
-        ("source", pa.string()),
-        ("class_id", pa.string()),
-        ("similarity", pa.float64()),
-        ("n_ood", pa.int64()),
-        ("auroc", pa.float64()),
-    ]
-)
-BY_NEARNESS = pa.schema(
-    [
-        ("detector", pa.string()),
-        ("run", pa.int32()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("n_ood", pa.int64()),
-        ("auroc", pa.float64()),
-    ]
-)
-SCHEMAS = {
-    "results": RESULTS,
-    "scores": SCORES,
-    "predictions": PREDICTIONS,
-    "by_class": BY_CLASS,
-    "by_nearness": BY_NEARNESS,
-}
 CSV = "results.csv"
 FILES = ("results.parquet", CSV, *(f"{name}.parquet" for name in SCHEMAS if name != "results"))
 ABOUT = "about.json"
@@ -109,62 +33,18 @@ LARGEST_FILE = 1 << 34
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Results(Tabular):
-    """Everything one evaluation found; printed, the tables in the layout of the benchmark's paper.
-
-    Attributes
-    ----------
-    results : one row per detector, run, set and metric (`RESULTS`); values are fractions.
-    scores : the confidence of every test image (`SCORES`); every metric is computed from this column.
-    predictions : label, predicted label and softmax of every test image (`PREDICTIONS`).
-    by_class, by_nearness : AUROC by OOD class and by bin of its similarity to the nearest ID class.
-    about : benchmark, models, composition, what is missing, options and notes.
-    """
-
-    results: pa.Table
-    scores: pa.Table
-    predictions: pa.Table
-    by_class: pa.Table
-    by_nearness: pa.Table
-    about: About
+class Results(ResultTables):
+    """Everything one evaluation found; printed, the tables in the layout of the benchmark's paper."""
 
     def __repr__(self) -> str:
         models = ", ".join(self.about.models)
         return f"Results({self.about.benchmark}: {models}; {', '.join(self.detectors)})"
 
     def __str__(self) -> str:
-        from .tables import text_of
-
         return text_of(self)
 
     def _repr_html_(self) -> str:
-        from .tables import html_of
-
         return html_of(self)
-
-    @property
-    def detectors(self) -> tuple[str, ...]:
-        """Labels of the detectors, in the order of the rows."""
-        return tuple(dict.fromkeys(self.scores["detector"].to_pylist()))
-
-    def values(
-        self, metric: str, *, group: str, role: str | None = None, detector: str | None = None
-    ) -> list[float]:
-        """Return the values of a metric on a group, one per run (and detector where none is named)."""
-        wanted = {"metric": metric, "group": group, "role": role, "detector": detector}
-        return [row["value"] for row in self.rows(**wanted)]
-
-    def rows(self, **wanted: Any) -> list[dict[str, Any]]:
-        """Return the rows of ``results`` whose columns have the given values (None: any), in order."""
-        given = {name: value for name, value in wanted.items() if value is not None}
-        table = self.results
-        for name, value in given.items():
-            table = table.filter(pa.compute.equal(table[name], value))
-        return list(table.to_pylist())
-
-    def to_table(self) -> pa.Table:
-        """Return ``results``: one row per detector, run, set and metric."""
-        return self.results
 
     def write(self, folder: str | Path, *, overwrite: bool = False) -> tuple[Path, ...]:
         """Write every table into ``folder`` and return the files.

@@ -21,7 +21,7 @@ from wordnet_splits.tabular import GAP, html_table, text_table
 from ..detectors import get_method
 from .derive import MODEL
 from .measure import MEAN, POOLED, UNKNOWN_ROLES
-from .results import Results
+from .rows import ResultTables
 
 DIGITS = 2
 NOTHING = "-"
@@ -101,7 +101,7 @@ class Sets(NamedTuple):
     sizes: Mapping[str, int]
 
     @classmethod
-    def of(cls, results: Results) -> Sets:
+    def of(cls, results: ResultTables) -> Sets:
         """Read them from the rows of single sets."""
         roles: dict[str, str] = {}
         sizes: dict[str, int] = {}
@@ -133,7 +133,7 @@ def layout_of(benchmark: str, name: str | None = None) -> Layout:
     return next(one for one in layouts().values() if _matches(plain, one["benchmarks"]))
 
 
-def tables(results: Results, layout: str | None = None) -> list[Table]:
+def tables(results: ResultTables, layout: str | None = None) -> list[Table]:
     """Return the tables of a paper's layout, filled with results and, where known, the paper's own rows."""
     chosen = layout_of(results.about.benchmark, layout)
     sets = Sets.of(results)
@@ -146,7 +146,7 @@ def tables(results: Results, layout: str | None = None) -> list[Table]:
     return made
 
 
-def lines_below(results: Results) -> list[str]:
+def lines_below(results: ResultTables) -> list[str]:
     """Return what is printed below the tables, as sentences.
 
     Which models these are, and over which runs the tables average; the values that sweeps chose; what
@@ -161,7 +161,7 @@ def lines_below(results: Results) -> list[str]:
     ]
 
 
-def _model_line(results: Results, model: str) -> str:
+def _model_line(results: ResultTables, model: str) -> str:
     runs = results.about.runs_of(model)
     transforms = dict.fromkeys(words for run in runs for words in run.transforms.values() if words)
     weights = dict.fromkeys(run.weights for run in runs if len(runs) == 1 and run.weights)
@@ -176,7 +176,7 @@ def _model_line(results: Results, model: str) -> str:
     return f"Model {model}: {'; '.join(facts) or 'one run'}."
 
 
-def _chosen_lines(results: Results) -> Iterator[str]:
+def _chosen_lines(results: ResultTables) -> Iterator[str]:
     """Say which values a sweep chose, detector by detector and run by run."""
     chosen: dict[tuple[str, str, str], dict[int, str]] = {}
     names = ("model", "detector", "run", "params", "chosen_on")
@@ -193,7 +193,7 @@ def _chosen_lines(results: Results) -> Iterator[str]:
         yield f"Chosen for {detector}{of} by {on}: {values}."
 
 
-def composition_lines(results: Results) -> list[str]:
+def composition_lines(results: ResultTables) -> list[str]:
     """Return what `aurc_unknown` was computed over, and which sets are missing from it, as sentences."""
     pooled, missing = results.about.composition, results.about.missing
     sizes = ", ".join(f"{name} {n:,}" for name, n in pooled.sets.items())
@@ -210,7 +210,7 @@ def composition_lines(results: Results) -> list[str]:
     return lines
 
 
-def _summary_lines(results: Results) -> Iterator[str]:
+def _summary_lines(results: ResultTables) -> Iterator[str]:
     """Yield AURC at the stated prevalences, and how AUROC follows nearness, detector by detector."""
     for share in results.about.options.prevalences:
         found = _by_detector(results, f"aurc_unknown[prevalence={share:g}]", 1000)
@@ -221,7 +221,7 @@ def _summary_lines(results: Results) -> Iterator[str]:
         yield f"{what}: {trend}."
 
 
-def _by_detector(results: Results, metric: str, factor: float) -> str:
+def _by_detector(results: ResultTables, metric: str, factor: float) -> str:
     several = len(results.about.models) > 1
     found: dict[str, list[float]] = {}
     for row in results.rows(metric=metric, group=POOLED):
@@ -231,7 +231,7 @@ def _by_detector(results: Results, metric: str, factor: float) -> str:
     return ", ".join(f"{name} {cell}" for name, cell in cells.items() if cell != NOTHING)
 
 
-def text_of(results: Results) -> str:
+def text_of(results: ResultTables) -> str:
     """Return the tables of the benchmark's paper and what belongs below them, in full width."""
     parts = []
     for table in tables(results):
@@ -240,7 +240,7 @@ def text_of(results: Results) -> str:
     return "\n\n".join([*parts, "\n".join(lines_below(results))])
 
 
-def html_of(results: Results) -> str:
+def html_of(results: ResultTables) -> str:
     """Return the same for a notebook."""
     parts = []
     for table in tables(results):
@@ -251,7 +251,7 @@ def html_of(results: Results) -> str:
 
 
 def _table(
-    results: Results, sets: Sets, layout: Layout, spec: Mapping[str, Any], subject: str | None
+    results: ResultTables, sets: Sets, layout: Layout, spec: Mapping[str, Any], subject: str | None
 ) -> Table:
     columns = [column for part in spec["columns"] for column in _columns(part, sets, subject)]
     title = spec.get("title", layout["title"])
@@ -285,7 +285,7 @@ def _table(
 Values = dict[tuple[str, str, str, str], dict[str | None, list[float]]]
 
 
-def _values(results: Results) -> Values:
+def _values(results: ResultTables) -> Values:
     """(model, detector, group, metric) -> role -> the value of each run."""
     found: Values = {}
     columns = ("model", "detector", "group", "metric", "role", "value")
@@ -340,7 +340,7 @@ def _means(values: Sequence[Sequence[float]], columns: Sequence[Column]) -> dict
 
 
 def _published(
-    results: Results, layout: Layout, detector: str
+    results: ResultTables, layout: Layout, detector: str
 ) -> Iterator[tuple[Mapping[str, Any], Mapping[str, str]]]:
     """Yield the paper's rows for a detector; pooled values only beside a pool with every set in it."""
     benchmark = results.about.benchmark

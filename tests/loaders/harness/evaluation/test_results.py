@@ -19,7 +19,8 @@ from loaders.harness.evaluation.about import Options
 from loaders.harness.evaluation.check import check_results
 from loaders.harness.evaluation.derive import MOST_BLOCKS
 from loaders.harness.evaluation.of_runs import evaluate_runs
-from loaders.harness.evaluation.results import SCHEMAS, Results
+from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.rows import SCHEMAS
 from tests.loaders.harness.altering import refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.errors import DataError, OutputError, UnknownNameError
