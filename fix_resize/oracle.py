@@ -9,12 +9,10 @@ from functools import reduce
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from fix_resize.spec import ResizeSpec, Size, Step, plan
 from fix_resize.windows import HALF, PRECISION_BITS, Axis, Windows, windows
-
-Pixels = npt.NDArray[np.uint8]
+from wordnet_splits.digests import Pixels
 
 AXES: Final[dict[Axis, int]] = {"vertical": 0, "horizontal": 1}
 OTHER: Final[dict[Axis, Axis]] = {"vertical": "horizontal", "horizontal": "vertical"}

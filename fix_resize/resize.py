@@ -9,17 +9,16 @@ from types import ModuleType
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import PIL
 from PIL import Image
 
 from fix_resize import broken
 from fix_resize.spec import EngineName, Resize, ResizeSpec, Size, Step, plan
 from fix_resize.windows import FILTERS, Axis, first_axis
+from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SplitsError, unknown
 from wordnet_splits.untrusted import printable
 
-Pixels = npt.NDArray[np.uint8]
 Engine = Callable[[Image.Image, Step], Image.Image]
 
 BATCH: Final = 64

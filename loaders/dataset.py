@@ -15,16 +15,17 @@ from PIL import Image
 from torch.utils.data import Dataset
 
 from wordnet_splits import torch as named_by_pickles
+from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError
 from wordnet_splits.manifest import Manifest, load_manifest
-from wordnet_splits.packed.reading import PartImages, Pixels, Rows, different_sizes
+from wordnet_splits.packed.reading import PartImages, Rows, different_sizes
+from wordnet_splits.sources.roots import Roots
 
 from .batch import Batch
 from .opening import (
     MISSING_SCHEMA,
     OpenedPart,
     PackedFolders,
-    Roots,
     choose_parts,
     open_parts,
     ready_groups,

@@ -15,11 +15,11 @@ from wordnet_splits.errors import ManifestError, MissingImageError, SourceError,
 from wordnet_splits.manifest import GroupRow, Manifest, Part
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA, SPLITS
 from wordnet_splits.packed.reading import PartImages, RawImages, no_root, open_sources, present
+from wordnet_splits.sources.roots import Roots
 
 from .folders import Folder, Held, open_folder
 
 MISSING_SCHEMA = pa.schema([*IMAGE_SCHEMA, ("reason", pa.string())])
-Roots = Mapping[str, Path | str]
 PackedFolders = Path | str | Sequence[Path | str]
 
 

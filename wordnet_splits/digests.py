@@ -8,10 +8,13 @@ import json
 import numpy as np
 from numpy.typing import NDArray
 
+Pixels = NDArray[np.uint8]
+"""uint8 values of one or more images; each use states its shape."""
+
 DIGEST_BYTES = 32
 
 
-def digest_pixels(image: NDArray[np.uint8]) -> bytes:
+def digest_pixels(image: Pixels) -> bytes:
     """Return SHA-256 of height and width (uint32 little-endian) and the C-order uint8 RGB pixels.
 
     For sources stored without loss: every lossless copy of an image (pickle, PNG, Parquet) has this digest.

@@ -24,8 +24,8 @@ from PIL import Image
 from fix_resize.broken import between_neighbours
 from fix_resize.resize import apply
 from fix_resize.spec import CenterCrop, ResizeSpec
+from wordnet_splits.digests import Pixels
 
-Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 Finding = Literal["clean", "filtered", "aliased", "altered"]
 FINDINGS: Final[tuple[Finding, ...]] = get_args(Finding)

@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fix_resize.auditing.sets import Pictures, Readable
-from fix_resize.auditing.smoothness import BLOCK, Pixels, Scores, total_variation, whiteness
+from fix_resize.auditing.smoothness import BLOCK, Scores, total_variation, whiteness
 from fix_resize.spec import Size
+from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.progress import Progress, Silent
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +12,7 @@ from fix_resize.auditing.plots import require_plots
 from fix_resize.auditing.sets import open_pictures
 from wordnet_splits.errors import OutputError
 from wordnet_splits.progress import Progress
+from wordnet_splits.sources.roots import Roots
 
 
 def audit_named(
@@ -19,7 +20,7 @@ def audit_named(
     *,
     reference: Path | str = "cifar100:test",
     originals: Path | str | None = None,
-    roots: Mapping[str, Path | str] = MappingProxyType({}),
+    roots: Roots = MappingProxyType({}),
     limit: int | None = None,
     out: Path | str | None = None,
     progress: Progress | None = None,

@@ -14,11 +14,11 @@ from fix_resize.auditing.audit import LEFT_OUT_SCHEMA, Report, fix_at
 from fix_resize.auditing.measuring import LeftOut
 from fix_resize.auditing.plots import Panel, grid, histograms
 from fix_resize.auditing.sets import Pictures
-from fix_resize.auditing.smoothness import Pixels
 from fix_resize.auditing.study import Comparison
 from fix_resize.resize import apply
 from fix_resize.spec import ResizeSpec, get_spec
 from wordnet_splits import files
+from wordnet_splits.digests import Pixels
 from wordnet_splits.manifest.parquet import write_table
 
 AS_STORED: Final = "as stored"

@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from fix_resize.auditing.smoothness import Scores
 from wordnet_splits import files
+from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import OutputError, SplitsError
-
-Pixels = npt.NDArray[np.uint8]
 
 GREY, BLUE, ORANGE, BLACK = "#c8c8c8", "#0072b2", "#d55e00", "#202020"
 """Reference; clean; altered or suspicious; text. Blue and orange are told apart by the colour-blind too."""

@@ -33,10 +33,10 @@ from wordnet_splits.errors import DataError, SourceError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
 from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.sources.base import as_rgb
+from wordnet_splits.sources.roots import Roots
 from wordnet_splits.sources.stamps import EXTENSIONS
 from wordnet_splits.untrusted import expanded
 
-Roots = Mapping[str, Path]
 Readable = Image.Image | SourceError | DataError
 """A picture as RGB, or why it cannot be read."""
 
@@ -307,7 +307,7 @@ def _root(name: str, given: SetName) -> Path | None:
             where=given.label,
             hint=f"give --root {name}=DIR, or set {root_variable(name)}",
         )
-    return given.roots[name]
+    return Path(given.roots[name])
 
 
 def _image(raw: Raw, where: str) -> Image.Image:

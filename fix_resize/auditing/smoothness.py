@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError
 
-Pixels = npt.NDArray[np.uint8]
 Scores = npt.NDArray[np.float64]
 
 BLOCK: Final = 512

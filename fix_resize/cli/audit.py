@@ -15,8 +15,9 @@ from wordnet_splits.errors import SplitsError, unknown
 if TYPE_CHECKING:
     from fix_resize.auditing.audit import Report
     from fix_resize.auditing.measuring import LeftOut
-    from fix_resize.auditing.sets import Pictures, Roots
+    from fix_resize.auditing.sets import Pictures
     from fix_resize.auditing.verdict import PairedAudit
+    from wordnet_splits.sources.roots import Roots
 
 SHOWN = 10
 REFERENCE = "cifar100:test"

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -26,11 +25,10 @@ from PIL.PngImagePlugin import PngInfo
 
 from fix_resize.pipeline.tables import GO_ON, OWN_FILES, SPEC_KEY, UNFINISHED, Item
 from wordnet_splits import untrusted
+from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.files import FileId, file_id, replacing, write_bytes
 from wordnet_splits.manifest.parquet import schema_of
-
-Pixels = npt.NDArray[np.uint8]
 
 COMPRESSION: Final = 1
 """zlib's fastest level; the others make photographs of 32 pixels hardly smaller."""

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field
 
-from fix_resize.pipeline.formats import Kept, Pixels, decode_png, get_format
+from fix_resize.pipeline.formats import Kept, decode_png, get_format
 from fix_resize.pipeline.tables import IMAGE_SCHEMA, IMAGES, OUTPUT
 from fix_resize.spec import ResizeSpec
 from wordnet_splits import untrusted
-from wordnet_splits.digests import digest_pixels
+from wordnet_splits.digests import Pixels, digest_pixels
 from wordnet_splits.errors import DataError, MissingImageError, OutputError
 from wordnet_splits.sealed import read_sealed
 

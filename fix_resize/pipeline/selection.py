@@ -27,6 +27,7 @@ from wordnet_splits.manifest.parquet import schema_of
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources import Source, open_source, root_variable, source_class
+from wordnet_splits.sources.roots import Roots
 from wordnet_splits.sources.stamps import Stamps, stamps
 
 SELECTION_SCHEMA: Final = schema_of("source image_id class_id group split label:int32 digest:sha256 path")
@@ -152,7 +153,7 @@ def select_folder(root: Path) -> Worklist:
     return Worklist("folder", _sorted(columns), {source.name: source}, drawn, unexpected=unexpected)
 
 
-def select_named(name: str, roots: Mapping[str, Path], **options: Any) -> Worklist:
+def select_named(name: str, roots: Roots, **options: Any) -> Worklist:
     """Select a set that has a command of its own; options as `select_manifest`."""
     if name not in NAMED:
         raise unknown("set", name, NAMED)
@@ -164,7 +165,7 @@ def select_named(name: str, roots: Mapping[str, Path], **options: Any) -> Workli
 
 def select_manifest(
     benchmark: str | Path,
-    roots: Mapping[str, Path],
+    roots: Roots,
     *,
     groups: Collection[str] = (),
     splits: Collection[str] = (),
@@ -246,7 +247,7 @@ def _chosen_groups(manifest: Manifest, recipe: Recipe, names: Collection[str]) -
     return chosen
 
 
-def _open(group: Group, roots: Mapping[str, Path]) -> Source:
+def _open(group: Group, roots: Roots) -> Source:
     if not source_class(group.source).rooted:
         noise: dict[str, Any] = (
             {} if group.noise is None else {"shape": group.noise.shape, "seed": group.noise.seed}

@@ -25,9 +25,9 @@ from pydantic import BaseModel, ConfigDict
 from fix_resize.decode import Decoded, QuarantinedImageError, decode
 from fix_resize.pipeline.formats import checksum, encode_png, get_format
 from fix_resize.pipeline.tables import GO_ON, IMAGE_SCHEMA, UNFINISHED, WORK, Item, plain, write_rows
-from fix_resize.resize import BACKENDS, Pixels, apply_many
+from fix_resize.resize import BACKENDS, apply_many
 from fix_resize.spec import ResizeSpec, libraries, plan
-from wordnet_splits.digests import digest_json, digest_pixels
+from wordnet_splits.digests import Pixels, digest_json, digest_pixels
 from wordnet_splits.errors import DataError, MissingImageError, SourceError, SplitsError
 from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.sources import Raw, Source, open_source

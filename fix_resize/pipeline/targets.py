@@ -18,12 +18,11 @@ from fix_resize.resize import why_not
 from fix_resize.spec import ResizeSpec, get_spec
 from wordnet_splits.errors import SplitsError, unknown
 from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.sources.roots import Roots
 from wordnet_splits.untrusted import expanded
 
 BACKENDS: Final = ("auto", "pillow", "numba", "numpy")
 FOLDER: Final = "folder"
-
-Roots = Path | str | Mapping[str, Path | str]
 
 
 def _select_folder(*, roots: Mapping[str, Path], allow_missing: bool) -> Worklist:
@@ -71,7 +70,7 @@ def build_target(
     out: Path | str,
     *,
     benchmark: str | Path | None = None,
-    roots: Roots = MappingProxyType({}),
+    roots: Path | str | Roots = MappingProxyType({}),
     groups: Collection[str] = (),
     splits: Collection[str] = (),
     per_class: int | None = None,
@@ -153,7 +152,7 @@ def build_target(
     return build(worklist, Path(out), settings)
 
 
-def _by_source(roots: Roots, target: Target) -> dict[str, Path]:
+def _by_source(roots: Path | str | Roots, target: Target) -> dict[str, Path]:
     if isinstance(roots, Path | str):
         if target.source is None:
             raise SplitsError("which source is this folder of?", where=str(roots), hint="name it: NAME=DIR")

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from fix_resize.decode import decode
 from fix_resize.spec import Resize, Size, Step
 from fix_resize.windows import FILTERS
-
-Pixels = npt.NDArray[np.uint8]
+from wordnet_splits.digests import Pixels
 
 
 class Case(NamedTuple):

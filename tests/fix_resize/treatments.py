@@ -9,13 +9,11 @@ from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec
-
-Pixels = npt.NDArray[np.uint8]
+from wordnet_splits.digests import Pixels
 
 
 @dataclass(frozen=True, eq=False)

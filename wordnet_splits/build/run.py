@@ -22,6 +22,7 @@ from wordnet_splits.manifest import Manifest, write_manifest
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources import Source, open_source, source_class
+from wordnet_splits.sources.roots import Roots
 from wordnet_splits.taxonomy import Taxonomy, load
 
 
@@ -50,7 +51,7 @@ class Build:
 class Options:
     """How to build: see `build`."""
 
-    roots: Mapping[str, Path] = field(default_factory=dict)
+    roots: Roots = field(default_factory=dict)
     seed: int | None = None
     allow_missing: bool = False
     local: bool = False
@@ -62,7 +63,7 @@ class Options:
 def build(
     name: str | Path | Recipe,
     *,
-    roots: Mapping[str, Path] | None = None,
+    roots: Roots | None = None,
     out: Path | None = None,
     seed: int | None = None,
     allow_missing: bool = False,

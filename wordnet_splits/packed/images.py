@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
+from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.packed.entry import REPACK, PartEntry, part_paths
-from wordnet_splits.packed.reading import Pixels, Rows, file_extension, png, stack
+from wordnet_splits.packed.reading import Rows, file_extension, png, stack
 from wordnet_splits.sources.pixels import decode_bytes
 from wordnet_splits.untrusted import GiB, check_regular, opened, printable
 

@@ -19,6 +19,7 @@ from wordnet_splits.packed.reading import no_root, open_sources, spec_id
 from wordnet_splits.packed.store import PackedStore, is_store, open_store
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source
+from wordnet_splits.sources.roots import Roots
 from wordnet_splits.sources.stamps import stamps
 
 
@@ -49,7 +50,7 @@ def pack(
     benchmark: Manifest | str | Path,
     out: Path,
     *,
-    roots: Mapping[str, Path | str] | None = None,
+    roots: Roots | None = None,
     groups: Collection[str] = (),
     splits: Collection[str] = (),
     allow_missing: bool = False,

@@ -7,7 +7,7 @@ through `PartImages`, whose rows are positions in the part's image table.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
+from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class
 from wordnet_splits.sources.base import as_rgb
-from wordnet_splits.sources.roots import resolve_root
+from wordnet_splits.sources.roots import Roots, resolve_root
 
-Pixels = npt.NDArray[np.uint8]
 Rows = npt.NDArray[np.int64]
 RAW_VIEW = "raw"
 READ_AT_ONCE = 32  # files held undecoded; decoded photographs are made and dropped one by one
@@ -161,7 +161,7 @@ def spec_id(view: str) -> str | None:
     return get_spec(view).id
 
 
-def open_sources(names: Sequence[str], roots: Mapping[str, Path | str] | None) -> dict[str, Source]:
+def open_sources(names: Sequence[str], roots: Roots | None) -> dict[str, Source]:
     """Open the sources that are built in or have a root: given, in the environment, or in roots.toml.
 
     Raises

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from wordnet_splits.packed.reading import Pixels, Rows, png, stack
+from wordnet_splits.digests import Pixels
+from wordnet_splits.packed.reading import Rows, png, stack
 
 if TYPE_CHECKING:
     from fix_resize.pipeline.output import Output

@@ -26,7 +26,7 @@ from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.recipe import Group, ImageRule, Recipe, load_recipe, recipe_names
 from wordnet_splits.reports.listing import awaited_lists
 from wordnet_splits.sources import Source, open_source, root_variable, source_class, source_names
-from wordnet_splits.sources.roots import all_roots, roots_file
+from wordnet_splits.sources.roots import Roots, all_roots, roots_file
 from wordnet_splits.tabular import Tabular
 
 BUILT_IN, NO_ROOT, BAD_ROOT, COMPLETE, INCOMPLETE = (
@@ -122,7 +122,7 @@ class Diagnosis(Tabular):
 
 
 def doctor(
-    given: Mapping[str, Path] | None = None,
+    given: Roots | None = None,
     *,
     manifests: Path | None = None,
     progress: Progress | None = None,
@@ -149,7 +149,7 @@ def doctor(
 
 
 def look_at(
-    name: str, root: Path | None, given: Mapping[str, Path] | None = None, progress: Progress | None = None
+    name: str, root: Path | None, given: Roots | None = None, progress: Progress | None = None
 ) -> SourceState:
     """Scan one source and compare what it holds with what its publisher has."""
     cls = source_class(name)
@@ -184,7 +184,7 @@ def look_at(
     return state
 
 
-def _given_by(name: str, given: Mapping[str, Path]) -> str:
+def _given_by(name: str, given: Roots) -> str:
     if name in given:
         return "--root"
     variable = root_variable(name)

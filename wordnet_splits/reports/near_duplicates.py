@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.reports import perceptual_hash as ph
 from wordnet_splits.sources import Source, open_source, source_class
+from wordnet_splits.sources.roots import Roots
 from wordnet_splits.workers import run_jobs
 
 THRESHOLD = 24
@@ -96,7 +96,7 @@ class NearReport:
 
 def near_duplicates(
     manifest: Manifest,
-    roots: Mapping[str, Path],
+    roots: Roots,
     *,
     threshold: int = THRESHOLD,
     workers: int = 1,
@@ -255,7 +255,7 @@ def _rank(pair: NearPair, place: Mapping[str, int]) -> tuple[object, ...]:
     return (not pair.guarded, *groups, pair.distance, pair.image_a, pair.image_b)
 
 
-def _sets_at_hand(manifest: Manifest, roots: Mapping[str, Path], report: NearReport) -> dict[Part, pa.Table]:
+def _sets_at_hand(manifest: Manifest, roots: Roots, report: NearReport) -> dict[Part, pa.Table]:
     """Return the image tables whose sources can be read; note every set in the report, in groups' order."""
     sets: dict[Part, pa.Table] = {}
     for row in manifest.groups:

@@ -24,6 +24,7 @@ from wordnet_splits.manifest.diff import RowChanges, diff_manifests
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
 from wordnet_splits.sources import Source, open_source
+from wordnet_splits.sources.roots import Roots
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy, load
 
@@ -107,7 +108,7 @@ class Verification(Tabular):
 def verify(
     name: str | Path,
     *,
-    roots: Mapping[str, Path] | None = None,
+    roots: Roots | None = None,
     manifests: Path | None = None,
     workers: int = 1,
     taxonomy: Taxonomy | None = None,

@@ -20,11 +20,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError, unknown
 from wordnet_splits.sources.base import Raw, Row, Source, as_rgb, register
 
 Words = npt.NDArray[np.uint64]
-Pixels = npt.NDArray[np.uint8]
 
 PARAMETERS = frozenset({"shape", "seed"})
 LARGEST_SIDE = 4096  # a typing error in a recipe must not ask for terabytes

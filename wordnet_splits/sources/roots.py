@@ -21,13 +21,16 @@ from wordnet_splits.errors import SourceError
 from wordnet_splits.sources import VARIABLE_PREFIX, root_variable, source_names
 from wordnet_splits.untrusted import expanded, printable, read_toml
 
+Roots = Mapping[str, Path | str]
+"""The folder of each source, by the source's name."""
+
 
 def roots_file() -> Path:
     """Return where ``roots.toml`` is looked for; it need not exist."""
     return platformdirs.user_config_path("wordnet-splits") / "roots.toml"
 
 
-def resolve_root(name: str, given: Mapping[str, Path] | None = None) -> Path | None:
+def resolve_root(name: str, given: Roots | None = None) -> Path | None:
     """Return the root of a source, or None where none is configured.
 
     Parameters
@@ -51,7 +54,7 @@ def resolve_root(name: str, given: Mapping[str, Path] | None = None) -> Path | N
     return read_roots_file().get(name)
 
 
-def all_roots(given: Mapping[str, Path] | None = None) -> dict[str, Path]:
+def all_roots(given: Roots | None = None) -> dict[str, Path]:
     """Return the root of every source that has one, in the order of ``source_names``.
 
     Raises

@@ -18,10 +18,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import OneCopyPerProcess, Order, Raw, Row, parse_position, register
 from wordnet_splits.sources.info import source_info
-from wordnet_splits.sources.layouts.matching import Pixels
 from wordnet_splits.sources.layouts.parquet_nameless import HubLayout, NamelessParquet, Place
 from wordnet_splits.sources.layouts.walk import bases
 from wordnet_splits.untrusted import check_link, check_regular, opened, printable

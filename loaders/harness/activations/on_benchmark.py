@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.sources.roots import Roots
 
 from ...dataset import UnknownDetectionSet
-from ...opening import PackedFolders, Roots
+from ...opening import PackedFolders
 from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
 from ..probes import Probe, for_classes, parse_probe, probe_name

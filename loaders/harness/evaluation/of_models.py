@@ -12,9 +12,10 @@ from typing import Any
 from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.sources.roots import Roots
 from wordnet_splits.untrusted import validated
 
-from ...opening import PackedFolders, Roots
+from ...opening import PackedFolders
 from ..activations.on_benchmark import BenchmarkImages, model_run
 from ..activations.store import Store
 from ..model import Model, load_model, open_models

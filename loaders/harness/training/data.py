@@ -13,6 +13,7 @@ from torch import Tensor
 from wordnet_splits.errors import DataError
 from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.sources.roots import Roots
 
 from ...dataset import UnknownDetectionSet
 from ..backend.transforms import GEOMETRIES, Normalise
@@ -103,7 +104,7 @@ def load_arrays(dataset: UnknownDetectionSet, progress: Progress | None = None) 
 def load_training_data(
     benchmark: Manifest | str | Path,
     *,
-    roots: Mapping[str, Path | str] | None = None,
+    roots: Roots | None = None,
     packed: Any = None,
     negatives: bool = False,
     progress: Progress | None = None,

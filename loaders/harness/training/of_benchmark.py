@@ -7,8 +7,9 @@ from pathlib import Path
 
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.sources.roots import Roots
 
-from ...opening import PackedFolders, Roots
+from ...opening import PackedFolders
 from .choices import LOSSES
 from .data import load_training_data
 from .recipe import TrainingRecipe, load_recipe

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.layouts.matching import Copy, Item, Pixels
+from wordnet_splits.sources.layouts.matching import Copy, Item
 from wordnet_splits.sources.layouts.unpickle import LARGEST_FILE, load_pickle
 from wordnet_splits.sources.layouts.walk import bases
 from wordnet_splits.untrusted import LONGEST_NAME, check_link, opened

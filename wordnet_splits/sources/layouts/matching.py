@@ -9,14 +9,12 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from wordnet_splits.catalog.inventory import load_inventory
-from wordnet_splits.digests import digest_pixels
+from wordnet_splits.digests import Pixels, digest_pixels
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.pixels import decode_bytes
 
-Pixels = npt.NDArray[np.uint8]
 Place = TypeVar("Place")
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError
-from wordnet_splits.sources.layouts.matching import Copy, Item, Pixels, decode_pixels
+from wordnet_splits.sources.layouts.matching import Copy, Item, decode_pixels
 from wordnet_splits.sources.layouts.parquet_named import FETCH, Shards, field, find_shards
 from wordnet_splits.sources.layouts.walk import bases
 from wordnet_splits.untrusted import open_parquet, parse_json

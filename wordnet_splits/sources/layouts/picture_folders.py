@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.layouts.matching import Copy, Item, Pixels, decode_pixels
+from wordnet_splits.sources.layouts.matching import Copy, Item, decode_pixels
 from wordnet_splits.sources.layouts.walk import entries, folders, subfolder
 from wordnet_splits.untrusted import read_picture
 
