@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from fix_resize.spec import Step
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.lazy import need
 
 
 def nearest(image: Image.Image, step: Step) -> Image.Image:
@@ -23,7 +23,7 @@ def nearest(image: Image.Image, step: Step) -> Image.Image:
 
 def opencv(image: Image.Image, step: Step) -> Image.Image:
     """Resize by OpenCV's INTER_LINEAR: the four pixels around each centre, whatever the scale."""
-    cv2 = _opencv()
+    cv2 = need("cv2", "study", where="resize spec 'opencv-bilinear'")
     height, width = step.out_size
     return Image.fromarray(cv2.resize(np.asarray(image), (width, height), interpolation=cv2.INTER_LINEAR))
 
@@ -49,15 +49,3 @@ def between_neighbours(pixels: np.ndarray[Any, np.dtype[Any]], size: int, axis: 
     share = share.reshape([-1 if a == axis else 1 for a in range(pixels.ndim)])
     high = np.minimum(low + 1, last)
     return pixels.take(low, axis) * (1 - share) + pixels.take(high, axis) * share
-
-
-def _opencv() -> Any:
-    try:
-        import cv2
-    except ImportError as error:
-        raise SplitsError(
-            "OpenCV is not installed",
-            where="resize spec 'opencv-bilinear'",
-            hint="pip install 'wordnet-splits[study]'",
-        ) from error
-    return cv2

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import numba
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
@@ -39,7 +39,7 @@ def _vector(element: ir.IntType, lanes: int) -> ir.VectorType:
     return ir.VectorType(element, lanes)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _weigh_window(
     typing: Any, line: Any, at: Any, weights: Any, first: Any, groups: Any, out: Any, to: Any
 ) -> Any:
@@ -92,7 +92,7 @@ def _weigh_window(
     return types.void(line, index, weights, index, index, out, index), generate
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(nogil=True, cache=True)
 def _along_rows(source: Any, starts: Any, groups: Any, weights: Any, out: Any) -> None:
     """Resize the rows of (h, 3 w) ``source`` into ``out``, (h 3 out + 1,) with a byte to spare at the end."""
     width = source.shape[1]
@@ -109,7 +109,7 @@ def _along_rows(source: Any, starts: Any, groups: Any, weights: Any, out: Any) -
             to += CHANNELS
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(nogil=True, cache=True)
 def _down_columns(source: Any, starts: Any, counts: Any, weights: Any, out: Any) -> None:
     """Resize the columns of (h, 3 w) ``source`` into (out, 3 w) ``out``."""
     width = out.shape[1]

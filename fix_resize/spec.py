@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import ClassVar, Final, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Final, Literal, NamedTuple, get_args
 
 from PIL import features
 
@@ -172,7 +172,7 @@ class ResizeSpec:
         }
 
     @classmethod
-    def from_description(cls, description: Mapping[str, object]) -> ResizeSpec:
+    def from_description(cls, description: Mapping[str, Any]) -> ResizeSpec:
         """Return the spec that `describe` described.
 
         Raises
@@ -185,11 +185,11 @@ class ResizeSpec:
         try:
             spec = cls(
                 name=str(description["name"]),
-                stages=tuple(_read_stage(stage) for stage in description["stages"]),  # type: ignore[attr-defined]
+                stages=tuple(_read_stage(stage) for stage in description["stages"]),
                 about=str(description["about"]),
                 study_only=bool(description["study_only"]),
                 colour=str(description["colour"]),
-                passes=description["passes"],  # type: ignore[arg-type]
+                passes=description["passes"],
             )
         except (KeyError, TypeError) as error:
             raise DataError(f"it cannot be read ({error})", where=where) from error
@@ -198,9 +198,9 @@ class ResizeSpec:
         return spec
 
 
-def _read_stage(stage: Mapping[str, object]) -> Stage:
+def _read_stage(stage: Mapping[str, Any]) -> Stage:
     fields = dict(stage)
-    return _OPERATIONS[str(fields.pop("op"))](**fields)  # type: ignore[arg-type]
+    return _OPERATIONS[str(fields.pop("op"))](**fields)
 
 
 @lru_cache(maxsize=4096)

@@ -35,7 +35,7 @@ ImageTransform = Callable[[Image.Image], Any]
 BatchTransform = Callable[[torch.Tensor], torch.Tensor]
 
 
-class UnknownDetectionSet(Dataset):  # type: ignore[misc]
+class UnknownDetectionSet(Dataset):
     """Images of a benchmark, by role, group and split.
 
     Items are ``(image, label)`` as in torchvision: without a transform a PIL RGB image; the label is 0..K-1

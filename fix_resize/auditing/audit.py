@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from fix_resize.auditing.aliasing import Original, Pair
 from fix_resize.auditing.measuring import LeftOut, draw, left_out, measure, size_text
-from fix_resize.auditing.sets import Pictures
+from fix_resize.auditing.sets import Pictures, readable
 from fix_resize.auditing.smoothness import BLOCK, Scores, smoothness, total_variation
 from fix_resize.auditing.verdict import Audit, PairedAudit, audit
 from fix_resize.spec import Resize, ResizeSpec, Size, get_spec
@@ -182,12 +182,9 @@ def compare_pairs(
         picture_of = {names[image_id]: image_id for image_id in block}
         for name, original in originals.read(picture_of):
             image_id = picture_of[name]
-            picture = block[image_id]
             try:
-                for image in (picture, original):
-                    if isinstance(image, Exception):
-                        raise image
-                compared = Original(original, spec)  # type: ignore[arg-type]
+                picture = readable(block[image_id])
+                compared = Original(readable(original), spec)
                 pair = compared.compare(np.asarray(picture))
             except (SourceError, DataError) as error:
                 entry = left_out(image_id, error)

@@ -8,12 +8,11 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from PIL import Image
 
 from fix_resize.auditing.audit import LEFT_OUT_SCHEMA, Report, fix_at
 from fix_resize.auditing.measuring import LeftOut
 from fix_resize.auditing.plots import Panel, grid, histograms
-from fix_resize.auditing.sets import Pictures
+from fix_resize.auditing.sets import Pictures, readable
 from fix_resize.auditing.study import Comparison
 from fix_resize.resize import apply
 from fix_resize.spec import ResizeSpec, get_spec
@@ -123,9 +122,8 @@ def _rendered(
 ) -> dict[str, list[Pixels]]:
     """Return images that were read before, in each rendering, in the order of ``ids``."""
     found: dict[str, list[Pixels]] = {}
-    for image_id, image in pictures.read(ids):
-        if not isinstance(image, Image.Image):  # it could be read a moment ago
-            raise image
+    for image_id, read in pictures.read(ids):
+        image = readable(read)  # it could be read a moment ago
         found[image_id] = [np.asarray(image) if s is None else apply(s, image) for s in specs.values()]
     return {image_id: found[image_id] for image_id in ids}
 

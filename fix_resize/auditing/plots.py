@@ -20,7 +20,8 @@ import numpy.typing as npt
 from fix_resize.auditing.smoothness import Scores
 from wordnet_splits import files
 from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import OutputError, SplitsError
+from wordnet_splits.errors import OutputError
+from wordnet_splits.lazy import need
 
 GREY, BLUE, ORANGE, BLACK = "#c8c8c8", "#0072b2", "#d55e00", "#202020"
 """Reference; clean; altered or suspicious; text. Blue and orange are told apart by the colour-blind too."""
@@ -60,14 +61,8 @@ class Panel:
 
 
 def require_plots() -> None:
-    """Raise SplitsError unless matplotlib can be imported."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise SplitsError(
-            "matplotlib is not installed, and it draws the pictures",
-            hint="pip install 'wordnet-splits[plots]'",
-        ) from error
+    """Raise MissingPackageError unless matplotlib can be imported."""
+    need("matplotlib", "plots", where="histograms and grids of images")
 
 
 def histograms(panels: Sequence[Panel], reference: Scores, legend: tuple[str, str, str], path: Path) -> None:
@@ -79,7 +74,7 @@ def histograms(panels: Sequence[Panel], reference: Scores, legend: tuple[str, st
 
     Raises
     ------
-    SplitsError : matplotlib is absent.
+    MissingPackageError : matplotlib is not installed.
     OutputError : the file cannot be written.
     """
     require_plots()
@@ -173,7 +168,7 @@ def grid(
 
     Raises
     ------
-    SplitsError : matplotlib is absent.
+    MissingPackageError : matplotlib is not installed.
     OutputError : the file cannot be written.
     """
     require_plots()

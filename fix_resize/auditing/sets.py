@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -78,7 +78,7 @@ class Parquet(Pictures):
         names = {self._places[image_id]: image_id for image_id in ids}
         for place, data in read_rows(self._files, names):
             name = names[place]
-            yield name, _attempt(lambda data=data, name=name: decode(data, name).image)  # type: ignore[misc]
+            yield name, _attempt(_image, data, name)
 
 
 class Stored(Pictures):
@@ -94,7 +94,7 @@ class Stored(Pictures):
     def read(self, ids: Collection[str]) -> Iterator[tuple[str, Readable]]:
         """Yield the pictures in the order in which they are stored."""
         for row, image_id in sorted((self._rows[image_id], image_id) for image_id in ids):
-            yield image_id, _attempt(lambda row=row: self._picture(row))  # type: ignore[misc]
+            yield image_id, _attempt(self._picture, row)
 
 
 def open_pictures(name: str, roots: Roots | None = None, *, original: bool = False) -> Pictures:
@@ -316,8 +316,15 @@ def _image(raw: Raw, where: str) -> Image.Image:
     return decode(raw, where).image
 
 
-def _attempt(read: Callable[[], Image.Image]) -> Readable:
+def _attempt(read: Callable[..., Image.Image], *arguments: Any) -> Readable:
     try:
-        return read()
+        return read(*arguments)
     except (SourceError, DataError) as error:
         return error
+
+
+def readable(found: Readable) -> Image.Image:
+    """Return the picture, or raise the reason why it cannot be read."""
+    if isinstance(found, Exception):
+        raise found
+    return found

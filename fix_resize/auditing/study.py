@@ -11,7 +11,7 @@ import numpy as np
 from fix_resize.auditing.aliasing import Original, Pair
 from fix_resize.auditing.audit import fix_at
 from fix_resize.auditing.measuring import LeftOut, draw, left_out, measure, nothing_read
-from fix_resize.auditing.sets import Pictures
+from fix_resize.auditing.sets import Pictures, readable
 from fix_resize.auditing.smoothness import Scores, total_variation, whiteness
 from fix_resize.auditing.verdict import SUSPICIOUS_ABOVE, WHITE_SHARE, Audit, PairedAudit, audit
 from fix_resize.resize import apply
@@ -203,10 +203,9 @@ def _render(
         for image_id, image in pictures.read(ids):
             task.advance()
             try:
-                if isinstance(image, Exception):
-                    raise image
-                original = Original(image, fix)
-                marks[image_id] = {spec.name: _mark(apply(spec, image), original) for spec in specs}
+                taken = readable(image)
+                original = Original(taken, fix)
+                marks[image_id] = {spec.name: _mark(apply(spec, taken), original) for spec in specs}
             except (SourceError, DataError) as error:
                 unread.append(left_out(image_id, error))
     if not marks:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from wordnet_splits.cli.options import AllowMissing, Json, add_command, parse_roots
+from wordnet_splits.cli.options import AllowMissing, Json, Local, add_command, parse_roots
 from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, say, show
 from wordnet_splits.errors import SplitsError
 
@@ -52,10 +52,7 @@ def build_set(
         int | None,
         typer.Option(min=1, help="lsun: images of each scene, 400 (Kim et al.) unless given; CSI has 1000."),
     ] = None,
-    local: Annotated[
-        bool,
-        typer.Option("--local", help="Draw from what a root holds where its counts are unknown: NAME@local."),
-    ] = False,
+    local: Local = False,
     allow_missing: AllowMissing = False,
     spec: Annotated[
         str | None, typer.Option(help="Resize spec, such as fix-64; the group's view unless given, else fix.")
@@ -72,6 +69,10 @@ def build_set(
         str | None, typer.Option(metavar="tcp://HOST:PORT", help="A Dask scheduler to use instead.")
     ] = None,
     shard_size: Annotated[int, typer.Option(min=1, help="Images of a shard, the unit of work.")] = 1000,
+    identify: Annotated[
+        str,
+        typer.Option(help="How a changed image is known: stat (size and time of its file), digest."),
+    ] = "stat",
     json: Json = False,
 ) -> int:
     """Build a set of resized images, or go on with one.
@@ -98,6 +99,7 @@ def build_set(
         workers=workers,
         scheduler=scheduler,
         shard_size=shard_size,
+        identify=identify,
         progress=OnStderr(),
         notify=say,
     )

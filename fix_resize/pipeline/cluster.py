@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from fix_resize.pipeline.shards import Job, Record, run_shard
 from wordnet_splits.errors import SplitsError
+from wordnet_splits.lazy import need
 from wordnet_splits.untrusted import printable
 
 ENCRYPTED: Final = ("tls", "wss")
@@ -36,7 +37,7 @@ def on_dask(jobs: Iterable[Job], address: str) -> Done:
     SplitsError : dask is not installed, the scheduler cannot be reached or goes away, it has no worker, or
         workers die over the same shard again and again.
     """
-    distributed = _distributed()
+    distributed = need("distributed", "dask", where="--scheduler")
     jobs = iter(jobs)
     with _connected(distributed, address) as client:
         running: dict[Any, Job] = {}
@@ -53,14 +54,6 @@ def on_dask(jobs: Iterable[Job], address: str) -> Done:
             yield running.pop(future), _fetched(distributed, future, address)
             future.release()
             submit(1)
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        raise SplitsError("--scheduler needs Dask", hint="pip install 'wordnet-splits[dask]'") from error
-    return distributed
 
 
 @contextmanager

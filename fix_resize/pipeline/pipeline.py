@@ -24,7 +24,7 @@ from fix_resize.pipeline.finish import finish
 from fix_resize.pipeline.formats import get_format
 from fix_resize.pipeline.image_folder import ImageFolder
 from fix_resize.pipeline.output import SCHEMA, Description
-from fix_resize.pipeline.selection import Worklist
+from fix_resize.pipeline.selection import Identify, Worklist
 from fix_resize.pipeline.shards import Job, Record, finished, marker_of, read_record, run_shard
 from fix_resize.pipeline.tables import ABOUT, GO_ON, MISSING_SCHEMA, UNFINISHED, WORK, Item, plain
 from fix_resize.spec import ResizeSpec
@@ -52,6 +52,7 @@ class Settings:
     file_format : ``png`` or ``parquet`` (`formats.FORMATS`).
     backend : whose code resizes; equal bytes from each. ``auto``: numba where it is installed.
     shard_size : images of a shard.
+    identify : how a changed source image is noticed: ``stat`` or ``digest``.
     allow_missing : leave out what a root lacks, and say so, instead of raising.
     workers : processes on this machine; 1 is this one alone.
     scheduler : address of a Dask scheduler that is used instead.
@@ -61,6 +62,7 @@ class Settings:
     file_format: str = "png"
     backend: str = "auto"
     shard_size: int = SHARD_SIZE
+    identify: Identify = "stat"
     allow_missing: bool = False
     workers: int = 1
     scheduler: str | None = None
@@ -260,7 +262,7 @@ def _spans(splits: pa.ChunkedArray, size: int) -> Iterator[_Span]:
 def _jobs(
     selection: Worklist, held: npt.NDArray[np.bool_], out: Path, settings: Settings
 ) -> Callable[[_Span], Job]:
-    run, stamps = uuid4().hex, selection.stamps()
+    run, stamps = uuid4().hex, selection.stamps(settings.identify, settings.progress)
 
     def job(span: _Span) -> Job:
         at = slice(span.first, span.first + span.rows)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from wordnet_splits.errors import DataError, SourceError, SplitsError, unknown
 from wordnet_splits.manifest import Manifest, fingerprint, load_manifest
 from wordnet_splits.manifest.parquet import schema_of
 from wordnet_splits.manifest.tables import SPLITS
+from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources import Source, open_source, root_variable, source_class
 from wordnet_splits.sources.roots import Roots
@@ -35,6 +36,9 @@ SELECTION_SCHEMA: Final = schema_of("source image_id class_id group split label:
 
 FOLDER_SPLIT: Final = "images"
 """Split of what has none: `datasets` keeps the word ``all`` for itself."""
+
+Identify = Literal["stat", "digest"]
+"""How a changed source image is noticed: by size and time of its file, or by reading it."""
 
 ORDER: Final = ("split", "group", "source", "class_id", "image_id")
 
@@ -86,8 +90,15 @@ class Worklist:
         """SHA-256 over what is to be built (`fingerprint_of_images`), whatever of it a root holds."""
         return fingerprint_of_images(self.table)
 
-    def stamps(self) -> Stamps:
-        """Return what tells of each row that its file has changed, (n,) uint64; 0 where its digest does."""
+    def stamps(self, identify: Identify, progress: Progress) -> Stamps:
+        """Return a number for each row, (n,) uint64, that changes with its source image.
+
+        0 where the digest of the image is known beforehand, and stands in the shard's key itself.
+
+        Parameters
+        ----------
+        identify : ``stat`` looks at size and time of change of files, ``digest`` reads every image.
+        """
         groups, digests = (self.table[name].combine_chunks() for name in ("group", "digest"))
         found = np.zeros(len(groups), np.uint64)
         by_root: dict[Path, list[str]] = {}
@@ -97,8 +108,18 @@ class Worklist:
         for root, names in by_root.items():
             wanted = pc.and_(pc.is_in(groups, value_set=pa.array(names)), digests.is_null())
             rows = np.flatnonzero(wanted.to_numpy(zero_copy_only=False))
-            if len(rows):
-                found[rows] = stamps(root, self.table["image_id"].take(pa.array(rows)).combine_chunks())
+            if not len(rows):
+                continue
+            ids = self.table["image_id"].take(pa.array(rows)).combine_chunks()
+            if identify == "stat":
+                found[rows] = stamps(root, ids)
+                continue
+            with progress.task(f"reading {self.name}", len(rows)) as task:
+                for row, group, image_id in zip(
+                    rows.tolist(), groups.take(pa.array(rows)).to_pylist(), ids.to_pylist(), strict=True
+                ):
+                    found[row] = _stamp(self.sources[group], image_id)
+                    task.advance()
         return found
 
     def held(self) -> npt.NDArray[np.bool_]:
@@ -115,6 +136,14 @@ class Worklist:
                 found = pc.index_in(batch.column("image_id"), value_set=ids).drop_null().to_numpy()
                 held[rows[found]] = True
         return held
+
+
+def _stamp(source: Source, image_id: str) -> int:
+    """Return the first 8 bytes of an image's digest; 0 where it cannot be read: its shard will say why."""
+    try:
+        return int.from_bytes(source.digest(source.read([image_id])[0])[:8])
+    except SourceError:
+        return 0
 
 
 def fingerprint_of_images(table: pa.Table) -> str:

@@ -8,12 +8,19 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast, get_args
 
 from fix_resize.pipeline.cluster import check_address
 from fix_resize.pipeline.formats import get_format
 from fix_resize.pipeline.pipeline import SHARD_SIZE, Built, Settings, build
-from fix_resize.pipeline.selection import NAMED, Worklist, select_folder, select_manifest, select_named
+from fix_resize.pipeline.selection import (
+    NAMED,
+    Identify,
+    Worklist,
+    select_folder,
+    select_manifest,
+    select_named,
+)
 from fix_resize.resize import why_not
 from fix_resize.spec import ResizeSpec, get_spec
 from wordnet_splits.errors import SplitsError, unknown
@@ -82,6 +89,7 @@ def build_target(
     workers: int = 1,
     scheduler: str | None = None,
     shard_size: int = SHARD_SIZE,
+    identify: str = "stat",
     progress: Progress | None = None,
     notify: Callable[[str], None] = warnings.warn,
 ) -> Built:
@@ -101,6 +109,8 @@ def build_target(
     backend : one of `BACKENDS`; equal bytes from each.
     workers, scheduler : processes on this machine, or the address of a Dask scheduler.
     shard_size : images of a shard, the unit of work.
+    identify : how an image that changed since an earlier call is noticed: ``stat`` compares size and time of
+        its file, ``digest`` reads it.
     notify : called with each note or warning, before the work begins.
 
     Raises
@@ -126,6 +136,8 @@ def build_target(
         raise SplitsError("no benchmark given", hint=hint)
     if backend not in BACKENDS:
         raise unknown("backend", backend, BACKENDS, where="--backend")
+    if identify not in get_args(Identify):
+        raise unknown("way to identify images", identify, get_args(Identify), where="--identify")
     if scheduler is not None and workers > 1:
         raise SplitsError("give --workers or --scheduler, not both")
     if backend == "auto" and (why := why_not("numba")):
@@ -142,6 +154,7 @@ def build_target(
         file_format=file_format,
         backend=backend,
         shard_size=shard_size,
+        identify=cast(Identify, identify),
         allow_missing=allow_missing,
         workers=workers,
         scheduler=scheduler,

@@ -11,6 +11,7 @@ import typer
 from wordnet_splits.cli.options import (
     AllowMissing,
     Json,
+    Local,
     Manifests,
     RootOptions,
     Workers,
@@ -74,9 +75,7 @@ def build_benchmarks(
     out: Annotated[Path, typer.Option(help="Folder to write <name>/ into.")] = Path("build"),
     seed: Annotated[int | None, typer.Option(help="Another draw, named NAME@seed=N, never frozen.")] = None,
     allow_missing: AllowMissing = False,
-    local: Annotated[
-        bool, typer.Option("--local", help="Draw from what a root holds; named NAME@local, never frozen.")
-    ] = False,
+    local: Local = False,
     workers: Workers = 1,
     json: Json = False,
 ) -> int:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.cli.options import AllowMissing, Json, Packed, RootOptions, parse_roots
+from wordnet_splits.cli.options import AllowMissing, Benchmark, Device, Json, Packed, RootOptions, parse_roots
 from wordnet_splits.cli.output import DONE, LEFT_OUT, print_json, print_table, say, show, terminal_width
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.lazy import need
@@ -28,7 +28,7 @@ OUT, STORE = Path("build/results"), Path("build/activations")
 
 
 def run(
-    benchmark: Annotated[str, typer.Option(help="A frozen benchmark, or the folder of a manifest.")],
+    benchmark: Benchmark,
     model: Annotated[
         list[str],
         typer.Option(
@@ -89,9 +89,7 @@ def run(
     workers: Annotated[
         int, typer.Option(min=0, help="Processes that read images; 0 is fastest for packed ones.")
     ] = 0,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1; by default a GPU if there is one.")
-    ] = None,
+    device: Device = None,
     allow_missing: AllowMissing = False,
     trust_model: Annotated[
         bool, typer.Option("--trust-model", help="Load an exported program, which may run code.")

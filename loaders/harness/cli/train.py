@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.options import Json, Packed, RootOptions, add_command, parse_roots
+from wordnet_splits.cli.options import Benchmark, Device, Json, Packed, RootOptions, add_command, parse_roots
 from wordnet_splits.cli.output import DONE, print_json, print_table, say, show
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.lazy import need
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def train(
-    benchmark: Annotated[str, typer.Option(help="A frozen benchmark, or the folder of a manifest.")],
+    benchmark: Benchmark,
     recipe: Annotated[str, typer.Option(help="A training recipe (see `recipes`), or a TOML file.")],
     out: Annotated[Path, typer.Option(help="Folder of the models; each run gets one of its own in it.")],
     network: Annotated[str | None, typer.Option(help="By default that of the recipe.")] = None,
@@ -44,9 +44,7 @@ def train(
     ] = None,
     root: RootOptions = None,
     packed: Packed = None,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1; by default cuda if there is one.")
-    ] = None,
+    device: Device = None,
     precision: Annotated[str, typer.Option(help="auto, float32, bf16 or fp16.")] = "auto",
     threads: Annotated[
         int | None, typer.Option(min=1, help="CPU threads; equal bytes need equal threads.")

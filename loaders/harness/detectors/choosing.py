@@ -121,7 +121,7 @@ def method_of(thing: Any) -> Method:
     ``fit_on``, ``sweep`` and ``models`` read from attributes of those names.
     """
     for method in METHODS.values():
-        if thing in (method.build, getattr(method.build, "made_of", None)):
+        if thing is method.made_of:
             return method
     about = {
         key: getattr(thing, key) for key in ("needs", "fit_on", "sweep", "models") if hasattr(thing, key)

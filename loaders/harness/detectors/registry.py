@@ -55,6 +55,7 @@ class Method:
     ----------
     name, aliases : what users call it.
     build : makes the detector from parameters.
+    made_of : the class or function that was registered.
     parameters : parameter -> default.
     needs : names of arrays, filled with parameters ("{on}", "odin[T={T:g},eps={eps:g}]/logits"); "head".
     fit_on : the split whose ID images `fit` sees, or None.
@@ -65,6 +66,7 @@ class Method:
     name: str
     build: Callable[..., Detector]
     parameters: Mapping[str, Value]
+    made_of: Any
     needs: tuple[str, ...] = ()
     fit_on: FitOn | None = None
     sweep: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
@@ -75,7 +77,7 @@ class Method:
     @property
     def summary(self) -> str:
         """First line of the detector's documentation."""
-        return (inspect.getdoc(self.build) or "").partition("\n")[0]
+        return (inspect.getdoc(self.made_of) or "").partition("\n")[0]
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ def describe(thing: Any, *, name: str | None = None, **about: Any) -> Method:
     for parameter in about.get("sweep") or {}:
         if parameter not in parameters:
             raise unknown("parameter", parameter, parameters, where=f"sweep of {called}")
-    return Method(called, build, parameters, **about)
+    return Method(called, build, parameters, thing, **about)
 
 
 def list_detectors(pattern: str = "*") -> tuple[str, ...]:
@@ -221,38 +223,33 @@ def _class_of(cls: Any) -> tuple[Callable[..., Detector], dict[str, Value]]:
             "a detector class is a dataclass with `score(state, data)`, and `fit(data, head)` where it fits",
             where=str(getattr(cls, "__qualname__", cls)),
         )
-    parameters: dict[str, Value] = {}
-    build: Callable[..., Detector] = cls
-    for item in dataclasses.fields(cls):
-        if item.default is dataclasses.MISSING:
-            raise SplitsError(f"parameter {item.name!r} has no default", where=cls.__qualname__)
-        parameters[item.name] = item.default
-    return build, parameters
+    found = {item.name: item.default for item in dataclasses.fields(cls)}
+    return cls, _with_defaults(found, dataclasses.MISSING, cls.__qualname__)
 
 
 def _function_of(function: Any, name: str) -> tuple[Callable[..., Detector], dict[str, Value]]:
     if not callable(function):
         raise SplitsError("neither a class nor a function", where=name)
-    parameters: dict[str, Value] = {}
-    for item in list(inspect.signature(function).parameters.values())[1:]:
-        if item.default is item.empty:
-            raise SplitsError(f"parameter {item.name!r} has no default", where=name)
-        parameters[item.name] = item.default
+    _, *others = inspect.signature(function).parameters.values()
+    found = {item.name: item.default for item in others}
+    return lambda **params: _FunctionDetector(function, params), _with_defaults(
+        found, inspect.Parameter.empty, name
+    )
 
-    def build(**params: Value) -> Detector:
-        return _FunctionDetector(function, params)
 
-    build.__doc__ = inspect.getdoc(function)
-    build.made_of = function  # type: ignore[attr-defined]
-    return build, parameters
+def _with_defaults(found: dict[str, Any], absent: Any, where: str) -> dict[str, Value]:
+    for name, default in found.items():
+        if default is absent:
+            raise SplitsError(f"parameter {name!r} has no default", where=where)
+    return found
 
 
 @dataclass(frozen=True)
 class _FunctionDetector:
     """A function of the arrays as a detector."""
 
-    function: Callable[..., Any]
+    function: Callable[..., Array]
     params: Mapping[str, Value]
 
     def score(self, state: Any, data: Arrays) -> Array:
-        return self.function(data, **self.params)  # type: ignore[no-any-return]
+        return self.function(data, **self.params)

@@ -56,6 +56,7 @@ class Probe(Protocol):
     gradients: ClassVar[bool]
     passes: ClassVar[int]
     random: ClassVar[bool]
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     @property
     def layers(self) -> Sequence[str]:
@@ -78,10 +79,10 @@ def register_probe(kind: str) -> Callable[[ProbeClass], ProbeClass]:
             raise SplitsError(f"{kind!r} is no free name for a probe")
         if not dataclasses.is_dataclass(cls) or not callable(cls) or "__call__" not in dir(cls):
             raise SplitsError("a probe is a dataclass with __call__(model, x)", where=cls.__qualname__)
-        for name, value in (("gradients", False), ("passes", 0), ("layers", ()), ("random", False)):
-            if not hasattr(cls, name):
-                setattr(cls, name, value)
-        cls.kind = kind  # type: ignore[attr-defined]
+        defaults = {"gradients": False, "passes": 0, "layers": (), "random": False}
+        declared = {name: getattr(cls, name, value) for name, value in defaults.items()}
+        for name, value in {**declared, "kind": kind}.items():
+            setattr(cls, name, value)
         PROBES[kind] = cls
         return cls
 
@@ -149,6 +150,6 @@ def for_classes(probe: Probe, classes: ClassMap) -> Probe:
     A probe with a parameter ``columns`` (a gradient of the softmax depends on them) gets them where they are
     not all of the model's; `ClassMap.arrays` then gives its arrays under the plain name.
     """
-    if classes.identity or not any(item.name == "columns" for item in dataclasses.fields(probe)):  # type: ignore[arg-type]
+    if classes.identity or not any(item.name == "columns" for item in dataclasses.fields(probe)):
         return probe
-    return dataclasses.replace(probe, columns=classes.softmax_columns)  # type: ignore[type-var]
+    return dataclasses.replace(probe, columns=classes.softmax_columns)

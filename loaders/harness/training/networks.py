@@ -46,7 +46,7 @@ def build(name: str, num_classes: int, *, channels: int = 3, size: Size = (32, 3
     return BUILDERS[name](num_classes, channels, size)
 
 
-class BasicBlock(nn.Module):  # type: ignore[misc]
+class BasicBlock(nn.Module):
     """Two 3x3 convolutions with batch norm around a shortcut (1x1 convolution where the shape changes)."""
 
     def __init__(self, inside: int, outside: int, stride: int, dropout: float) -> None:
@@ -68,7 +68,7 @@ class BasicBlock(nn.Module):  # type: ignore[misc]
         return functional.relu(y + self.shortcut(x))
 
 
-class CifarResNet(nn.Module):  # type: ignore[misc]
+class CifarResNet(nn.Module):
     """A residual network for small images: a 3x3 stem without pooling, then stages of basic blocks.
 
     Parameters
@@ -111,7 +111,7 @@ class CifarResNet(nn.Module):  # type: ignore[misc]
         return self.fc(self.dropout(x))
 
 
-class SmallCNN(nn.Module):  # type: ignore[misc]
+class SmallCNN(nn.Module):
     """Two 3x3 convolutions, 2x2 maximum pooling, two dense layers, dropout after pooling and between them.
 
     Parameters

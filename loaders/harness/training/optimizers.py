@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 from wordnet_splits.errors import DataError, unknown
 
 
-class _KerasRule(Optimizer):  # type: ignore[misc]
+class _KerasRule(Optimizer):
     """A rule of two running statistics of the gradient, the first its mean."""
 
     def __init__(

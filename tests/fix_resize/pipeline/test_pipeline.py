@@ -122,6 +122,23 @@ def test_a_second_run_does_nothing_again(pictures: Path, tmp_path: Path) -> None
     assert marks == {path: path.stat().st_mtime_ns for path in marks}
 
 
+@pytest.mark.parametrize(("identify", "noticed"), [("stat", False), ("digest", True)])
+def test_a_picture_replaced_at_equal_size_and_time(tmp_path: Path, identify: str, noticed: bool) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    path, other = root / "one.bmp", tmp_path / "other.bmp"
+    for place, colour in ((path, "teal"), (other, "olive")):
+        Image.new("RGB", (40, 40), colour).save(place)  # BMP: the size does not depend on the content
+    first = made(root, tmp_path / "out", identify=identify)
+    before = path.stat()
+    path.write_bytes(other.read_bytes())
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    again = made(root, tmp_path / "out", identify=identify)
+    assert (again.made == 1, again.fingerprint != first.fingerprint) == (noticed, noticed)
+    assert made(root, tmp_path / "out", identify=identify).kept == 1
+
+
 def _cut_picture(out: Path) -> None:
     path = out / "class-1" / "picture 001.png"
     path.write_bytes(path.read_bytes()[:-1])
