@@ -11,16 +11,16 @@ what the commands of ``fix-resize`` do; `open_output` reads what was built. See 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from fix_resize.resize import apply, apply_many, backend_names
 from fix_resize.spec import ResizeSpec, get_spec, spec_names
+from wordnet_splits.lazy import names_of
 
 if TYPE_CHECKING:
-    from fix_resize.auditing.named import audit_named as audit
+    from fix_resize.auditing.named import audit
     from fix_resize.pipeline.output import open_output
-    from fix_resize.pipeline.targets import build_target as build
+    from fix_resize.pipeline.targets import build
     from fix_resize.pipeline.verify import verify
 
 __all__ = [
@@ -36,17 +36,12 @@ __all__ = [
     "verify",
 ]
 
-_LATER: Final = {
-    "audit": ("fix_resize.auditing.named", "audit_named"),
-    "build": ("fix_resize.pipeline.targets", "build_target"),
-    "open_output": ("fix_resize.pipeline.output", "open_output"),
-    "verify": ("fix_resize.pipeline.verify", "verify"),
-}
-"""Imported when first used: who resizes one image needs no tables."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _LATER[name]
-    return getattr(import_module(module), attribute)
+__getattr__ = names_of(  # whoever resizes one image needs no tables
+    __name__,
+    {
+        "auditing.named": ("audit",),
+        "pipeline.output": ("open_output",),
+        "pipeline.targets": ("build",),
+        "pipeline.verify": ("verify",),
+    },
+)

@@ -153,11 +153,7 @@ RULES: Final[dict[str, _Rule]] = {
 }
 """How each of Pillow's modes becomes RGB; a mode that is not here is quarantined."""
 
-NOTES: Final = (
-    *sorted({rule.note for rule in (*RULES.values(), _WIDE)} - {""}),
-    "frames",
-    "orientation",
-)
+NOTES: Final = (*sorted({rule.note for rule in (*RULES.values(), _WIDE)} - {""}), "frames", "orientation")
 """The words that `Decoded.notes` is made of."""
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from typing import Any, ClassVar, Final, Literal, NamedTuple, get_args
 
 from PIL import features
@@ -120,24 +121,9 @@ class ResizeSpec:
     file_format: Literal["png"] = "png"
 
     def __post_init__(self) -> None:
-        if not self.stages or not isinstance(self.stages[0], Resize):
-            raise DataError("a resize spec begins with a resize", where=f"spec {self.name!r}")
-        if any(stage.size < 1 for stage in self.stages):
-            raise DataError("a stage has a size below one pixel", where=f"spec {self.name!r}")
-        side: int | None = None  # of the square, once the picture is one
-        for before, stage in zip((None, *self.stages), self.stages, strict=False):
-            if isinstance(stage, CenterCrop):
-                if not isinstance(before, Resize) or before.size < stage.size:
-                    raise DataError(
-                        "a crop must follow a resize to at least its size", where=f"spec {self.name!r}"
-                    )
-                side = stage.size
-            elif side is not None:
-                side = stage.size
-        if side is None:
-            raise DataError(
-                "the output has no fixed size", where=f"spec {self.name!r}", hint="add a center crop"
-            )
+        wrong = _wrong_with(self.stages)
+        if wrong is not None:
+            raise DataError(wrong, where=f"spec {self.name!r}")
 
     @property
     def side(self) -> int:
@@ -196,6 +182,19 @@ class ResizeSpec:
         if spec.id != description.get("id"):
             raise DataError(f"it hashes to {spec.id}, not to {description.get('id')}", where=where)
         return spec
+
+
+def _wrong_with(stages: Sequence[Stage]) -> str | None:
+    if not stages or not isinstance(stages[0], Resize):
+        return "a resize spec begins with a resize"
+    if any(stage.size < 1 for stage in stages):
+        return "a stage has a size below one pixel"
+    for before, stage in pairwise(stages):
+        if isinstance(stage, CenterCrop) and not (isinstance(before, Resize) and before.size >= stage.size):
+            return "a crop must follow a resize to at least its size"
+    if not any(isinstance(stage, CenterCrop) for stage in stages):
+        return "the output has no fixed size: add a center crop"
+    return None
 
 
 def _read_stage(stage: Mapping[str, Any]) -> Stage:

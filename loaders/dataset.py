@@ -22,14 +22,7 @@ from wordnet_splits.packed.reading import PartImages, Rows, different_sizes
 from wordnet_splits.sources.roots import Roots
 
 from .batch import Batch
-from .opening import (
-    MISSING_SCHEMA,
-    OpenedPart,
-    PackedFolders,
-    choose_parts,
-    open_parts,
-    ready_groups,
-)
+from .opening import MISSING_SCHEMA, OpenedPart, PackedFolders, choose_parts, open_parts, ready_groups
 
 ImageTransform = Callable[[Image.Image], Any]
 BatchTransform = Callable[[torch.Tensor], torch.Tensor]

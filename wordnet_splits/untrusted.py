@@ -9,6 +9,7 @@ caller's kind of error, in one line.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -81,6 +82,12 @@ def opened(path: Path, *, largest: int, error: ErrorType = DataError) -> Iterato
             yield file
         except OSError as cause:
             raise error(f"cannot be read: {_reason(cause)}", where=str(path)) from cause
+
+
+def sha256_of(path: Path, *, largest: int, error: ErrorType = DataError) -> str:
+    """Return the SHA-256 of a file's bytes, in hex. Raises as `opened`."""
+    with opened(path, largest=largest, error=error) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_regular(path: Path, *, largest: int, error: ErrorType = DataError) -> int:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fix_resize.auditing.sets import Pictures, Readable
+from fix_resize.auditing.sets import Pictures, readable
 from fix_resize.auditing.smoothness import BLOCK, Scores, total_variation, whiteness
 from fix_resize.spec import Size
 from wordnet_splits.digests import Pixels
@@ -68,83 +68,59 @@ def measure(
     DataError : no ``size`` is given and two pictures differ.
     """
     chosen = pictures.ids if ids is None else sorted(ids)
-    tally = _Tally(size, pictures.label)
+    expected, names, left = size, [], []
+    waiting: list[Pixels] = []
+    scores: list[tuple[Scores, Scores]] = []
     with (progress or Silent()).task(f"reading {pictures.label}", len(chosen)) as task:
         for image_id, found in pictures.read(chosen):
-            tally.add(image_id, found)
             task.advance()
-    return tally.measured()
+            try:
+                pixels = np.asarray(readable(found))
+            except (SourceError, DataError) as error:
+                left.append(left_out(image_id, error))
+                continue
+            own = (pixels.shape[0], pixels.shape[1])
+            if min(own) < 2:
+                left.append(LeftOut(image_id, DataError.kind, f"{size_text(own)} pixels are too few"))
+            elif expected in (None, own):
+                expected = own
+                names.append(image_id)
+                waiting.append(pixels)
+            elif size is not None:
+                left.append(LeftOut(image_id, OTHER_SIZE, f"{size_text(own)} pixels"))
+            else:
+                raise DataError(
+                    f"pictures of different sizes, {size_text(expected)} and {size_text(own)} ({image_id})",
+                    where=pictures.label,
+                    hint="render them to one size first, with fix-resize build",
+                )
+            if len(waiting) == BLOCK:
+                scores.append(_scores(waiting))
+                waiting = []
+    if not names or expected is None:
+        raise _nothing_measured(left, expected, pictures.label)
+    if waiting:
+        scores.append(_scores(waiting))
+    order = np.argsort(np.array(names, dtype=object), kind="stable")
+    variation, white = (np.concatenate(parts)[order] for parts in zip(*scores, strict=True))
+    return Measured(tuple(names[i] for i in order), variation, white, expected, tuple(sorted(left)))
 
 
-class _Tally:
-    """Pictures on their way to being measured, some hundred at a time."""
+def _scores(pictures: Sequence[Pixels]) -> tuple[Scores, Scores]:
+    block = np.stack(pictures)
+    return total_variation(block), whiteness(block)
 
-    def __init__(self, size: Size | None, label: str) -> None:
-        self._size, self._label = size, label
-        self._fixed = size is not None
-        self._ids: list[str] = []
-        self._waiting: list[Pixels] = []
-        self._variation: list[Scores] = []
-        self._whiteness: list[Scores] = []
-        self._left_out: list[LeftOut] = []
 
-    def add(self, image_id: str, found: Readable) -> None:
-        if isinstance(found, Exception):
-            self._left_out.append(left_out(image_id, found))
-            return
-        pixels = np.asarray(found)
-        size = (pixels.shape[0], pixels.shape[1])
-        if min(size) < 2:
-            self._left_out.append(LeftOut(image_id, DataError.kind, f"{size_text(size)} pixels are too few"))
-            return
-        self._size = self._size or size
-        if size != self._size:
-            self._differs(image_id, size)
-            return
-        self._ids.append(image_id)
-        self._waiting.append(pixels)
-        if len(self._waiting) == BLOCK:
-            self._finish_block()
-
-    def _differs(self, image_id: str, size: Size) -> None:
-        if not self._fixed:
-            raise DataError(
-                f"pictures of different sizes, {size_text(self._size)} and {size_text(size)} ({image_id})",
-                where=self._label,
-                hint="render them to one size first, with fix-resize build",
-            )
-        self._left_out.append(LeftOut(image_id, OTHER_SIZE, f"{size_text(size)} pixels"))
-
-    def _finish_block(self) -> None:
-        if self._waiting:
-            block = np.stack(self._waiting)
-            self._variation.append(total_variation(block))
-            self._whiteness.append(whiteness(block))
-            self._waiting.clear()
-
-    def measured(self) -> Measured:
-        self._finish_block()
-        if not self._ids or self._size is None:
-            raise self._nothing()
-        order = np.argsort(np.array(self._ids, dtype=object), kind="stable")
-        return Measured(
-            ids=tuple(self._ids[i] for i in order),
-            variation=np.concatenate(self._variation)[order],
-            whiteness=np.concatenate(self._whiteness)[order],
-            size=self._size,
-            left_out=tuple(sorted(self._left_out)),
-        )
-
-    def _nothing(self) -> SourceError:
-        sizes = Counter(detail for _, reason, detail in self._left_out if reason == OTHER_SIZE)
-        if not sizes:
-            return nothing_read(self._left_out, self._label)
-        seen = ", ".join(f"{count:,} of {size}" for size, count in sizes.most_common(3))
-        return SourceError(
-            f"none of the pictures has the reference's {size_text(self._size)} pixels: {seen}",
-            where=self._label,
-            hint="render them first with fix-resize build folder, or see fix-resize study",
-        )
+def _nothing_measured(entries: Sequence[LeftOut], size: Size | None, label: str) -> SourceError:
+    sizes = Counter(detail for _, reason, detail in entries if reason == OTHER_SIZE)
+    if not sizes:
+        return nothing_read(entries, label)
+    seen = ", ".join(f"{count:,} of {other}" for other, count in sizes.most_common(3))
+    return SourceError(
+        f"none of the pictures has the reference's {size_text(size)} pixels: {seen}",
+        where=label,
+        hint="render them first with fix-resize build folder, or see fix-resize study",
+    )
 
 
 def nothing_read(entries: Sequence[LeftOut], label: str) -> SourceError:

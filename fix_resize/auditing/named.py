@@ -15,7 +15,7 @@ from wordnet_splits.progress import Progress
 from wordnet_splits.sources.roots import Roots
 
 
-def audit_named(
+def audit(
     pictures: Path | str,
     *,
     reference: Path | str = "cifar100:test",

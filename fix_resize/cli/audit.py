@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordnet_splits.cli.options import Json, RootOptions, add_command, parse_roots
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, show
+from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, say_some, show
 from wordnet_splits.errors import SplitsError, unknown
 
 if TYPE_CHECKING:
@@ -195,7 +195,5 @@ def _texts(estimate: tuple[float, float, float]) -> tuple[str, str]:
 
 
 def _say_left_out(label: str, entries: Sequence[LeftOut]) -> None:
-    for entry in entries[:SHOWN]:
-        say(f"  left out of {label}: {entry.image_id}: {entry.reason}: {entry.detail}")
-    if len(entries) > SHOWN:
-        say(f"  and {len(entries) - SHOWN:,} more of {label} (--json has all)")
+    lines = [f"  left out of {label}: {e.image_id}: {e.reason}: {e.detail}" for e in entries]
+    say_some(lines, SHOWN, of=f" of {label}")

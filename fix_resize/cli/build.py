@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from wordnet_splits.cli.options import AllowMissing, Json, Local, add_command, parse_roots
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, say, show
+from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, say, say_some, show
 from wordnet_splits.errors import SplitsError
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def build_set(
         str | None, typer.Argument(metavar="BENCHMARK", help="from-manifest: a name or a folder.")
     ] = None,
     root: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NAME=]DIR", help="Where a source's files are; repeatable."),
+        list[str] | None, typer.Option(metavar="[NAME=]DIR", help="Where a source's files are; repeatable.")
     ] = None,
     group: Annotated[
         list[str] | None,
@@ -61,8 +60,7 @@ def build_set(
         str, typer.Option("--format", help="png: a tree of files. parquet: shards, as `datasets` reads them.")
     ] = "png",
     backend: Annotated[
-        str,
-        typer.Option(help="pillow, numba, numpy: equal bytes from each; auto is numba if installed."),
+        str, typer.Option(help="pillow, numba, numpy: equal bytes from each; auto is numba if installed.")
     ] = "auto",
     workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
     scheduler: Annotated[
@@ -70,8 +68,7 @@ def build_set(
     ] = None,
     shard_size: Annotated[int, typer.Option(min=1, help="Images of a shard, the unit of work.")] = 1000,
     identify: Annotated[
-        str,
-        typer.Option(help="How a changed image is known: stat (size and time of its file), digest."),
+        str, typer.Option(help="How a changed image is known: stat (size and time of its file), digest.")
     ] = "stat",
     json: Json = False,
 ) -> int:
@@ -157,10 +154,8 @@ def _say_rows(what: str, rows: Sequence[tuple[Mapping[str, str], str]]) -> None:
         return
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(Counter(k for _, k in rows).items()))
     say(f"  {what}: {len(rows):,} ({kinds})")
-    for row, kind in rows[:SHOWN]:
-        say(f"    {row['source']}:{row['image_id']}: {kind}{': ' + row['detail'] if row['detail'] else ''}")
-    if len(rows) > SHOWN:
-        say(f"    and {len(rows) - SHOWN:,} more (--json has all)")
+    names = [(f"{row['source']}:{row['image_id']}", kind, row["detail"]) for row, kind in rows]
+    say_some([f"    {': '.join(filter(None, parts))}" for parts in names], SHOWN)
 
 
 def verify_set(
@@ -187,10 +182,8 @@ def verify_set(
             }
         )
         return DONE if found.ok else NEGATIVE
-    for problem in found.problems[:SHOWN]:
-        say(f"  {problem.kind}: {f'{problem.image_id}: ' if problem.image_id else ''}{problem.detail}")
-    if len(found.problems) > SHOWN:
-        say(f"  and {len(found.problems) - SHOWN:,} more (--json has all)")
+    problems = [(problem.kind, problem.image_id, problem.detail) for problem in found.problems]
+    say_some([f"  {': '.join(filter(None, parts))}" for parts in problems], SHOWN)
     verdict = "verified" if found.ok else f"{len(found.problems):,} PROBLEMS"
     show(f"{verdict}: {found.images:,} images, fingerprint {found.fingerprint}")
     return DONE if found.ok else NEGATIVE

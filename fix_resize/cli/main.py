@@ -9,10 +9,7 @@ from wordnet_splits.cli.runner import start
 app = make_program(
     "fix-resize",
     "Resize images into small benchmarks without the artefacts that gave earlier ones away.",
-    [
-        "fix-resize build folder --root photographs --out fixed",
-        "fix-resize verify fixed",
-    ],
+    ["fix-resize build folder --root photographs --out fixed", "fix-resize verify fixed"],
 )
 build.register(app)
 audit.register(app)

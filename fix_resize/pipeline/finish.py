@@ -9,24 +9,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from fix_resize.pipeline import tables
 from fix_resize.pipeline.formats import checksum
 from fix_resize.pipeline.output import SCHEMA, Description
 from fix_resize.pipeline.selection import Worklist
 from fix_resize.pipeline.shards import Record, table_of
-from fix_resize.pipeline.tables import (
-    GO_ON,
-    IMAGE_SCHEMA,
-    IMAGES,
-    MISSING,
-    MISSING_SCHEMA,
-    OUTPUT,
-    QUARANTINE,
-    QUARANTINE_SCHEMA,
-    TABLES,
-    Fingerprint,
-    table_writer,
-    write_rows,
-)
 from fix_resize.spec import ResizeSpec
 from wordnet_splits.errors import OutputError
 from wordnet_splits.files import writing
@@ -56,17 +43,17 @@ def finish(
     ------
     OutputError : something cannot be written.
     """
-    with writing(out, hint=GO_ON):
-        (out / OUTPUT).unlink(missing_ok=True)  # until the tables are whole again
+    with writing(out, hint=tables.GO_ON):
+        (out / tables.OUTPUT).unlink(missing_ok=True)  # until the tables are whole again
     missing = [*absent, *(row for record in records for row in record.missing)]
     quarantined = [row for record in records for row in record.quarantined]
-    fingerprint = Fingerprint()
-    with table_writer(out / IMAGES, IMAGE_SCHEMA, spec.id) as writer:
+    fingerprint = tables.Fingerprint()
+    with tables.table_writer(out / tables.IMAGES, tables.IMAGE_SCHEMA, spec.id) as writer:
         for table in _joined(out, records):
             fingerprint.add(table)
             writer.write_table(table, row_group_size=_ROWS)
-    write_rows(out / QUARANTINE, QUARANTINE_SCHEMA, spec.id, quarantined)
-    write_rows(out / MISSING, MISSING_SCHEMA, spec.id, missing)
+    tables.write_rows(out / tables.QUARANTINE, tables.QUARANTINE_SCHEMA, spec.id, quarantined)
+    tables.write_rows(out / tables.MISSING, tables.MISSING_SCHEMA, spec.id, missing)
     about: dict[str, Any] = {
         "schema": SCHEMA,
         "name": selection.name,
@@ -81,10 +68,10 @@ def finish(
         "unexpected": {name: sum(counts.values()) for name, counts in selection.unexpected.items()},
         "selection": selection.fingerprint,
         "fingerprint": fingerprint.hexdigest(),
-        "tables": {file: checksum(out, [file]) for file in TABLES},
+        "tables": {file: checksum(out, [file]) for file in tables.TABLES},
         "provenance": {"wordnet-splits": version("wordnet-splits")},
     }
-    write_sealed(out / OUTPUT, about, hint=GO_ON)
+    write_sealed(out / tables.OUTPUT, about, hint=tables.GO_ON)
     return Description.model_validate(about)
 
 
@@ -92,7 +79,7 @@ def _joined(out: Path, records: Iterable[Record]) -> Iterator[pa.Table]:
     """Yield the shards' tables, as many together as make a row group."""
     waiting: list[pa.Table] = []
     for record in records:
-        waiting.append(read_table(out / table_of(record.shard), error=OutputError).cast(IMAGE_SCHEMA))
+        waiting.append(read_table(out / table_of(record.shard), error=OutputError).cast(tables.IMAGE_SCHEMA))
         if sum(map(len, waiting)) >= _ROWS:
             yield pa.concat_tables(waiting).combine_chunks()
             waiting = []

@@ -108,12 +108,7 @@ def table_writer(
 
 
 def write_rows(
-    path: Path,
-    schema: pa.Schema,
-    spec_id: str,
-    rows: Iterable[dict[str, Any]],
-    *,
-    aside: Path | None = None,
+    path: Path, schema: pa.Schema, spec_id: str, rows: Iterable[dict[str, Any]], *, aside: Path | None = None
 ) -> None:
     """Write a whole table. Raises as `table_writer`."""
     with table_writer(path, schema, spec_id, aside=aside) as writer:

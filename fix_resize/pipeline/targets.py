@@ -12,7 +12,8 @@ from typing import Any, Final, cast, get_args
 
 from fix_resize.pipeline.cluster import check_address
 from fix_resize.pipeline.formats import get_format
-from fix_resize.pipeline.pipeline import SHARD_SIZE, Built, Settings, build
+from fix_resize.pipeline.pipeline import SHARD_SIZE, Built, Settings
+from fix_resize.pipeline.pipeline import build as build_worklist
 from fix_resize.pipeline.selection import (
     NAMED,
     Identify,
@@ -72,7 +73,7 @@ def get_target(what: str) -> Target:
     return TARGETS[what]
 
 
-def build_target(
+def build(
     what: str,
     out: Path | str,
     *,
@@ -162,7 +163,7 @@ def build_target(
     )
     if settings.spec.study_only:
         notify(f"note: spec {settings.spec.name} is broken on purpose, for study ({settings.spec.about})")
-    return build(worklist, Path(out), settings)
+    return build_worklist(worklist, Path(out), settings)
 
 
 def _by_source(roots: Path | str | Roots, target: Target) -> dict[str, Path]:

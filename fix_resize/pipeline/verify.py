@@ -11,21 +11,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from fix_resize.pipeline import tables
 from fix_resize.pipeline.formats import checksum, decode_png
 from fix_resize.pipeline.output import Output, open_images, open_output
 from fix_resize.pipeline.selection import ORDER, fingerprint_of_images
-from fix_resize.pipeline.tables import (
-    IDENTITY,
-    IMAGES,
-    MISSING,
-    MISSING_SCHEMA,
-    OUTPUT,
-    OWN_FILES,
-    QUARANTINE,
-    QUARANTINE_SCHEMA,
-    TABLES,
-    Fingerprint,
-)
 from wordnet_splits import untrusted
 from wordnet_splits.digests import digest_pixels
 from wordnet_splits.errors import DataError, Problem
@@ -36,7 +25,7 @@ from wordnet_splits.tabular import Tabular
 ROWS: Final = 8192
 """Rows of the table held at a time."""
 
-_COMPARED: Final = [name for name in IDENTITY if name not in ("source", "image_id")]
+_COMPARED: Final = [name for name in tables.IDENTITY if name not in ("source", "image_id")]
 
 
 @dataclass(frozen=True)
@@ -81,7 +70,7 @@ def verify(
     folder = Path(folder)
     output = open_output(folder)
     problems = list(_altered_tables(output))
-    fingerprint, images = Fingerprint(), 0
+    fingerprint, images = tables.Fingerprint(), 0
     with (progress or Silent()).task(f"verifying {folder.name}", output.about.images) as task:
         for file, rows in groupby(_rows(folder, fingerprint), key=lambda row: str(row["file"])):
             pictures = list(rows)
@@ -91,11 +80,11 @@ def verify(
     found = fingerprint.hexdigest()
     problems += [*_described(output, found), *_unlisted(output)]
     if against is not None:
-        problems += compare(folder / IMAGES, Path(against))
+        problems += compare(folder / tables.IMAGES, Path(against))
     return Verified(folder, images, found, tuple(problems))
 
 
-def _rows(folder: Path, fingerprint: Fingerprint) -> Iterator[dict[str, Any]]:
+def _rows(folder: Path, fingerprint: tables.Fingerprint) -> Iterator[dict[str, Any]]:
     with open_images(folder) as file:
         for batch in file.iter_batches(ROWS):
             fingerprint.add(pa.Table.from_batches([batch]))
@@ -103,7 +92,7 @@ def _rows(folder: Path, fingerprint: Fingerprint) -> Iterator[dict[str, Any]]:
 
 
 def _altered_tables(output: Output) -> Iterator[Problem]:
-    for file in TABLES:
+    for file in tables.TABLES:
         found = checksum(output.folder, [file])
         if found is None:
             yield _problem(output, "table", f"{file}: it is not there")
@@ -116,22 +105,25 @@ def _described(output: Output, fingerprint: str) -> Iterator[Problem]:
     about = output.about
     left_out = {
         file: read_table(output.folder / file, schema.names).select(ORDER)
-        for file, schema in ((QUARANTINE, QUARANTINE_SCHEMA), (MISSING, MISSING_SCHEMA))
+        for file, schema in (
+            (tables.QUARANTINE, tables.QUARANTINE_SCHEMA),
+            (tables.MISSING, tables.MISSING_SCHEMA),
+        )
         if (output.folder / file).exists()
     }
-    images = read_table(output.folder / IMAGES, ORDER)
+    images = read_table(output.folder / tables.IMAGES, ORDER)
     everything = pa.concat_tables([images, *left_out.values()])
     short = sum(int(row["wanted"]) - int(row["taken"]) for row in about.shortfalls)
     found: dict[str, object] = {
         "images": len(images),
         **{Path(file).stem.replace("quarantine", "quarantined"): len(t) for file, t in left_out.items()},
-        "complete": not short and not len(left_out.get(MISSING, ())),
+        "complete": not short and not len(left_out.get(tables.MISSING, ())),
         "selection": fingerprint_of_images(everything.sort_by([(name, "ascending") for name in ORDER])),
         "fingerprint": fingerprint,
     }
     for name, value in found.items():
         if getattr(about, name) != value:
-            detail = f"{OUTPUT} says {name} {getattr(about, name)}, the tables {value}"
+            detail = f"{tables.OUTPUT} says {name} {getattr(about, name)}, the tables {value}"
             yield _problem(output, "description", detail)
 
 
@@ -177,7 +169,10 @@ def _difference(
 
 def _unlisted(output: Output) -> Iterator[Problem]:
     """Find files that no row names; what is hidden, no reader takes for a part of the output."""
-    listed = {*OWN_FILES, *read_table(output.folder / IMAGES, ["file"])["file"].unique().to_pylist()}
+    listed = {
+        *tables.OWN_FILES,
+        *read_table(output.folder / tables.IMAGES, ["file"])["file"].unique().to_pylist(),
+    }
     for place, below, names in os.walk(output.folder):
         below[:] = sorted(name for name in below if not name.startswith("."))
         for name in sorted(names):
@@ -201,14 +196,14 @@ def compare(here: Path, there: Path) -> list[Problem]:
     ------
     DataError : one of them cannot be read.
     """
-    ours, theirs = (_keyed(path / IMAGES if path.is_dir() else path) for path in (here, there))
+    ours, theirs = (_keyed(path / tables.IMAGES if path.is_dir() else path) for path in (here, there))
     problems = [
-        Problem("only-here", source, None, image_id, f"not in {there}")
-        for source, image_id in sorted(ours.keys() - theirs.keys())
-    ]
-    problems += [
-        Problem("only-there", source, None, image_id, f"in {there}")
-        for source, image_id in sorted(theirs.keys() - ours.keys())
+        Problem(kind, source, None, image_id, f"{where} {there}")
+        for kind, where, keys in (
+            ("only-here", "not in", ours.keys() - theirs.keys()),
+            ("only-there", "in", theirs.keys() - ours.keys()),
+        )
+        for source, image_id in sorted(keys)
     ]
     for key in sorted(ours.keys() & theirs.keys()):
         differs = [n for n, a, b in zip(_COMPARED, ours[key], theirs[key], strict=True) if a != b]

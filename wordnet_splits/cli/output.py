@@ -11,7 +11,7 @@ import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from wordnet_splits.cli import INTERRUPTED as INTERRUPTED
@@ -47,6 +47,15 @@ def show(text: str = "") -> None:
 def say(text: str) -> None:
     """Print a line on stderr; control characters are escaped."""
     print(printable(text, LONGEST_LINE), file=sys.stderr)
+
+
+def say_some(lines: Sequence[str], most: int, *, of: str = "", write: Callable[[str], None] = say) -> None:
+    """Print the first ``most`` lines, and how many more there are of what."""
+    for line in lines[:most]:
+        write(line)
+    if len(lines) > most:
+        indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+        write(f"{indent}and {len(lines) - most:,} more{of} (--json has all)")
 
 
 def show_fields(fields: Sequence[tuple[str, str]]) -> None:

@@ -15,7 +15,6 @@ files hold; each has a checksum of its own.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from wordnet_splits import files
 from wordnet_splits.digests import digest_json
 from wordnet_splits.errors import DataError
 from wordnet_splits.sealed import read_sealed, write_sealed
-from wordnet_splits.untrusted import GiB, opened
+from wordnet_splits.untrusted import GiB, sha256_of
 
 from ..arrays import Array, ArrayView
 from .schema import SCHEMA, ArrayRecord, GroupRecord, ShardRecord
@@ -123,11 +122,6 @@ class StoredGroup:
         """Return the shards that ``unit`` does not have, ascending."""
         return [s for s in range(len(self.shards)) if not (self.folder / _record_file(unit, s)).is_file()]
 
-    def units(self) -> tuple[str, ...]:
-        """Return the units with all their shards, sorted."""
-        found = {path.parent.name for path in self.folder.glob("*/*.json")}
-        return tuple(sorted(unit for unit in found if not self.missing(unit)))
-
     def write(self, unit: str, shard: int, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> None:
         """Write one shard of a unit: every array, then the record that makes it exist.
 
@@ -188,12 +182,12 @@ class StoredGroup:
         with files.replacing(self.folder / name) as part:
             with part.open("wb") as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
-            digest = _sha256(part)
+            digest = sha256_of(part, largest=LARGEST_SHARD, error=StoreError)
         return {"sha256": digest, "dtype": str(array.dtype), "shape": list(array.shape)}
 
     def _open(self, name: str, record: ArrayRecord, rows: int | None = None, *, verify: bool = True) -> Array:
         path = self.folder / name
-        if verify and _sha256(path) != record.sha256:
+        if verify and sha256_of(path, largest=LARGEST_SHARD, error=StoreError) != record.sha256:
             raise StoreError(
                 "is not what was written: its checksum differs", where=str(path), hint=self._again
             )
@@ -213,8 +207,3 @@ def _array_file(unit: str, name: str, shard: int) -> str:
 
 def _record_file(unit: str, shard: int) -> str:
     return f"{unit}/{shard:05}.json"
-
-
-def _sha256(path: Path) -> str:
-    with opened(path, largest=LARGEST_SHARD, error=StoreError) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

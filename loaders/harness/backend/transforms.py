@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from fix_resize.spec import CenterCrop, Resize
 from wordnet_splits.digests import canonical, digest_json
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.manifest.data import Declared
@@ -113,13 +114,9 @@ def _resize_32(image: Image.Image) -> Image.Image:
 
 def _resize_256_crop_224(image: Image.Image) -> Image.Image:
     """Shorter side 256, longer int(256 * long / short), centre crop 224: torchvision's geometry."""
-    width, height = image.size
-    if width <= height:
-        width, height = 256, int(256 * height / width)
-    else:
-        width, height = int(256 * width / height), 256
+    height, width = Resize(256).target(image.height, image.width)
+    top, left = CenterCrop(224).corner(height, width)
     resized = image.resize((width, height), Image.Resampling.BILINEAR)
-    left, top = round((width - 224) / 2.0), round((height - 224) / 2.0)
     return resized.crop((left, top, left + 224, top + 224))
 
 

@@ -89,9 +89,7 @@ def load_tensors(file: BinaryIO, path: Path, *, hint: str) -> Any:
             return torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise UnsafeDataError(
-            "holds more than tensors; unpickling it could run code",
-            where=str(path),
-            hint=STATE_ALONE,
+            "holds more than tensors; unpickling it could run code", where=str(path), hint=STATE_ALONE
         ) from None
     except Exception as error:  # what is no torch file at all fails in a dozen ways
         raise DataError(f"cannot be read: {reason(error)}", where=str(path), hint=hint) from None
@@ -130,6 +128,12 @@ def keep_published_head(options: Mapping[str, Any], where: str) -> None:
             where=where,
             hint="give a file with --weights; its number of classes is found",
         )
+
+
+def not_fetched(what: str, error: Exception, where: str) -> DataError:
+    """Return the error of published weights that could not be downloaded."""
+    hint = "give a file with --weights, or --weights random"
+    return DataError(f"{what} cannot be fetched: {reason(error)}", where=where, hint=hint)
 
 
 def is_file(weights: str | None) -> bool:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from wordnet_splits.cli.options import Json, add_command, make_program
-from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, show
+from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say_some, show
 from wordnet_splits.cli.runner import start
 from wordnet_splits.progress import OnStderr
 
@@ -36,10 +36,10 @@ def check_results_folder(
     if json:
         print_json(found.as_dict())
         return DONE if found.ok else NEGATIVE
-    for one in found.differences[:SHOWN_DIFFERENCES]:
-        show(f"{one.table}: {one.row}: {one.column} stored {one.stored}, due {one.recomputed}")
-    if len(found.differences) > SHOWN_DIFFERENCES:
-        show(f"and {len(found.differences) - SHOWN_DIFFERENCES:,} more (--json has all)")
+    lines = [
+        f"{d.table}: {d.row}: {d.column} stored {d.stored}, due {d.recomputed}" for d in found.differences
+    ]
+    say_some(lines, SHOWN_DIFFERENCES, write=show)
     outcome = "all recompute" if found.ok else f"{len(found.differences):,} differ"
     counts = f"{found.compared:,} rows, {found.values:,} values, {found.exact:,} equal to the last bit"
     show(f"{counts}; {found.benchmark}: {outcome}")

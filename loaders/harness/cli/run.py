@@ -43,8 +43,7 @@ def run(
         list[str] | None, typer.Option(help="A file of weights (or the publisher's name); repeatable.")
     ] = None,
     model_id: Annotated[
-        str | None,
-        typer.Option("--model-id", help="Name of a model that is a function."),
+        str | None, typer.Option("--model-id", help="Name of a model that is a function.")
     ] = None,
     runs: Annotated[
         bool, typer.Option("--runs", help="The models are runs of one, to be averaged: seeds, optimizers.")

@@ -12,14 +12,7 @@ from wordnet_splits.errors import DataError, SplitsError
 from ..arrays import Array, Arrays, Head
 from .paper import PAPERS
 from .registry import register
-from .softmax import (
-    gaps,
-    log_max_softmax,
-    log_others,
-    log_sum_exp,
-    logits_of,
-    scaled_odds,
-)
+from .softmax import gaps, log_max_softmax, log_others, log_sum_exp, logits_of, scaled_odds
 
 TEMPERATURES = (1e-2, 1e2)  # between which one is fitted; beyond, the ranking no longer changes
 

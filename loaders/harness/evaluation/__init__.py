@@ -14,6 +14,5 @@ if TYPE_CHECKING:
 __all__ = ["Checked", "Results", "check_results", "evaluate"]
 
 __getattr__ = names_of(
-    __name__,
-    {"check": ("Checked", "check_results"), "of_models": ("evaluate",), "results": ("Results",)},
+    __name__, {"check": ("Checked", "check_results"), "of_models": ("evaluate",), "results": ("Results",)}
 )

@@ -15,16 +15,7 @@ from wordnet_splits.progress import Progress, Silent
 
 from ..arrays import Array
 from .about import Options, RunFacts
-from .measure import (
-    POOLED,
-    UNKNOWN_ROLES,
-    BinRow,
-    ClassRow,
-    Members,
-    MetricRow,
-    by_nearness,
-    measure,
-)
+from .measure import POOLED, UNKNOWN_ROLES, BinRow, ClassRow, Members, MetricRow, by_nearness, measure
 
 MODEL = "(model)"
 """In the place of a detector: what is a matter of the model alone."""

@@ -7,7 +7,6 @@ Beside ``results.parquet`` (and .csv) and ``scores.parquet`` stand ``predictions
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from wordnet_splits import files
 from wordnet_splits.errors import DataError, OutputError, SplitsError
 from wordnet_splits.manifest.parquet import read_table, write_table
 from wordnet_splits.sealed import read_sealed, write_sealed
-from wordnet_splits.untrusted import FEW_ROWS, check_regular, opened
+from wordnet_splits.untrusted import FEW_ROWS, check_regular, sha256_of
 
 from .about import About, Sealed
 from .rows import SCHEMAS, ResultTables
@@ -67,9 +66,7 @@ class Results(ResultTables):
                 write_table(getattr(self, name), folder / f"{name}.parquet")
             with files.replacing(folder / CSV) as part:
                 pa_csv.write_csv(self.results, part)
-            sealed = Sealed(
-                schema=1, about=self.about, files={name: _sha256(folder / name) for name in FILES}
-            )
+            sealed = Sealed(schema=1, about=self.about, files=_checksums(folder))
             write_sealed(folder / ABOUT, sealed.model_dump(mode="json", by_alias=True))
         return tuple(folder / name for name in (*FILES, ABOUT))
 
@@ -106,7 +103,7 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
         tables[name] = read_table(path, most_rows=rows).replace_schema_metadata(None)
         if not tables[name].schema.equals(schema):
             raise DataError(f"its columns are not those of {name}", where=str(path))
-    altered = [name for name in FILES if sealed.files.get(name) != _sha256(folder / name)]
+    altered = [name for name, found in _checksums(folder).items() if sealed.files.get(name) != found]
     return Results(**tables, about=sealed.about), altered
 
 
@@ -149,9 +146,8 @@ def _read_about(folder: Path) -> Sealed:
     return read_sealed(folder / ABOUT, Sealed, hint="evaluate again")
 
 
-def _sha256(path: Path) -> str:
-    with opened(path, largest=LARGEST_FILE) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _checksums(folder: Path) -> dict[str, str]:
+    return {name: sha256_of(folder / name, largest=LARGEST_FILE) for name in FILES}
 
 
 def table_of(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:

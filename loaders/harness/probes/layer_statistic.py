@@ -13,10 +13,7 @@ from .registry import register_probe
 if TYPE_CHECKING:
     from ..model import Model
 
-STATISTICS: Final[dict[str, Any]] = {
-    "mean": lambda maps: maps.mean(-1),
-    "sum": lambda maps: maps.sum(-1),
-}
+STATISTICS: Final[dict[str, Any]] = {"mean": lambda maps: maps.mean(-1), "sum": lambda maps: maps.sum(-1)}
 
 
 @register_probe("layer")

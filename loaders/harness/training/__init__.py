@@ -19,8 +19,8 @@ from wordnet_splits.lazy import names_of
 if TYPE_CHECKING:
     from .checkpoints import load_checkpoint
     from .choices import list_networks
-    from .of_benchmark import train
     from .recipe import load_recipe, recipe_names
+    from .runs import train
 
 __all__ = ["list_networks", "load_checkpoint", "load_recipe", "recipe_names", "train"]
 
@@ -29,7 +29,7 @@ __getattr__ = names_of(
     {
         "checkpoints": ("load_checkpoint",),
         "choices": ("list_networks",),
-        "of_benchmark": ("train",),
         "recipe": ("load_recipe", "recipe_names"),
+        "runs": ("train",),
     },
 )

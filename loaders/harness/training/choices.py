@@ -53,16 +53,7 @@ NETWORKS: Final[dict[str, NetworkKind]] = {
 
 AUGMENTATIONS: Final = ("none", "crop4-flip")
 
-UPDATE_RULES: Final = (
-    "sgd",
-    "adam",
-    "keras-adam",
-    "keras-adamax",
-    "rmsprop",
-    "nadam",
-    "adagrad",
-    "adadelta",
-)
+UPDATE_RULES: Final = ("sgd", "adam", "keras-adam", "keras-adamax", "rmsprop", "nadam", "adagrad", "adadelta")
 
 
 def list_networks(pattern: str = "*") -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -72,4 +71,3 @@ def _half_cosine(progress: float) -> float:
 
 
 Schedule = Annotated[Constant | Steps | Cosine | OneCycle, Field(discriminator="kind")]
-Factor = Callable[[int, int, int], float]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from . import exported, huggingface, timm_models, torchvision_models, trained
-from .registry import Loaded, Request, model_sources
+from .registry import SOURCES, Loaded, Request
 
 __all__ = [
+    "SOURCES",
     "Loaded",
     "Request",
     "exported",
     "huggingface",
-    "model_sources",
     "timm_models",
     "torchvision_models",
     "trained",

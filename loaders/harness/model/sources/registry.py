@@ -69,8 +69,3 @@ def model_source(prefix: str) -> Callable[[ModelSource], ModelSource]:
         return function
 
     return add
-
-
-def model_sources() -> tuple[str, ...]:
-    """Return the prefixes, sorted."""
-    return tuple(sorted(SOURCES))

@@ -14,6 +14,7 @@ from ...backend.weights import (
     build_to_fit,
     is_file,
     keep_published_head,
+    not_fetched,
     read_state,
     tensors_only,
 )
@@ -58,11 +59,7 @@ def timm_model(name: str, request: Request) -> Loaded:
             hint=f"tags: {', '.join(timm.list_pretrained(architecture + '.*')[:8])}" if tag else None,
         ) from None
     except (OSError, ValueError) as error:
-        raise DataError(
-            f"the weights cannot be fetched: {reason(error)}",
-            where=where,
-            hint="give a file with --weights, or --weights random",
-        ) from None
+        raise not_fetched("the weights", error, where) from None
     return Loaded(
         where,
         module,

@@ -7,7 +7,7 @@ from pickle import UnpicklingError
 from typing import Any
 from urllib.error import URLError
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.errors import unknown
 from wordnet_splits.lazy import need
 
 from ...backend.transforms import Transform, Triple
@@ -16,10 +16,10 @@ from ...backend.weights import (
     build_to_fit,
     is_file,
     keep_published_head,
+    not_fetched,
     read_state,
     tensors_only,
 )
-from ...plugins import reason
 from .registry import Loaded, Request, model_source
 
 IMAGENET = "imagenet1k"
@@ -56,11 +56,7 @@ def torchvision_model(name: str, request: Request) -> Loaded:
         with tensors_only():
             module = builder(weights=entry, **request.options)
     except (URLError, OSError, UnpicklingError) as error:
-        raise DataError(
-            f"the weights {chosen} cannot be fetched: {reason(error)}",
-            where=where,
-            hint="give a file with --weights, or --weights random",
-        ) from None
+        raise not_fetched(f"the weights {chosen}", error, where) from None
     categories = tuple(entry.meta["categories"])
     imagenet = categories == tuple(published.DEFAULT.meta["categories"]) and len(categories) == 1000
     # names of ImageNet classes are not unique (crane, maillot), their order is: sorted wnids

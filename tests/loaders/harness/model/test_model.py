@@ -17,7 +17,7 @@ from torch import nn
 from loaders.harness.arrays import Head
 from loaders.harness.model import Model, load_model
 from loaders.harness.model.class_map import Label, LabelSpace
-from loaders.harness.model.sources import model_sources
+from loaders.harness.model.sources import SOURCES
 from wordnet_splits.errors import DataError, SplitsError, UnknownNameError, UnsafeDataError
 
 from .networks import CLASSES, FEATURES, small_network
@@ -165,7 +165,7 @@ def test_what_is_named_module_and_name_is_imported(tmp_path: Path, monkeypatch: 
 
 
 def test_unknown_kinds_of_models_are_refused() -> None:
-    assert {"exported", "hf", "timm", "torchvision"} <= set(model_sources())
+    assert {"exported", "hf", "timm", "torchvision"} <= set(SOURCES)
     with pytest.raises(UnknownNameError, match="unknown source of models 'torchvison'; did you mean"):
         load_model("torchvison:resnet-18")
     with pytest.raises(DataError, match="int is no model"):
