@@ -1,4 +1,4 @@
-"""From a file's bytes to 8-bit RGB by one stated rule, or into quarantine with the reason.
+"""From a file's bytes to 8-bit RGB by one stated rule, or into quarantine with a reason.
 
 Rule ``rgb-1``. Colour is what torchvision's folder loader gives, Pillow's ``convert("RGB")``, except that
 16-bit grey is not clipped:
@@ -42,7 +42,7 @@ COLOUR_RULE: Final = "rgb-1"
 """Name of the rule above; part of every spec's id, so a change of the rule is a new name."""
 
 FORMATS: Final = (*COMMON_FORMATS, "TIFF")
-"""Pillow's readers that are let near a file; none of them starts another program."""
+"""Pillow's readers that may open a file; none of them starts another program."""
 
 
 class Reason(NamedTuple):
@@ -73,7 +73,7 @@ REASONS: Final[dict[str, Reason]] = {
 
 
 class QuarantinedImageError(SourceError):
-    """An image that is set aside, with the reason, and never silently skipped.
+    """An image that is set aside with a reason, never silently skipped.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Decoded(NamedTuple):
     ----------
     image : mode RGB, no longer tied to the file.
     mode : Pillow's mode of the file (``RGB``, ``L``, ``CMYK``, ``P``, ``I;16``, ...).
-    notes : what the rule did beyond reading RGB or grey, in words of `NOTES`.
+    notes : what the rule did beyond reading RGB or grey, in the words of `NOTES`.
     """
 
     image: Image.Image
@@ -151,7 +151,7 @@ RULES: Final[dict[str, _Rule]] = {
     "I;16B": _SIXTEEN,
     "I;16L": _SIXTEEN,
 }
-"""How each of Pillow's modes becomes RGB; a mode that is not here is quarantined."""
+"""How each of Pillow's modes becomes RGB; any other mode is quarantined."""
 
 NOTES: Final = (*sorted({rule.note for rule in (*RULES.values(), _WIDE)} - {""}), "frames", "orientation")
 """The words that `Decoded.notes` is made of."""
@@ -172,7 +172,7 @@ def decode(
     Raises
     ------
     QuarantinedImageError : the image cannot be used; its ``reason`` is a key of `REASONS`.
-    SplitsError : Pillow is set, in this process, to make up what truncated files lack.
+    SplitsError : Pillow is set, in this process, to fill in truncated files.
     """
     if ImageFile.LOAD_TRUNCATED_IMAGES:
         raise SplitsError(

@@ -1,6 +1,6 @@
-"""The readable resizer: Pillow's integer arithmetic in a few lines of NumPy, bit for bit.
+"""The reference to read: Pillow's integer arithmetic in a few lines of NumPy, bit for bit.
 
-Written to be checked by eye, and slow; `fix_resize.kernel` and `fix_resize.backend_torch` do the same sums.
+Slow, and written to be checked by eye; `fix_resize.kernel` and `fix_resize.backend_torch` do the same sums.
 """
 
 from __future__ import annotations

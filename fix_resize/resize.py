@@ -22,7 +22,7 @@ from wordnet_splits.untrusted import printable
 Engine = Callable[[Image.Image, Step], Image.Image]
 
 BATCH: Final = 64
-"""Pictures of one size that a backend gets at a time, so that memory stays flat."""
+"""Pictures of one size that a backend gets at a time, so that memory use stays constant."""
 
 _RESAMPLING: Final = {name: Image.Resampling[name.upper()] for name in FILTERS}
 
@@ -32,8 +32,8 @@ def pillow_resize(
 ) -> Image.Image:
     """Return ``image`` at ``size`` (height, width) by Pillow's own filter, with the passes in a stated order.
 
-    Where the installed Pillow would begin with the other axis, the passes are asked for one by one; each is
-    then the same as inside a single call.
+    Where the installed Pillow would begin with the other axis, the passes are requested one at a time; each
+    then gives the same pixels as within a single call.
     """
     if filter_name not in _RESAMPLING:
         raise unknown("resampling filter", filter_name, _RESAMPLING)
@@ -66,7 +66,7 @@ ENGINES: Final[dict[EngineName, Engine]] = {
     "opencv": broken.opencv,
     "tensor": broken.tensor,
 }
-"""Whose arithmetic a stage uses; `pillow` is the one that the other backends repeat."""
+"""The arithmetic of a stage; the other backends reproduce that of `pillow`."""
 
 BACKENDS: Final[dict[str, tuple[str, str]]] = {
     "numpy": ("fix_resize.oracle", ""),

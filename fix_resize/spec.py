@@ -1,6 +1,6 @@
-"""What a resize is, written down: stages, filter, crop, colour rule; its id; and the ones that have a name.
+"""Descriptions of resizes: stages, filters, crop and colour rule, their ids, and the named ones.
 
-A spec says what determines the pixels, so two people who use specs of one id hold equal pixels. Versions of
+A spec states what determines the pixels, so outputs of specs with one id hold equal pixels. Versions of
 libraries are recorded beside the id and are not part of it: the recipe is pinned instead. That matters
 since Pillow 13, which resizes some pictures (more than twice as tall as wide, or one axis shrinking while
 the other grows) vertically first; a spec always means horizontally first, on every version.
@@ -41,7 +41,7 @@ class Resize:
     size : pixels of the shorter side afterwards; the longer is int(size * long / short), as in torchvision.
     filter : the shape of the weights (`fix_resize.windows.FILTERS`), or ``nearest`` for one input pixel.
     antialias : whether the filter widens with the scale; without it a reduction skips input pixels.
-    engine : whose arithmetic is used (`fix_resize.resize.ENGINES`).
+    engine : which arithmetic is used (`fix_resize.resize.ENGINES`).
     """
 
     size: int
@@ -106,10 +106,10 @@ class ResizeSpec:
     name : what it is called in views, command lines and metadata; not part of the id.
     stages : resizes and crops, in order; a crop follows a resize, and the last picture is a square.
     about : one sentence for tables and help.
-    study_only : True for the broken resizers, which exist to be compared with.
+    study_only : True for the broken resizers, which exist for comparison.
     colour : the rule by which a decoded file becomes 8-bit RGB (`fix_resize.decode.COLOUR_RULE`).
     passes : the axis that is resized first; between the passes pixels are rounded to uint8.
-    file_format : how the pixels are kept; lossless, so not part of the id.
+    file_format : how the pixels are stored; lossless, so not part of the id.
     """
 
     name: str
@@ -137,7 +137,7 @@ class ResizeSpec:
         return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
 
     def recipe(self) -> dict[str, object]:
-        """Return what determines the pixels, and nothing else."""
+        """Return exactly what determines the pixels."""
         return {
             "schema": SCHEMA,
             "stages": [{"op": stage.op, **vars(stage)} for stage in self.stages],

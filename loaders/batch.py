@@ -1,4 +1,4 @@
-"""A batch that is one tensor already; torch's ``default_collate`` takes it as it is."""
+"""A batch that already is one tensor; torch's ``default_collate`` passes it through."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 
 
 class Item(tuple[Any, ...]):
-    """(image, label) of a `Batch`: a tuple whose type says where it comes from."""
+    """(image, label) of a `Batch`: a tuple recognised by its type."""
 
     __slots__ = ()
 
@@ -51,5 +51,5 @@ def collate_items(batch: Sequence[Item], *, collate_fn_map: Mapping[Any, Any] | 
     return [torch.stack(images), torch.tensor(labels)]
 
 
-# the way that torch documents for types of one's own; a key that only this package makes
+# the documented way to collate a custom type; nothing but this package has items of it
 default_collate_fn_map[Item] = collate_items

@@ -32,7 +32,7 @@ class UnknownDetectionSet(Dataset):
     """Images of a benchmark, by role, group and split.
 
     Items are ``(image, label)`` as in torchvision: without a transform a PIL RGB image; the label is 0..K-1
-    for images of ID classes, -1 for the others. Works with fork and spawn workers, and pickles.
+    for images of ID classes, -1 for the others. Works with fork and spawn workers, and can be pickled.
 
     Parameters
     ----------
@@ -156,9 +156,9 @@ class UnknownDetectionSet(Dataset):
         return self._transformed(rows)[0], int(self.labels[rows[0]])
 
     def __getitems__(self, indices: Sequence[int]) -> Sequence[tuple[Any, int]]:
-        """Return many items at once; a ``DataLoader`` with automatic batching asks for them so.
+        """Return many items at once, as a ``DataLoader`` with automatic batching requests them.
 
-        With ``batch_transform`` they are one batch already, and ``default_collate`` does not stack it again.
+        With ``batch_transform`` they already are one batch, which ``default_collate`` does not stack again.
         """
         rows = self._rows(indices)
         if self.batch_transform is not None:
@@ -168,8 +168,8 @@ class UnknownDetectionSet(Dataset):
     def batches(self, n: int, *, drop_last: bool = False) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Yield (images, labels) of up to ``n`` items each, in order.
 
-        Images are what ``batch_transform`` returns, without one uint8 (n, 3, h, w), or the stacked results
-        of ``transform``; labels int64 (n,).
+        Images are what ``batch_transform`` returns; without one, the stacked results of ``transform`` or
+        uint8 (n, 3, h, w). Labels are int64 (n,).
 
         Raises
         ------
@@ -183,7 +183,7 @@ class UnknownDetectionSet(Dataset):
             yield batch.images, batch.labels
 
     def encoded(self, index: SupportsIndex) -> tuple[bytes, str]:
-        """Return an image as a file's bytes, and its extension: as it is stored, in the group's view."""
+        """Return an image as it is stored, in the group's view: a file's bytes, and its extension."""
         images, _, own = next(self._by_part(self._rows([operator.index(index)])))
         return images.encoded(int(own[0]))
 
@@ -204,7 +204,7 @@ class UnknownDetectionSet(Dataset):
         return rows
 
     def _by_part(self, rows: Rows) -> Iterator[tuple[PartImages, Rows, Rows]]:
-        """Yield the parts that hold some rows: their images, where in ``rows``, and which of their own."""
+        """Yield for each part that holds rows: its images, positions in ``rows``, and rows of its own."""
         if len(self._images) == 1:
             yield self._images[0], np.arange(len(rows)), rows
             return
@@ -228,7 +228,7 @@ class UnknownDetectionSet(Dataset):
         return whole
 
     def _transformed(self, rows: Rows) -> list[Any]:
-        """Return images through ``transform``, one after the other: decoded photographs are large."""
+        """Return images after ``transform``, one at a time, as decoded photographs are large."""
         made: list[Any] = [None] * len(rows)
         for images, where, own in self._by_part(rows):
             for position, picture in zip(where.tolist(), images.pictures(own), strict=True):
@@ -243,7 +243,7 @@ class UnknownDetectionSet(Dataset):
         if self.batch_transform is not None:
             images = self.batch_transform(images)
             if len(images) != len(rows):
-                raise DataError(f"batch_transform made {len(images)} images of {len(rows)}")
+                raise DataError(f"batch_transform returned {len(images)} images for {len(rows)}")
         return Batch(images, torch.from_numpy(self.labels[rows]))
 
     def _stacked(self, images: Sequence[Any], rows: Rows) -> torch.Tensor:
@@ -252,8 +252,8 @@ class UnknownDetectionSet(Dataset):
             if tensor.shape != tensors[0].shape:
                 raise DataError(
                     f"`transform` makes {tuple(tensor.shape)} of image {self._id(row)!r} and "
-                    f"{tuple(tensors[0].shape)} of {self._id(rows[0])!r}: no one batch",
-                    hint="let it end with a crop or a resize to one size",
+                    f"{tuple(tensors[0].shape)} of {self._id(rows[0])!r}: these do not make a batch",
+                    hint="end it with a crop or a resize to one size",
                 )
         return torch.stack(tensors) if tensors else torch.empty((0, 3, 0, 0), dtype=torch.uint8)
 

@@ -1,4 +1,4 @@
-"""Folders that hold ready images: packed stores, and outputs of ``fix-resize``."""
+"""Folders of prepared images: packed stores, and outputs of ``fix-resize``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wordnet_splits.packed.resized import ResizedImages, is_resized, open_resize
 
 
 class Held(NamedTuple):
-    """What a folder has of a part: images, the n-th that of the n-th row that is ``held``."""
+    """The images that a folder has of a part: the n-th is that of the n-th row that is ``held``."""
 
     images: PartImages
     held: npt.NDArray[np.bool_]
@@ -37,18 +37,18 @@ class Folder(Protocol):
 
 
 def open_folder(path: Path) -> Folder:
-    """Open a folder of ready images.
+    """Open a folder of prepared images.
 
     Raises
     ------
-    SourceError : it holds none.
+    SourceError : it holds no prepared images.
     DataError : its description cannot be read.
     """
     return ResizedFolder(path) if is_resized(path) else PackedFolder(path)
 
 
 class PackedFolder:
-    """A packed store; its parts are whole, less what was missing when they were packed."""
+    """A packed store; its parts are complete but for what was missing when they were packed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -65,7 +65,7 @@ class PackedFolder:
 
 
 class ResizedFolder:
-    """An output of ``fix-resize``; it has images of any group in its view, whatever it was built for."""
+    """An output of ``fix-resize``; it serves any group in its view, whatever it was built for."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -100,7 +100,7 @@ class ResizedFolder:
         if pc.any(differ).as_py():
             first = kept["image_id"].filter(differ)[0].as_py()
             raise SourceError(
-                f"image {first!r} was built from another original than the one that the manifest means",
+                f"image {first!r} was built from another original than that of the manifest",
                 where=str(self.path),
                 hint="build it again from the publisher's files",
             )

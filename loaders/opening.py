@@ -1,4 +1,4 @@
-"""From a manifest to images that can be read: which parts to open, where they are, what is missing."""
+"""From a manifest to readable images: which parts to open, where they are, what is missing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OpenedPart:
     Attributes
     ----------
     table : its image rows, less the missing ones.
-    images : where they are read; the n-th image is that of the n-th row.
+    images : reads them; the n-th image is that of the n-th row.
     missing : rows left out, with the reason (`MISSING_SCHEMA`).
     """
 

@@ -89,7 +89,7 @@ def run_jobs(
             if deadly := [name(job) for number, job in again if deaths[number] > MOST_DEATHS]:
                 raise SplitsError(
                     f"worker processes were killed {MOST_DEATHS + 1} times over {' or '.join(deadly)}",
-                    hint="is memory short? use fewer workers, and the same command goes on from here; "
+                    hint="is memory short? use fewer workers, and the same command continues from here; "
                     'a script must start them below `if __name__ == "__main__":`',
                 ) from error
 

@@ -8,7 +8,7 @@ then on the 3 x 3 neighbourhoods of what decimation without a filter makes of th
 neighbour at the centres and at the corners, and the mean of the four nearest, each from the picture as taken
 and from its 256 pixels). A blur after the decimation is a weighting of such neighbourhoods, so it does not
 hide it. The method and its limits are ours; docs/study/thresholds.md shows what they
-tell apart.
+distinguish.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Audit a set of pictures: what it tells of its resizer, beside a reference and `fix` of its originals.
+"""Audit a set of pictures: what it reveals of its resizer, next to a reference and to `fix` of its originals.
 
 >>> report = run_audit(open_pictures("LSUN_resize"), open_pictures("cifar100:test", roots))  # doctest: +SKIP
 >>> report.audit.sentence  # doctest: +SKIP
@@ -30,7 +30,7 @@ SCHEMA: Final = schema_of(
     "image_id variation:float64 smoothness:float64 whiteness:float64 original fix_variation:float64 "
     "difference:float64 aliasing:float64 unexplained:float64 finding"
 )
-"""Of every picture its scores (`smoothness`); of every pair its original and how it differs (`Pair`)."""
+"""For each picture its scores (`smoothness`), and for each pair the original and how it differs (`Pair`)."""
 
 LEFT_OUT_SCHEMA: Final = schema_of("image_id reason detail")
 
@@ -41,16 +41,16 @@ class Report:
 
     Attributes
     ----------
-    label, reference : the two sets, as they were named.
+    label, reference : the names that the two sets were given by.
     size : height and width of the pictures compared.
     audit : figures and verdict.
     scores : a row for each picture (`SCHEMA`), sorted by image_id.
     reference_variation : (m,) total variation of the reference's pictures.
-    left_out : the set's pictures that were not scored, and the originals that could not be read.
+    left_out : pictures of the set that were not scored, and originals that could not be read.
     reference_left_out : the reference's.
-    drawn_from : how many pictures the set has; more than those scored where ``limit`` was given.
-    others : files below the set's folder that are no pictures by their names.
-    files : what was written of it.
+    drawn_from : pictures in the set, of which ``limit`` may have scored fewer.
+    others : files below the set's folder without the name of a picture.
+    files : the files written for it.
     """
 
     label: str
@@ -117,7 +117,7 @@ def run_audit(
     ----------
     reference : pictures of one size; only the set's pictures of that size are compared.
     originals : named as the set's pictures are, up to the folders above (`match_names`).
-    limit : score so many of the set's pictures, drawn by a hash of their ids.
+    limit : pictures of the set to score, drawn by a hash of their ids; all by default.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def compare_pairs(
 
     Parameters
     ----------
-    names : the original of each picture. Both sets are read some hundred at a time, so that memory is flat.
+    names : the original of each picture. Sets are read in blocks, so that memory use stays constant.
     """
     ids = sorted(names)
     for start in range(0, len(ids), BLOCK):
@@ -214,8 +214,8 @@ def fix_at(size: Size) -> ResizeSpec:
 def match_names(ids: Iterable[str], originals: Pictures) -> dict[str, str]:
     """Return the original of each picture that has one: equal names up to the folders above.
 
-    Names are compared by their last path components, as many as match the most pictures; what two pictures
-    are called in this way is nobody's.
+    Names are compared by their last path components, as many as match the most pictures. A shortened name
+    that two pictures share matches neither.
 
     Raises
     ------

@@ -18,11 +18,11 @@ from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.progress import Progress, Silent
 
 OTHER_SIZE: Final = "size"
-"""Why a picture is left out whose size is not the reference's; other reasons are the errors' own."""
+"""The reason for leaving out a picture of another size; other reasons are kinds of errors."""
 
 
 class LeftOut(NamedTuple):
-    """A picture that was not scored, and why; said, counted, never silent."""
+    """A picture that was not scored, and why; it is reported and counted."""
 
     image_id: str
     reason: str

@@ -30,14 +30,14 @@ def audit(
     Parameters
     ----------
     pictures, reference : a folder, ``BENCHMARK:GROUP[:SPLIT]``, ``DIR:GROUP[:SPLIT]`` or ``SOURCE:SPLIT``.
-    originals : what the pictures were made from, under their names.
+    originals : what the pictures were made from, under the same names.
     roots : folder of each source.
-    limit : so many pictures of a set, drawn by a hash.
+    limit : pictures to take of each set, drawn by a hash of their ids; all by default.
     out : folder for scores, histogram and images; needs matplotlib.
 
     Raises
     ------
-    OutputError : ``out`` lies in a set that is read, or cannot be written.
+    OutputError : ``out`` lies inside a set being audited, or cannot be written.
     SplitsError : a set is absent, cannot be read, or has no picture to compare.
     """
     folders = {name: Path(folder) for name, folder in roots.items()}
@@ -59,4 +59,4 @@ def check_out(out: Path, sets: Iterable[str]) -> None:
     require_plots()
     for place in map(Path, sets):
         if place.is_dir() and out.resolve().is_relative_to(place.resolve()):
-            raise OutputError("lies in a set that is read", where=str(out), hint="give a folder beside it")
+            raise OutputError("lies inside an audited set", where=str(out), hint="give a folder beside it")

@@ -34,7 +34,7 @@ def write_report(report: Report, pictures: Pictures, originals: Pictures | None,
 
     ``scores.parquet`` (`audit.SCHEMA`), ``left-out.parquet`` where something was left out, ``audit.json``,
     ``histogram.svg``, and ``suspicious.png``: the images farthest from what they should be, each beside the
-    `fix` rendering of its original where that is at hand.
+    `fix` rendering of its original where there is one.
     """
     names = ["scores.parquet", "left-out.parquet", "audit.json", "histogram.svg", "suspicious.png"]
     scores, left_out, found, histogram, suspicious = (out / name for name in names)
@@ -75,7 +75,7 @@ def write_comparison(comparison: Comparison, out: Path) -> list[Path]:
 def write_side_by_side(
     comparison: Comparison, sets: Sequence[tuple[str, Pictures]], path: Path, number: int = COMPARED
 ) -> Path:
-    """Write the images that a broken spec changed most, under every spec of a study; of all where none is."""
+    """Write the images that a broken spec changed most, under every spec of a study."""
     specs: dict[str, ResizeSpec | None] = {cell.spec: get_spec(cell.spec) for cell in comparison.cells}
     rows: list[tuple[str, Sequence[Pixels]]] = []
     for label, pictures in sets:
@@ -106,7 +106,7 @@ def _panel_of(report: Report) -> Panel:
 def _suspicious(
     report: Report, pictures: Pictures, originals: Pictures | None
 ) -> list[tuple[str, Sequence[Pixels]]]:
-    """Return the most suspicious images with their ids, and their originals in `fix` where at hand."""
+    """Return the most suspicious images with their ids, and their originals in `fix` where there are any."""
     ids = report.most_suspicious(SHOWN)
     images = _rendered(pictures, ids, {AS_STORED: None})
     if originals is None or not report.pairs:

@@ -1,7 +1,7 @@
-"""The pictures of an audit: histograms of total variation, and a grid of images; equal bytes every time.
+"""The plots of an audit: histograms of total variation and a grid of images, the same bytes every time.
 
-Needs matplotlib (extra ``plots``), imported on request. The grid shows the user's own images and is written
-where the user says; the histograms hold counts only.
+They need matplotlib (extra ``plots``), imported when used. The grid shows the user's own images and is
+written only where the user says; the histograms hold nothing but counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wordnet_splits.errors import OutputError
 from wordnet_splits.lazy import need
 
 GREY, BLUE, ORANGE, BLACK = "#c8c8c8", "#0072b2", "#d55e00", "#202020"
-"""Reference; clean; altered or suspicious; text. Blue and orange are told apart by the colour-blind too."""
+"""Reference; clean; altered or suspicious; text. Blue and orange can be distinguished by the colour-blind."""
 
 BINS: Final = 36
 WIDEST: Final = 15
@@ -47,8 +47,8 @@ class Panel:
     ----------
     row, column : the titles it stands under.
     variation : (n,) total variation of the set.
-    note : what to write into it.
-    alarmed : whether it is drawn as altered or suspicious.
+    note : text written into it.
+    alarmed : whether to draw it as altered or suspicious.
     rendered : (k,) total variation of the `fix` rendering of the set's originals, as a second line.
     """
 
@@ -70,7 +70,7 @@ def histograms(panels: Sequence[Panel], reference: Scores, legend: tuple[str, st
 
     Parameters
     ----------
-    legend : what to call the reference, a set that came out well, and one that is alarmed of.
+    legend : labels of the reference, of a set that passed, and of one that did not.
 
     Raises
     ------
@@ -103,12 +103,12 @@ def histograms(panels: Sequence[Panel], reference: Scores, legend: tuple[str, st
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    """Draw the same whatever the user's matplotlibrc; boxes stand for letters that the font lacks."""
+    """Draw the same whatever the user's matplotlibrc says; letters that the font lacks become boxes."""
     from matplotlib import rc_context, rcParamsDefault
 
     defaults = {key: value for key, value in rcParamsDefault.items() if not key.startswith("backend")}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # missing letters, settings about to be renamed: nothing for the user
+        warnings.simplefilter("ignore")  # missing letters, deprecated settings
         with rc_context({**defaults, **SETTINGS}):
             yield
 
@@ -138,12 +138,12 @@ def _draw(axis: Any, panel: Panel, reference: Scores, edges: npt.NDArray[np.floa
 
 
 def _write(axis: Any, x: float, y: float, text: str, colour: str = BLACK, **style: Any) -> None:
-    """Write into an axis, at parts of its width and height; a dollar sign is a dollar sign."""
+    """Write into an axis, at fractions of its width and height; a dollar sign is not math."""
     axis.text(x, y, text, transform=axis.transAxes, color=colour, parse_math=False, **style)
 
 
 def _legend(figure: Any, labels: tuple[str, str, str], panels: Sequence[Panel]) -> None:
-    """Explain over the figure what is drawn in it, and nothing else."""
+    """Add a legend of what is drawn, above the figure."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -203,7 +203,7 @@ def _image(figure: Any, pixels: Pixels, left: float, bottom: float, cell: float)
 
 
 def _short(name: str, most: int) -> str:
-    """Return the end of a name, of so many letters at most."""
+    """Return a name, or the end of it where it is longer than ``most`` letters."""
     return name if len(name) <= most else f"...{name[-most + 3 :]}"
 
 

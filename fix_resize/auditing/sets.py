@@ -51,7 +51,7 @@ class Pictures(ABC):
     ----------
     label : the set as it was named.
     ids : every image_id, sorted.
-    others : how many files below the folder are no pictures by their names.
+    others : how many files below the folder do not have the name of a picture.
     """
 
     def __init__(self, label: str, ids: Collection[str], others: int = 0) -> None:
@@ -63,7 +63,7 @@ class Pictures(ABC):
 
     @abstractmethod
     def read(self, ids: Collection[str]) -> Iterator[tuple[str, Readable]]:
-        """Yield those pictures, one by one and in the set's own order; an error takes a picture's place."""
+        """Yield pictures in the set's own order, an error in place of one that cannot be read."""
 
 
 class Parquet(Pictures):
@@ -82,7 +82,7 @@ class Parquet(Pictures):
 
 
 class Stored(Pictures):
-    """Images that something else reads by position: a source, a manifest's group, a packed part."""
+    """Images read by position: of a source, of a manifest's group, of a packed part."""
 
     def __init__(
         self, label: str, ids: Sequence[str], picture: Callable[[int], Image.Image], others: int = 0
@@ -98,7 +98,7 @@ class Stored(Pictures):
 
 
 def open_pictures(name: str, roots: Roots | None = None, *, original: bool = False) -> Pictures:
-    """Find a set of pictures by what names it (see above).
+    """Open the set of pictures of that name (see above).
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def open_pictures(name: str, roots: Roots | None = None, *, original: bool = Fal
     Raises
     ------
     UnknownNameError : no such folder, manifest, source, group or split; near names are offered.
-    SourceError : nothing to read there: empty, no pictures, no root; says what was found.
+    SourceError : nothing to read there (empty, no pictures, no root); the message says what was found.
     """
     place, chosen = _parse(name)
     given = SetName(name, place, chosen, roots or {}, original)
@@ -187,7 +187,7 @@ def _published(folder: Path) -> str:
         try:
             if source_class(name).rooted and source_class(name).certain(folder.resolve()):
                 return f"it looks like {name}: give {name}:SPLIT and --root {name}={folder}"
-        except SourceError:  # a folder that another source cannot even walk is not that source
+        except SourceError:  # a folder that a source cannot even list is not of that source
             continue
     return ""
 
@@ -201,7 +201,7 @@ def _source(given: SetName) -> Pictures:
 
 
 def _scanned(source: Source, split: str) -> list[str]:
-    """Return the ids a root holds, sorted, so that no order of files shows in the last digit of a mean."""
+    """Return the ids a root holds, sorted: the order of files must not change the last digit of a mean."""
     return sorted(i for batch in source.scan([split]) for i in batch.column("image_id").to_pylist())
 
 
@@ -235,7 +235,7 @@ def _manifest(given: SetName) -> Pictures:
 
 
 def _awaits(manifest: Manifest, chosen: Sequence[str], label: str) -> None:
-    """Refuse a group of which no image is known yet."""
+    """Refuse a group with images that are not known yet."""
     if chosen and chosen[0] not in {group for _, group in manifest.parts}:
         for row in manifest.groups:
             if row.group == chosen[0]:
@@ -256,7 +256,7 @@ def _packed(given: SetName) -> Pictures:
 
 
 def _output(given: SetName) -> Pictures:
-    """Open what `fix-resize build` wrote, all or a group; pixels are compared with their hashes."""
+    """Open all or one group of what `fix-resize build` wrote; pixels are checked against their hashes."""
     from fix_resize.pipeline.output import open_output
 
     output = open_output(given.place)
@@ -282,9 +282,9 @@ def _group(given: SetName, parts: Collection[tuple[str, str]]) -> tuple[str, str
 
 
 def _one(what: str, chosen: Sequence[str], known: Collection[str], label: str) -> str:
-    """Return the one chosen, else the only one, else the test split."""
+    """Return the chosen one, else the only one, else the test split."""
     if len(chosen) > 1:
-        raise SourceError(f"too much after the {what}", where=label, hint="as in NAME:GROUP:SPLIT")
+        raise SourceError(f"too many parts after the {what}", where=label, hint="as in NAME:GROUP:SPLIT")
     if chosen:
         if chosen[0] not in known:
             raise unknown(what, chosen[0], known, where=label)
@@ -294,7 +294,7 @@ def _one(what: str, chosen: Sequence[str], known: Collection[str], label: str) -
     if DEFAULT_SPLIT in known and what == "split":
         return DEFAULT_SPLIT
     raise SourceError(
-        f"several {what}s, and none is named", where=label, hint=f"one of {label}:{{{','.join(known)}}}"
+        f"there are several {what}s: name one", where=label, hint=f"one of {label}:{{{','.join(known)}}}"
     )
 
 

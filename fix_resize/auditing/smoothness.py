@@ -1,4 +1,4 @@
-"""What a small picture tells of its resizer without its original: total variation, smoothness, whiteness.
+"""What a small picture reveals of its resizer without its original: total variation, smoothness, whiteness.
 
 A set decimated without a low-pass filter is rougher than photographs are, and a detector that tells it from
 CIFAR has learned the resizer. Source of the smoothness score: CSI (Tack et al. 2020, appendix); whiteness is
@@ -20,7 +20,7 @@ from wordnet_splits.errors import DataError
 Scores = npt.NDArray[np.float64]
 
 BLOCK: Final = 512
-"""Pictures at a time, so that memory stays flat."""
+"""Pictures processed at a time, so that memory use stays constant."""
 
 HIGH: Final = 0.35
 MIDDLE: Final = (0.2, 0.3)

@@ -1,4 +1,4 @@
-"""What each resizer does to each set: sets of photographs x specs, as a table and a picture."""
+"""What each resizer does to each set of photographs, as a table and a plot."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Cell:
 
     @property
     def warning(self) -> str:
-        """The verdict as it would be without originals."""
+        """What the verdict would be without originals."""
         return "suspicious" if self.audit.suspicious else "no warning"
 
 
@@ -146,7 +146,7 @@ def compare_specs(
     ----------
     sets : name and pictures, at the size they were taken.
     specs : names of specs of the reference's size; None for all of them.
-    limit : so many pictures of each set, drawn by a hash of their ids.
+    limit : pictures to take of each set, drawn by a hash of their ids; all by default.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def compare_specs(
 
 
 class _Marks(NamedTuple):
-    """What one rendering of a picture is like."""
+    """The measurements of one rendering of a picture."""
 
     variation: float
     whiteness: float
@@ -195,7 +195,7 @@ class _Marks(NamedTuple):
 def _render(
     pictures: Pictures, ids: Sequence[str], specs: Sequence[ResizeSpec], progress: Progress | None
 ) -> tuple[dict[str, dict[str, _Marks]], tuple[LeftOut, ...]]:
-    """Return what each picture is like by spec, and what could not be read."""
+    """Return the measurements of each picture by spec, and what could not be read."""
     marks: dict[str, dict[str, _Marks]] = {}
     unread: list[LeftOut] = []
     fix = fix_at((specs[0].side, specs[0].side))

@@ -1,4 +1,4 @@
-"""The verdict on a set: by its pairs where originals are at hand, else a warning from the set alone."""
+"""The verdict on a set: by its pairs where there are originals, else a warning from the set alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PLAIN: Final[dict[Finding, str]] = {
 
 @dataclass(frozen=True)
 class PairedAudit:
-    """What the pairs of a set say, each a picture beside the `fix` rendering of its own original.
+    """The pairs of a set: each picture beside the `fix` rendering of its own original.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Audit:
     signed : AUROC of total variation, the set against the reference; above one half the set is rougher.
     absolute : AUROC of the smoothness score, the set against the reference.
     white : share of the set that is whiter than 99% of the reference, with its 95% interval.
-    paired : what the pairs say; None where there are no originals.
+    paired : the result of the pairs; None where there are no originals.
     """
 
     signed: Interval
@@ -114,7 +114,7 @@ class Audit:
 
     @property
     def suspicious(self) -> bool:
-        """Whether there is a warning without originals: too unlike the reference, or too many are white."""
+        """Whether the set alone raises a warning: too unlike the reference, or too many white pictures."""
         return self.absolute.lo > SUSPICIOUS_ABOVE or self.white.lo > WHITE_SHARE
 
     @property
@@ -126,7 +126,7 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether the check came out well: clean, or no warning where originals are lacking."""
+        """Whether the set passed: clean, or no warning where there are no originals."""
         return self.verdict in ("clean", "no warning")
 
     @property
@@ -162,7 +162,7 @@ def audit(variation: Scores, white: Scores, reference: Scores, white_reference: 
 def white_share(white: Scores, reference: Scores) -> Interval:
     """Return the share of a set that is whiter than 99% of the reference, with its 95% interval.
 
-    The interval is Wilson's, which holds for small numbers, too.
+    The interval is Wilson's, which also holds for small numbers.
     """
     z = 1.959963984540054
     of = len(white)
@@ -174,7 +174,7 @@ def white_share(white: Scores, reference: Scores) -> Interval:
 
 def _auroc(higher: Scores, lower: Scores) -> Interval:
     """Return the chance that the set's score exceeds the reference's, which is the OOD side of the metric."""
-    # Scores of the reference between two of the set may as well be equal: the same replicates, sooner.
+    # Reference scores between two of the set may be merged: the replicates are the same, and come sooner.
     places = np.unique(higher)
     ours, theirs = (
         np.searchsorted(places, scores, "left") + np.searchsorted(places, scores, "right")

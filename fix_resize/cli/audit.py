@@ -23,7 +23,7 @@ SHOWN = 10
 REFERENCE = "cifar100:test"
 
 Reference = Annotated[str, typer.Option(metavar="SET", help="What to compare with.")]
-Limit = Annotated[int | None, typer.Option(min=1, help="So many pictures of a set, drawn by a hash.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Pictures to take of each set, drawn by a hash.")]
 
 SETS = (
     "A SET is a folder of images (or of Parquet with images), a group of a manifest BENCHMARK:GROUP[:SPLIT], "
@@ -50,14 +50,14 @@ def audit_set(
     pictures: Annotated[str, typer.Argument(metavar="SET", help="The pictures to audit.")],
     reference: Reference = REFERENCE,
     originals: Annotated[
-        str | None, typer.Option(metavar="SET", help="What the pictures were made from, under their names.")
+        str | None, typer.Option(metavar="SET", help="What the pictures were made from, by the same names.")
     ] = None,
     root: RootOptions = None,
     limit: Limit = None,
     out: Annotated[Path | None, typer.Option(help="Folder for scores, histogram and images.")] = None,
     json: Json = False,
 ) -> int:
-    """Tell whether a set was resized without a low-pass filter, pair by pair where originals are given.
+    """Tell whether a set was resized without a low-pass filter, pair by pair where there are originals.
 
     Exit code 1: it is filtered in another way, aliased, altered or suspicious; 3: pictures were left out.
     """
@@ -104,7 +104,7 @@ def study_specs(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Show what every resizer, good and broken, does to sets of photographs."""
+    """Show what every resizer, sound or broken, does to sets of photographs."""
     from fix_resize.auditing.named import check_out
     from fix_resize.auditing.sets import open_pictures
     from fix_resize.auditing.study import COLUMNS, FIGURES, compare_specs
@@ -165,7 +165,7 @@ def _print_report(report: Report, with_originals: bool) -> None:
     if with_originals:
         show(f"originals  of {report.pairs:,} of the pictures")
     if report.others:
-        show(f"           {report.others:,} other files passed over")
+        show(f"           {report.others:,} other files ignored")
     show()
     rows = [
         ("AUROC of total variation (above .5: rougher)", *_texts(report.audit.signed)),

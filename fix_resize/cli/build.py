@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 
 def build_set(
     what: Annotated[str, typer.Argument(metavar="SET", help="lsun, tiny-imagenet, from-manifest or folder.")],
-    out: Annotated[Path, typer.Option(help="Folder to build in; the same command goes on with it.")],
+    out: Annotated[Path, typer.Option(help="Folder to build in; the same command continues it.")],
     benchmark: Annotated[
         str | None, typer.Argument(metavar="BENCHMARK", help="from-manifest: a name or a folder.")
     ] = None,
@@ -72,7 +72,7 @@ def build_set(
     ] = "stat",
     json: Json = False,
 ) -> int:
-    """Build a set of resized images, or go on with one.
+    """Build a set of resized images, or continue one.
 
     lsun: LSUN-FIX, from LSUN's train databases. tiny-imagenet: TinyImageNet158-FIX, from ImageNet's train
     images. from-manifest: groups of any benchmark. folder: any folder of images, names kept.

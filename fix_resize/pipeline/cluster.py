@@ -1,4 +1,4 @@
-"""Shards on a Dask cluster: the same function and jobs as in `wordnet_splits.workers`, the same records."""
+"""Shards on a Dask cluster: the same function, jobs and records as in `wordnet_splits.workers`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENCRYPTED: Final = ("tls", "wss")
 
 CONNECT_SECONDS: Final = 10
 WORKER_SECONDS: Final = 60
-"""How long a scheduler, and its first worker, are waited for."""
+"""How long to wait for a scheduler, and for its first worker."""
 
 
 Done = Generator[tuple[Job, Record], None, None]
@@ -34,8 +34,8 @@ def on_dask(jobs: Iterable[Job], address: str) -> Done:
 
     Raises
     ------
-    SplitsError : dask is not installed, the scheduler cannot be reached or goes away, it has no worker, or
-        workers die over the same shard again and again.
+    SplitsError : dask is not installed; the scheduler cannot be reached, goes away or has no worker; or
+        workers die repeatedly over the same shard.
     """
     distributed = need("distributed", "dask", where="--scheduler")
     jobs = iter(jobs)
@@ -61,7 +61,7 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
     arguments = distributed.Security().get_connection_args("client")
     if urlsplit(address).scheme in ENCRYPTED and arguments.get("ssl_context") is None:
         raise SplitsError(
-            "a scheduler with TLS asks for a certificate, and none is named",
+            "a scheduler with TLS requires a certificate, and none is configured",
             where=address,
             hint="DASK_DISTRIBUTED__COMM__TLS__* name the files: see docs/dask.md",
         )
@@ -79,7 +79,7 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
 
 @contextmanager
 def _quiet(name: str) -> Iterator[None]:
-    """Keep a logger from printing what is raised here as an error of ours."""
+    """Keep a logger from printing what is raised here as one of our own errors."""
     logger = logging.getLogger(name)
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -99,25 +99,25 @@ def _fetched(distributed: Any, future: Any, address: str) -> Record:
         record: Record = future.result()
     except distributed.scheduler.KilledWorker as error:
         raise SplitsError(
-            "Dask workers died again and again over one shard",
+            "Dask workers died repeatedly over one shard",
             where=address,
-            hint="is memory short? the same command goes on from here",
+            hint="is memory short? the same command continues from here",
         ) from error
     except (distributed.CancelledError, distributed.comm.CommClosedError) as error:
         raise SplitsError(
-            "the Dask scheduler is gone", where=address, hint="the same command goes on from here"
+            "the Dask scheduler is gone", where=address, hint="the same command continues from here"
         ) from error
     return record
 
 
 def check_address(address: str) -> str | None:
-    """Return what to warn of before jobs are sent to a scheduler, None where there is nothing.
+    """Return a warning to give before jobs are sent to a scheduler, None where there is none.
 
     Whoever can reach a scheduler that asks for no certificate can run code on its workers.
 
     Raises
     ------
-    SplitsError : it is no address.
+    SplitsError : it is malformed.
     """
     try:
         parts = urlsplit(address if "://" in address else f"tcp://{address}")
@@ -136,7 +136,9 @@ def check_address(address: str) -> str | None:
 
 def _no_address(address: str, why: str) -> SplitsError:
     return SplitsError(
-        f"no address of a Dask scheduler: {why}", where=printable(address), hint="as in tcp://127.0.0.1:8786"
+        f"not the address of a Dask scheduler: {why}",
+        where=printable(address),
+        hint="as in tcp://127.0.0.1:8786",
     )
 
 

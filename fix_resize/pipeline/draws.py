@@ -1,4 +1,4 @@
-"""Draws from a root, for the sets whose image ids are not frozen because only a copy of the source has them.
+"""Draws from a root, for sets with image ids that are not frozen because only a copy of the source has them.
 
 The draw is the one that ``wordnet-splits build`` makes, of one group alone.
 """
@@ -25,7 +25,7 @@ class Draw:
     ----------
     images : image ids by split and class.
     population : how many images each class was drawn from.
-    local : whether they were drawn from what a root happens to hold.
+    local : whether they were drawn from an incomplete or unknown root.
     """
 
     images: Mapping[str, Mapping[str, Sequence[str]]]
@@ -50,9 +50,9 @@ def draw_group(
     ----------
     splits : which splits of the group are wanted.
     local : accept a root whose counts are unknown or differ from the publisher's.
-    per_class : take so many images of each class instead of what the recipe says; a smaller number gives a
-        part of what a larger one gives.
-    allow_short : take what is there where a class holds fewer, and say so in ``shortfalls``.
+    per_class : images to take of each class, in place of the recipe's number; a smaller number selects a
+        subset of what a larger one selects.
+    allow_short : take fewer where a class holds fewer, and record it in ``shortfalls``.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def draw_group(
     rules = {s: _counted(rule, per_class) for s, rule in group.images.items()}
     _check_drawable(recipe, group, rules, manifest.name)
     pools = {rules[s].from_ for s in splits}
-    # a split cut from the same pool before a wanted one takes its share first
+    # earlier splits of the same pool take their share first
     cut = group.model_copy(update={"images": {s: r for s, r in rules.items() if r.from_ in pools}})
     alone = recipe.model_copy(update={"group": (cut,)})
     rows = manifest.classes.select(["class_id", "group"]).to_pylist()
@@ -97,13 +97,13 @@ def _counted(rule: ImageRule, per_class: int | None) -> ImageRule:
 
 
 def _check_drawable(recipe: Recipe, group: Group, rules: Mapping[str, ImageRule], name: str) -> None:
-    """Leave to ``wordnet-splits build`` what hangs on lists, on other groups or on overlapping pools."""
+    """Leave to ``wordnet-splits build`` what depends on lists, other groups or overlapping pools."""
     pools = {rule.from_ for rule in rules.values()}
     splits = [s for pool in pools for s in expand(group.source, pool or ())]
     reused = any(g.reuse for g in recipe.group if g.source == group.source)
     if None in pools or reused or len(splits) != len(set(splits)):
         raise SourceError(
-            f"which images group {group.name} takes is decided together with other lists",
+            f"the images of group {group.name} depend on lists or on other groups",
             where=name,
             hint=f"run 'wordnet-splits build {recipe.name} --root {group.source}=DIR', "
             f"then 'fix-resize build from-manifest build/{recipe.name}'",

@@ -1,4 +1,4 @@
-"""The end of a build: the shards' tables joined, and ``output.json`` with what they were made by."""
+"""The end of a build: the shards' tables joined, and ``output.json``, which describes them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def finish(
     OutputError : something cannot be written.
     """
     with writing(out, hint=tables.GO_ON):
-        (out / tables.OUTPUT).unlink(missing_ok=True)  # until the tables are whole again
+        (out / tables.OUTPUT).unlink(missing_ok=True)  # until the tables are complete again
     missing = [*absent, *(row for record in records for row in record.missing)]
     quarantined = [row for record in records for row in record.quarantined]
     fingerprint = tables.Fingerprint()

@@ -1,6 +1,6 @@
-"""The two ways an output keeps its pictures: a tree of PNG files, or Parquet shards that hold the same files.
+"""The two formats of an output: a tree of PNG files, or Parquet shards that hold the same files.
 
-A picture is the same PNG file in both. The pixels are what counts and what is hashed: the level of
+A picture is the same PNG file in both. What counts, and is hashed, are the pixels. The level of
 compression is fixed, so that one version of Pillow writes the same bytes everywhere; others may differ.
 """
 
@@ -31,16 +31,16 @@ from wordnet_splits.files import FileId, file_id, replacing, write_bytes
 from wordnet_splits.manifest.parquet import schema_of
 
 COMPRESSION: Final = 1
-"""zlib's fastest level; the others make photographs of 32 pixels hardly smaller."""
+"""zlib's fastest level; others hardly make photographs of 32 pixels any smaller."""
 
 LARGEST_PICTURE: Final = 64 * untrusted.MiB
-"""Bytes of a PNG file that is read back; one of 64 pixels a side has 8 KiB."""
+"""Most bytes of a PNG file that is read back; one of 64 pixels a side has 8 KiB."""
 
 LARGEST_FILE: Final = 64 * untrusted.GiB
-"""Bytes of a table or of a shard; one of a thousand pictures has some megabytes."""
+"""Most bytes of a table or a shard; one of a thousand pictures has a few megabytes."""
 
 ROW_GROUP: Final = 100
-"""Pictures that are read to get at one; what the Hub advises for images."""
+"""Pictures read to get at one; the Hub's advice for images."""
 
 IMAGE: Final = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 PACKED_SCHEMA: Final = schema_of("label:int32 class_id group source image_id").insert(
@@ -62,7 +62,7 @@ Kept = tuple[Mapping[str, object], bytes]
 
 
 class Format(Protocol):
-    """How the pictures of a shard are kept."""
+    """How the pictures of a shard are stored."""
 
     def check(self, paths: pa.Array) -> None:
         """Raise DataError where two pictures, or a picture and another file of ours, would clash."""
@@ -74,7 +74,7 @@ class Format(Protocol):
         """Write a shard's pictures, which come as they are made."""
 
     def read(self, root: Path, file: str) -> Iterator[Kept]:
-        """Yield what is kept in one file, in order."""
+        """Yield what one file stores, in order."""
 
     def read_one(self, root: Path, file: str, row: int) -> bytes:
         """Return one PNG file."""
@@ -120,7 +120,7 @@ class ParquetShards:
     """One Parquet file a shard, its column ``image`` as Hugging Face's `datasets` keeps images."""
 
     def check(self, paths: pa.Array) -> None:
-        """Let any names pass: they name no files."""
+        """Accept any names: they are not names of files."""
 
     def place(self, path: str, shard: str, row: int) -> tuple[str, int]:
         """Return the shard's file, and the row."""
@@ -196,7 +196,7 @@ def decode_png(data: bytes, where: str) -> Pixels:
 
     Raises
     ------
-    DataError : it is no PNG file, or damaged.
+    DataError : it is damaged, or not a PNG file.
     """
     try:
         with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
@@ -226,10 +226,7 @@ def get_format(name: str) -> Format:
 
 
 def checksum(root: Path, files: Iterable[str]) -> str | None:
-    """Return SHA-256 over the bytes of files in sequence, each once; None where one cannot be read.
-
-    What is no regular file cannot: a pipe or device in its place would never end.
-    """
+    """Return SHA-256 over the bytes of files in sequence, each once; None where one is no regular file."""
     state = hashlib.sha256()
     for file in dict.fromkeys(files):
         try:

@@ -1,4 +1,4 @@
-"""Any folder of images as a source: names kept, subfolders as classes."""
+"""Any folder of images as a source: names are kept, subfolders are classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ImageFolder(Source):
 
     An image's id is its path below the folder without extension (with it, where two files of its folder
     differ in nothing else); its class is the path of the folder it lies in, empty at the top. Links are
-    followed inside the folder only. Hidden files are passed over, other files counted in ``unexpected``.
+    followed inside the folder only. Hidden files are ignored, others counted in ``unexpected``.
     """
 
     name: ClassVar[str] = "folder"

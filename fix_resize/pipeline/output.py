@@ -39,9 +39,9 @@ class Description(_Strict):
 
     Attributes
     ----------
-    name : what was built, with ``@local`` where it was drawn from what a root happened to hold.
+    name : what was built, with ``@local`` where it was drawn from an incomplete or unknown root.
     spec : the description of the resize spec, with the libraries that decoded and resized.
-    format : how pictures are kept (`formats.FORMATS`).
+    format : how pictures are stored (`formats.FORMATS`).
     images, quarantined, missing : rows of the three tables.
     shortfalls : classes of which a root held fewer images than were to be drawn (`build.images.Shortfall`).
     complete : whether nothing is missing and nothing fell short.
@@ -71,12 +71,11 @@ class Description(_Strict):
 
 
 class Output:
-    """A finished output folder. Picklable; what it has read is not pickled along.
+    """A finished output folder. Picklable, without what it has read.
 
     Attributes
     ----------
-    folder : where it is.
-    about : the content of ``output.json``; DataError where it is not as it was written.
+    about : the content of ``output.json``; DataError where that was altered.
     spec : the resize spec it was built by.
     """
 
@@ -100,7 +99,7 @@ class Output:
 
     @property
     def table(self) -> pa.Table:
-        """The table of images (`tables.IMAGE_SCHEMA`), read when first asked for."""
+        """The table of images (`tables.IMAGE_SCHEMA`), read on first use."""
         if self._table is None:
             with open_images(self.folder) as file:
                 self._table = file.read().replace_schema_metadata(None)
@@ -141,7 +140,7 @@ class Output:
             raise DataError(
                 f"the pixels of {image_id!r} are not those that were built",
                 where=str(self.folder / self._cell("file", at[0])),
-                hint="'fix-resize verify' finds all such; build them again",
+                hint="'fix-resize verify' finds all such images; build them again",
             )
         return pixels
 
@@ -184,7 +183,7 @@ def open_output(folder: Path | str) -> Output:
 
     Raises
     ------
-    OutputError : it is none, or its build was interrupted.
+    OutputError : it is not an output, or its build was interrupted.
     DataError : its description cannot be read.
     """
     return Output(Path(folder))
@@ -195,8 +194,8 @@ def read_about(folder: Path) -> Description:
     path = folder / OUTPUT
     if not path.exists():
         raise OutputError(
-            "is no finished output of fix-resize: it has no output.json",
+            "is not a finished output of fix-resize: it has no output.json",
             where=str(folder),
-            hint="run the build again; it goes on from where it was",
+            hint="run the build again; it continues where it stopped",
         )
     return read_sealed(path, Description, hint="build it again")

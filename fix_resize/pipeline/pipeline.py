@@ -1,7 +1,7 @@
-"""From a selection to an output folder: shards, whoever runs them, then the tables and ``output.json``.
+"""From a selection to an output folder: the shards, then the tables and ``output.json``.
 
-The folder can be left at any moment (Ctrl-C, kill -9, a full disk): shards that are done stay done, and
-the same command goes on. Everything in it is the same whatever ran the shards, and however often.
+A build can be interrupted at any moment (Ctrl-C, kill -9, a full disk): finished shards are kept, and the
+same command continues. The result is the same whatever ran the shards, and however often.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from wordnet_splits.tabular import Tabular
 from wordnet_splits.workers import run_jobs
 
 SHARD_SIZE: Final = 1000
-"""Images of a shard: some seconds of work, so that little is done twice."""
+"""Images of a shard: a few seconds of work, so that little has to be repeated."""
 
 _BUILD: Final = f"{WORK}/build.json"
 
@@ -50,7 +50,7 @@ class Settings:
     ----------
     spec : what the images are taken through.
     file_format : ``png`` or ``parquet`` (`formats.FORMATS`).
-    backend : whose code resizes; equal bytes from each. ``auto``: numba where it is installed.
+    backend : the code that resizes; all give the same bytes. ``auto``: numba where it is installed.
     shard_size : images of a shard.
     identify : how a changed source image is noticed: ``stat`` or ``digest``.
     allow_missing : leave out what a root lacks, and say so, instead of raising.
@@ -71,14 +71,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Built(Tabular):
-    """What a build made; its rows are the images that it had to leave out.
+    """The result of a build; its rows are the images that had to be left out.
 
     Attributes
     ----------
     about : the content of ``output.json``.
     quarantined, missing : the rows of those tables.
     shortfalls : classes of which a root held fewer images than were to be drawn.
-    made, kept : shards done now, and found done.
+    made, kept : shards made by this call, and found finished.
     """
 
     folder: Path
@@ -96,7 +96,7 @@ class Built(Tabular):
 
     @property
     def complete(self) -> bool:
-        """Whether nothing that was asked for is missing; what was quarantined is not counted here."""
+        """Whether no wanted image is missing; quarantined images do not count."""
         return self.about.complete
 
     def rows(self) -> list[dict[str, str]]:
@@ -106,7 +106,7 @@ class Built(Tabular):
 
 
 class _Span(NamedTuple):
-    """The rows of the selection that make a shard."""
+    """The rows of the selection that form a shard."""
 
     name: str
     first: int
@@ -114,7 +114,7 @@ class _Span(NamedTuple):
 
 
 def build(selection: Worklist, out: Path, settings: Settings) -> Built:
-    """Build a selection into a folder, or go on with it.
+    """Build a selection into a folder, or continue an interrupted build.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def build(selection: Worklist, out: Path, settings: Settings) -> Built:
 
 @contextmanager
 def _workplace(out: Path) -> Iterator[None]:
-    """Sweep what killed writers left unfinished, before and after."""
+    """Remove what killed writers left unfinished, before and after."""
     unfinished = out / UNFINISHED
     shutil.rmtree(unfinished, ignore_errors=True)
     yield
@@ -170,7 +170,7 @@ def _recorded(marker: Path) -> Record:
 
 
 def _claim(out: Path, selection: Worklist, settings: Settings) -> None:
-    """Take a folder that is new, empty, or of the same build; leave any other alone."""
+    """Claim a folder that is new, empty, or of the same build; refuse any other."""
     ours = {
         "schema": SCHEMA,
         "what": selection.name,
@@ -183,7 +183,7 @@ def _claim(out: Path, selection: Worklist, settings: Settings) -> None:
     for source in selection.sources.values():
         if isinstance(source, ImageFolder) and source.root and out.resolve().is_relative_to(source.root):
             raise OutputError(
-                "lies inside the folder of images, whose part it would become",
+                "lies inside the folder of images and would become part of it",
                 where=str(out),
                 hint="give an --out beside it",
             )
@@ -191,7 +191,7 @@ def _claim(out: Path, selection: Worklist, settings: Settings) -> None:
     for name in ours if theirs else ():
         if theirs.get(name) != ours[name]:
             raise OutputError(
-                f"holds a build of other {name}: {theirs.get(name)}, not {ours[name]}",
+                f"holds a build with another {name}: {theirs.get(name)}, not {ours[name]}",
                 where=str(out),
                 hint="give another --out, or remove this one",
             )
@@ -202,19 +202,19 @@ def _claim(out: Path, selection: Worklist, settings: Settings) -> None:
 
 
 def _begun(out: Path) -> dict[str, Any]:
-    """Return what a folder says that is built in it; nothing where it is new or empty."""
+    """Return the description of the build begun in a folder; nothing where it is new or empty."""
     if (out / _BUILD).exists():
         try:
             said = untrusted.read_json(out / _BUILD)
         except DataError as error:
-            raise OutputError("cannot be read, so it is left alone", where=str(out / _BUILD)) from error
+            raise OutputError("cannot be read: the folder is left alone", where=str(out / _BUILD)) from error
         return said if isinstance(said, dict) and said else {"schema": None}
     with writing(out):
         held = [path.name for path in out.iterdir()] if out.exists() else []
     foreign = sorted(name for name in held if name != WORK and not is_lock(name))
     if foreign:
         raise OutputError(
-            f"is not empty and no output of fix-resize: it holds {foreign[0]!r}",
+            f"is neither empty nor an output of fix-resize: it holds {foreign[0]!r}",
             where=str(out),
             hint="give another --out",
         )
@@ -230,7 +230,7 @@ def _absent(selection: Worklist, row: int) -> dict[str, str]:
 def _none_held(selection: Worklist) -> MissingImageError:
     roots = ", ".join(sorted({str(source.root) for source in selection.sources.values()}))
     return MissingImageError(
-        f"none of the images of {selection.name} is there",
+        f"none of the images of {selection.name} is under its root",
         where=roots,
         hint="is it the right root? 'wordnet-splits doctor' says what a root holds",
     )
@@ -285,7 +285,7 @@ def _jobs(
 
 
 def _unfinished(spans: Sequence[_Span], jobs: Callable[[_Span], Job], progress: Progress) -> list[_Span]:
-    """Return the shards that are to be done: those that have no marker, or whose checksums do not hold."""
+    """Return the shards still to be done: without a marker, or with checksums that do not match."""
     todo = []
     with progress.task("looking for finished shards", len(spans)) as task:
         for span in spans:
@@ -296,7 +296,7 @@ def _unfinished(spans: Sequence[_Span], jobs: Callable[[_Span], Job], progress: 
 
 
 def _run(jobs: Iterable[Job], images: int, name: str, settings: Settings) -> None:
-    """Do shards, whoever does them."""
+    """Run the shards, here or on a cluster."""
     if settings.scheduler is not None:
         records = on_dask(jobs, settings.scheduler)
     else:
@@ -306,7 +306,7 @@ def _run(jobs: Iterable[Job], images: int, name: str, settings: Settings) -> Non
             seen = read_record(job.out / job.marker)
             if seen is None or (seen.key, seen.data) != (record.key, record.data):
                 raise OutputError(
-                    "a worker has written elsewhere",
+                    "a worker wrote to another place",
                     where=str(job.out),
                     hint="give an --out that all workers see under the same path",
                 )

@@ -1,7 +1,7 @@
 """What to build: which images of which sources, under which names.
 
-A selection comes from a manifest (its own frozen rows, or a draw where the ids wait for a copy of the
-source) or from a folder. It is one table in one order, so that shards mean the same on every machine.
+A selection comes from a manifest (its frozen rows, or a draw where the ids await a copy of the source) or
+from a folder. It is one table in one order, so that shards are the same on every machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SELECTION_SCHEMA: Final = schema_of("source image_id class_id group split label:
 """``digest`` is of the source's image, null where not known beforehand; ``path`` names the output."""
 
 FOLDER_SPLIT: Final = "images"
-"""Split of what has none: `datasets` keeps the word ``all`` for itself."""
+"""Split of a folder: `datasets` reserves the word ``all``."""
 
 Identify = Literal["stat", "digest"]
 """How a changed source image is noticed: by size and time of its file, or by reading it."""
@@ -44,7 +44,7 @@ ORDER: Final = ("split", "group", "source", "class_id", "image_id")
 
 
 class NamedSet(NamedTuple):
-    """A set that has a command of its own: a group of a benchmark."""
+    """A set with a name of its own for the command line: a group of a benchmark."""
 
     benchmark: str
     group: str
@@ -59,7 +59,7 @@ NAMED: Final = {
 
 
 _UNSAFE: Final = r"(^|/)(\.|/|$)|\\|\x00"
-"""Parts of a path that are empty or begin with a dot, and what other systems take for a separator."""
+"""Empty parts of a path, parts that begin with a dot, and separators of other systems."""
 
 
 @dataclass
@@ -68,10 +68,10 @@ class Worklist:
 
     Attributes
     ----------
-    name : what is built, with ``@local`` where it was drawn from what a root happens to hold.
+    name : what is built, with ``@local`` where it was drawn from an incomplete or unknown root.
     table : `SELECTION_SCHEMA`, sorted by `ORDER`.
     sources : the opened source of each group.
-    drawn : groups drawn from a scan of their root, so that nothing of them can be missing.
+    drawn : groups drawn from a scan of their root, of which nothing can be missing.
     views : the groups' views, raw or names of resize specs.
     population : how many images each class of a local draw was drawn from, by group.
     """
@@ -87,7 +87,7 @@ class Worklist:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over what is to be built (`fingerprint_of_images`), whatever of it a root holds."""
+        """SHA-256 over what is to be built (`fingerprint_of_images`), held by a root or not."""
         return fingerprint_of_images(self.table)
 
     def stamps(self, identify: Identify, progress: Progress) -> Stamps:
@@ -123,7 +123,7 @@ class Worklist:
         return found
 
     def held(self) -> npt.NDArray[np.bool_]:
-        """Say of each row whether its root holds it, as far as a scan of names shows."""
+        """Return for each row whether its root holds it, as far as a scan of names shows."""
         groups = self.table["group"].combine_chunks()
         held = np.zeros(len(groups), bool)
         for group, source in self.sources.items():
@@ -183,7 +183,7 @@ def select_folder(root: Path) -> Worklist:
 
 
 def select_named(name: str, roots: Roots, **options: Any) -> Worklist:
-    """Select a set that has a command of its own; options as `select_manifest`."""
+    """Select a set of `NAMED`; options as of `select_manifest`."""
     if name not in NAMED:
         raise unknown("set", name, NAMED)
     chosen = NAMED[name]
@@ -208,10 +208,10 @@ def select_manifest(
     ----------
     benchmark : a manifest's name or folder.
     roots : folder of each source.
-    groups, splits : which; where no group is given, those that the manifest reads through a resize.
+    groups, splits : which to build; by default the groups that the manifest reads through a resize.
     local : draw awaited images from what a root holds, where that is not known to be the whole source.
-    per_class : draw so many awaited images of each class instead of what the recipe says.
-    allow_missing : draw what is there where a class holds fewer than asked for.
+    per_class : awaited images to draw of each class, in place of the recipe's number.
+    allow_missing : draw what is there where a class holds fewer images than wanted.
 
     Raises
     ------
@@ -269,7 +269,7 @@ def _chosen_groups(manifest: Manifest, recipe: Recipe, names: Collection[str]) -
     chosen = [g for g in recipe.group if g.name in names or (not names and g.view != "raw")]
     if not chosen:
         raise SplitsError(
-            "no group of it is read through a resize, so name those to build",
+            "none of its groups is read through a resize, so name the groups to build",
             where=manifest.name,
             hint=f"--group {' or '.join(known)}",
         )
@@ -329,7 +329,7 @@ def _paths(folders: pa.ChunkedArray, rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _twice(names: pa.ChunkedArray) -> pa.Array:
-    """Return what is there more than once."""
+    """Return the names that occur more than once."""
     counts = pc.value_counts(names)
     return counts.field("values").filter(pc.greater(counts.field("counts"), 1))
 
@@ -341,9 +341,9 @@ def _sorted(columns: Mapping[str, Any]) -> pa.Table:
 
 
 def _check_paths(paths: pa.ChunkedArray) -> None:
-    """Refuse names that would leave the output folder, hide in it, or share a file."""
+    """Refuse names that would escape the output folder, be hidden in it, or clash."""
     unsafe = paths.filter(pc.match_substring_regex(paths, _UNSAFE))
     if len(unsafe):
-        raise DataError("an image's id or class cannot name a file", where=repr(unsafe[0].as_py()))
+        raise DataError("an image's id or class cannot be the name of a file", where=repr(unsafe[0].as_py()))
     if len(twice := _twice(paths)):
         raise DataError("two images would be written to one file", where=twice[0].as_py())

@@ -1,8 +1,8 @@
-"""A shard: some images in one order, read, decoded, resized, hashed and written by one process.
+"""A shard: images in a fixed order that one process reads, decodes, resizes, hashes and writes.
 
-The same function runs here, in local processes and on a Dask cluster. A shard is done when its marker is
-there, is that of the same images in the same files, and the checksums in it hold; until then it may be begun
-again by anybody, and gives the same bytes.
+The same function runs in this process, in local ones and on a Dask cluster. A shard is done when its marker
+exists, describes the same images in the same files, and its checksums match; until then any process may
+start it again, and gets the same bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from wordnet_splits.sources.base import as_rgb
 
 MARKER_SCHEMA: Final = 2
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
-"""Pillow names objects in some errors by where they lie, which is different in every run."""
+"""Pillow puts addresses of objects into some errors, and they differ in every run."""
 
 
 def marker_of(shard: str) -> str:
@@ -54,7 +54,7 @@ class Job:
 
     Attributes
     ----------
-    run : names the run, so that a process opens each source once in it.
+    run : id of the run, in which a process opens each source once.
     name : of the shard, and of its files.
     out : the output folder, absolute.
     items : the images that the root holds, in order.
@@ -72,7 +72,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """SHA-256 of what determines the shard's bytes: neither backend nor executor do."""
+        """SHA-256 of all that determines the shard's bytes, which backend and executor do not."""
         rows = [{**i._asdict(), "digest": i.digest.hex() if i.digest else None} for i in self.items]
         what = {"schema": MARKER_SCHEMA, "name": self.name, "spec": self.spec.id, "format": self.file_format}
         return digest_json({**what, "images": rows})
@@ -89,7 +89,7 @@ class Job:
 
 
 class Record(BaseModel):
-    """What became of a shard: the content of its marker.
+    """The outcome of a shard: the content of its marker.
 
     Attributes
     ----------
@@ -114,16 +114,16 @@ class Record(BaseModel):
 
 
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""Sources keep one handle a process, which threads must not share; a Dask worker may have threads."""
+"""Sources keep one handle per process that threads must not share, and a Dask worker may have threads."""
 
 
 def run_shard(job: Job) -> Record:
-    """Do a shard; safe to repeat, anywhere that sees the roots and the output folder.
+    """Make a shard; safe to repeat, on any machine that sees the roots and the output folder.
 
     Raises
     ------
     OutputError : it cannot be written.
-    SplitsError : a backend or library is lacking.
+    SplitsError : a backend or library is missing.
     """
     with _ONE_AT_A_TIME:
         return _make(job)
@@ -133,7 +133,7 @@ def finished(job: Job) -> Record | None:
     """Return the record of a shard that is done and whole, else None."""
     record = read_record(job.out / job.marker)
     if record is None or record.key != job.key or record.missing or record.quarantined:
-        return None  # what could not be read, or decoded, may have been mended
+        return None  # what could not be read or decoded may have been repaired
     if checksum(job.out, [job.table]) != record.table:
         return None
     try:
@@ -144,7 +144,7 @@ def finished(job: Job) -> Record | None:
 
 
 def read_record(marker: Path) -> Record | None:
-    """Return what a marker says, None where there is none, or it is not as it was written."""
+    """Return the content of a marker, None where there is none or it was altered."""
     try:
         return read_sealed(marker, Record)
     except DataError:
@@ -194,7 +194,7 @@ def _make(job: Job) -> Record:
 
 
 class _Absent(Exception):
-    """An image that a root does not give."""
+    """An image that cannot be had from its root."""
 
     def __init__(self, kind: str, detail: str) -> None:
         self.kind, self.detail = kind, detail
@@ -248,11 +248,11 @@ def _decoded(raw: Raw, where: str, spec: ResizeSpec) -> Decoded:
 _OPENED: dict[tuple[str, str], Source] = {}
 
 _MAPPED: Final = frozenset({"lmdb"})
-"""Layouts of files that are mapped: what was read of one counts as memory until it is closed."""
+"""Layouts with memory-mapped files: what was read of one counts as memory until it is closed."""
 
 
 def _opened(job: Job, group: str) -> Source:
-    """Return the source that this process uses in this run; a mapped one is opened anew for each shard."""
+    """Return this process's handle of a source in this run; a mapped one is reopened for each shard."""
     mapped = job.sources[group].layout in _MAPPED
     key = (f"{job.run} {job.name}" if mapped else job.run, group)
     if key not in _OPENED:
@@ -265,7 +265,7 @@ def _opened(job: Job, group: str) -> Source:
 
 @lru_cache(maxsize=16)
 def _resizer(backend: str, spec: ResizeSpec) -> Callable[[Image.Image], Pixels]:
-    """Return what resizes one image; ``auto`` is numba where that is installed and can do the spec.
+    """Return a function that resizes one image; ``auto`` is numba where it is installed and can do the spec.
 
     Raises
     ------
@@ -279,7 +279,7 @@ def _resizer(backend: str, spec: ResizeSpec) -> Callable[[Image.Image], Pixels]:
             return _resizer("pillow", spec)
     if backend not in BACKENDS:
         return lambda image: apply_many(spec, [image], backend)[0]
-    apply_many(spec, np.zeros((1, 8, 8, 3), np.uint8), backend)  # says so if it cannot
+    apply_many(spec, np.zeros((1, 8, 8, 3), np.uint8), backend)  # raises if it cannot
     apply_batch = import_module(BACKENDS[backend][0]).apply_batch
     return lambda image: cast(Pixels, apply_batch(spec, np.asarray(image)[None])[0])
 

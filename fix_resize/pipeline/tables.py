@@ -16,23 +16,23 @@ from wordnet_splits.manifest.fingerprint import row_line
 from wordnet_splits.manifest.parquet import schema_of
 
 SPEC_KEY: Final = "resize-spec"
-"""Under which the id of the spec stands in every PNG file and in every table's metadata."""
+"""Key of the spec's id in every PNG file and in the metadata of every table."""
 
 WORK: Final = ".shards"
-"""Folder below an output that holds what a build knows of its shards."""
+"""Folder in an output for the records of its shards."""
 
 UNFINISHED: Final = f"{WORK}/unfinished"
-"""Where files are written before they get their names; swept when a build begins."""
+"""Where files are written before they are moved into place; cleared when a build begins."""
 
-GO_ON: Final = "check its rights and the space left; the same command goes on from here"
-"""What to do where an output cannot be written."""
+GO_ON: Final = "check permissions and free space; the same command continues from here"
+"""Hint where an output cannot be written."""
 
 IMAGES: Final = "images.parquet"
 QUARANTINE: Final = "quarantine.parquet"
 MISSING: Final = "missing.parquet"
 TABLES: Final = (IMAGES, QUARANTINE, MISSING)
 OUTPUT: Final = "output.json"
-"""Written last: a folder that has it is finished."""
+"""Written last: its presence means that the folder is finished."""
 
 OWN_FILES: Final = (OUTPUT, *TABLES)
 
@@ -56,7 +56,7 @@ MISSING_SCHEMA: Final = schema_of(" ".join([*ABOUT, "kind", "detail"]))
 """``kind`` is missing, unreadable, or altered (the image has another digest than the manifest's)."""
 
 IDENTITY: Final = ("source", "image_id", "class_id", "group", "split", "label", "spec", "pixel_sha256")
-"""What the fingerprint covers: who built the same pixels has the same, whatever copy they were made from."""
+"""What the fingerprint covers: the same pixels have the same one, whatever copy they were made from."""
 
 _BATCH: Final = 16_384
 
@@ -75,12 +75,12 @@ class Item(NamedTuple):
     stamp: int = 0
 
     def about(self) -> dict[str, str]:
-        """Return what names the image in every table."""
+        """Return the columns that identify the image in every table."""
         return {name: getattr(self, name) for name in ABOUT}
 
 
 def plain(text: str) -> str:
-    """Return text that any file can hold: paths may have bytes that are no UTF-8."""
+    """Return text that any file can hold: paths may contain bytes that are not UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -110,7 +110,7 @@ def table_writer(
 def write_rows(
     path: Path, schema: pa.Schema, spec_id: str, rows: Iterable[dict[str, Any]], *, aside: Path | None = None
 ) -> None:
-    """Write a whole table. Raises as `table_writer`."""
+    """Write a whole table. Errors as of `table_writer`."""
     with table_writer(path, schema, spec_id, aside=aside) as writer:
         writer.write_table(pa.Table.from_pylist(list(rows), schema=schema))
 
@@ -125,7 +125,7 @@ class Fingerprint:
         """Add rows, in the table's order."""
         for batch in table.select(list(IDENTITY)).to_batches(max_chunksize=_BATCH):
             for row in batch.to_pylist():
-                sha256 = row["pixel_sha256"]  # absent only where somebody altered the table
+                sha256 = row["pixel_sha256"]  # null only where the table was altered
                 line = row_line({**row, "pixel_sha256": sha256.hex() if sha256 else None})
                 self._state.update(line.encode())
 

@@ -1,4 +1,4 @@
-"""What can be built by name, and the function behind ``fix-resize build``."""
+"""The sets that can be built by name, and the function behind ``fix-resize build``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _select_folder(*, roots: Mapping[str, Path], allow_missing: bool) -> Worklis
 
 @dataclass(frozen=True)
 class Target:
-    """What can be built: the options that it has beside those of all, and its source where it has one."""
+    """A set that can be built: how it is selected, the options of its own, and its source if it has one."""
 
     select: Callable[..., Worklist]
     takes: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ def build(
     progress: Progress | None = None,
     notify: Callable[[str], None] = warnings.warn,
 ) -> Built:
-    """Build a set of resized images, or go on with one.
+    """Build a set of resized images, or continue one.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def build(
     UnknownNameError : no such target, benchmark, group, split, spec, format or backend.
     MissingImageError : a root lacks images, without ``allow_missing``.
     OutputError : the folder cannot be written, is in use, or holds something else.
-    SplitsError : options that exclude each other; a worker, a cluster or a library fails.
+    SplitsError : conflicting options; a failing worker, cluster or library.
     """
     target = get_target(what)
     options: dict[str, Any] = {
@@ -169,13 +169,13 @@ def build(
 def _by_source(roots: Path | str | Roots, target: Target) -> dict[str, Path]:
     if isinstance(roots, Path | str):
         if target.source is None:
-            raise SplitsError("which source is this folder of?", where=str(roots), hint="name it: NAME=DIR")
+            raise SplitsError("this folder's source is not named", where=str(roots), hint="name it: NAME=DIR")
         roots = {target.source: roots}
     return {name: expanded(folder, where="--root") for name, folder in dict(roots).items()}
 
 
 def _view(views: frozenset[str]) -> str:
-    """Return the name of the spec that the chosen groups are viewed through."""
+    """Return the name of the spec that is the view of the chosen groups."""
     resized = sorted(views - {"raw"})
     if len(resized) > 1:
         raise SplitsError(f"the groups have different views: {', '.join(resized)}", hint="give --spec")

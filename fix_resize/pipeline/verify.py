@@ -30,7 +30,7 @@ _COMPARED: Final = [name for name in tables.IDENTITY if name not in ("source", "
 
 @dataclass(frozen=True)
 class Verified(Tabular):
-    """What was found: ``images`` pictures looked at, the table's fingerprint, and what is wrong, as rows.
+    """What was found: how many pictures were checked, the table's fingerprint, and the problems as rows.
 
     A problem's ``kind`` is altered, unreadable or absent (a picture), unlisted (a file, or a row of one, that
     no table names), table (a table is not as it was written), description (``output.json`` says what the
@@ -44,7 +44,7 @@ class Verified(Tabular):
 
     @property
     def ok(self) -> bool:
-        """Whether everything is as it was built."""
+        """Whether nothing was altered or lost."""
         return not self.problems
 
     def rows(self) -> list[dict[str, str | None]]:
@@ -64,7 +64,7 @@ def verify(
 
     Raises
     ------
-    OutputError : the folder is no finished output.
+    OutputError : the folder is not a finished output.
     DataError : ``output.json`` or a table cannot be read, or the former is not as it was written.
     """
     folder = Path(folder)
@@ -95,13 +95,13 @@ def _altered_tables(output: Output) -> Iterator[Problem]:
     for file in tables.TABLES:
         found = checksum(output.folder, [file])
         if found is None:
-            yield _problem(output, "table", f"{file}: it is not there")
+            yield _problem(output, "table", f"{file}: it is missing")
         elif found != output.about.tables.get(file):
-            yield _problem(output, "table", f"{file}: it is not as it was written")
+            yield _problem(output, "table", f"{file}: it was altered")
 
 
 def _described(output: Output, fingerprint: str) -> Iterator[Problem]:
-    """Compute again what ``output.json`` says of the tables."""
+    """Recompute what ``output.json`` says of the tables."""
     about = output.about
     left_out = {
         file: read_table(output.folder / file, schema.names).select(ORDER)
@@ -128,11 +128,11 @@ def _described(output: Output, fingerprint: str) -> Iterator[Problem]:
 
 
 def _check(output: Output, file: str, rows: Sequence[dict[str, Any]]) -> Iterator[Problem]:
-    """Compare the pictures of one file with the rows that name it."""
+    """Compare the pictures of one file with its rows of the table."""
     left: dict[int, dict[str, Any]] = {}
     for row in rows:
         if row["row"] in left:
-            yield _of(row, "altered", f"{file}: another row of the table names its picture too")
+            yield _of(row, "altered", f"{file}: another row of the table names the same picture")
         else:
             left[row["row"]] = row
     try:
@@ -147,7 +147,7 @@ def _check(output: Output, file: str, rows: Sequence[dict[str, Any]]) -> Iterato
         yield from (_of(row, kind, f"{file}: {error.what}") for row in left.values())
         return
     for row in left.values():
-        yield _of(row, "absent", f"{file}: it is not there")
+        yield _of(row, "absent", f"{file}: it is missing")
 
 
 def _difference(
@@ -168,7 +168,7 @@ def _difference(
 
 
 def _unlisted(output: Output) -> Iterator[Problem]:
-    """Find files that no row names; what is hidden, no reader takes for a part of the output."""
+    """Find files that no row names; hidden ones belong to no output."""
     listed = {
         *tables.OWN_FILES,
         *read_table(output.folder / tables.IMAGES, ["file"])["file"].unique().to_pylist(),

@@ -1,10 +1,10 @@
-"""Measure what vision models do not know: `evaluate` puts models through a benchmark, detector by detector.
+"""Measure what vision models do not know: `evaluate` runs models on a benchmark, detector by detector.
 
 >>> from loaders.harness import list_detectors
 >>> list_detectors("max*")
 ('mcp', 'mls')
 
-Names are imported when first used; those that need torch say so where it is not installed.
+Names are imported when first used; those that need torch say so where it is missing.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Named row-aligned arrays, read in chunks from memory-mapped shards or from memory: what detectors get.
+"""Named row-aligned arrays, read in chunks from memory-mapped shards or from memory: the input of detectors.
 
 Names in use (n rows, one per image, in the order of the image table):
 
 - ``features`` (n, D) float32 (or float16): the input of the classifier head. Never restricted.
 - ``logits`` (n, K) float32: the head's output, restricted to the benchmark's classes where the class map
   says so.
-- ``background`` (n,) float32, only with a background class: its logit. It belongs in the denominator of
+- ``background`` (n,) float32, only with a background class: its logit. It belongs to the denominator of
   every softmax, ``p_k = exp(z_k) / (sum_j exp(z_j) + exp(background))``, and is no class (Palechor: the
   column is dropped after softmax).
 - ``labels`` (n,) int64, only on train and val: the benchmark's label, -1 where an image has none.
@@ -50,12 +50,12 @@ class ArrayView:
 
     @classmethod
     def of(cls, array: npt.ArrayLike | ArrayView) -> ArrayView:
-        """Wrap an array held in memory (or return the view that it is already)."""
+        """Wrap an array held in memory; return a view as it is."""
         return array if isinstance(array, ArrayView) else cls([np.asarray(array)])
 
     @classmethod
     def concat(cls, views: Sequence[ArrayView]) -> ArrayView:
-        """Return the rows of ``views`` one after the other, without copying."""
+        """Join the rows of ``views``, without copying."""
         columns = views[0]._columns if views else None
         if any(not _same_columns(columns, v._columns) for v in views):
             raise DataError("arrays restricted to different columns cannot be joined")
@@ -174,7 +174,7 @@ class ArrayView:
 class Arrays(Mapping[str, ArrayView]):
     """Arrays of the same images under their names (see the module); a mapping name -> `ArrayView`.
 
-    ``arrays["features"]`` of a name that is not there is an error listing those that are; ``n`` is the number
+    An unknown name is an error that lists the known ones; ``n`` is the number
     of rows. ``chunks(rows)`` yields `Arrays` of consecutive rows, still unread.
 
     >>> data = Arrays.of(logits=np.eye(3, dtype=np.float32), labels=np.arange(3))
@@ -196,7 +196,7 @@ class Arrays(Mapping[str, ArrayView]):
 
     @classmethod
     def concat(cls, groups: Sequence[Arrays]) -> Arrays:
-        """Return the rows of several groups one after the other: the arrays that all of them have."""
+        """Join the rows of several groups, of the arrays that all of them have."""
         if not groups:
             raise DataError("no groups to join")
         shared = [name for name in groups[0] if all(name in group for group in groups)]

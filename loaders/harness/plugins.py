@@ -88,7 +88,7 @@ def parse_named(text: str, *, where: str | None = None) -> tuple[str, dict[str, 
 
     Raises
     ------
-    DataError : it is not of that form.
+    DataError : it does not have that form.
 
     >>> parse_named("odin[T=10,eps=0.002]")
     ('odin', {'T': '10', 'eps': '0.002'})

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 INTERRUPTED = 130
-INTERRUPTION = "interrupted; nothing half-written is left, and the same command goes on from here"
+INTERRUPTION = "interrupted; nothing half-written is left, and the same command continues from here"
 
 
 def program() -> None:

@@ -1,6 +1,6 @@
-"""Features, logits and probes of a model on a group of images: one forward pass each, kept in a store.
+"""Features, logits and probes of a model on a group of images: one forward pass each, stored on disk.
 
-``extract`` computes what the store lacks and opens it; a second call, from another benchmark too, reads it::
+``extract`` computes what the store lacks and opens it; later calls, for other benchmarks too, read it::
 
     activations = extract(model, UnknownDetectionSet("digits", role="near"), Store(Path("activations")))
     activations.features, activations.logits        # array views over memory-mapped shards
@@ -43,7 +43,7 @@ BATCH = 128
 
 @dataclass(frozen=True, eq=False)
 class Activations:
-    """What is stored of one model on one group, opened.
+    """The stored activations of one model on one group, opened.
 
     Attributes
     ----------
@@ -51,8 +51,8 @@ class Activations:
     table : the image rows (`wordnet_splits.manifest.tables.IMAGE_SCHEMA`), row by row as the arrays.
     labels : (n,) int64, the benchmark's, -1 where an image has none.
     head : the linear head over all columns, None where the model has none.
-    notes : what differs from one undisturbed run, e.g. a batch halved for want of memory.
-    model_key, transform_key, list_key : where it is stored. model : the model's name.
+    notes : deviations from an undisturbed run, e.g. a batch halved for lack of memory.
+    model_key, transform_key, list_key : where they are stored. model : the model's name.
     transform : the transform in words.
     """
 
@@ -119,10 +119,10 @@ def extract(
     ----------
     dataset : the images of one group.
     probes : probes, or their names: ``odin[T=1000,eps=0.0014]``.
-    batch_size : halved, for the rest of this call, where memory does not suffice.
+    batch_size : halved, for the rest of this call, where memory runs out.
     workers : processes that read images; 0: a thread.
     features_dtype : ``float32`` or ``float16``, for a group not begun yet.
-    transform : in place of the dataset's own, the model's, or the benchmark's, which are taken in this order.
+    transform : by default the dataset's own, else the model's, else the benchmark's.
     transform_id : name of a transform that is a plain function.
     verify : compare stored files with their checksums.
 
@@ -138,7 +138,7 @@ def extract(
         raise DataError(f"a batch of {batch_size} images", hint=f"1 to {SHARD_ROWS}")
     table: pa.Table = dataset.table
     if not table.num_rows:
-        raise DataError("there is not one image", where=_where(model, table))
+        raise DataError("there are no images", where=_where(model, table))
     chosen = choose_transform(model, dataset, transform, transform_id)
     wanted = {probe_name(p): p for p in (parse_probe(p) if isinstance(p, str) else p for p in probes)}
     group = store.group(model.key, chosen.key, list_key(table), n=table.num_rows)
@@ -191,7 +191,7 @@ def output_width(model: Model, dataset: ImageSet) -> int:
 def choose_transform(
     model: Model, dataset: ImageSet, transform: Any = None, transform_id: str | None = None
 ) -> Transform:
-    """Return the transform in force: given, the dataset's, the model's, or the benchmark's for its source.
+    """Return the transform to use: the given, the dataset's, the model's, or the benchmark's for the source.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def _begin(
     transform: Transform,
     features_dtype: str,
 ) -> None:
-    """Begin a group's folder with what it is and the canary, and clear what a killed run left."""
+    """Begin a group's folder with its description and the canary, and clear what a killed run left."""
     group.clear_parts()
     if group.begun:
         return
@@ -250,7 +250,7 @@ def _check(model: Model, group: StoredGroup, features_dtype: str) -> list[str]:
     scale = float(np.abs(before).max(initial=0.0))
     if logits.shape != before.shape or not np.allclose(logits, before, rtol=RTOL, atol=RTOL * scale):
         raise StoreError(
-            "the model's logits of the stored inputs are not those stored: its code has changed",
+            "the model's logits for the stored inputs differ from the stored ones: its code has changed",
             where=str(group.folder),
             hint="delete that folder, or give the model another name (model_id)",
         )

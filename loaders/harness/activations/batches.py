@@ -1,4 +1,4 @@
-"""Batches of images, none of which crosses a shard; the next is read while one is computed."""
+"""Batches of images that never cross a shard; the next is read while one is computed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wordnet_splits.errors import DataError
 from ..backend.transforms import Transform
 
 ImageSet = Any
-"""An `UnknownDetectionSet`, or what has its ``table``, both transforms and ``__getitems__``."""
+"""An `UnknownDetectionSet`, or an object with its ``table``, both transforms and ``__getitems__``."""
 
 
 class ImageBatch(NamedTuple):
@@ -48,7 +48,7 @@ class Reader:
         self.dataset.batch_transform = torch.nn.Identity() if transform.batch else None  # uint8 (n, 3, h, w)
 
     def rows(self, rows: Sequence[int]) -> Tensor:
-        """Return the images of some rows as the model takes them."""
+        """Return the images of some rows as input of the model."""
         return self.finish(_stacked(self.dataset.__getitems__(list(rows))))
 
     def batches(self, shards: Sequence[tuple[int, range]], batch_size: int) -> Iterator[ImageBatch]:
@@ -91,26 +91,26 @@ class Reader:
         for rows in plan:
             try:
                 images, _ = next(loader)
-            except Exception:  # a worker's error comes as the text of its traceback: have it here, as it is
+            except Exception:  # a worker's error arrives as text: raise the original one here
                 _stacked(self.dataset.__getitems__(rows))
                 raise
             yield images
 
 
 def _stacked(items: Any) -> Tensor:
-    """Return the images of a batch that is one tensor already, or of (image, label) pairs."""
+    """Return the images of a batch that already is one tensor, or of (image, label) pairs."""
     images = getattr(items, "images", None)
     if images is not None:
         return images
     found = [image for image, _ in items]
     if not all(isinstance(image, torch.Tensor) for image in found):
         raise DataError(
-            f"the transform makes {type(found[0]).__name__}, not a tensor", hint="let it end with ToTensor"
+            f"the transform returns {type(found[0]).__name__}, not a tensor", hint="end it with ToTensor"
         )
     shapes = sorted({tuple(image.shape) for image in found})
     if len(shapes) > 1:
         raise DataError(
             f"the transform makes images of different sizes: {shapes[0]} and {shapes[1]}",
-            hint="let it end with a crop or a resize to one size",
+            hint="end it with a crop or a resize to one size",
         )
     return torch.stack(found)

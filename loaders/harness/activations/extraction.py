@@ -1,4 +1,4 @@
-"""The pass over the images: forward and probes of each batch, shard by shard, halving where memory ends."""
+"""Forward pass and probes of each batch, shard by shard; batches are halved where memory runs out."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Extraction:
     progress: Progress
 
     def run(self, probes: Mapping[str, Probe]) -> None:
-        """Compute and write every shard of this rank that the forward unit or a probe lacks."""
+        """Compute and write every shard of this rank that the forward pass or a probe lacks."""
         lacking = {unit: set(self.group.missing(unit)) for unit in (FORWARD, *probes)}
         todo = sorted(set().union(*lacking.values()))
         mine = [s for s in todo if s % self.ranks.world == self.ranks.rank]
@@ -57,7 +57,7 @@ class Extraction:
                     for shard, outputs in self._shards(mine, lacking, probes):
                         _finish(
                             waiting, keep=1
-                        )  # of this process's memory two shards: one written, one filled
+                        )  # this process holds two shards in memory: one being written, one being filled
                         waiting += self._submit(writer, shard, outputs, halved)
                         halved = []
                         mine = mine[1:]
@@ -67,11 +67,11 @@ class Extraction:
                 except Exception as error:  # of the model or a probe, which may be a user's
                     if not out_of_memory(error):
                         raise DataError(
-                            f"the forward pass fails in shard {mine[0]}: {reason(error)}",
+                            f"the forward pass failed in shard {mine[0]}: {reason(error)}",
                             where=self.model.name,
                             hint="images of another size? check the transform",
                         ) from error
-                    full = True  # acted on below, where the error no longer holds the batch in memory
+                    full = True  # handled below, once the error no longer keeps the batch in memory
                 if full:
                     halved.append(self._halve(mine[0]))
             _finish(waiting, keep=0)
@@ -103,7 +103,7 @@ class Extraction:
                 _keep(outputs, unit, {k: v.float() for k, v in arrays.items()}, len(batch.rows))
 
     def _randomness(self, unit: str, probe: Probe, batch: ImageBatch) -> Sequence[Sequence[torch.Generator]]:
-        """Return the generators of a batch's images, for a probe that draws; nothing for another."""
+        """Return the generators of a batch's images for a probe that draws, none for others."""
         if not probe.random:
             return ()
         rows = self.table.slice(batch.rows.start, len(batch.rows)).select(["source", "image_id", "view"])
@@ -148,7 +148,7 @@ class Extraction:
         )
 
     def _halve(self, shard: int) -> str:
-        """Halve the batch and return the sentence that the store keeps."""
+        """Halve the batch and return the note that is stored."""
         if self.batch_size == 1:
             raise SplitsError(
                 "out of memory with a batch of one image", where=self.model.name, hint="use a larger device"

@@ -1,4 +1,4 @@
-"""Models put through a benchmark's images: what an evaluation asks for is found in the store or extracted."""
+"""Models on a benchmark's images: what an evaluation needs is read from the store or extracted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLAIN = frozenset({"features", "logits", "background"})
 
 @dataclass
 class BenchmarkImages:
-    """The images of a benchmark's groups, each opened when first needed.
+    """The images of a benchmark's groups, each opened on first use.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class BenchmarkImages:
         return self._opened[split, name]
 
     def test(self, groups: Sequence[str]) -> dict[str, UnknownDetectionSet]:
-        """Return the test images of some groups, opened together: a scan for what is missing is made once."""
+        """Return the test images of some groups, opened together so that each root is scanned once."""
         if self.allow_missing:
             whole = UnknownDetectionSet.parts(
                 self.benchmark, roots=self.roots, packed=self.packed, allow_missing=True
@@ -91,10 +91,10 @@ class Extractor:
     _class_map: ClassMap | None = None
 
     def read(self, split: str, name: str, needs: frozenset[str]) -> Group:
-        """Return what the model gives on one group, with at least the arrays named."""
+        """Return the model's outputs on one group, with at least the arrays named."""
         wanted = {parse_probe(need) for need in needs - PLAIN if "/" in need}
         found = self._opened.get((split, name))
-        if self._class_map is None:  # a model that does not fit is refused before hours of forward passes
+        if self._class_map is None:  # refuse a model that does not fit before hours of forward passes
             width = output_width(self.model, self.images.group(split, name))
             self._class_map = self.model.class_map(self.space, width)
         probes = [for_classes(probe, self._class_map) for probe in wanted]

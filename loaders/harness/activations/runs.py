@@ -1,4 +1,4 @@
-"""What one model gave on the sets of a benchmark: the input of an evaluation, in memory or read on demand."""
+"""The outputs of one model on a benchmark, in memory or read on demand: the input of an evaluation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..model.class_map import ClassMap
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """One set of images and what a model gave for them.
+    """One set of images and a model's outputs on them.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Group:
     class_map : which column is which label; None where column k of the logits is label k.
     head : the linear classifier head, rows as the columns of the logits; None where there is none.
     transform_key, transform : of the transform the images went through: its key, and it in words.
-    notes : what differs from one undisturbed computation.
+    notes : deviations from an undisturbed computation.
     """
 
     table: pa.Table
@@ -58,7 +58,7 @@ class Group:
 
 
 Read = Callable[[str, str, frozenset[str]], Group]
-"""(split, group, names of arrays) -> what the model gave, with at least those arrays."""
+"""(split, group, names of arrays) -> the model's outputs, with at least those arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class ModelRun:
     ----------
     model : what it is a run of; results average over the runs of one model.
     model_key : of this network.
-    read : gives a group; computes what is not there yet.
+    read : returns a group, computing what is not stored yet.
     name : of this network; that of the model by default.
     weights, device : where its weights come from, and what it computes on.
     """
@@ -96,7 +96,7 @@ class ModelRun:
         return cls(model, model_key, read, name)
 
     def group(self, split: str, name: str, needs: Iterable[str] = ()) -> Group:
-        """Return what the model gave on one group of one split."""
+        """Return the model's outputs on one group of one split."""
         return self.read(split, name, frozenset(needs))
 
 
@@ -106,7 +106,7 @@ class Prediction(NamedTuple):
     Attributes
     ----------
     label : (n,) int32, the class predicted; -1 for a column that is none of the benchmark's classes.
-    of_target : (n,) float32 softmax of the image's own class, NaN where it has no label.
+    of_target : (n,) float32, softmax of the image's own class, NaN where it has no label.
     greatest : (n,) float32, the greatest softmax over the benchmark's classes.
     """
 

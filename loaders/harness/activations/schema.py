@@ -58,7 +58,7 @@ class GroupRecord(_StoreRecord):
 
 
 class Settings(_StoreRecord):
-    """What the bytes of a shard depend on, besides model and images; `notes` say what disturbed it."""
+    """What the bytes of a shard depend on besides model and images; `notes` tell of disturbances."""
 
     batch_size: int = Field(ge=1)
     device: str

@@ -1,4 +1,4 @@
-"""Under which settings a shard is computed: deterministic kernels, and the record of what they ran on."""
+"""The settings a shard is computed with: deterministic kernels, and a record of what they ran on."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .schema import ShardRecord
 
 @contextmanager
 def deterministic() -> Iterator[None]:
-    """Choose deterministic kernels and full float32 products while inside; the settings come back after.
+    """Use deterministic kernels and full float32 products inside the block; settings are restored after it.
 
-    Kernels that have no deterministic form warn, once, and run.
+    Kernels without a deterministic form warn once, and run.
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul

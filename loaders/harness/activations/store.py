@@ -9,8 +9,8 @@
         odin[T=1000,eps=0.0014]/logits/00000.npy, odin[T=1000,eps=0.0014]/00000.json
 
 A *unit* is what is computed together: ``forward`` or one probe. A shard without its .json does not exist, so
-an extraction that was killed goes on with the first shard that was not finished. `schema` says what the JSON
-files hold; each has a checksum of its own.
+a killed extraction continues with the first unfinished shard. `schema` says what the JSON files hold; each
+has a checksum of its own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LARGEST_SHARD = 64 * GiB
 
 
 class StoreError(DataError):
-    """Stored activations that are damaged, or of something else than what is read."""
+    """Stored activations are damaged, or belong to something else."""
 
     kind = "store"
 
@@ -60,7 +60,7 @@ class Store:
     shard_rows: int = SHARD_ROWS
 
     def group(self, model_key: str, transform_key: str, list_key: str, *, n: int) -> StoredGroup:
-        """Return the place of the activations of one group of ``n`` images, which may not exist yet."""
+        """Return the stored group of ``n`` images, which may not exist yet."""
         keys = {"model_key": model_key, "transform_key": transform_key, "list_key": list_key}
         return StoredGroup(Path(self.root).joinpath(*keys.values()), keys, n, self.shard_rows)
 
@@ -79,7 +79,7 @@ class StoredGroup:
         self._again = f"delete {folder} to have it computed again"
 
     def locked(self) -> AbstractContextManager[None]:
-        """Hold the folder for one extraction; a second one waits for it."""
+        """Lock the folder for one extraction; a second one waits."""
         return files.locked(self.folder, busy="another extraction is writing here", wait=True)
 
     def begin(self, about: Mapping[str, Any], canary: Mapping[str, Array]) -> None:
@@ -136,7 +136,7 @@ class StoredGroup:
         write_sealed(self.folder / _record_file(unit, shard), record)
 
     def records(self, unit: str) -> list[ShardRecord]:
-        """Return the record of each shard of a complete unit, compared with what it is the record of."""
+        """Return the record of each shard of a complete unit, checked against its place."""
         found: list[ShardRecord] = []
         for shard in range(len(self.shards)):
             path = self.folder / _record_file(unit, shard)
@@ -159,7 +159,7 @@ class StoredGroup:
 
         Raises
         ------
-        StoreError : a file is absent, of another shape, or not what was written.
+        StoreError : a file is absent, altered, or of another shape.
         """
         records = self.records(unit)
         return {
@@ -188,9 +188,7 @@ class StoredGroup:
     def _open(self, name: str, record: ArrayRecord, rows: int | None = None, *, verify: bool = True) -> Array:
         path = self.folder / name
         if verify and sha256_of(path, largest=LARGEST_SHARD, error=StoreError) != record.sha256:
-            raise StoreError(
-                "is not what was written: its checksum differs", where=str(path), hint=self._again
-            )
+            raise StoreError("was altered: its checksum differs", where=str(path), hint=self._again)
         try:
             array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError) as error:

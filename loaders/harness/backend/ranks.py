@@ -1,4 +1,4 @@
-"""The processes of one ``torchrun``, or the one process there is."""
+"""The processes of one ``torchrun``, or the only process."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this is rank 0, which writes what is not divided."""
+        """Whether this is rank 0, which writes what is not shared out."""
         return self.rank == 0
 
     @contextmanager
     def together(self, what: str) -> Iterator[None]:
-        """Do a step on every rank and wait for all; an error on one is raised on each, so that none hangs."""
+        """Run a step on every rank and wait for all; an error on one is raised on each: none hangs."""
         failed: BaseException | None = None
         try:
             yield
@@ -55,7 +55,7 @@ class Ranks:
 def current_ranks() -> Ranks:
     """Return this process's place; joins the processes of ``torchrun`` where it was started by that.
 
-    NCCL with a GPU at hand, else gloo. Each rank takes the GPU of its local rank.
+    NCCL where there is a GPU, else gloo. Each rank takes the GPU of its local rank.
     """
     if dist.is_available() and not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         cuda = torch.cuda.is_available()

@@ -1,4 +1,4 @@
-"""From a PIL image to what a model takes: a function together with the specification that names it.
+"""From a PIL image to a model's input: a function, and the specification that identifies it.
 
 A benchmark names one of three evaluation transforms per source; a pretrained model brings its own. Either way
 the specification, not the code, enters the key of stored activations.
@@ -35,7 +35,7 @@ class Transform:
     image : of one PIL RGB image: to a float tensor (3, h, w), or, where `batch` follows, to a PIL image of
         another size; None leaves the image as it is.
     batch : of a uint8 tensor (n, 3, h, w) on any device, to float; None where `image` does it all.
-    std : standard deviation per channel that pixels are divided by; None where it is not known.
+    std : standard deviation per channel that pixels are divided by, None where unknown.
     size : (h, w) of what comes out, None where it is that of the image.
     """
 
@@ -64,7 +64,7 @@ class Transform:
         return _words(self.spec)
 
     def __call__(self, image: Image.Image) -> Tensor:
-        """Return a PIL RGB image as the model takes it, a float32 tensor (3, h, w)."""
+        """Return a PIL RGB image as input of the model, a float32 tensor (3, h, w)."""
         made = image if self.image is None else self.image(image)
         if self.batch is None:
             return made
@@ -156,7 +156,7 @@ def as_transform(image: Any, batch: Any = None, transform_id: str | None = None)
 
     Raises
     ------
-    DataError : functions without an identifier, which nothing distinguishes from others.
+    DataError : functions without an identifier.
     """
     if isinstance(image, Transform) and batch is None:
         return image
@@ -165,7 +165,7 @@ def as_transform(image: Any, batch: Any = None, transform_id: str | None = None)
     if not transform_id:
         function = batch or image
         raise DataError(
-            "a transform given as a function has no specification to find its activations by",
+            "a transform given as a function has no specification to identify its activations by",
             where=getattr(function, "__name__", type(function).__name__),
             hint="add transform_id='NAME' and change it whenever the function changes",
         )

@@ -1,4 +1,4 @@
-"""State dicts from files that cannot run code, and networks made to fit them."""
+"""State dicts from files that cannot run code, and networks built to fit them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def read_state(path: Path) -> State:
 
     Raises
     ------
-    UnsafeDataError : the file holds pickled objects, which could run code. DataError : it is no state dict.
+    UnsafeDataError : the file holds pickled objects, which could run code.
+    DataError : it is not a state dict.
     """
     with opened(path, largest=LARGEST) as file:
         if path.suffix == ".safetensors":
@@ -91,7 +92,7 @@ def load_tensors(file: BinaryIO, path: Path, *, hint: str) -> Any:
         raise UnsafeDataError(
             "holds more than tensors; unpickling it could run code", where=str(path), hint=STATE_ALONE
         ) from None
-    except Exception as error:  # what is no torch file at all fails in a dozen ways
+    except Exception as error:  # a file that is not torch's fails in a dozen ways
         raise DataError(f"cannot be read: {reason(error)}", where=str(path), hint=hint) from None
 
 
@@ -108,7 +109,7 @@ def is_torchscript(file: BinaryIO) -> bool:
 
 @contextmanager
 def tensors_only() -> Iterator[None]:
-    """Have libraries that read weights by themselves read tensors only, while inside."""
+    """Make libraries that read weights by themselves read nothing but tensors, inside the block."""
     before = os.environ.get(FORCE)
     os.environ[FORCE] = "1"
     try:

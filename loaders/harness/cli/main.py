@@ -1,4 +1,4 @@
-"""The command ``unknown-eval``: put models through benchmarks, check results, list detectors, train."""
+"""The command ``unknown-eval``: evaluate models on benchmarks, check results, list detectors, train."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``unknown-eval run``: one or several models through a benchmark, with any detectors."""
+"""The command ``unknown-eval run``: evaluate models on a benchmark, with any detectors."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def run(
     manifest = load_manifest(benchmark)
     if layout is not None:
         layout_of(manifest.name, layout)
-    EvaluatedSets.of(manifest, group)  # a name that does not exist is noticed before a model is loaded
+    EvaluatedSets.of(manifest, group)  # an unknown name is refused before a model is loaded
     chosen = parse_detectors(detectors, benchmark=manifest.name)
     shares = _shares(prevalence)
     _say_absent(detectors)
@@ -157,7 +157,7 @@ def folder_name(models: Iterable[str]) -> str:
 def _shares(given: Sequence[float] | None) -> Sequence[float]:
     for share in given or ():
         if not 0 < share < 1:
-            raise SplitsError(f"{share:g} is no share between 0 and 1", where="--prevalence")
+            raise SplitsError(f"{share:g} is not a share between 0 and 1", where="--prevalence")
     return given or Options().prevalences
 
 

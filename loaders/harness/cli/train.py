@@ -88,7 +88,7 @@ def train(
 
 
 def _announce(recipe: TrainingRecipe) -> None:
-    """Say what is trained, and every departure from the paper or from the recipe."""
+    """Print what is trained, and every departure from the paper or the recipe."""
     say(f"{recipe.name}: {recipe.title}{f' ({recipe.paper})' if recipe.paper else ''}")
     for difference in recipe.differs:
         say(f"  differs: {difference}")
@@ -131,7 +131,7 @@ def parse_seeds(text: str) -> list[int]:
 
     Raises
     ------
-    SplitsError : not of that form, or more than a thousand.
+    SplitsError : malformed, or more than a thousand.
     """
     seeds: list[int] = []
     for part in text.split(","):

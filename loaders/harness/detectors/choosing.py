@@ -97,7 +97,7 @@ def each_once(given: Iterable[Chosen]) -> list[Chosen]:
 
     Raises
     ------
-    SplitsError : two different ones bear one label.
+    SplitsError : two different detectors have the same label.
     """
     found: dict[str, Chosen] = {}
     for one in given:
@@ -134,7 +134,7 @@ def from_object(thing: Any) -> Chosen:
 
     Raises
     ------
-    SplitsError : it is no detector.
+    SplitsError : it is not a detector.
     """
     if isinstance(thing, Chosen):
         return thing

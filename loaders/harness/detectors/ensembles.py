@@ -1,7 +1,7 @@
 """Detectors of several models of one benchmark.
 
-They get a sequence of arrays, one per model, and say with ``combine(data) -> Arrays`` which logits the models
-give together: predictions are read from those.
+They get a sequence of arrays, one per model; ``combine(data) -> Arrays`` gives the joint logits, which
+predictions are read from.
 """
 
 from __future__ import annotations
@@ -50,5 +50,5 @@ def _log_softmax(data: Arrays) -> tuple[Array, Array | None]:
 
 
 def _log_mean(values: Sequence[Array]) -> Array:
-    """Log of the mean of exp over models, which are sorted first, so that their order plays no part."""
+    """Log of the mean of exp over models, which are sorted first, so that their order does not matter."""
     return np.asarray(log_sum_exp(np.sort(np.stack(values, axis=-1), axis=-1)) - np.log(len(values)))

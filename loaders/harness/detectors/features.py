@@ -1,4 +1,4 @@
-"""Detectors of the features: distances to what was seen in training."""
+"""Detectors on features: distances to the training data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUERIES, BANK = 1024, 16_384  # rows of one block of similarities: 64 MB in floa
 
 
 class Neighbours(NamedTuple):
-    """Training features of unit length (N, D) float32; those of no direction stay zero."""
+    """Training features (N, D) float32 scaled to unit length; zero vectors stay zero."""
 
     bank: Array
 

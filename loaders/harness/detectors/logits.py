@@ -1,4 +1,4 @@
-"""Detectors of the logits alone."""
+"""Detectors on the logits alone."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Entropy:
 
         Raises
         ------
-        DataError : there is a background class, over whose remainder entropy means nothing.
+        DataError : there is a background class; entropy over the remaining classes has no meaning.
         """
         logits, background = logits_of(data)
         if background is not None:
@@ -167,6 +167,6 @@ class Energy:
         positive("T", self.T)
 
     def score(self, state: None, data: Arrays) -> Array:
-        """Return T log(sum over the classes of exp(z_j/T)); a background class plays no part."""
+        """Return T log(sum over the classes of exp(z_j/T)); a background class is not part of it."""
         logits = logits_of(data)[0]
         return np.asarray(self.T * log_sum_exp(logits / self.T))

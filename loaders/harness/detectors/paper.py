@@ -1,4 +1,4 @@
-"""The papers that detectors come from; they are data, in ``papers.toml``."""
+"""The papers that detectors come from, read from ``papers.toml``."""
 
 from __future__ import annotations
 

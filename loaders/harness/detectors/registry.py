@@ -35,13 +35,13 @@ from .paper import Paper
 
 FitOn = Literal["train", "val"]
 OneOrMany = Literal["one", "many"]
-NOT_SCORED = frozenset({"head", "labels"})  # needed, if at all, only to fit
+NOT_SCORED = frozenset({"head", "labels"})  # needed to fit, if at all
 Anything = TypeVar("Anything", bound=Callable[..., Any])
 
 
 @runtime_checkable
 class Detector(Protocol):
-    """What scores: see the module. ``fit`` may be absent where nothing is to be fitted."""
+    """An object that scores, see the module; ``fit`` may be absent."""
 
     def score(self, state: Any, data: Any) -> Array:
         """Return the confidence (n,) of the images of ``data``, higher = more in-distribution."""
@@ -53,7 +53,7 @@ class Method:
 
     Attributes
     ----------
-    name, aliases : what users call it.
+    name, aliases : the names that users give.
     build : makes the detector from parameters.
     made_of : the class or function that was registered.
     parameters : parameter -> default.
@@ -86,7 +86,7 @@ class Chosen:
 
     Attributes
     ----------
-    label : how results call it: its name as it was given, with the parameters that were given.
+    label : its name in results: name and parameters as they were given.
     params : every parameter's value.
     given : the parameters that were given; a sweep leaves them as they are.
     chosen_on : on what data the parameters were chosen, "" where they were given or are defaults.
@@ -135,7 +135,7 @@ def register(
 
     Raises
     ------
-    SplitsError : the name is taken, a swept parameter does not exist, or the object is no detector.
+    SplitsError : the name is taken, a swept parameter does not exist, or the object is not a detector.
     """
 
     def add(thing: Anything) -> Anything:
@@ -208,7 +208,7 @@ def choose(method: Method, params: Mapping[str, Value], *, label: str) -> Chosen
         values[key] = converted(value, values[key], f"{label}: {key}")
     shown = show_named(label, {key: values[key] for key in params})
     chosen = Chosen(shown, method, values, frozenset(params))
-    _ = chosen.detector  # its own checks speak now, not after hours of forward passes
+    _ = chosen.detector  # run its own checks now, not after hours of forward passes
     return chosen
 
 

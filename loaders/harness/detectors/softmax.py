@@ -23,7 +23,7 @@ def logits_of(data: Arrays, name: str = "logits", *, classes: int = 1) -> tuple[
     """
     logits = np.asarray(data[name], dtype=np.float64)
     if logits.ndim != 2 or logits.shape[1] < classes:
-        raise DataError(f"array {name!r} of shape {logits.shape} where (n, at least {classes}) is due")
+        raise DataError(f"array {name!r} of shape {logits.shape} where (n, at least {classes}) is expected")
     background = data.get("background") if name == "logits" else None
     return logits, None if background is None else np.asarray(background, dtype=np.float64)
 

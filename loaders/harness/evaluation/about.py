@@ -1,4 +1,4 @@
-"""What results say about themselves: the benchmark, the models, the options, what is missing.
+"""The description of results: benchmark, models, options, and what is missing.
 
 `About` is the one schema of ``about.json``, checked where it is read.
 """
@@ -13,7 +13,7 @@ from wordnet_splits.manifest.data import Count
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 MOST_REPLICATES, MOST_PREVALENCES, MOST_BINS = 100_000, 100, 1000
-"""Checking results repeats what their options ask for, and the results may be somebody else's."""
+"""Checking results repeats what their options demand, and the results may come from anyone."""
 
 
 class Stored(BaseModel):
@@ -41,7 +41,7 @@ class Options(Stored):
 
 
 class Composition(Stored):
-    """What pooled rows are over: images of each ID, near and far set, and the share of OOD among them."""
+    """What pooled rows cover: images of each ID, near and far set, and the share of OOD among them."""
 
     sets: dict[str, Count]
     n_id: Count
@@ -70,7 +70,7 @@ class ColumnsUsed(Stored):
 
 
 class RunFacts(Stored):
-    """One network that was put through the images.
+    """One network that was evaluated.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class About(Stored):
     ----------
     images_fingerprint : of the benchmark's images, None while a group awaits its source.
     missing : ID, near and far sets not scored whole. left_out : images that a root lacked, as sentences.
-    notes : what differs from one undisturbed evaluation.
+    notes : deviations from an undisturbed evaluation.
     """
 
     benchmark: str

@@ -1,4 +1,4 @@
-"""Are results what their scores give? Every row of a folder recomputed from its stored confidences."""
+"""Check results: every row of a folder is recomputed from its stored confidences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BIN = ("detector", "run", "low", "high")
 
 @dataclass(frozen=True)
 class Difference:
-    """A value that is not what it should be; ``column`` is empty for a row that only one of the two has."""
+    """A value that differs; ``column`` is empty for a row that only one of the two has."""
 
     table: str
     row: str
@@ -80,8 +80,8 @@ def check_results(
 ) -> Checked:
     """Recompute every row of a folder that `Results.write` wrote, intervals included, and compare.
 
-    What cannot be recomputed (names of models, parameters) is compared by checksum; images, labels, roles
-    and similarities with the benchmark.
+    What cannot be recomputed (names of models, parameters) is checked by checksum; images, labels, roles and
+    similarities are compared with the benchmark.
 
     Parameters
     ----------

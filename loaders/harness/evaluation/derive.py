@@ -1,4 +1,4 @@
-"""From stored confidences and predictions to all rows of results: one way, for evaluating and checking."""
+"""From stored confidences and predictions to all rows of results, for evaluation and checking alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .about import Options, RunFacts
 from .measure import POOLED, UNKNOWN_ROLES, BinRow, ClassRow, Members, MetricRow, by_nearness, measure
 
 MODEL = "(model)"
-"""In the place of a detector: what is a matter of the model alone."""
+"""In place of a detector: values of the model alone."""
 Key = tuple[str, int]
 """(detector, run)."""
 ClassKey = tuple[str, str]
@@ -62,7 +62,7 @@ def derive(
     for (detector, run), images in said.items():
         if not detector:
             if run not in facts:
-                raise DataError(f"nothing is said about run {run}", where="about.json")
+                raise DataError(f"run {run} is not described", where="about.json")
             derived.results.extend(((MODEL, run), row) for row in _gammas(images, facts[run]))
     blocks = list(_blocks(scores, "scores"))
     for key, table in _watched(blocks, progress or Silent()):
@@ -94,8 +94,8 @@ class ScoredImages:
 
     def __init__(self, table: pa.Table) -> None:
         self.keys = _keys(table)
-        if len(set(self.keys)) < len(self.keys):  # one image's score could stand in for another's
-            raise DataError("an image is there twice", where="predictions")
+        if len(set(self.keys)) < len(self.keys):  # one image's score could pass for another's
+            raise DataError("an image occurs twice", where="predictions")
         self._group = np.array(table["group"].to_pylist(), dtype=object)
         self._columns = {
             name: table[name].to_numpy() for name in ("label", "target_probability", "max_probability")

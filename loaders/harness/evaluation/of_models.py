@@ -1,4 +1,4 @@
-"""A model, or several, and a benchmark: `evaluate` gives the table."""
+"""`evaluate`: models on a benchmark."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def evaluate(
     progress: Progress | None = None,
     **loading: Any,
 ) -> Results:
-    """Put models through a benchmark's test images and measure what each detector makes of them.
+    """Evaluate models on a benchmark's test images, with every detector.
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ def evaluate(
     sweep : choose parameters that were not given on validation images, for each run.
     bootstrap, seed_boot : replicates behind intervals, and their seed.
     prevalences : shares of OOD at which `aurc_unknown` is computed too.
-    store : folder that keeps activations, so that no image is put through a model twice; by default they are
-        forgotten.
+    store : folder that keeps activations, so that no forward pass is repeated; by default they are
+        discarded.
     batch_size, workers : of the forward passes. Packed images are read fastest with 0 workers.
     loading : options of `load_model`: ``device``, ``mapping``, ``background``, ``preprocess``, ...
 
@@ -117,7 +117,7 @@ def _opened(model: Any, loading: Mapping[str, Any]) -> Models:
     if not isinstance(model, Mapping):
         if isinstance(model, Sequence) and not isinstance(model, str):
             raise DataError(
-                "a list does not say whether these are models or runs of one",
+                "a list could mean several models, or runs of one",
                 where="model",
                 hint="give {name: model, ...}, or {name: [run, ...]} for seeds or optimizers of one model",
             )
@@ -130,7 +130,7 @@ def _opened(model: Any, loading: Mapping[str, Any]) -> Models:
         several = [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(value)
         models[str(name)] = [run for item in several for run in _runs(item, loading)]
         if len(several) > 1 and len({run.name for run in models[name]}) < len(models[name]):
-            models[name] = [copy(run) for run in models[name]]  # a caller's own keep their names
+            models[name] = [copy(run) for run in models[name]]  # the caller's own models keep their names
             for number, run in enumerate(models[name]):
                 run.name = f"{name} {number}"
     return models

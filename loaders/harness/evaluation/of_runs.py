@@ -1,4 +1,4 @@
-"""Any detectors on what models gave: confidences of the test images, and every metric of them."""
+"""Any detectors on the outputs of models: confidences of the test images, and every metric."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def evaluate_runs(
 
     Parameters
     ----------
-    runs : what networks gave; those of one ``model`` are its runs, each with rows of its own, and tables
-        average over them. Detectors of many networks (ensembles) join the runs of a model; of a model of one
-        run they are left out, and said to be.
+    runs : outputs of networks; those of one ``model`` are its runs, each with rows of its own, and tables
+        average over them. Ensembles join the runs of a model; for a model of one run they are left out, with
+        a note.
     detectors : text (see `detectors.parse_detectors`), or texts, detector classes, functions and instances.
     sweep : choose the parameters that have a sweep, and were not given, on validation data, for each run.
     groups : the sets to evaluate beside ID; all by default. What is left out is named in the results.
-    left_out : which images are not there, kept with the results.
+    left_out : which images are missing, stored with the results.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def chosen_detectors(given: str | Sequence[Any], benchmark: str) -> list[Chosen]
 
 @dataclass(frozen=True)
 class _Use:
-    """With which model and parameters a detector was used: the first columns of its rows."""
+    """The model and parameters that a detector was used with: the first columns of its rows."""
 
     model: str
     model_key: str
@@ -95,7 +95,7 @@ class _Use:
 
 @dataclass
 class _Work:
-    """An evaluation under way: what was scored so far."""
+    """An evaluation in progress: what has been scored so far."""
 
     sets: EvaluatedSets
     runs: list[ModelRun]
@@ -131,7 +131,7 @@ class _Work:
                 task.advance()
 
     def score_together(self, numbers: Sequence[int], chosen: Sequence[Chosen]) -> None:
-        """Fit and score detectors of all runs of one model together; rows bear the first one's number."""
+        """Fit and score detectors of all runs of one model together; rows carry the number of the first."""
         runs = [self.runs[number] for number in numbers]
         for one in chosen:
             seen = {g: [run.group("test", g, one.needs) for run in runs] for g in self.sets.test}
@@ -161,7 +161,7 @@ class _Work:
         """Compute every row of everything scored; detectors come in the order given."""
         keys = sorted(self.scores, key=lambda key: (order.index(key[0]), key[1]))
         if not keys:
-            raise DataError("no detector is left to score", hint="; ".join(self.notes) or None)
+            raise DataError("there is no detector to score", hint="; ".join(self.notes) or None)
         scores = pa.concat_tables([self.scores[key] for key in keys]).combine_chunks()
         predictions = pa.concat_tables(list(self.predictions.values())).combine_chunks()
         known = self.sets.similarity()

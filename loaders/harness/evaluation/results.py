@@ -61,7 +61,7 @@ class Results(ResultTables):
                 refuse_other_results(folder, self.about.benchmark, _models(self.about))
             files.clear_parts(folder)
             with files.writing(folder / ABOUT):
-                (folder / ABOUT).unlink(missing_ok=True)  # until it is there again, there are no results
+                (folder / ABOUT).unlink(missing_ok=True)  # without it, there are no results
             for name in SCHEMAS:
                 write_table(getattr(self, name), folder / f"{name}.parquet")
             with files.replacing(folder / CSV) as part:
@@ -81,7 +81,7 @@ class Results(ResultTables):
         results, altered = read_folder(Path(folder))
         if altered:
             raise DataError(
-                "is not as it was written: its checksum differs",
+                "was altered: its checksum differs",
                 where=str(Path(folder) / altered[0]),
                 hint=f"`unknown-eval check-results {folder}` says what differs",
             )

@@ -1,4 +1,4 @@
-"""Which sets of a benchmark an evaluation goes over, and which of them are not there."""
+"""The sets of a benchmark that an evaluation covers, and which of them are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as tables in the layout of a benchmark's paper; the layouts are data, in ``layouts.toml``."""
+"""Results as tables in the layout of a benchmark's paper, from ``layouts.toml``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Layout = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: a metric over something, and the factor it is printed with."""
+    """A column of a table: a metric, the group it is of, and the factor it is printed with."""
 
     title: str
     group: str
@@ -40,7 +40,7 @@ class Column:
 
     @property
     def key(self) -> str:
-        """How cells of published rows name it."""
+        """Its key in the cells of published rows."""
         return f"{self.group}/{self.metric}"
 
 
@@ -354,7 +354,7 @@ def _published(
 def _same(label: str, name: str) -> bool:
     try:
         return get_method(label.partition("[")[0]) is get_method(name)
-    except SplitsError:  # a user's own detector, which no paper has
+    except SplitsError:  # a user's own detector, of no paper
         return False
 
 

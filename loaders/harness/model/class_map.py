@@ -1,4 +1,4 @@
-"""Which column of a model's output is which label of a benchmark, and what becomes of the other columns."""
+"""Which column of a model's output is which label of a benchmark, and what happens to the others."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from wordnet_splits.untrusted import parse_json, read_text
 from .class_map import ClassMap, Label, LabelSpace, Mode
 
 MappingGiven = str | Path | Sequence[int] | Sequence[str] | Mapping[str, int]
-"""What says which column is which class: see `class_map`."""
+"""A mapping from columns to classes, see `class_map`."""
 
 
 def class_map(

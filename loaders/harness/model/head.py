@@ -1,4 +1,4 @@
-"""The classifier head: found where the logits come from, or named; its input are the features."""
+"""The classifier head, found by its logits or named; its input is the features."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def logits_of(output: Any, where: str) -> Tensor:
     if not isinstance(output, torch.Tensor) or output.ndim != 2:
         shape = tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
         raise DataError(
-            f"the model gives {shape} where logits (n, K) are due",
+            f"the model gives {shape} where logits (n, K) are expected",
             where=where,
             hint="wrap it in a function that returns (features, logits)",
         )
@@ -38,8 +38,8 @@ class HookedNetwork:
     """A module with its features taken by a hook before the head.
 
     ``network(x)`` gives (features (n, D), logits (n, K)). Where no head is named, the first call finds it:
-    the nn.Linear called last among those whose output is the logits. Maps in front of a named head that is
-    not linear, e.g. a 1 x 1 convolution, are averaged over their positions.
+    the last nn.Linear called that outputs the logits. Feature maps before a named head that is not
+    linear, e.g. a 1 x 1 convolution, are averaged over their positions.
     """
 
     def __init__(self, module: nn.Module, head: str | None, name: str) -> None:

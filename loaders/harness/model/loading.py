@@ -1,4 +1,4 @@
-"""From what a user names, or holds, to models: one, or all that a command line names."""
+"""Load models: one that a user names or holds, or all that a command line names."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load_model(
         torchvision and timm also the name of published weights, or ``random``. By default the publisher's.
     trust_model : needed for exported programs, which may run code when loaded.
     restrict, background, mapping : which columns are which labels, see `class_match.class_map`.
-    model_id : what names a function, and so its activations.
+    model_id : name of a model that is a function, which its activations are stored under.
     preprocess : in place of the model's own.
     options : arguments of the constructor, e.g. ``{"num_classes": 40}``.
 
@@ -54,7 +54,7 @@ def load_model(
     ------
     UnknownNameError, DataError, UnsafeDataError : no such model or device, or it cannot be loaded.
     """
-    chosen = choose_device(device)  # first: a device that is not there is known at once
+    chosen = choose_device(device)  # first: a missing device is reported at once
     request = Request(None if weights is None else str(weights), trust_model, model_id, dict(options or {}))
     loaded = _load(spec, request)
     if preprocess is not None:

@@ -1,4 +1,4 @@
-"""The mean or the sum over positions of one layer's maps, taken in the forward pass there is anyway."""
+"""The mean or the sum over positions of one layer's maps, taken in the one forward pass."""
 
 from __future__ import annotations
 

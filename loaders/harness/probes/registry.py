@@ -1,4 +1,4 @@
-"""The registry of probes, and the names that their arrays are stored under.
+"""The registry of probes, and the names their arrays are stored under.
 
 A probe is a frozen dataclass; its fields are its parameters and part of its name::
 
@@ -39,7 +39,7 @@ PLAIN = re.compile(r"[\w.+\-]*")
 
 
 class Probe(Protocol):
-    """What is computed of a batch beside its features and logits.
+    """A computation on a batch beside its features and logits.
 
     Attributes
     ----------
@@ -71,12 +71,12 @@ def register_probe(kind: str) -> Callable[[ProbeClass], ProbeClass]:
 
     Raises
     ------
-    SplitsError : the name is taken or malformed, or the class is no probe.
+    SplitsError : the name is taken or malformed, or the class is not a probe.
     """
 
     def add(cls: ProbeClass) -> ProbeClass:
         if kind in PROBES or not KIND.fullmatch(kind) or kind == "forward":
-            raise SplitsError(f"{kind!r} is no free name for a probe")
+            raise SplitsError(f"{kind!r} is not available as a probe's name")
         if not dataclasses.is_dataclass(cls) or not callable(cls) or "__call__" not in dir(cls):
             raise SplitsError("a probe is a dataclass with __call__(model, x)", where=cls.__qualname__)
         defaults = {"gradients": False, "passes": 0, "layers": (), "random": False}

@@ -1,4 +1,4 @@
-"""Augmentations of a batch of uint8 images where they lie, from numbers drawn on the CPU.
+"""Augmentations of a batch of uint8 images on its device, from numbers drawn on the CPU.
 
 Drawing on the CPU gives every device the same crops for the same seed.
 """

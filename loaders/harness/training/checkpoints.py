@@ -105,7 +105,7 @@ def portable(module: nn.Module) -> dict[str, Any]:
 
 
 def save_state(folder: Path, state: Mapping[str, Any]) -> None:
-    """Write what a killed training needs to go on from here (`load_state`), its SHA-256 at the end."""
+    """Write what a killed training needs to continue (`load_state`), its SHA-256 at the end."""
     blob = _serialised(state)
     files.write_bytes(folder / STATE, blob + hashlib.sha256(blob).digest())
 

@@ -1,4 +1,4 @@
-"""What a training recipe may name, without torch: recipes are read, checked and listed where it is absent.
+"""What a training recipe may name, without torch: recipes are read, checked and listed without it.
 
 The functions of these names are in `losses`, `networks`, `augment` and `optimizers`.
 """
@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 @dataclass(frozen=True)
 class LossKind:
-    """How a loss sees negatives.
+    """How a loss treats negatives.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a training run needs of a benchmark: uint8 tensors, labels, and the facts that identify them."""
+"""The training data of a benchmark: uint8 tensors, labels, and what identifies them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def load_arrays(dataset: UnknownDetectionSet, progress: Progress | None = None) 
         for images, own in dataset.batches(READ_ROWS):
             if images.dtype != torch.uint8:
                 raise DataError(
-                    f"training takes uint8 images, these are {images.dtype}",
+                    f"training takes uint8 images, not {images.dtype}",
                     where=repr(dataset),
                     hint="leave normalisation to the trainer",
                 )
@@ -97,7 +97,7 @@ def load_arrays(dataset: UnknownDetectionSet, progress: Progress | None = None) 
             start += len(own)
             task.advance(len(own))
     if pixels is None:
-        raise DataError("there is not one image", where=repr(dataset))
+        raise DataError("there are no images", where=repr(dataset))
     return pixels, labels
 
 

@@ -1,6 +1,6 @@
 """Losses of the papers as functions on logits and labels; label -1 marks a negative (outlier) sample.
 
-`choices.LOSSES` says for each how it sees negatives.
+`choices.LOSSES` says how each treats negatives.
 
 References
 ----------

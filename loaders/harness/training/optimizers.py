@@ -107,5 +107,5 @@ def make_optimizer(rule: str, parameters: Iterable[Any], settings: Mapping[str, 
     except (TypeError, ValueError) as error:
         raise DataError(
             f"settings {dict(settings)} do not fit update rule {rule!r}: {error}",
-            hint="mend the training recipe",
+            hint="correct the training recipe",
         ) from None

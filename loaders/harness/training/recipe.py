@@ -185,8 +185,8 @@ def _explain(error: ValidationError, where: str) -> RecipeError:
     if problem["type"] == "extra_forbidden":
         known = [field.alias or name for name, field in TrainingRecipe.model_fields.items()]
         near = difflib.get_close_matches(key, known, n=2, cutoff=0.5)
-        return RecipeError(f"unknown key {key!r}", where=where, near=near, hint="mend the training recipe")
+        return RecipeError(f"unknown key {key!r}", where=where, near=near, hint="correct the recipe")
     if problem["type"] == "missing":
         return RecipeError(f"the key {key!r} is missing", where=where, hint="add it to the training recipe")
     message = problem["msg"].removeprefix("Value error, ")
-    return RecipeError(f"{key}: {message}" if key else message, where=where, hint="mend the training recipe")
+    return RecipeError(f"{key}: {message}" if key else message, where=where, hint="correct the recipe")

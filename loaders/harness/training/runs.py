@@ -35,7 +35,7 @@ from .recipe import TrainingRecipe, load_recipe
 from .trainer import DeviceData, Machine, Precision, Run, Trainer, describe_network, reproducible
 
 WORTH_SAYING = 60.0
-"""Seconds from which the time that training takes is said beforehand."""
+"""Seconds of training from which its expected time is announced."""
 BETTER: dict[str, tuple[str, int]] = {"val-loss": ("val_loss", -1), "gamma": ("gamma", 1)}
 """Rule of selection -> column of the history and the sign that makes greater better."""
 
@@ -189,7 +189,7 @@ def train_runs(
                 "machine": machine.as_dict(),
             }
             if (folder / METADATA).exists():
-                del request["machine"]  # a finished model may come from anywhere
+                del request["machine"]  # a finished model may come from any machine
                 trained.append(Trained(folder, _same_request(read_metadata(folder), request, folder), 0.0))
                 say(f"{run.name}: trained already")
                 continue
@@ -201,7 +201,7 @@ def train_runs(
 def say_expected(
     runs: Sequence[Run], data: DeviceData, out: Path, machine: Machine, say: Callable[[str], None]
 ) -> None:
-    """Say how long the runs not finished yet take, and what they write, where that is a minute or more."""
+    """Announce the time and size of the unfinished runs, where they take a minute or more."""
     place = out / str(data.facts.benchmark["name"])
     left = [run for run in runs if not (place / run.name / METADATA).exists()]
     seconds = size = 0.0
@@ -274,7 +274,7 @@ def _samples(trainer: Trainer) -> int:
 
 
 def _improves(recipe: TrainingRecipe, history: Sequence[Mapping[str, Any]], best: Mapping[str, Any]) -> bool:
-    """Say whether the last epoch is to be kept in place of the best so far."""
+    """Return whether the last epoch replaces the best so far."""
     if recipe.select == "last" or best["epoch"] == 0:
         return True
     column, sign = BETTER[recipe.select]
@@ -322,11 +322,11 @@ def _start(
 
 
 def _same_request(found: dict[str, Any], request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return ``found`` if it answers ``request``; what differs is named otherwise."""
+    """Return ``found`` if it matches ``request``; else raise, naming what differs."""
     different = [key for key, value in request.items() if found.get(key) != value]
     if different:
         raise OutputError(
-            f"this folder holds a run of another {', '.join(different)}",
+            f"this folder holds a run with another {', '.join(different)}",
             where=str(folder),
             hint="give another --out, or delete the folder",
         )

@@ -65,7 +65,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where and how exactly a run computes; equal machines give equal bytes."""
+    """Where and how precisely a run computes; equal machines give equal bytes."""
 
     device: Any
     precision: Precision
@@ -292,7 +292,7 @@ class Trainer:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state that was kept."""
+        """Continue from a saved state."""
         self.module.load_state_dict(state["weights"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.scaler.load_state_dict(state["scaler"])

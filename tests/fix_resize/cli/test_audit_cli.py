@@ -254,7 +254,7 @@ BAD = {
     ),
     "out in the set": (
         ["audit", "{sets}/fix", "--reference", "{sets}/reference", "--out", "{sets}/fix/out"],
-        "lies in a set",
+        "lies inside an audited set",
     ),
     "out is a file": (
         ["audit", "{sets}/fix", "--reference", "{sets}/reference", "--out", "{text}/a.txt"],

@@ -105,12 +105,12 @@ def test_the_current_folder_as_output(
         (["build", "folder", "--root", "ROOT", "--scheduler", "tls://127.0.0.1:1"], "certificate"),
         (
             ["build", "folder", "--root", "ROOT", "--scheduler", "tcp://[::1"],
-            "no address of a Dask",
+            "not the address of a Dask",
         ),
-        (["build", "folder", "--root", "ROOT", "--scheduler", "tcp://x:y"], "no address of a Dask"),
+        (["build", "folder", "--root", "ROOT", "--scheduler", "tcp://x:y"], "not the address of a Dask"),
         (
             ["build", "folder", "--root", "ROOT", "--scheduler", "tcp://:8786"],
-            "no address of a Dask",
+            "not the address of a Dask",
         ),
     ],
 )

@@ -154,7 +154,7 @@ def test_ctrl_c(root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, byt
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
         said, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, said) == (130, "")
-    assert "the same command goes on from here" in errors
+    assert "the same command continues from here" in errors
     assert "Traceback" not in errors
     check_resumed(root, out, undisturbed["png"])
 
@@ -178,7 +178,7 @@ def test_a_full_disk(root: Path, tmp_path: Path, undisturbed: dict[str, dict[str
     full = run(*build(root, out, "parquet"), "--workers", 2, preexec_fn=no_space)
     assert (full.code, full.out) == (2, "")
     assert "cannot be written: File too large" in full.err
-    assert "the same command goes on from here" in full.err
+    assert "the same command continues from here" in full.err
     check_resumed(root, out, undisturbed["parquet"], "parquet")
 
 

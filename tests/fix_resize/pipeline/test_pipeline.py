@@ -203,7 +203,7 @@ def test_another_build_is_not_mixed_in(pictures: Path, tmp_path: Path) -> None:
     full = tmp_path / "full"
     full.mkdir()
     (full / "thesis.txt").write_text("x")
-    with pytest.raises(OutputError, match=r"not empty.*thesis.txt"):
+    with pytest.raises(OutputError, match=r"neither empty.*thesis.txt"):
         made(pictures, full)
     assert [p.name for p in full.iterdir()] == ["thesis.txt"]
     with pytest.raises(OutputError, match="inside the folder"):
@@ -317,7 +317,7 @@ def test_an_output_is_picklable_and_says_what_it_lacks(pictures: Path, tmp_path:
         output.pixels("class-0/x")
     with pytest.raises(MissingImageError):
         output.pixels("class-2/picture 002", source="lsun")
-    with pytest.raises(OutputError, match="no finished output"):
+    with pytest.raises(OutputError, match="not a finished output"):
         open_output(pictures)
     assert output.table.schema.equals(IMAGE_SCHEMA)
 

@@ -126,7 +126,7 @@ def test_two_outputs_are_compared_image_by_image(root: Path, out: Path, tmp_path
 
 
 def test_what_is_no_output_is_refused_in_one_line(root: Path, out: Path) -> None:
-    with pytest.raises(OutputError, match="no finished output"):
+    with pytest.raises(OutputError, match="not a finished output"):
         verify(root)
     with pytest.raises(DataError, match="no such file"):
         verify(out, against=root)

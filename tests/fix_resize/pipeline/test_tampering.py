@@ -206,7 +206,7 @@ def test_every_field_of_what_a_build_remembers(root: Path, tmp_path: Path, file_
     for place, other in alterations(said):
         if place != "key added":
             begun.write_text(json.dumps(other))
-            with pytest.raises(OutputError, match="holds a build of other"):
+            with pytest.raises(OutputError, match="holds a build with another"):
                 build(select_folder(root), out, settings)
 
 

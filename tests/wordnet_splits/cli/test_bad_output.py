@@ -130,7 +130,7 @@ def test_ctrl_c_leaves_nothing_half_written_and_the_next_build_goes_on(command, 
     assert done.code == 130
     assert done.out == ""
     last = done.err.splitlines()[-1]  # before it, a busy machine shows how far the reading is
-    assert last == "interrupted; nothing half-written is left, and the same command goes on from here"
+    assert last == "interrupted; nothing half-written is left, and the same command continues from here"
     assert visible(tmp_path / "out") == []
 
     noted = (tmp_path / "out" / ".mine.journal" / "dtd.tsv").read_text().splitlines()

@@ -57,7 +57,7 @@ def exported_program(name: str, request: Request) -> Loaded:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep torch from logging the traceback of what is about to become one line."""
+    """Keep torch from logging the traceback of an error that is reported in one line."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

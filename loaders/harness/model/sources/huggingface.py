@@ -64,7 +64,7 @@ def huggingface_model(name: str, request: Request) -> Loaded:
 
 
 def _refuse_absurd(config: Any, where: str) -> None:
-    """Refuse a config whose numbers no classifier has: building it would take for ever, or all memory."""
+    """Refuse a config with numbers that no classifier has: building it would take forever, or all memory."""
     pending = [config]
     while pending:
         value = pending.pop()

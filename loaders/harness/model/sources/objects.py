@@ -21,7 +21,7 @@ def from_object(thing: Any, request: Request, name: str | None = None) -> Loaded
 
     Raises
     ------
-    DataError : it is neither, or a function without an id that its activations could be found by.
+    DataError : it is neither, or a function without an id to store its activations under.
     """
     name = name or str(getattr(thing, "__name__", type(thing).__name__))
     if isinstance(thing, nn.Module):
@@ -29,10 +29,10 @@ def from_object(thing: Any, request: Request, name: str | None = None) -> Loaded
             thing = fill(thing, read_state(Path(request.weights)), request.weights)
         return Loaded(request.model_id or name, thing, repr(thing))
     if not callable(thing):
-        raise DataError(f"{type(thing).__name__} is no model", hint="give an nn.Module, a function or a name")
+        raise DataError(f"{type(thing).__name__} is not a model", hint="give a module, a function or a name")
     if request.model_id is None:
         raise DataError(
-            "a function has no weights that its activations could be found by",
+            "a function has no weights to identify its activations by",
             where=name,
             hint="add --model-id NAME (model_id='NAME') and change it whenever the function changes",
         )
@@ -66,7 +66,7 @@ def _makes_a_module(thing: Callable[..., Any]) -> bool:
 
 
 class _FunctionNetwork:
-    """A user's function, its answer checked to be features (n, D) and logits (n, K)."""
+    """A user's function, checked to return features (n, D) and logits (n, K)."""
 
     def __init__(self, function: Callable[[Any], Any], name: str) -> None:
         self.function, self.name = function, name

@@ -13,7 +13,7 @@ from ...backend.transforms import Transform
 
 @dataclass
 class Loaded:
-    """What a source gives of a model.
+    """A model as its source provides it.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Request:
-    """What the user gave besides the name: see `loading.load_model`."""
+    """The user's options besides the name, see `loading.load_model`."""
 
     weights: str | None = None
     trust: bool = False

@@ -152,7 +152,9 @@ def test_worker_processes_give_the_same_bytes(
 def test_a_transform_that_makes_no_tensor_is_named(
     near: UnknownDetectionSet, tmp_path: Path, workers: int
 ) -> None:
-    with pytest.raises(DataError, match=r"the transform makes Image, not a tensor|no one batch"):
+    with pytest.raises(
+        DataError, match=r"the transform returns Image, not a tensor|these do not make a batch"
+    ):
         extract(
             load_model(small_network(), device="cpu"),
             near,

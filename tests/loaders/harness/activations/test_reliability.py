@@ -113,7 +113,7 @@ def test_a_forward_pass_that_fails_names_the_model(near: UnknownDetectionSet, tm
             return super().forward(x)
 
     with pytest.raises(
-        DataError, match="fails in shard 3: RuntimeError: shapes cannot be multiplied"
+        DataError, match="failed in shard 3: RuntimeError: shapes cannot be multiplied"
     ) as caught:
         extract(load_model(Failing(), device="cpu"), near, Store(tmp_path, 100), batch_size=50)
     assert caught.value.where == "Failing"
@@ -231,7 +231,7 @@ def test_no_images_and_odd_batches_are_refused(near: UnknownDetectionSet, tmp_pa
         extract(model, near, Store(tmp_path), batch_size=0)
     empty = UnknownDetectionSet("digits", role="near")
     empty.table = empty.table.slice(0, 0)
-    with pytest.raises(DataError, match="not one image"):
+    with pytest.raises(DataError, match="no images"):
         extract(model, empty, Store(tmp_path))
 
 

@@ -217,7 +217,7 @@ def test_sets_may_be_chosen_and_the_missing_ones_are_named(call: Any) -> None:
         (digits("--detectors", "mspp"), "unknown detector 'mspp'; did you mean 'msp'"),
         (digits("--layout", "kimm"), "unknown layout 'kimm'; did you mean 'kim'"),
         (digits("--group", "gausian"), "unknown test group 'gausian'; did you mean 'gaussian'"),
-        (digits("--prevalence", "1.5"), "--prevalence: 1.5 is no share"),
+        (digits("--prevalence", "1.5"), "--prevalence: 1.5 is not a share"),
         (digits("--sweep", "--detectors", "knn"), "digits: has no ID and OOD validation images"),
         (digits(model="tiny_nets:seven"), "tiny_nets:seven: the model has 7 classes, the benchmark 6 labels"),
         (digits(model="tiny_nets:sixx"), "unknown name 'sixx'; did you mean 'six'"),

@@ -235,7 +235,7 @@ def test_one_model_is_no_ensemble() -> None:
     found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], ["msp", "ensemble"])
     assert found.detectors == ("msp",)
     assert found.about.notes == ("fake: left out, as one run is no ensemble: ensemble",)
-    with pytest.raises(DataError, match="no detector is left"):
+    with pytest.raises(DataError, match="no detector to score"):
         evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "ensemble")
 
 

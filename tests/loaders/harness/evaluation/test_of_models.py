@@ -79,13 +79,13 @@ def test_models_are_rows_of_their_own_and_declared_runs_are_averaged(two_models:
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        ([network(0), network(1)], {}, "a list does not say whether these are models or runs of one"),
+        ([network(0), network(1)], {}, "a list could mean several models, or runs of one"),
         ({"a": network(0), "b": network(0)}, {}, "one model is given twice"),
         (network(0, 10), {"mapping": "identity"}, "the model has 10 classes, the benchmark 6 labels"),
         (network(0), {"prevalences": [1.5]}, "malformed at prevalences.0"),
         (network(0), {"groups": ["gausian"]}, "did you mean 'gaussian'"),
         ("timm", {}, "unknown source of models"),
-        (3, {}, "int is no model"),
+        (3, {}, "int is not a model"),
     ],
 )
 def test_what_cannot_be_evaluated_is_one_line(model: Any, options: dict[str, Any], message: str) -> None:

@@ -139,7 +139,7 @@ def test_an_image_in_the_place_of_another_is_refused(folder: Path) -> None:
     for name in ("scores", "predictions"):
         table = pq.read_table(folder / f"{name}.parquet")
         pq.write_table(table.take([1, *range(1, len(table))]), folder / f"{name}.parquet")
-    with pytest.raises(DataError, match="predictions: an image is there twice"):
+    with pytest.raises(DataError, match="predictions: an image occurs twice"):
         check_results(folder)
 
 

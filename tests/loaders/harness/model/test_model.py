@@ -168,7 +168,7 @@ def test_unknown_kinds_of_models_are_refused() -> None:
     assert {"exported", "hf", "timm", "torchvision"} <= set(SOURCES)
     with pytest.raises(UnknownNameError, match="unknown source of models 'torchvison'; did you mean"):
         load_model("torchvison:resnet-18")
-    with pytest.raises(DataError, match="int is no model"):
+    with pytest.raises(DataError, match="int is not a model"):
         load_model(3)
 
 

@@ -222,7 +222,7 @@ def test_a_probe_of_ones_own(near: UnknownDetectionSet, tmp_path: Path) -> None:
         )
         wanted = torch.stack([to_uint8(near[i][0]) for i in range(len(near))]).double().sum((1, 2, 3)) / 255
         np.testing.assert_allclose(found.arrays["norms[p=1]/input"][:], wanted, rtol=1e-5)
-        with pytest.raises(SplitsError, match="no free name"):
+        with pytest.raises(SplitsError, match="not available as a probe"):
             register_probe("norms")(Norms)
     finally:
         del PROBES["norms"]

@@ -58,9 +58,9 @@ class Fake:
 @pytest.mark.parametrize(
     ("batches", "message"),
     [
-        ((torch.zeros(2, 3, 8, 8),), "takes uint8 images, these are torch.float32"),
+        ((torch.zeros(2, 3, 8, 8),), "takes uint8 images, not torch.float32"),
         ((torch.zeros(2, 3, 8, 8).byte(), torch.zeros(2, 3, 9, 8).byte()), r"\(3, 9, 8\) and of \(3, 8, 8\)"),
-        ((), "there is not one image"),
+        ((), "there are no images"),
     ],
 )
 def test_images_that_cannot_be_trained_with(batches: tuple[torch.Tensor, ...], message: str) -> None:

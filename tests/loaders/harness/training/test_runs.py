@@ -121,10 +121,10 @@ def test_a_finished_run_is_kept_and_one_of_other_settings_refused(data: Training
     assert again.seconds == 0
     assert again.metadata == first.metadata
     assert first.folder.joinpath("model.json").stat().st_mtime_ns == before
-    with pytest.raises(OutputError, match="run of another recipe"):
+    with pytest.raises(OutputError, match="run with another recipe"):
         train(data, tmp_path, epochs=1, batch=8)
     other = dataclasses.replace(data, benchmark={**data.benchmark, "version": 2})
-    with pytest.raises(OutputError, match="run of another benchmark"):
+    with pytest.raises(OutputError, match="run with another benchmark"):
         train(other, tmp_path, epochs=1)
 
 
