@@ -102,7 +102,7 @@ def write_bytes(path: Path, data: bytes, *, hint: str = HINT, aside: Path | None
 
 
 def write_text(path: Path, text: str, *, hint: str = HINT) -> None:
-    """Write a text in UTF-8 in one step; what is no text is escaped by backslashes. Raises as `replacing`."""
+    """Write a text in UTF-8 in one step; what cannot be encoded is escaped. Raises as `replacing`."""
     write_bytes(path, text.encode("utf-8", errors="backslashreplace"), hint=hint)
 
 

@@ -1,7 +1,7 @@
 """JSON files that hold a checksum of themselves, so that no field of them can be altered unnoticed.
 
-The checksum is no signature: who means to deceive can compute it anew. What can be recomputed or compared
-with other files therefore is, by the reader of each kind of file.
+The checksum is not a signature: anyone who means to deceive can recompute it. So the reader of each kind of
+file recomputes what it can, or compares it with other files.
 """
 
 from __future__ import annotations

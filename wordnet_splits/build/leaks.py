@@ -251,7 +251,7 @@ def drop_leaking(membership: Membership, leaks: Iterable[Leak]) -> None:
 def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> dict[Key, str]:
     """Return what the evidence of a class adds about its leaks, closest kin first, with the recipe's reasons.
 
-    A sibling is told of the far class alone, for it says nothing against the other.
+    A sibling is mentioned for the far class only: it says nothing against the other.
     """
     sets = {one.name: one for one in class_sets(membership)}
     clauses: dict[Key, dict[tuple[str, str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -293,7 +293,7 @@ def _relation(kind: str, own: Sequence[str], other: Sequence[str], taxonomy: Tax
 
 
 def trains(a: Group, b: Group) -> bool:
-    """Say whether one of two groups is trained on, so that what they share is no question of taste."""
+    """Say whether one of two groups is trained on, so that what they share matters."""
     return a.name != b.name and "csid" not in (a.role, b.role) and bool({a.role, b.role} & TRAINING_ROLES)
 
 

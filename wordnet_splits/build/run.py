@@ -33,7 +33,7 @@ class Build:
     Attributes
     ----------
     problems : images that are missing, unreadable or altered under a root, and so left out.
-    unexpected : names under a root that are no ids of its source, and how often each.
+    unexpected : names under a root that are not ids of its source, and how often each.
     unread : sources of which no picture was read although a root is given, and why.
     unnamed : leaks of another draw, or of one with images left out, that the recipe does not name.
     folder : where the manifest was written, if it was.
@@ -197,7 +197,7 @@ def generated_source(group: Group) -> Source | None:
 
 
 def unexpected_names(sources: Mapping[str, Source], lacking: Collection[str]) -> dict[str, dict[str, int]]:
-    """Return the names under each root that are no ids of its source, and how often each.
+    """Return the names under each root that are not ids of its source, and how often each.
 
     The roots of ``lacking`` sources are looked through where no scan has: images with other names are a
     likely reason why so many are missing.

@@ -110,7 +110,7 @@ class Catalog(Tabular):
         return self[class_id].counts[split]
 
     def group_counts(self, split: str) -> dict[str, int]:
-        """Return the published sum of each count_group whose classes are not counted apart in this split."""
+        """Return the published sum of each count_group whose classes have no counts of their own here."""
         self._check_split(split)
         return dict(self._sums.get(split, {}))
 
@@ -235,11 +235,11 @@ class _Reader:
         wnids = tuple(text.split(" ")) if text else ()
         for wnid in wnids:
             if not _WNID.fullmatch(wnid):
-                raise self._error(f"{wnid!r} is no wnid", hint="a wnid is n and eight digits, 'n02084071'")
+                raise self._error(f"{wnid!r} is not a wnid", hint="a wnid is n and eight digits, 'n02084071'")
         if len(set(wnids)) != len(wnids):
             raise self._error("a wnid occurs twice in one class")
         if mapped not in (MAPPED if wnids else ("",)):
-            wanted = " | ".join(MAPPED) if wnids else "empty, as there is no wnid"
+            wanted = " | ".join(MAPPED) if wnids else "empty, as there is not a wnid"
             raise self._error(f"mapped is {mapped!r}", hint=f"expected {wanted}")
         if mapped in ("hand", "") and not why:
             raise self._error("a class mapped by hand or not at all needs a reason in 'why'")

@@ -36,7 +36,7 @@ class CatalogReport:
 
     ``mapped`` counts the classes of each kind ("" where there is no synset), ``unmapped`` are the latter's
     ids, ``absent`` the pairs (class_id, wnid) that this WordNet does not hold, ``naive_wrong`` the names that
-    first sense gets wrong, ``naive_nothing`` the ids of mapped classes whose name is no noun in WordNet.
+    first sense gets wrong, ``naive_nothing`` the ids of mapped classes whose name is not a noun in WordNet.
     """
 
     source: str

@@ -231,8 +231,9 @@ def _verdict(found: Sequence[Verification]) -> str:
         for name, of_classes in (("rule", True), ("ids", False), ("pixels", False), ("expected", False))
     )
     good = sum(r.ok for r in found)
+    agree = "benchmark agrees with its rules" if len(found) == 1 else "benchmarks agree with their rules"
     return (
-        f"{good} of {len(found)} benchmarks hold: {classes:,} classes by rule, {ids:,} ids and "
+        f"{good} of {len(found)} {agree}: {classes:,} classes by rule, {ids:,} ids and "
         f"{pixels:,} pixels of {images:,} images compared"
         + ("" if good == len(found) else "; see the problems above")
     )

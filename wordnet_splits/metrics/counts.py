@@ -123,7 +123,7 @@ class RankCounts:
                 _ = self.correct
             elif not np.all(sizes[side]):
                 raise DataError(
-                    f"there is not one {side.upper()} score, so this metric has no value",
+                    f"there are no {side.upper()} scores, so this metric has no value",
                     where=self.name,
                     hint="a set may be empty after filtering; leave it out of the evaluation",
                 )
@@ -167,7 +167,7 @@ def rank_counts(
     flags = None if correct is None else as_flags(correct, len(positives), name=name)
     scores = np.concatenate([positives, negatives])
     if not len(scores):
-        raise DataError("there is not one score to rank", where=name)
+        raise DataError("there are no scores to rank", where=name)
 
     order = np.argsort(scores)[::-1]  # any order inside a tie: only the counts at its end are kept
     ranked = scores[order]
@@ -202,9 +202,11 @@ def as_scores(values: Scores, *, name: str | None = None, side: str = "scores") 
     where = f"{name}: {side}" if name else side
     array = to_numpy(values)
     if array.ndim != 1:
-        raise DataError(f"an array of shape {array.shape} where one score per sample is due", where=where)
+        raise DataError(
+            f"an array of shape {array.shape} where one score per sample is expected", where=where
+        )
     if array.dtype.kind not in "fiub" and array.size:
-        raise DataError(f"values of type {array.dtype} where numbers are due", where=where)
+        raise DataError(f"values of type {array.dtype} where numbers are expected", where=where)
     if array.dtype.kind != "f":
         array = array.astype(np.float64)
     elif array.dtype.itemsize < 4:
@@ -224,9 +226,11 @@ def as_flags(values: Scores, length: int, *, name: str | None = None) -> npt.NDA
     where = f"{name}: correct" if name else "correct"
     array = to_numpy(values)
     if array.shape != (length,):
-        raise DataError(f"shape {array.shape} where ({length},) is due: one flag per ID score", where=where)
+        raise DataError(
+            f"shape {array.shape} where ({length},) is expected: one flag per ID score", where=where
+        )
     if array.size and array.dtype.kind not in "fiub":
-        raise DataError(f"values of type {array.dtype} where true or false is due", where=where)
+        raise DataError(f"values of type {array.dtype} where true or false is expected", where=where)
     if not np.isin(array, (0, 1)).all():
         raise DataError("values other than 0 and 1", where=where, hint="pass (prediction == label)")
     return array.astype(np.bool_)

@@ -2,7 +2,7 @@
 
 Scores are confidence over the known classes (for softmax the maximum probability, a background class never
 counted), higher = more in-distribution. Knowns are the positive class. Negatives and unknowns are evaluated
-apart, each against the same knowns and each with its own count.
+separately, each against the same knowns and each with its own count.
 
 References
 ----------
@@ -217,7 +217,7 @@ def _probabilities(values: Scores, name: str | None, side: str) -> Array:
     array = np.sort(as_scores(values, name=name, side=side).astype(np.float64))
     where = f"{name}: {side}" if name else side
     if not len(array):
-        raise DataError("there is not one sample to average over", where=where)
+        raise DataError("there are no samples to average over", where=where)
     if array[0] < 0 or array[-1] > 1 + 1e-6:  # float32 softmax may exceed 1 by a rounding
         raise DataError("values outside [0, 1]", where=where, hint="pass softmax probabilities, not logits")
     return array

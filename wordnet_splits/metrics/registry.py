@@ -217,7 +217,8 @@ def evaluate(counts: RankCounts, names: Iterable[str] | None = None) -> dict[str
 
     Raises
     ------
-    UnknownNameError : a name that is no metric. DataError : a named metric needs what the counts do not hold.
+    UnknownNameError : a name that is not a metric.
+    DataError : a named metric needs what the counts do not hold.
     """
     if names is None:
         chosen = [entry for _, entry in sorted(METRICS.items()) if entry.computable(counts)]

@@ -115,7 +115,7 @@ def robustness(
     """
     table = to_numpy(runs)
     if table.ndim != 2 or not table.size:
-        raise DataError(f"shape {table.shape} where (components, runs) is due", where=name)
+        raise DataError(f"shape {table.shape} where (components, runs) is expected", where=name)
     moments = [run_moments(row, name=name) for row in table]
     means, variances = zip(*moments, strict=True)
     mean, variance = mixture_moments(means, variances, variant=variant, eps=eps, name=name)
@@ -127,7 +127,7 @@ def _finite(values: Scores, what: str, name: str | None) -> Array:
     array = np.asarray(to_numpy(values), dtype=np.float64)
     where = f"{name}: {what}" if name else what
     if array.ndim != 1 or not array.size:
-        raise DataError(f"shape {array.shape} where a list of numbers is due", where=where)
+        raise DataError(f"shape {array.shape} where a list of numbers is expected", where=where)
     if not np.isfinite(array).all():
         raise DataError("NaN or infinity among them", where=where, hint="leave out runs that failed")
     return array

@@ -101,7 +101,7 @@ def composition(sets: Iterable[ScoreSet], *, full_spectrum: bool = False) -> Com
     sizes = {part.name: len(part.confidence) for part in inside + outside}
     n_id, n_ood = (sum(len(part.confidence) for part in side) for side in (inside, outside))
     if not n_id + n_ood:
-        raise DataError("there is not one sample in the pool")
+        raise DataError("there are no samples in the pool")
     return Composition(sizes, n_id, n_ood, n_ood / (n_id + n_ood))
 
 
@@ -137,6 +137,6 @@ def spread(values: Scores, *, ddof: int = 1) -> Spread:
     """
     runs = np.sort(as_scores(values, side="runs").astype(np.float64))
     if not len(runs):
-        raise DataError("there is not one run")
+        raise DataError("there are no runs")
     sd = float(np.std(runs, ddof=ddof)) if len(runs) > ddof else float("nan")
     return Spread(float(np.mean(runs)), sd, len(runs))

@@ -51,7 +51,7 @@ def bootstrap(
 
     Parameters
     ----------
-    sets : ID and OOD sets, pooled by side (see `summary.pool`); each is resampled apart.
+    sets : ID and OOD sets, pooled by side (see `summary.pool`); each is resampled on its own.
     metrics : names; by default all that the sets allow.
     level : share of replicates inside the interval.
     """

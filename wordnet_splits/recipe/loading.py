@@ -89,7 +89,9 @@ def _extended(raw: dict[str, Any], text: str, where: str, lines: dict[str, str])
     raw = dict(raw)
     base_name, dropped = raw.pop("extends"), raw.pop("drop", [])
     if not isinstance(base_name, str):
-        raise RecipeError("`extends` is no name of a recipe", where=where, hint='as in extends = "digits"')
+        raise RecipeError(
+            "`extends` is not the name of a recipe", where=where, hint='as in extends = "digits"'
+        )
     base_text, base_where = _recipe_text(base_name)
     base = parse_toml(base_text, where=base_where, error=RecipeError)
     lines |= _lines_of(base, base_text, base_where) | _lines_of(raw, text, where)
@@ -100,7 +102,7 @@ def _extended(raw: dict[str, Any], text: str, where: str, lines: dict[str, str])
     theirs = _tables(base.get("group", []), "group", base_where)
     groups: dict[str, dict[str, Any]] = {str(g.get("name", f"base #{n}")): g for n, g in enumerate(theirs)}
     if not isinstance(dropped, list):
-        raise RecipeError("`drop` is no list of group names", where=where, hint='as in drop = ["svhn"]')
+        raise RecipeError("`drop` is not a list of group names", where=where, hint='as in drop = ["svhn"]')
     for name in map(str, dropped):
         if name not in groups:
             raise unknown("group to drop", name, groups, where=where)
@@ -125,7 +127,7 @@ def _lines_of(raw: dict[str, Any], text: str, where: str) -> dict[str, str]:
 
 def _tables(value: Any, key: str, where: str) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
-        raise RecipeError(f"`{key}` is no list of tables", where=where, hint=f"begin each with [[{key}]]")
+        raise RecipeError(f"`{key}` is not a list of tables", where=where, hint=f"begin each with [[{key}]]")
     return value
 
 

@@ -1,6 +1,6 @@
 """What is at hand: every source under its root, and what each benchmark still lacks.
 
-A report and no check: one bad root is told in its row and stops nothing else.
+A report, not a check: a bad root is reported in its row and stops nothing else.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SourceState:
     """One source: its ``state`` is built in, no root, bad root, complete or incomplete.
 
     ``given_by`` is ``--root``, the environment variable or the path of ``roots.toml``; ``free`` the bytes
-    free on the root's volume; ``unexpected`` the names under the root that are no ids of the source, and how
+    free on the root's volume; ``unexpected`` the names under the root that are not ids of the source, and how
     often each.
     """
 

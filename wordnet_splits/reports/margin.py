@@ -11,11 +11,11 @@ from wordnet_splits.rules.model import SimilarityBound
 from wordnet_splits.taxonomy import Taxonomy
 
 Row = Mapping[str, Any]
-Told = tuple[str, str]
+Margin = tuple[str, str]
 """The margin, and what would change the role."""
 
 
-def margin(row: Row, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> Told:
+def margin(row: Row, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> Margin:
     """Return by how much the rule decided about a class of a class table, and what would change its role.
 
     ``rules`` are that of the group that took the class, or those that refused it, in order.
@@ -34,10 +34,10 @@ def margin(row: Row, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> Told:
             "a rule that touches it, or an earlier group",
         )
     first = via[-1] if row["role"] == "excluded" and via[-1]["relation"] == "threshold" else via[0]
-    return TOLD[first["relation"]](via, rule, taxonomy)
+    return MARGINS[first["relation"]](via, rule, taxonomy)
 
 
-def _of_draw(place: int, drawn: int) -> Told:
+def _of_draw(place: int, drawn: int) -> Margin:
     if place <= drawn:
         spare = counted(drawn - place, "place")
         return f"drawn with {spare} to spare", f"a draw of fewer than {counted(place, 'class')}"
@@ -45,14 +45,14 @@ def _of_draw(place: int, drawn: int) -> Told:
     return f"missed the draw by {missed}", f"a draw of {counted(place, 'class')} or more"
 
 
-def _of_kin(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Told:
+def _of_kin(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Margin:
     kin = {v["wnid"] for v in via if v["relation"] == via[0]["relation"]}
     edges = counted(int(via[0]["value"]), "edge")
     others = f", and {counted(len(kin) - 1, 'other synset')} with it" if len(kin) > 1 else ""
     return f"{edges} from {_named(via[0], taxonomy)}", f"the rule without {_named(via[0], taxonomy)}{others}"
 
 
-def _of_keywords(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Told:
+def _of_keywords(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Margin:
     reached = len({v["wnid"] for v in via if v["relation"] == "keyword"})
     return (
         f"its keywords reach {counted(reached, 'synset')} of kin",
@@ -60,11 +60,11 @@ def _of_keywords(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> 
     )
 
 
-def _of_list(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Told:
+def _of_list(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Margin:
     return "named, so there is no margin", "its name off that list"
 
 
-def _of_bound(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Told:
+def _of_bound(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Margin:
     value, bounds = float(via[-1]["value"]), _bounds(rule)
     if not bounds:
         return f"a score of {value:.4g}", "another bound"
@@ -81,7 +81,7 @@ def _bounds(rule: Any) -> list[float]:
     return _bounds(rule.value) if isinstance(getattr(rule, "operator", None), str) else []
 
 
-def _of_unrelated(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Told:
+def _of_unrelated(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Margin:
     nearest = min((v for v in via if v["relation"] == "unrelated"), key=lambda v: v["value"])
     edges = counted(int(nearest["value"]), "edge")
     return (
@@ -94,7 +94,7 @@ def _named(via: Row, taxonomy: Taxonomy) -> str:
     return f"{taxonomy.lemmas(via['wnid'])[0].replace('_', ' ')} ({via['wnid']})"
 
 
-TOLD: dict[str, Callable[[list[Row], ClassRule | None, Taxonomy], Told]] = {
+MARGINS: dict[str, Callable[[list[Row], ClassRule | None, Taxonomy], Margin]] = {
     **dict.fromkeys(("equal", "ancestor", "descendant", "sibling"), _of_kin),
     "keyword": _of_keywords,
     "list": _of_list,

@@ -73,7 +73,7 @@ class Verification(Tabular):
     Attributes
     ----------
     groups : what the manifest says of its groups.
-    unexpected : names under a root that are no ids of its source, and how often each.
+    unexpected : names under a root that are not ids of its source, and how often each.
     unread : sources of which no picture was read although a root is given, and why.
     """
 
@@ -203,7 +203,7 @@ def _drawn(
         rooted = select_images(
             recipe, rules.seed, groups, sources, local=options.local, progress=options.progress
         )
-        # a root shows what was not known; that a manifest could now be completed is no fault of it
+        # a root shows what was not known; that a manifest could now be completed is not a fault
         drawn = [
             r if (s.split, s.group.name) in frozen.parts else s for s, r in zip(drawn, rooted, strict=True)
         ]

@@ -147,7 +147,7 @@ class LemmaLookup:
         return equal + tuple(self.parts.get(keyword, ())) if match == "token" else equal
 
     def singulars(self, word: str) -> Words:
-        """Return the singulars of a word, as morphy and inflect see it; none when it is no plural."""
+        """Return the singulars of a word, as morphy and inflect see it; none when it is not a plural."""
         if not word.isalpha():
             return ()
         found = [self.taxonomy.morphy(word) or "", _inflected_singular(word)]

@@ -51,7 +51,9 @@ def parse_operand(value: Any) -> Operand:
             return Operand(kind, name)  # type: ignore[arg-type]  # one of OPERANDS, checked above
         near = difflib.get_close_matches(kind, OPERANDS, n=1)
         meant = f"; did you mean '{near[0]}:{name or 'NAME'}'?" if near else ""
-        raise ValueError(f"{value!r} is no operand: group:NAME, source:NAME, list:NAME or an array{meant}")
+        raise ValueError(
+            f"{value!r} is not an operand: group:NAME, source:NAME, list:NAME or an array{meant}"
+        )
     if isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value):
         if len(set(value)) < len(value):
             twice = next(v for v in value if list(value).count(v) > 1)

@@ -119,7 +119,9 @@ def _tiles(block: Rows, above: Above, rows: Ints, columns: Ints) -> Iterator[Til
 def _check_connected(terms: TileTerms, taxonomy: Taxonomy, rows: Ints, columns: Ints) -> None:
     row, column = np.nonzero(terms.distance >= terms.tile.block.far)
     if len(row):
-        raise apart(taxonomy, taxonomy.wnid(int(rows[row[0]])), taxonomy.wnid(int(columns[column[0]])))
+        raise no_common_ancestor(
+            taxonomy, taxonomy.wnid(int(rows[row[0]])), taxonomy.wnid(int(columns[column[0]]))
+        )
 
 
 def _settled(taxonomy: Taxonomy, synsets: Sequence[str]) -> Ints:
@@ -140,7 +142,7 @@ def height(taxonomy: Taxonomy) -> int:
     return height
 
 
-def apart(taxonomy: Taxonomy, a: str, b: str) -> TaxonomyError:
+def no_common_ancestor(taxonomy: Taxonomy, a: str, b: str) -> TaxonomyError:
     """Return the error for two synsets under different roots."""
     return TaxonomyError(
         f"{a} ({taxonomy.name(a)}) and {b} ({taxonomy.name(b)}) have no common ancestor",

@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from wordnet_splits.errors import unknown
 from wordnet_splits.similarity import allpairs, blockwise, measures
-from wordnet_splits.similarity.blockwise import apart, height
+from wordnet_splits.similarity.blockwise import height, no_common_ancestor
 from wordnet_splits.similarity.measures import FORMULAS, MEASURES, READINGS
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy
@@ -82,7 +82,7 @@ class _Pair:
         self.above_x, self.above_y = taxonomy.ancestor_nodes(a), taxonomy.ancestor_nodes(b)
         self.common = self.above_x.keys() & self.above_y.keys()
         if not self.common:
-            raise apart(taxonomy, a, b)
+            raise no_common_ancestor(taxonomy, a, b)
         self.height = height(taxonomy)
         self._subsumers: dict[str, int] = {}
         self._wups: dict[str, float] = {}

@@ -72,7 +72,7 @@ class Source(ABC):
     root : the folder given, resolved; None where not ``rooted``.
     layout : which of the known layouts the root has.
     order : "unknown" where ids are positions and the copy is not the publisher's.
-    unexpected : names the last scan met that are no ids of this source, and how often each.
+    unexpected : names the last scan met that are not ids of this source, and how often each.
     """
 
     name: ClassVar[str]
@@ -110,7 +110,7 @@ class Source(ABC):
     def rows(self, splits: Collection[str]) -> Iterator[Row]:
         """Yield (image_id, class_id, split) of every valid image in ``splits``, in any order.
 
-        Names that are no ids go to :meth:`note_unexpected`.
+        Names that are not ids go to :meth:`note_unexpected`.
         """
 
     @abstractmethod
@@ -194,7 +194,7 @@ class Source(ABC):
     # -- for the sources --------------------------------------------------------------------------
 
     def note_unexpected(self, name: str, times: int = 1) -> None:
-        """Count a name that is no id of this source; past ``UNEXPECTED_NAMES`` they share one entry."""
+        """Count a name that is not an id of this source; past ``UNEXPECTED_NAMES`` they share one entry."""
         if name not in self.unexpected and len(self.unexpected) >= UNEXPECTED_NAMES:
             name = OTHER_NAMES
         self.unexpected[name] = self.unexpected.get(name, 0) + times
@@ -209,7 +209,7 @@ class Source(ABC):
         return value
 
     def missing(self, image_id: str, why: str = "is not there") -> MissingImageError:
-        """Build the error for an id whose pixels cannot be had."""
+        """Build the error for an id whose pixels cannot be read."""
         return MissingImageError(
             f"image {image_id!r} of {self.name} {why}",
             where=str(self.root) if self.root else self.name,

@@ -142,7 +142,7 @@ class Cifar100(Cifar):
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a layout is told from others (present at all, present beyond doubt) and opened."""
+    """How a layout is distinguished from others (present at all, present beyond doubt) and opened."""
 
     found: Callable[[type[Cifar], Path], bool]
     certain: Callable[[type[Cifar], Path], bool]

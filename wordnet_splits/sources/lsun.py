@@ -34,7 +34,7 @@ class KeyedImages(Protocol):
     """The images of one category and split; picklable."""
 
     def names(self) -> Iterator[tuple[str | None, str]]:
-        """Yield each key, None for what is no image, and how to show it."""
+        """Yield each key, None for what is not an image, and how to show it."""
 
     def count(self) -> int:
         """Return the number of images, faster than ``names`` where that can be."""

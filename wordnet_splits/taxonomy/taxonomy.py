@@ -340,7 +340,7 @@ class Taxonomy:
         known = [key for key in self._words.keys if key[:1] == word[:1]]
         similar = difflib.get_close_matches(word, known, n=3, cutoff=0.75)
         raise TaxonomyError(
-            f"{text!r} is no noun of WordNet {self.version}",
+            f"{text!r} is not a noun of WordNet {self.version}",
             near=[f"{lemma}.n.01" for lemma in similar],
             hint="give a wnid, a synset such as dog.n.01, or a noun; `wordnet-splits synsets WORD` searches",
         )

@@ -160,7 +160,7 @@ def test_a_good_table(tmp_path: Path) -> None:
         (3, "\tpets", "\tpets ", "blank around 'pets '"),
         (4, "dog\t1", "dog\t2", "index '2' where row order gives 1"),
         (4, "dog\t1", "cat\t1", "class 'cat' occurs twice"),
-        (3, "n02121620", "n2121620", "'n2121620' is no wnid"),
+        (3, "n02121620", "n2121620", "'n2121620' is not a wnid"),
         (3, "n02121620", "n02121620 n02121620", "occurs twice"),
         (3, "exact", "guess", "mapped is 'guess'"),
         (3, "n02121620", "", "mapped is 'exact'"),

@@ -212,7 +212,7 @@ def test_freeze_then_verify(command, tmp_path):
     table = command("verify", "digits", "--manifests", "manifests").out
     assert "  ids 714, pixels 714\n" in table
     counts = "12 classes by rule, 2,797 ids and 2,797 pixels of 2,797 images compared"
-    assert table.endswith(f"\n1 of 1 benchmarks hold: {counts}\n")
+    assert table.endswith(f"\n1 of 1 benchmark agrees with its rules: {counts}\n")
     keys = {"group", "split", "rule", "ids", "pixels", "expected"}
     assert all(group.keys() == keys for group in row["groups"])
 
@@ -236,7 +236,8 @@ def test_verify_says_what_was_changed_and_exits_with_1(command, tmp_path):
     assert f"digits: 1 images image-not-frozen: {lost}" in shown.err
     problems = [line for line in shown.out.splitlines() if line.endswith(" 1 problem")]
     assert [line.split()[1:5] for line in problems] == [["digits-0-5", "id", "digits", "val"]]
-    assert "0 of 1 benchmarks hold: 12 classes by rule, 2,796 ids and 2,796 pixels of 2,797" in shown.out
+    counts = "12 classes by rule, 2,796 ids and 2,796 pixels of 2,797"
+    assert f"0 of 1 benchmark agrees with its rules: {counts}" in shown.out
     assert shown.out.endswith("; see the problems above\n")
 
 

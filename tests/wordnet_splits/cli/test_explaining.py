@@ -276,7 +276,7 @@ def test_tree_draws_branches_with_the_classes_of_a_source(command):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("similarity", DOG, "xyzzy"), "'xyzzy' is no noun of WordNet 3.0"),
+        (("similarity", DOG, "xyzzy"), "'xyzzy' is not a noun of WordNet 3.0"),
         (("similarity", "n99999999", DOG), "other versions have other offsets"),
         (("similarity", "dog.n.99", "cat"), "'dog' has 7 senses"),
         (("similarity", DOG, CAT, "--hierarchy", "imagenet"), "did you mean 'imagenet-tree'"),

@@ -99,10 +99,10 @@ def test_non_finite_scores_are_refused_by_name(bad):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([], []), "not one score"),
+        (([], []), "no scores to rank"),
         (([[1.0], [2.0]], [0.0]), r"shape \(2, 1\)"),
-        ((["high"], [0.0]), "numbers are due"),
-        (([1.0 + 2j], [0.0]), "numbers are due"),
+        ((["high"], [0.0]), "numbers are expected"),
+        (([1.0 + 2j], [0.0]), "numbers are expected"),
     ],
 )
 def test_what_is_no_score_is_refused(arguments, message):
@@ -117,9 +117,9 @@ def test_flags_must_be_one_truth_per_id_score(correct):
 
 
 def test_absent_sides_are_named():
-    with pytest.raises(DataError, match="msp on x: there is not one OOD score"):
+    with pytest.raises(DataError, match="msp on x: there are no OOD scores"):
         rank_counts([1.0], name="msp on x").require("id", "ood")
-    with pytest.raises(DataError, match="there is not one ID score"):
+    with pytest.raises(DataError, match="there are no ID scores"):
         rank_counts([], [1.0]).require("id")
     with pytest.raises(DataError, match="classified correctly"):
         rank_counts([1.0]).require("correct")

@@ -157,9 +157,9 @@ def test_interpolation_starts_at_the_origin():
     [auroc, aupr_in, aupr_out, fpr95_id_positive, fpr95_ood_positive, detection_error, detection_error_min],
 )
 def test_an_empty_side_is_refused_by_name(function):
-    with pytest.raises(DataError, match="msp on svhn: there is not one OOD score"):
+    with pytest.raises(DataError, match="msp on svhn: there are no OOD scores"):
         function([1.0], [], name="msp on svhn")
-    with pytest.raises(DataError, match="msp on svhn: there is not one ID score"):
+    with pytest.raises(DataError, match="msp on svhn: there are no ID scores"):
         function([], [1.0], name="msp on svhn")
 
 

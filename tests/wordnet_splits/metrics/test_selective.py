@@ -195,5 +195,5 @@ def test_misclassification_auroc_needs_both_kinds():
 def test_correctness_has_to_be_given():
     with pytest.raises(DataError, match="classified correctly"):
         aurc(rank_counts([1.0], [0.0]))
-    with pytest.raises(DataError, match="not one OOD"):
+    with pytest.raises(DataError, match="no OOD"):
         aurc_unknown([1.0], [1], [])

@@ -113,7 +113,7 @@ def test_a_wrong_key_is_refused_at_its_place(text: str, location: tuple[Any, ...
         ('{ listed = "group:a", senses = "any" }', (), "senses and relation go with overlaps"),
         ("{ all = [] }", (), "all = [] decides nothing"),
         ('{ listed = "sorce:cifar100" }', ("listed",), "did you mean 'source:cifar100'?"),
-        ('{ listed = "cifar100" }', ("listed",), "is no operand"),
+        ('{ listed = "cifar100" }', ("listed",), "is not an operand"),
         ("{ listed = [] }", ("listed",), "non-empty array"),
         ('{ listed = ["a", "b", "a"] }', ("listed",), "'a' stands twice"),
         ("{ listed = 3 }", ("listed",), "an operand is"),

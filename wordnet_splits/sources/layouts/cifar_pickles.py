@@ -135,7 +135,7 @@ def _list(batch: Mapping[str, Any], key: str, path: Path) -> Sequence[Any]:
     if isinstance(value, np.ndarray) and value.ndim == 1:
         return [int(number) for number in value]
     if not isinstance(value, list):
-        raise _not_a_batch(path, f"{key!r} is no list")
+        raise _not_a_batch(path, f"{key!r} is not a list")
     return value
 
 

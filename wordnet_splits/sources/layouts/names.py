@@ -39,7 +39,7 @@ class Naming:
     qualified: bool = False
 
     def row(self, class_id: str | None, stem: str) -> Row | None:
-        """Return (image_id, class_id, split) of a file, None where it is no image of these splits.
+        """Return (image_id, class_id, split) of a file, None where it is not an image of these splits.
 
         ``class_id`` is the class whose folder holds the file, None in a flat folder.
         """
@@ -61,7 +61,7 @@ class Naming:
     def place(self, image_id: str) -> tuple[str, str]:
         """Return (class_id, stem) of an id; KeyError where it cannot be an id of these splits.
 
-        Nothing that is no id reaches the file system: ids come from manifests that others wrote.
+        Nothing but an id reaches the file system: ids come from manifests that others wrote.
         """
         class_id, _, stem = image_id.rpartition("/") if self.qualified else ("", "", image_id)
         row = self.row(class_id or None, stem)

@@ -25,7 +25,7 @@ Place = tuple[str, int, int, int]
 
 @dataclass(frozen=True)
 class HubLayout:
-    """How a dataset's Parquet files are told from others.
+    """How a dataset's Parquet files are distinguished from others.
 
     ``images`` and ``label`` are columns, ``configs`` the folders that may hold the files, ``shape`` is the
     (h, w, 3) of every picture.

@@ -220,13 +220,13 @@ class _Machine:
     def extend(self, items: list[object]) -> None:
         target = self.stack[-1]
         if not isinstance(target, list):
-            raise TypeError("items for something that is no list")
+            raise TypeError("items for something that is not a list")
         target.extend(items)
 
     def update(self, items: list[object]) -> None:
         target = self.stack[-1]
         if not isinstance(target, dict):
-            raise TypeError("items for something that is no dictionary")
+            raise TypeError("items for something that is not a dictionary")
         # Keys of other types could be tuples nested to take for ever to hash.
         if not all(isinstance(key, str | bytes | int) for key in items[::2]):
             raise TypeError("a key that is neither text nor number")
