@@ -65,7 +65,8 @@ class _Lines:
             rate = self._done / (now - self._started)
             left = (self._total - self._done) / rate if rate else 0.0
             what = "".join(c if c.isprintable() else "?" for c in f"{self._what}{self._note}")
-            said = f"{what}: {self._done:,} of {self._total:,}, {rate:,.0f}/s, {left:,.0f} s left"
+            speed = f"{rate:,.0f}/s, " if rate >= 1 else ""
+            said = f"{what}: {self._done:,} of {self._total:,}, {speed}{left:,.0f} s left"
             print(said, file=sys.stderr, flush=True)
 
     def close(self) -> None:

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from wordnet_splits.build.run import Build, Options, build, build_recipe
+from wordnet_splits.build.several import several
 
-__all__ = ["Build", "Options", "build", "build_recipe"]
+__all__ = ["Build", "Options", "build", "build_recipe", "several"]

@@ -17,17 +17,13 @@ from wordnet_splits.rules import Verdict, sentence
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 
-DISTANCE_COLUMNS = (
-    "own_wnid",
-    "nearest_wnid",
-    "nearest_id",
-    "lcs",
-    "distance",
-    "path",
-    "wup",
-    "lch",
-    "mean",
-)
+MEASURES = {"distance": "distance", "path": "path", "wup": "wup_wn", "lch": "lch", "mean": "mean"}
+"""Measure of each distance column that holds one."""
+
+DISTANCE_COLUMNS = ("own_wnid", "nearest_wnid", "nearest_id", "lcs", *MEASURES)
+
+PAIRS = 512
+"""Compared at a time: what is held grows by its square."""
 
 
 Labels = Mapping[Key, int]
@@ -170,18 +166,25 @@ def nearest_id_pairs(
             (id_pairs[j][0], sorted(item.wnids)[i], id_pairs[j][1])
             for i, j in zip(own_at.tolist(), id_at.tolist(), strict=True)
         )
-    compared = {pair: similarity.compare(*pair, taxonomy) for pair in {f[1:] for f in found.values()}}
+    pairs = sorted({f[1:] for f in found.values()})
+    compared: dict[tuple[str, str], dict[str, object]] = {}
+    for start in range(0, len(pairs), PAIRS):
+        compared |= _compare_pairs(pairs[start : start + PAIRS], taxonomy)
     return {
-        key: {
-            "own_wnid": own,
-            "nearest_wnid": nearest,
-            "nearest_id": nearest_id,
-            "lcs": compared[own, nearest].lcs,
-            "distance": compared[own, nearest].distance,
-            "path": compared[own, nearest].path,
-            "wup": compared[own, nearest].wup_wn,
-            "lch": compared[own, nearest].lch,
-            "mean": compared[own, nearest].mean,
-        }
+        key: {"own_wnid": own, "nearest_wnid": nearest, "nearest_id": nearest_id, **compared[own, nearest]}
         for key, (nearest_id, own, nearest) in found.items()
     }
+
+
+def _compare_pairs(
+    pairs: Sequence[tuple[str, str]], taxonomy: Taxonomy
+) -> dict[tuple[str, str], dict[str, object]]:
+    """Return LCS and measures of each pair of synsets, equal to those of `similarity.compare`."""
+    (rows, row), (columns, column) = (
+        np.unique([pair[side] for pair in pairs], return_inverse=True) for side in (0, 1)
+    )
+    rows, columns, at = rows.tolist(), columns.tolist(), (row, column)
+    found = similarity.matrices(tuple(MEASURES.values()), rows, columns, taxonomy)
+    values = {name: found[measure][at].tolist() for name, measure in MEASURES.items()}
+    values["lcs"] = [taxonomy.wnid(node) for node in similarity.lcs_matrix(rows, columns, taxonomy)[at]]
+    return {pair: {name: column[n] for name, column in values.items()} for n, pair in enumerate(pairs)}

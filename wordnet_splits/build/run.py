@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from wordnet_splits.build.leaks import Leak
 from wordnet_splits.build.population import NO_POSITIONS
 from wordnet_splits.errors import MissingImageError, Problem, SourceError, SplitsError
 from wordnet_splits.files import locked, restore
-from wordnet_splits.manifest import Manifest, write_manifest
+from wordnet_splits.manifest import Manifest, read_manifest, write_manifest
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources import Source, open_source, source_class
@@ -100,6 +100,7 @@ def build(
         options.journal = out / f".{label}.journal"
         result = build_recipe(recipe, options, taxonomy)
         result.folder = write_manifest(result.manifest, out)
+        result.manifest = read_manifest(result.folder)  # image tables are read when asked for, not kept
         # after an error, whatever it is, the journal stays, and the next build goes on from it
         shutil.rmtree(options.journal, ignore_errors=True)
     return result
@@ -204,7 +205,7 @@ def unexpected_names(sources: Mapping[str, Source], lacking: Collection[str]) ->
     """
     for name in sorted(sources.keys() & lacking):
         if not sources[name].unexpected:
-            with contextlib.suppress(SplitsError):
+            with suppress(SplitsError):
                 sources[name].count()
     return {n: dict(sorted(s.unexpected.items())) for n, s in sources.items() if s.unexpected}
 

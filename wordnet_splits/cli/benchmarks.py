@@ -80,7 +80,7 @@ def build_benchmarks(
     json: Json = False,
 ) -> int:
     """Build manifests from rules, inventories and the roots at hand."""
-    from wordnet_splits.build import build
+    from wordnet_splits.build import build, several
     from wordnet_splits.progress import OnStderr
     from wordnet_splits.recipe import load_recipe, recipe_names
     from wordnet_splits.reports.listing import buildable
@@ -97,17 +97,18 @@ def build_benchmarks(
             and recipe != load_recipe(recipe.name)
         ):
             say(f"{name}: {recipe.name} is another benchmark's name; give this one a name of its own")
-    for recipe in recipes:
-        result = build(
-            recipe,
-            roots=roots,
-            out=out,
-            seed=seed,
-            allow_missing=allow_missing,
-            local=local,
-            workers=workers,
-            progress=OnStderr(),
-        )
+    for result in several(
+        build,
+        recipes,
+        what="building",
+        roots=roots,
+        workers=workers,
+        progress=OnStderr(),
+        out=out,
+        seed=seed,
+        allow_missing=allow_missing,
+        local=local,
+    ):
         results.append(result)
         for leak in result.unnamed:
             say(f"{result.manifest.name}: {leak.line()}; the recipe does not name it")
@@ -167,6 +168,7 @@ def verify_benchmarks(
     json: Json = False,
 ) -> int:
     """Check frozen manifests against the rules, and against raw data where roots are given."""
+    from wordnet_splits.build import several
     from wordnet_splits.manifest import manifest_names
     from wordnet_splits.progress import OnStderr
     from wordnet_splits.reports.verify import verify
@@ -175,8 +177,15 @@ def verify_benchmarks(
     chosen = _names_or_all(names, all_ or not names, manifest_names(manifests), where=where)
     roots = parse_roots(root or [])
     found = []
-    for name in chosen:
-        result = verify(name, roots=roots, manifests=manifests, workers=workers, progress=OnStderr())
+    for result in several(
+        verify,
+        chosen,
+        what="verifying",
+        roots=roots,
+        workers=workers,
+        progress=OnStderr(),
+        manifests=manifests,
+    ):
         found.append(result)
         if not json:
             _say_findings(result)

@@ -21,7 +21,9 @@ RootOptions = Annotated[
 Manifests = Annotated[
     Path | None, typer.Option(help="Folder of frozen manifests.", exists=True, file_okay=False)
 ]
-Workers = Annotated[int, typer.Option(min=1, help="Processes that read images.")]
+Workers = Annotated[
+    int, typer.Option(min=1, help="Processes that read images or, without roots, do whole benchmarks.")
+]
 AllowMissing = Annotated[
     bool,
     typer.Option("--allow-missing", help="Leave out images that a root lacks, and exit with code 3."),

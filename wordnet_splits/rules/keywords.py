@@ -303,9 +303,22 @@ def stopwords() -> frozenset[str]:
 @cache
 def abbreviations() -> dict[str, str]:
     """Return short form -> long form (underscored)."""
-    text = (files("wordnet_splits") / "data" / "abbreviations.tsv").read_text(encoding="utf-8")
-    rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")][1:]
-    return {short: long for short, long, _ in rows}
+    return {short: long for short, long, _ in _table("abbreviations.tsv")}
+
+
+def _table(name: str) -> list[list[str]]:
+    """Return the rows of one of our tables, without its comments and the heads of its columns."""
+    text = (files("wordnet_splits") / "data" / name).read_text(encoding="utf-8")
+    return [line.split("\t") for line in text.splitlines() if not line.startswith("#")][1:]
+
+
+@cache
+def inflected() -> dict[str, tuple[str, str]]:
+    """Return what inflect says of the words of the shipped catalogs: word -> (singular or "", plural).
+
+    Kept because inflect takes a second to import, and so that its next version changes no frozen class.
+    """
+    return {word: (singular, plural) for word, singular, plural in _table("inflected.tsv")}
 
 
 @cache
@@ -320,9 +333,19 @@ def _inflected_singular(word: str) -> str:
     # inflect takes any -s for a plural: gas -> ga, iris -> iri, cactus -> cactu, tennis -> tenni
     if len(word) <= SHORTEST_PART or word.endswith(("ss", "us", "is")):
         return ""
-    return _inflect().singular_noun(word) or ""
+    return inflected()[word][0] if word in inflected() else singular_by_inflect(word)
 
 
 @lru_cache(maxsize=1 << 16)
 def _inflected_plural(word: str) -> str:
+    return inflected()[word][1] if word in inflected() else plural_by_inflect(word)
+
+
+def singular_by_inflect(word: str) -> str:
+    """Return the singular of a word, "" where it is no plural."""
+    return _inflect().singular_noun(word) or ""
+
+
+def plural_by_inflect(word: str) -> str:
+    """Return the plural of a singular word."""
     return str(_inflect().plural_noun(word))

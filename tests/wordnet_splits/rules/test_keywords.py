@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
 from itertools import combinations
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.facts import inflections
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import UnknownNameError
 from wordnet_splits.rules.keywords import KINDS, abbreviations, lemma_index, matches, stopwords, variants
@@ -266,7 +268,23 @@ def test_stop_words_leave_content_words_alone() -> None:
         assert {a, b} <= stopwords()
 
 
-def test_inflect_is_imported_only_when_a_plural_is_asked_for() -> None:
-    code = "import sys, wordnet_splits.rules, wordnet_splits.rules.keywords; print('inflect' in sys.modules)"
+def test_inflect_is_imported_only_for_words_of_no_shipped_catalog() -> None:
+    code = """if True:
+        import sys
+        from wordnet_splits.catalog import catalog_names, load_catalog
+        from wordnet_splits.rules.keywords import variants
+        for source in catalog_names():
+            for item in load_catalog(source):
+                variants(item.name, qualifiers="keep", compounds="split")
+        print("inflect" in sys.modules)
+        print([k.text for k in variants("gizmos")], "inflect" in sys.modules)
+    """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.splitlines() == ["False", "['gizmos', 'gizmo'] True"]
+
+
+def test_what_is_kept_of_inflect_is_what_it_says() -> None:
+    first, *_ = kept = inflections.TABLE.read_text(encoding="utf-8").splitlines()
+    if version("inflect") not in first:
+        pytest.skip(f"another version of inflect than in: {first}")
+    assert kept == inflections.lines()
