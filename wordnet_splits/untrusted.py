@@ -322,7 +322,8 @@ def open_parquet(
     """
     size = check_regular(path, largest=largest, error=error)
     with parquet_errors(path, error=error):
-        file = pq.ParquetFile(path, read_dictionary=read_dictionary)
+        # as bytes: a name that is no text in this locale has no other form that Arrow takes
+        file = pq.ParquetFile(pa.OSFile(os.fsencode(path)), read_dictionary=read_dictionary)
     header = file.metadata
     groups = [header.row_group(i).total_byte_size for i in range(header.num_row_groups)]
     too_large = (

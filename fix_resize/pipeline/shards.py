@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from PIL import Image
 from pydantic import BaseModel, ConfigDict
 
@@ -29,6 +27,7 @@ from fix_resize.resize import BACKENDS, apply_many
 from fix_resize.spec import ResizeSpec, libraries, plan
 from wordnet_splits.digests import Pixels, digest_json, digest_pixels
 from wordnet_splits.errors import DataError, MissingImageError, SourceError, SplitsError
+from wordnet_splits.manifest.parquet import read_table
 from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.sources import Raw, Source, open_source
 from wordnet_splits.sources.base import as_rgb
@@ -137,8 +136,8 @@ def finished(job: Job) -> Record | None:
     if checksum(job.out, [job.table]) != record.table:
         return None
     try:
-        files = pq.read_table(job.out / job.table, columns=["file"])["file"].to_pylist()
-    except (OSError, pa.ArrowException):
+        files = read_table(job.out / job.table, ["file"])["file"].to_pylist()
+    except DataError:
         return None
     return record if checksum(job.out, files) == record.data else None
 

@@ -64,7 +64,7 @@ class PackedImages:
                     mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if entry.bytes else b""
                 )
             check_regular(self._index, largest=LARGEST_INDEX, error=SourceError)
-            with pa.memory_map(str(self._index)) as mapped, pa.ipc.open_file(mapped) as reader:
+            with pa.memory_map(os.fsencode(self._index)) as mapped, pa.ipc.open_file(mapped) as reader:
                 index = reader.get_batch(0)
             if not index.schema.equals(INDEX_SCHEMA) or len(index) != entry.rows:
                 raise self._not_the_index()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from array import array
 from collections.abc import Iterator
 from contextlib import closing
@@ -165,7 +166,7 @@ class _Index:
         crcs = pa.array(np.frombuffer(self._columns[3], np.uint32), pa.uint32())
         ids = pa.concat_arrays([pa.array([], pa.string()), *task.table["image_id"].chunks])
         batch = pa.RecordBatch.from_arrays([ids.take(numbers[0]), *numbers, crcs], schema=INDEX_SCHEMA)
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, INDEX_SCHEMA) as writer:
+        with pa.OSFile(os.fsencode(path), "wb") as file, pa.ipc.new_file(file, INDEX_SCHEMA) as writer:
             writer.write_batch(batch)
 
 
