@@ -22,7 +22,7 @@ from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.untrusted import FEW_ROWS, check_regular, sha256_of
 
 from .about import About, Sealed
-from .rows import SCHEMAS, ResultTables
+from .rows import MAY_BE_EMPTY, SCHEMAS, ResultTables
 from .tables import html_of, text_of
 
 CSV = "results.csv"
@@ -93,7 +93,7 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
 
     Raises
     ------
-    DataError : a file is absent, damaged, or of other columns.
+    DataError : a file is absent, damaged, of other columns, or has no value where there has to be one.
     """
     sealed = _read_about(folder)
     tables = {}
@@ -103,6 +103,9 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
         tables[name] = read_table(path, most_rows=rows).replace_schema_metadata(None)
         if not tables[name].schema.equals(schema):
             raise DataError(f"its columns are not those of {name}", where=str(path))
+        for column in schema.names:
+            if column not in MAY_BE_EMPTY and tables[name][column].null_count:
+                raise DataError(f"column {column!r} has empty cells", where=str(path), hint="evaluate again")
     altered = [name for name, found in _checksums(folder).items() if sealed.files.get(name) != found]
     return Results(**tables, about=sealed.about), altered
 

@@ -34,6 +34,11 @@ SCHEMAS = {
     "by_class": BY_CLASS,
     "by_nearness": BY_NEARNESS,
 }
+MAY_BE_EMPTY = frozenset(
+    {"images_fingerprint", "chosen_on", "value", "lo", "hi", "similarity", "low", "high", "auroc"}
+    | {"prediction", "target_probability", "max_probability"}
+)
+"""Columns with cells that may hold nothing."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,7 +20,7 @@ from loaders.harness.evaluation.check import check_results
 from loaders.harness.evaluation.derive import MOST_BLOCKS
 from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
-from loaders.harness.evaluation.rows import SCHEMAS
+from loaders.harness.evaluation.rows import MAY_BE_EMPTY, SCHEMAS
 from tests.loaders.harness.altering import refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.errors import DataError, OutputError, UnknownNameError
@@ -126,6 +126,21 @@ def test_an_invented_row_and_a_dropped_one_are_noticed(folder: Path) -> None:
     rewrite(folder / "results.parquet", "metric", pa.array(names))
     problems = [p for p in check_results(folder).differences if p.table != "files"]
     assert {(p.stored, p.recomputed) for p in problems} == {("a row", None), (None, "a row")}
+
+
+@pytest.mark.parametrize("table", list(SCHEMAS))
+def test_an_emptied_cell_is_an_error(folder: Path, table: str) -> None:
+    path = folder / f"{table}.parquet"
+    whole = pq.read_table(path)
+    for field in whole.schema:
+        values = [None, *whole[field.name].to_pylist()[1:]]
+        rewrite(path, field.name, pa.array(values, field.type))
+        if field.name in MAY_BE_EMPTY:
+            assert not check_results(folder).ok
+        else:
+            with pytest.raises(DataError, match=f"column '{field.name}' has empty cells"):
+                check_results(folder)
+        pq.write_table(whole, path)
 
 
 def test_a_row_twice_is_an_error(folder: Path) -> None:
