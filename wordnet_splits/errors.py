@@ -5,7 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
+
+LONGEST: Final = 200
+"""Letters of an unknown name that a message shows."""
 
 
 class SplitsError(Exception):
@@ -122,12 +125,14 @@ class OutputError(SplitsError):
 def unknown(what: str, name: str, known: Iterable[str], *, where: str | None = None) -> UnknownNameError:
     """Build the error for an unknown ``name`` of kind ``what``, offering the nearest known names."""
     known = sorted(set(known))
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+    # no name is that long, and comparing a text of megabytes takes minutes
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5) if len(name) <= LONGEST else []
     listed = (
         f"known: {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}" if known else "there is none"
     )
     hint = None if near else listed
-    return UnknownNameError(f"unknown {what} {name!r}", where=where, near=near, hint=hint)
+    shown = repr(name[:LONGEST]) + ("..." if len(name) > LONGEST else "")
+    return UnknownNameError(f"unknown {what} {shown}", where=where, near=near, hint=hint)
 
 
 @dataclass(frozen=True)

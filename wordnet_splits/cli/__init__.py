@@ -7,7 +7,9 @@ import signal
 from importlib import import_module
 from typing import Any
 
-INTERRUPTED = 130
+BAD_INPUT, INTERRUPTED = 2, 130
+LITTLE = 2 << 30
+"""Bytes of address space below which an error that nobody foresaw is put down to them."""
 INTERRUPTION = "interrupted; nothing half-written is left, and the same command continues from here"
 
 
@@ -17,13 +19,31 @@ def program() -> None:
 
 
 def enter(module: str) -> None:
-    """Run the ``main`` of ``module``; Ctrl-C while it is imported ends in one line, too."""
+    """Run the ``main`` of ``module``; Ctrl-C while importing and too little memory end in one line."""
     usual = signal.getsignal(signal.SIGINT)
     if usual is signal.default_int_handler:  # a program started with Ctrl-C ignored goes on ignoring it
         signal.signal(signal.SIGINT, _leave)
-    main = import_module(module).main
-    signal.signal(signal.SIGINT, usual)
-    main()
+    try:
+        main = import_module(module).main
+        signal.signal(signal.SIGINT, usual)
+        main()
+    except Exception as error:
+        if (room := _address_space()) is None or room >= LITTLE:
+            raise
+        # a library that finds no room for its code or its threads fails with an error of any type
+        message = f"error: {room >> 20} MiB of address space (`ulimit -v`) are too few for this program"
+        os.write(2, f"{message} ({type(error).__name__})\n".encode())
+        os._exit(BAD_INPUT)
+
+
+def _address_space() -> int | None:
+    """Return the bytes of address space that this process may have, None where nobody has set them."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def _leave(*_: Any) -> None:

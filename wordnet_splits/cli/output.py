@@ -14,11 +14,12 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from wordnet_splits.cli import BAD_INPUT as BAD_INPUT
 from wordnet_splits.cli import INTERRUPTED as INTERRUPTED
 from wordnet_splits.tabular import GAP, NARROWEST, text_table
 from wordnet_splits.untrusted import printable
 
-DONE, NEGATIVE, BAD_INPUT, LEFT_OUT = 0, 1, 2, 3
+DONE, NEGATIVE, LEFT_OUT = 0, 1, 3
 """Exit codes: done; a check came out negative; bad input; something left out; Ctrl-C."""
 
 LONGEST_LINE = 100_000

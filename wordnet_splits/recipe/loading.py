@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from wordnet_splits.errors import ManifestError, RecipeError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
 from wordnet_splits.recipe.recipe import NAME_PATTERN, Recipe
-from wordnet_splits.recipe.text import explain_validation, find_line
+from wordnet_splits.recipe.text import explain_validation, lines_below
 from wordnet_splits.untrusted import LARGEST_TOML, parse_toml, read_text, validated
 
 
@@ -120,9 +120,11 @@ def _extended(raw: dict[str, Any], text: str, where: str, lines: dict[str, str])
 
 def _lines_of(raw: dict[str, Any], text: str, where: str) -> dict[str, str]:
     """Return the file and line of the rule of each group that a text declares."""
-    groups = enumerate(_tables(raw.get("group", []), "group", where))
-    lines = {str(g.get("name")): find_line(text, ["group", n, "classes"]) for n, g in groups}
-    return {name: f"{where}, line {line}" for name, line in lines.items() if line is not None}
+    groups = _tables(raw.get("group", []), "group", where)
+    lines = lines_below(text, "group", "classes")
+    return {
+        str(group.get("name")): f"{where}, line {line}" for group, line in zip(groups, lines, strict=False)
+    }
 
 
 def _tables(value: Any, key: str, where: str) -> list[dict[str, Any]]:

@@ -81,16 +81,42 @@ def find_line(text: str, location: list[str | int]) -> int | None:
     row, found = 0, None
     for depth, part in enumerate(location):
         if isinstance(part, int):
-            header = re.compile(r"^\s*\[\[\s*" + re.escape(str(location[depth - 1])) + r"\s*\]\]")
+            header = _header(str(location[depth - 1]))
             starts = [n for n, line in enumerate(lines) if header.match(line)]
             if depth and part < len(starts):
                 row = found = starts[part]
             continue
-        use = re.compile(r"(?<![\w-])[\"']?" + re.escape(part) + r"[\"']?\s*(=|\]|\.)")
+        use = _use(part)
         nearest = next((n for n in range(row, len(lines)) if use.search(lines[n])), None)
         if nearest is not None:
             row = found = nearest
     return None if found is None else found + 1
+
+
+def lines_below(text: str, table: str, key: str) -> list[int]:
+    """Return the 1-based line of ``key`` below each ``[[table]]``, its header's where it is not there.
+
+    One pass over the text, which may have a million lines and thousands of tables.
+    """
+    header, use = _header(table), _use(key)
+    found: list[int] = []
+    sought = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if header.match(line):
+            found.append(number)
+            sought = True
+        elif sought and use.search(line):
+            found[-1] = number
+            sought = False
+    return found
+
+
+def _header(table: str) -> re.Pattern[str]:
+    return re.compile(r"^\s*\[\[\s*" + re.escape(table) + r"\s*\]\]")
+
+
+def _use(key: str) -> re.Pattern[str]:
+    return re.compile(r"(?<![\w-])[\"']?" + re.escape(key) + r"[\"']?\s*(=|\]|\.)")
 
 
 def _is_key(part: Any, text: str) -> bool:

@@ -40,3 +40,26 @@ def test_programs_run_from_their_entry_points(program: str, tmp_path: Path) -> N
     done = enter(program, tmp_path)
     assert done.returncode == 0, done.stderr
     assert program in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits of address space")
+@pytest.mark.parametrize(
+    "failure", ["ImportError('libarrow.so: failed to map')", "MemoryError", "TypeError('?')"]
+)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_too_little_room_for_the_libraries_is_one_line(program: str, failure: str, tmp_path: Path) -> None:
+    limit = "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
+    (tmp_path / "typer.py").write_text(f"{limit}raise {failure}\n")
+    done = enter(program, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(
+        "error: 1024 MiB of address space (`ulimit -v`) are too few for this program"
+    )
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_library_that_is_broken_is_not_put_down_to_memory(program: str, tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise ImportError('broken')\n")
+    done = enter(program, tmp_path)
+    assert done.returncode == 1
+    assert "ImportError: broken" in done.stderr

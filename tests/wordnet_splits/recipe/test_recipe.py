@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from wordnet_splits.build import build
-from wordnet_splits.errors import RecipeError, SplitsError, UnknownNameError
+from wordnet_splits.errors import RecipeError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.recipe import load_recipe, recipe_names
-from wordnet_splits.recipe.text import most_specific
+from wordnet_splits.recipe.text import lines_below, most_specific
 
 RECIPE = """\
 schema = 1
@@ -188,6 +188,16 @@ def test_thousands_of_groups_and_terabytes_of_noise_are_refused(tmp_path):
 def test_a_recipe_that_is_parsed_into_gigabytes_is_refused(tmp_path):
     with pytest.raises(RecipeError, match="at most 4,194,304 are read"):
         load_recipe(write(tmp_path, RECIPE + "\n".join(f"k{n} = 1" for n in range(500_000))))
+
+
+def test_the_rules_of_all_groups_are_found_in_one_pass():
+    text = "[[group]]\nname = 'a'\nclasses = 1\nclasses = 2\n[[ group ]]\n\n[[group]]\n[group.classes]\n"
+    assert lines_below(text, "group", "classes") == [3, 5, 8]
+
+
+def test_a_name_of_megabytes_is_cut():
+    error = unknown("class", "a" * 1_000_000, ["abc"])
+    assert str(error) == f"unknown class '{'a' * 200}'... (known: abc)"
 
 
 def test_thousands_of_problems_are_not_compared_with_each_other():
