@@ -36,6 +36,9 @@ COMPRESSION: Final = 1
 LARGEST_PICTURE: Final = 64 * untrusted.MiB
 """Most bytes of a PNG file that is read back; one of 64 pixels a side has 8 KiB."""
 
+PNG_END: Final = b"\0\0\0\0IEND\xaeB`\x82"
+"""The last chunk of a PNG file, which Pillow does not ask for."""
+
 LARGEST_FILE: Final = 64 * untrusted.GiB
 """Most bytes of a table or a shard; one of a thousand pictures has a few megabytes."""
 
@@ -198,6 +201,8 @@ def decode_png(data: bytes, where: str) -> Pixels:
     ------
     DataError : it is damaged, or not a PNG file.
     """
+    if not data.endswith(PNG_END):
+        raise DataError("is cut off, or goes on after its end", where=where, hint="build it again")
     try:
         with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
             if image.mode != "RGB":

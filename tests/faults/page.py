@@ -28,8 +28,7 @@ training), has to be refused by it, or to end in the same output.
 TAIL = """
 **Harmless by design**: `provenance` in `manifest.json` says which versions of which libraries built it.
 Nothing is decided by it and no fingerprint holds it, so it may be altered (of other files, the checksum
-covers it). What reads the same is not counted: a Parquet file with another byte of padding, or a
-PNG of the same pixels with a byte after its end, for a picture is what its pixels are.
+covers it). What reads the same is not counted: a Parquet file with another byte of padding.
 
 **Not tried**: checksums computed anew by whoever alters a file (they are no signatures; the tests of each
 kind of file try what is recomputed nevertheless); Windows; NFS; a folder that may only be read, when the user

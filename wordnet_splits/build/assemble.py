@@ -46,7 +46,7 @@ def decide(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Rules:
     membership = decide_membership(recipe, seed, taxonomy)
     leaks = class_leaks(membership, taxonomy)
     if recipe.drop_leaks:
-        drop_leaking(membership, leaks)
+        drop_leaking(membership, leaks, taxonomy)
         leaks = class_leaks(membership, taxonomy)
     return Rules(recipe, seed, membership, leaks)
 

@@ -219,7 +219,7 @@ def check_once(parts: Iterable[pa.Table], where: str) -> None:
                 )
 
 
-def drop_leaking(membership: Membership, leaks: Iterable[Leak]) -> None:
+def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> None:
     """Take the classes that leak out of their groups, as ``drop_leaks`` says, each with the reason.
 
     An equal class or ancestry between an ID or external group and any other is dropped, near classes above
@@ -227,6 +227,7 @@ def drop_leaking(membership: Membership, leaks: Iterable[Leak]) -> None:
     that of the later group; leaks to ID go first, so that nothing else is dropped on their account.
     """
     groups = {g.name: g for g in membership.recipe.group}
+    members = {one.name: one.members for one in class_sets(membership)}
     dropped: dict[str, dict[str, str]] = defaultdict(dict)
     pairs = []
     for leak in leaks:
@@ -236,15 +237,18 @@ def drop_leaking(membership: Membership, leaks: Iterable[Leak]) -> None:
         rank = KEPT_FIRST.index(a.role), KEPT_FIRST.index(b.role)
         flip = rank[0] > rank[1]
         keeps, goes = (b, a) if flip else (a, b)
-        pairs += [(min(rank), keeps, goes, *(pair[::-1] if flip else pair)) for pair in leak.pairs]
-    for _, keeps, goes, kept, gone in sorted(pairs, key=lambda pair: pair[0]):
+        pairs += [(min(rank), leak.kind, keeps, goes, *(pair[::-1] if flip else pair)) for pair in leak.pairs]
+    for _, kind, keeps, goes, kept, gone in sorted(pairs, key=lambda pair: pair[0]):
         if kept not in dropped[keeps.name]:
-            dropped[goes.name].setdefault(gone, kept)
+            relation = _relation(kind, members[goes.name][gone], members[keeps.name][kept], taxonomy)
+            name = load_catalog(keeps.source)[kept].name.replace("_", " ")
+            role = "ID" if keeps.role == "id" else keeps.role
+            dropped[goes.name].setdefault(gone, f"it {relation} the {role} class {name}")
     for group in membership.recipe.group:
         of_group = dropped[group.name]
         membership.groups[group.name] = [c for c in membership.groups[group.name] if c not in of_group]
-        for class_id, other in of_group.items():
-            reason = f"not {group.name}: it leaks into class {other}, and the recipe says drop_leaks"
+        for class_id, leaking in of_group.items():
+            reason = f"not {group.name}: {leaking}, a leak, and the recipe says drop_leaks"
             membership.removed[group.source, class_id] = (group, reason)
 
 

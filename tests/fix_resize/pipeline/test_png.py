@@ -45,6 +45,6 @@ def test_what_is_no_such_picture_is_named() -> None:
     whole = encode_png(np.zeros((8, 8, 3), np.uint8), "x")
     grey = io.BytesIO()
     Image.new("L", (8, 8)).save(grey, "PNG")
-    for data in (b"", b"x", whole[:-40], grey.getvalue()):
+    for data in (b"", b"x", whole[:-40], whole[:-1], whole + b"\0", grey.getvalue()):
         with pytest.raises(DataError, match="file.png"):
             decode_png(data, "file.png")

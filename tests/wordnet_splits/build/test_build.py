@@ -225,6 +225,7 @@ def test_drop_leaks_makes_the_cleaned_variant(recipe):
     gone = [r for r in manifest.classes.to_pylist() if "drop_leaks" in r["evidence"]]
     assert len(gone) >= 118
     assert {r["role"] for r in gone} == {"excluded"}
+    assert ": it lies below the ID class " in gone[0]["evidence"]
 
 
 # -- roots -----------------------------------------------------------------------------------------------
