@@ -49,7 +49,7 @@ class Rows:
         if reading not in self._orders:
             how, nodes = READINGS[reading], self.block.nodes
             tie = _name_ranks(self.taxonomy, nodes) if how.by_name else nodes
-            depths = getattr(self.taxonomy, how.chosen_by)[nodes]
+            depths = getattr(self.taxonomy.graph, how.chosen_by)[nodes]
             self._orders[reading] = np.lexsort((-tie, depths))
         return self._orders[reading]
 
@@ -84,13 +84,13 @@ class TileTerms:
         how, block, taxonomy = READINGS[reading], self.rows.block, self.rows.taxonomy
         found = self.tile.subsumers(self.rows.best_last(reading))
         if how.prefers_x:
-            self.tile.prefer_rows(found, getattr(taxonomy, how.chosen_by)[block.nodes])
+            self.tile.prefer_rows(found, getattr(taxonomy.graph, how.chosen_by)[block.nodes])
         return found
 
     def wup(self, reading: str) -> Array:
         """Return Wu-Palmer in that reading."""
         how, block = READINGS[reading], self.rows.block
-        depths = getattr(self.rows.taxonomy, how.depth)[block.nodes].astype(np.int64) + how.offset
+        depths = getattr(self.rows.taxonomy.graph, how.depth)[block.nodes].astype(np.int64) + how.offset
         return self.tile.look_up(self.subsumers(reading), depths, self.tables.wup)
 
 

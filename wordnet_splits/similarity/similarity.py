@@ -101,7 +101,7 @@ class _Pair:
 
     def _find_subsumer(self, reading: str) -> int:
         how, taxonomy = READINGS[reading], self.taxonomy
-        depths: npt.NDArray[np.uint8] = getattr(taxonomy, how.chosen_by)
+        depths: npt.NDArray[np.uint8] = getattr(taxonomy.graph, how.chosen_by)
         deepest = max(int(depths[node]) for node in self.common)
         candidates = [node for node in self.common if depths[node] == deepest]
         if how.prefers_x and self.x in candidates:
@@ -116,7 +116,7 @@ class _Pair:
     def _find_wup(self, reading: str) -> float:
         how, s = READINGS[reading], self.subsumer(reading)
         above_s = self.taxonomy.graph.ancestors(s)
-        depth = int(getattr(self.taxonomy, how.depth)[s]) + how.offset
+        depth = int(getattr(self.taxonomy.graph, how.depth)[s]) + how.offset
         return measures.wup(_distance(self.above_x, above_s) + _distance(self.above_y, above_s), depth)
 
 

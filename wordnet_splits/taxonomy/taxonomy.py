@@ -21,7 +21,7 @@ from wordnet_splits.errors import TaxonomyError
 from wordnet_splits.taxonomy import graph, lexicon, wndb
 from wordnet_splits.taxonomy import shipped as wndb_pack
 from wordnet_splits.taxonomy import tree as projection
-from wordnet_splits.taxonomy.graph import Bytes, Graph, Ints
+from wordnet_splits.taxonomy.graph import Graph, Ints
 from wordnet_splits.taxonomy.lexicon import LemmaIndex, Lexicon
 
 if TYPE_CHECKING:
@@ -370,41 +370,6 @@ class Taxonomy:
         if self._texts is None:
             raise TaxonomyError("this taxonomy has no WNDB text to export", where=repr(self))
         wndb.write(self._texts, Path(directory))
-
-    @property
-    def parent_indptr(self) -> Ints:
-        """(n + 1,) int32; the parents of node i are ``parent_indices[indptr[i]:indptr[i + 1]]``."""
-        return self.graph.parent_indptr
-
-    @property
-    def parent_indices(self) -> Ints:
-        """(edges,) int32."""
-        return self.graph.parent_indices
-
-    @property
-    def child_indptr(self) -> Ints:
-        """(n + 1,) int32; the children of node i are ``child_indices[indptr[i]:indptr[i + 1]]``."""
-        return self.graph.child_indptr
-
-    @property
-    def child_indices(self) -> Ints:
-        """(edges,) int32."""
-        return self.graph.child_indices
-
-    @property
-    def min_depths(self) -> Bytes:
-        """(n,) uint8, edges of the shortest chain to the root."""
-        return self.graph.min_depths
-
-    @property
-    def max_depths(self) -> Bytes:
-        """(n,) uint8, edges of the longest chain to the root."""
-        return self.graph.max_depths
-
-    @property
-    def order(self) -> Ints:
-        """(n,) int32, every node once, parents before their children."""
-        return self.graph.order
 
 
 @cache

@@ -57,7 +57,7 @@ def test_hashed_pairs_of_nouns(chunk: int, nltk_warm: Any, wordnet: Taxonomy) ->
 
 
 def test_awkward_pairs(nltk_warm: Any, wordnet: Taxonomy) -> None:
-    counts = np.diff(wordnet.parent_indptr)
+    counts = np.diff(wordnet.graph.parent_indptr)
     several = [wordnet.wnid(i) for i in np.flatnonzero(counts > 1).tolist()]
     instances = [
         wordnet.wnid(i)
@@ -84,7 +84,7 @@ def test_awkward_pairs(nltk_warm: Any, wordnet: Taxonomy) -> None:
 
 def test_every_noun_with_itself(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
     """NLTK gives 1,843 nouns less than 1 with themselves: those with a shortcut past a deeper ancestor."""
-    low = wordnet.min_depths.tolist()
+    low = wordnet.graph.min_depths.tolist()
     shortcut = {x for i, x in enumerate(wordnet) if max(low[a] for a in wordnet.ancestor_nodes(x)) > low[i]}
     assert len(shortcut) == 1_843
     for x in shortcut:
@@ -131,7 +131,7 @@ def test_distances_between_imagenet_classes_leave_the_chain_to_the_subsumer(word
     nodes = wordnet.indices(classes)
     ours = similarity.matrix("wup", classes, taxonomy=wordnet)
     names = {n: wordnet.name(wordnet.wnid(n)) for up in above for n in up}
-    low, high = wordnet.min_depths.tolist(), wordnet.max_depths.tolist()
+    low, high = wordnet.graph.min_depths.tolist(), wordnet.graph.max_depths.tolist()
     differ = 0
     for i, up_x in enumerate(above):
         for j, up_y in enumerate(above):

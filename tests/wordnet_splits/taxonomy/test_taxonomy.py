@@ -30,7 +30,7 @@ nouns = st.integers(0, len(EMBEDDED) - 1).map(EMBEDDED.wnid)
 
 def test_size_root_and_height(wordnet: Taxonomy) -> None:
     assert (wordnet.version, len(wordnet), wordnet.root) == ("3.0", 82_115, "n00001740")
-    assert wordnet.max_depths.max() == 19
+    assert wordnet.graph.max_depths.max() == 19
     assert list(wordnet) == sorted(wordnet)
     assert DOG in wordnet
     assert "dog" not in wordnet
@@ -57,15 +57,20 @@ def test_relations_depths_and_names_equal_nltk(nltk_wordnet: Any, wordnet: Taxon
 
 def test_arrays_describe_one_graph(wordnet: Taxonomy) -> None:
     n = len(wordnet)
-    child = np.repeat(np.arange(n), np.diff(wordnet.parent_indptr))
-    parent = np.repeat(np.arange(n), np.diff(wordnet.child_indptr))
-    down = sorted(zip(parent.tolist(), wordnet.child_indices.tolist(), strict=True))
-    assert down == sorted(zip(wordnet.parent_indices.tolist(), child.tolist(), strict=True))
-    assert sorted(wordnet.order.tolist()) == list(range(n))
+    child = np.repeat(np.arange(n), np.diff(wordnet.graph.parent_indptr))
+    parent = np.repeat(np.arange(n), np.diff(wordnet.graph.child_indptr))
+    down = sorted(zip(parent.tolist(), wordnet.graph.child_indices.tolist(), strict=True))
+    assert down == sorted(zip(wordnet.graph.parent_indices.tolist(), child.tolist(), strict=True))
+    assert sorted(wordnet.graph.order.tolist()) == list(range(n))
     position = np.empty(n, int)
-    position[wordnet.order] = np.arange(n)
-    assert (position[wordnet.parent_indices] < position[child]).all()
-    for array in (wordnet.parent_indptr, wordnet.child_indices, wordnet.min_depths, wordnet.order):
+    position[wordnet.graph.order] = np.arange(n)
+    assert (position[wordnet.graph.parent_indices] < position[child]).all()
+    for array in (
+        wordnet.graph.parent_indptr,
+        wordnet.graph.child_indices,
+        wordnet.graph.min_depths,
+        wordnet.graph.order,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 

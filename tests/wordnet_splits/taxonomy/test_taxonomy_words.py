@@ -157,7 +157,7 @@ def assert_same(a: Taxonomy, b: Taxonomy) -> None:
         "min_depths",
         "max_depths",
     ):
-        np.testing.assert_array_equal(getattr(a, array), getattr(b, array))
+        np.testing.assert_array_equal(getattr(a.graph, array), getattr(b.graph, array))
     np.testing.assert_array_equal(a.graph.instance, b.graph.instance)
     assert (a.version, a.senses("dogs"), a.morphy("oxen")) == (b.version, b.senses("dogs"), b.morphy("oxen"))
     assert a.gloss("n02084071") == b.gloss("n02084071")
