@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from tests.fuzz import made
+from tests.fuzz.made import listings, pickles, pictures, recipes, resealed, tables, tars, weights
+from tests.fuzz.made.making import Made
 from wordnet_splits.catalog.catalog import CATALOGS
 from wordnet_splits.catalog.inventory import DATA
 from wordnet_splits.manifest import find_manifest
@@ -40,7 +41,7 @@ class Kind:
     files: Sequence[str]
     verified: bool = False
     share: int = 40
-    made: made.Made = field(default_factory=dict)
+    made: Made = field(default_factory=dict)
 
     @property
     def torch(self) -> bool:
@@ -235,35 +236,41 @@ LIGHT = (
         _recipe,
         ("wordnet-splits", "build", "digits.toml", "--out", "out"),
         ["*.toml"],
-        made=made.RECIPE,
+        made=recipes.RECIPE,
     ),
     Kind(
         "variant of a recipe",
         _variant,
         ("wordnet-splits", "build", "variant.toml", "--out", "out"),
         ["digits.toml", "variant.toml"],
-        made=made.VARIANT,
+        made=recipes.VARIANT,
     ),
     Kind("manifest", _manifest, ("wordnet-splits", "verify", "made/digits"), ["made/**/*"], True, 90),
-    Kind("packed store", _store, _CHECK, ["store/**/*"], True, 60, made.PACKED),
-    Kind("pictures", _pictures, _FOLDER, ["in/*"], share=80, made=made.PICTURES),
-    Kind("output of fix-resize (png)", _resized("png"), _VERIFY, ["out/**/*"], True, made=made.SEALED_TABLE),
+    Kind("packed store", _store, _CHECK, ["store/**/*"], True, 60, resealed.PACKED),
+    Kind("pictures", _pictures, _FOLDER, ["in/*"], share=80, made=pictures.PICTURES),
+    Kind(
+        "output of fix-resize (png)", _resized("png"), _VERIFY, ["out/**/*"], True, made=tables.SEALED_TABLE
+    ),
     Kind(
         "output of fix-resize (parquet)",
         _resized("parquet"),
         _VERIFY,
         ["out/**/*"],
         True,
-        made=made.SEALED_TABLE,
+        made=tables.SEALED_TABLE,
     ),
     Kind("unfinished fix-resize build", _resized("png"), _FOLDER, ["out/.*/*"], share=30),
-    Kind("CIFAR pickles", _cifar, ("look", "cifar100", "."), ["train", "test"], share=70, made=made.PICKLES),
-    Kind("tar archives", _tar, ("look", "imagenet1k", "."), ["*.tar"], share=70, made=made.TARS),
-    Kind("Hub Parquet", _hub, ("look", "imagenet1k", "."), ["*.parquet"], share=60, made=made.HUB),
-    Kind("Hub Parquet without names", _nameless, ("look", "svhn", "."), ["cropped_digits/*"], made=made.HUB),
+    Kind(
+        "CIFAR pickles", _cifar, ("look", "cifar100", "."), ["train", "test"], share=70, made=pickles.PICKLES
+    ),
+    Kind("tar archives", _tar, ("look", "imagenet1k", "."), ["*.tar"], share=70, made=tars.TARS),
+    Kind("Hub Parquet", _hub, ("look", "imagenet1k", "."), ["*.parquet"], share=60, made=tables.HUB),
+    Kind(
+        "Hub Parquet without names", _nameless, ("look", "svhn", "."), ["cropped_digits/*"], made=tables.HUB
+    ),
     Kind("LMDB", _lmdb, ("look", "lsun", "."), ["*/data.mdb"]),
     Kind("MATLAB files", _mat, ("look", "svhn", "."), ["*.mat"]),
-    Kind("class folders", _textures, ("look", "dtd", "."), ["images/*/*"], share=30, made=made.FOLDERS),
+    Kind("class folders", _textures, ("look", "dtd", "."), ["images/*/*"], share=30, made=pictures.FOLDERS),
     Kind("published lists, inventories", _lists, ("look", "lists", "."), _ANY, share=30),
     Kind(
         "class maps",
@@ -271,18 +278,25 @@ LIGHT = (
         ("look", "mapping", "."),
         ["map.json", "classes.txt"],
         share=30,
-        made=made.CLASS_MAP,
+        made=listings.CLASS_MAP,
     ),
-    Kind("roots.toml", _roots, ("look", "roots", "roots.toml"), ["roots.toml"], share=20, made=made.ROOTS),
-    Kind("catalog", _catalog, ("look", "catalog", "svhn.tsv"), ["svhn.tsv"], share=30, made=made.CATALOG),
+    Kind(
+        "roots.toml", _roots, ("look", "roots", "roots.toml"), ["roots.toml"], share=20, made=listings.ROOTS
+    ),
+    Kind("catalog", _catalog, ("look", "catalog", "svhn.tsv"), ["svhn.tsv"], share=30, made=listings.CATALOG),
     Kind("WordNet files", _wndb, ("look", "wndb", "."), ["*.noun", "noun.exc"], share=20),
 )
 """The kinds that are read without torch."""
 
 HEAVY = (
-    Kind("weights", _weights, ("weights", "x.safetensors", "x.pt"), ["x.*"], share=40, made=made.WEIGHTS),
+    Kind("weights", _weights, ("weights", "x.safetensors", "x.pt"), ["x.*"], share=40, made=weights.WEIGHTS),
     Kind(
-        "trained model", _evaluated, (*EVALUATE, "--out", "out"), ["models/**/*"], share=30, made=made.MODEL
+        "trained model",
+        _evaluated,
+        (*EVALUATE, "--out", "out"),
+        ["models/**/*"],
+        share=30,
+        made=resealed.MODEL,
     ),
     Kind(
         "store of activations",
@@ -290,7 +304,7 @@ HEAVY = (
         (*EVALUATE, "--out", "again"),
         ["store/**/*"],
         share=30,
-        made=made.STORE,
+        made=resealed.STORE,
     ),
     Kind(
         "results",

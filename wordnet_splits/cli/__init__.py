@@ -28,25 +28,27 @@ def enter(module: str) -> None:
         signal.signal(signal.SIGINT, usual)
         main()
     except Exception as error:
-        if (room := _address_space()) is None or room >= LITTLE:
-            raise
         # a library that finds no room for its code or its threads fails with an error of any type
-        message = f"error: {room >> 20} MiB of address space (`ulimit -v`) are too few for this program"
-        os.write(2, f"{message} ({type(error).__name__})\n".encode())
-        os._exit(BAD_INPUT)
+        _leave_if_little(type(error).__name__)
+        raise
 
 
-def _address_space() -> int | None:
-    """Return the bytes of address space that this process may have, None where nobody has set them."""
+def _leave_if_little(reason: str) -> None:
+    """Exit with one line where this process has too little address space for its libraries."""
     try:
         import resource
     except ImportError:  # Windows
-        return None
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    return None if limit == resource.RLIM_INFINITY else limit
+        return
+    room = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if room != resource.RLIM_INFINITY and room < LITTLE:
+        message = f"error: {room >> 20} MiB of address space (`ulimit -v`) are too few for this program"
+        os.write(2, f"{message} ({reason})\n".encode())
+        os._exit(BAD_INPUT)
 
 
 def _leave(*_: Any) -> None:
+    # OpenBLAS raises SIGINT in its own process where it cannot start its threads
+    _leave_if_little("SIGINT")
     # nothing has been begun, and an exception inside an import may be taken for a package that is broken
     os.write(2, f"{INTERRUPTION}\n".encode())
     os._exit(INTERRUPTED)
