@@ -6,6 +6,7 @@ import pickle
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -107,6 +108,7 @@ def _pictures(folder: Path) -> None:
         Image.fromarray(pixels).save(folder / "in" / name, image_format)
 
 
+@cache  # one example for all kinds of one format
 def _resized(file_format: str) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
         _pictures(folder)

@@ -309,9 +309,9 @@ def _rows(table: pa.Table, rng: Random) -> pa.Table:
 
 
 def _bomb(path: Path, rng: Random) -> None:
-    """A few kilobytes that announce thirty million rows, or names of a megabyte each."""
+    """A few kilobytes that announce five million rows, or thousands of long names."""
     schema = pq.read_schema(path)
-    count, text = rng.choice(((30_000_000, "x"), (3_000, LONG)))
+    count, groups, text = rng.choice(((500_000, 10, "x"), (3_000, 1, LONG)))
     columns = []
     for field in schema:
         empty = pa.nulls(count, field.type)
@@ -319,7 +319,10 @@ def _bomb(path: Path, rng: Random) -> None:
             indices = pa.array(bytes(count), pa.int8())
             empty = pa.DictionaryArray.from_arrays(indices, pa.array([text]))
         columns.append(empty)
-    pq.write_table(pa.table(columns, names=schema.names), path, row_group_size=count, store_schema=False)
+    table = pa.table(columns, names=schema.names)
+    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        for _ in range(groups):
+            writer.write_table(table, row_group_size=count)
 
 
 PARQUET: dict[str, Mutation] = {

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -45,19 +45,32 @@ class Ended:
     memory: int
 
     @property
+    def hangs(self) -> bool:
+        """Return whether it waits for ever, or works for longer than it may."""
+        return self.code in (-signal.SIGALRM, -signal.SIGXCPU) or self.seconds > SECONDS
+
+    @property
+    def traceback(self) -> bool:
+        """Return whether it ended in a traceback."""
+        return "Traceback" in self.said
+
+    @property
+    def large(self) -> bool:
+        """Return whether it took more memory than it may."""
+        return self.memory > 1 << 30
+
+    @property
     def wrong(self) -> str:
         """Return what is wrong with it, empty where nothing is."""
-        if self.code == -signal.SIGALRM:
-            return "waits for ever"
-        if self.code == -signal.SIGXCPU or self.seconds > SECONDS:
-            return f"longer than {SECONDS} s"
+        if self.hangs:
+            return "waits for ever" if self.code == -signal.SIGALRM else f"longer than {SECONDS} s"
         if self.code < 0:
             return f"killed by signal {-self.code}"
-        if "Traceback" in self.said:
+        if self.traceback:
             return f"a traceback: {self.said.strip().splitlines()[-1][:150]}"
         if self.code not in (0, 1, 2, 3):
             return f"exit code {self.code}"
-        if self.memory > 1 << 30:
+        if self.large:
             return f"{self.memory >> 20} MiB"
         if "\x1b" in self.said or "\x07" in self.said:
             return "control characters on the terminal"
@@ -97,9 +110,16 @@ class Zygote:
         ----------
         warm : run it in the process itself, whose children then find imported and read what all need alike.
         """
+        return self._ask(words, folder, "warm" if warm else "run")
+
+    def learn(self, words: Sequence[str], folder: Path) -> Ended:
+        """Run a command line as ever, and import for all later ones the modules that it has imported."""
+        return self._ask(words, folder, "learn")
+
+    def _ask(self, words: Sequence[str], folder: Path, way: str) -> Ended:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([list(words), str(folder), warm]) + "\n")
+        self._process.stdin.write(json.dumps([list(words), str(folder), way]) + "\n")
         self._process.stdin.flush()
         return Ended(**json.loads(self._process.stdout.readline()))
 
@@ -108,7 +128,7 @@ class Zygote:
         self._process.communicate()
 
 
-def _child(words: list[str], folder: str, output: Path) -> int:
+def _child(words: list[str], folder: str, way: str, output: Path) -> int:
     """Be the program, in a process of its own."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(WAITING)
@@ -121,7 +141,21 @@ def _child(words: list[str], folder: str, output: Path) -> int:
         os.dup2(descriptor, standard)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
-    return _run(words)
+    code = _run(words)
+    if way == "learn":
+        _modules(output).write_text("\n".join(sys.modules), "utf-8")
+    return code
+
+
+def _modules(output: Path) -> Path:
+    return output.with_suffix(".modules")
+
+
+def _import_all(names: Sequence[str]) -> None:
+    for name in names:
+        # some are no modules of their own, and which ones is for their packages to know
+        with suppress(ImportError, AttributeError):
+            importlib.import_module(name)
 
 
 def _run(words: list[str]) -> int:
@@ -147,12 +181,15 @@ def _here(words: list[str]) -> Ended:
     return Ended(code, said.getvalue(), time.process_time() - started, memory)
 
 
-def _forked(words: list[str], folder: str, output: Path) -> Ended:
+def _forked(words: list[str], folder: str, way: str, output: Path) -> Ended:
     child = os.fork()
     if not child:
-        os._exit(_child(words, folder, output))
+        os._exit(_child(words, folder, way, output))
     _, status, used = os.wait4(child, 0)
     said = output.read_bytes()[-20_000:].decode("utf-8", "replace") if output.exists() else ""
+    if way == "learn":
+        _import_all(_modules(output).read_text("utf-8").splitlines())
+        _modules(output).unlink()
     seconds = used.ru_utime + used.ru_stime
     return Ended(os.waitstatus_to_exitcode(status), said, seconds, memory=used.ru_maxrss << 10)
 
@@ -163,8 +200,8 @@ def main(programs: Sequence[str]) -> None:
         importlib.import_module(PROGRAMS[program])
     output = Path(os.environ.get("TMPDIR", "/tmp")) / f"fuzz-{os.getpid()}.txt"
     for line in sys.stdin:
-        words, folder, warm = json.loads(line)
-        ended = _here(words) if warm else _forked(words, folder, output)
+        words, folder, way = json.loads(line)
+        ended = _here(words) if way == "warm" else _forked(words, folder, way, output)
         print(json.dumps(asdict(ended)), flush=True)
     output.unlink(missing_ok=True)
 

@@ -1,0 +1,55 @@
+"""``docs/hostile-input.md``: what was tried, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tests.fuzz.running import ACCEPTED, Result
+from tests.fuzz.zygote import SECONDS
+
+HEAD = f"""# Hostile input
+
+Made by `make fuzz` (`{{words}}`).
+
+Of each kind of file that somebody else may have made, a sound example is altered, one file and one way at
+a time: in its place (deleted, a pipe, a link to `/dev/zero`, six sparse GiB), its bytes, its text or its
+values; or a file that is hostile by design stands in its place. The command that reads it has to end within
+{SECONDS} s of the processor and 1 GiB, with exit code 0, 1, 2 or 3 and no traceback.
+
+*Refused* is a line that says why, and exit code 2, or 1 from a command that lists all problems. *Read* is
+what does no harm: what is left out is named, or nothing that counts was altered. Where nothing altered may
+pass (manifests, packed stores, outputs, results), an alteration that does is *accepted*. *Otherwise wrong* is
+the end by a signal, another exit code, a refusal without a line, or control characters on the terminal.
+
+"""
+
+TAIL = """
+"""
+
+COLUMNS: dict[str, Callable[[Result], bool]] = {
+    "tried": lambda r: True,
+    "refused": lambda r: not r.wrong and r.ended.code in (1, 2),
+    "read": lambda r: not r.wrong and r.ended.code not in (1, 2),
+    "tracebacks": lambda r: r.ended.traceback,
+    f"hangs (> {SECONDS} s)": lambda r: r.ended.hangs,
+    "over 1 GiB": lambda r: r.ended.large,
+    "accepted": lambda r: r.wrong == ACCEPTED,
+    "otherwise wrong": lambda r: (
+        bool(r.wrong) and r.wrong != ACCEPTED and not (r.ended.traceback or r.ended.hangs or r.ended.large)
+    ),
+}
+
+
+def as_page(results: Sequence[Result], words: str) -> str:
+    """Return the page; ``words`` is the command that made it."""
+    return HEAD.format(words=words) + as_table(results) + TAIL
+
+
+def as_table(results: Sequence[Result]) -> str:
+    """Return how the cases of each kind ended, in Markdown."""
+    lines = [f"| kind of file | {' | '.join(COLUMNS)} |", f"|---|{'---:|' * len(COLUMNS)}"]
+    for name in (*dict.fromkeys(result.case.kind.name for result in results), "all"):
+        of_kind = [r for r in results if name in (r.case.kind.name, "all")]
+        cells = (sum(map(is_so, of_kind)) for is_so in COLUMNS.values())
+        lines.append(f"| {name} | {' | '.join(f'{cell:,}' for cell in cells)} |")
+    return "\n".join(lines) + "\n"
