@@ -189,7 +189,7 @@ def test_a_transform_makes_them_one_size_for_the_batch(photographs):
 
 def test_a_batch_transform_keeps_the_number_of_images():
     data = UnknownDetectionSet("digits", batch_transform=lambda images: images[1:])
-    with pytest.raises(DataError, match="9 images of 10"):
+    with pytest.raises(DataError, match="9 images for 10"):
         next(data.batches(10))
     with pytest.raises(DataError, match="0 images"):
         next(data.batches(0))

@@ -97,7 +97,7 @@ def test_truncated_and_malformed_pickles(tmp_path: Path, real_data: Path) -> Non
         ({"fine_labels": [1, 2], "data": rows[:, :100]}, "of shape"),
         ({"fine_labels": [1, 2], "data": rows.astype("i4")}, "no rows of bytes"),
         ({"fine_labels": [1, "2"], "data": rows}, "whole number"),
-        ({"fine_labels": 1, "data": rows}, "no list"),
+        ({"fine_labels": 1, "data": rows}, "not a list"),
         ({"fine_labels": [1, 2], "data": rows, "filenames": ["a"]}, "1 names"),
     ]:
         write_pickle(tmp_path / "test", value)

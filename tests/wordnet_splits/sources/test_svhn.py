@@ -147,7 +147,7 @@ def test_truncated_and_corrupt_files(tmp_path: Path, pictures: Any) -> None:
         ((32, 32, 6), LABELS, "format 2"),
         ((32, 32, 3, 6), LABELS[:5], "format 2"),
         ((32, 32, 3, 6), [1.5, 1, 1, 1, 1, 1], "whole number"),
-        ((32, 32, 3, 6), ["1", "2", "3", "4", "5", "6"], "none of numbers"),
+        ((32, 32, 3, 6), ["1", "2", "3", "4", "5", "6"], "not one of numbers"),
     ],
 )
 def test_arrays_of_another_dataset(tmp_path: Path, shape: Sequence[int], labels: Any, why: str) -> None:
@@ -158,7 +158,7 @@ def test_arrays_of_another_dataset(tmp_path: Path, shape: Sequence[int], labels:
 
 def test_arrays_of_other_types(tmp_path: Path, pictures: Any) -> None:
     write(tmp_path / "test_32x32.mat", pictures.astype(np.float32))
-    with pytest.raises(SourceError, match="no array of bytes"):
+    with pytest.raises(SourceError, match="not an array of bytes"):
         scan(open_source("svhn", tmp_path))
     savemat(tmp_path / "test_32x32.mat", {"Y": pictures})
     with pytest.raises(SourceError, match="format 2"):
