@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -375,5 +376,13 @@ def _said(path: Path) -> Any:
 
 def copied(whole: Path, to: Path) -> None:
     """Put a fresh copy of a folder at ``to``."""
-    shutil.rmtree(to, ignore_errors=True)
+    remove(to)
     shutil.copytree(whole, to, symlinks=True)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, however deep."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:  # it goes down by calling itself
+        subprocess.run(["rm", "-rf", folder], check=True)

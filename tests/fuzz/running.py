@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from queue import SimpleQueue
 from random import Random
 
 from tests.fuzz.kinds import Kind, kinds
-from tests.fuzz.mutations import copied, mutate, same
+from tests.fuzz.mutations import copied, mutate, remove, same
 from tests.fuzz.zygote import Ended, Zygote
 
 ACCEPTED = "accepted"
@@ -104,7 +103,7 @@ def _learn(zygote: Zygote, place: Path, chosen: Sequence[Kind], whole: Path) -> 
         copied(whole / kind.name, place)
         ended = zygote.learn(kind.command, place)
         assert ended.code == 0, f"{kind.name}: {ended.said}"
-        shutil.rmtree(place)
+        remove(place)
 
 
 def _run(case: Case, seed: int, zygote: Zygote, place: Path, whole: Path) -> Result:
@@ -121,5 +120,5 @@ def _run(case: Case, seed: int, zygote: Zygote, place: Path, whole: Path) -> Res
     wrong = ended.wrong
     if case.kind.verified and not wrong and ended.code == 0 and not same(whole / target, place / target):
         wrong = ACCEPTED
-    shutil.rmtree(place, ignore_errors=True)
+    remove(place)
     return Result(case, f"{target}: {how}", ended, wrong)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from loaders.harness.weights import read_state
+from loaders.harness.backend.weights import read_state
 
 from wordnet_splits.untrusted import printable
 

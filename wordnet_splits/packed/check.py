@@ -31,6 +31,8 @@ def check_store(folder: Path | str, manifest: Manifest | None = None) -> list[Pr
     """
     store = open_store(folder)
     found = [problem for part in sorted(store.parts) for problem in _check_part(store, part, manifest)]
+    if not store.parts:
+        found.append(Problem("damaged", "", None, None, f"{store.folder} has no images"))
     if manifest is not None and store.version != manifest.version:
         detail = f"packed from version {store.version} of {store.benchmark}, not {manifest.version}"
         found.append(Problem("damaged", "", None, None, detail))

@@ -120,6 +120,11 @@ def test_what_no_store_says_is_malformed(store: Path, change: object) -> None:
         open_store(store).images(PART)
 
 
+def test_a_description_without_parts_has_a_problem(store: Path) -> None:
+    rewritten(store, lambda data, part: data["parts"].clear(), honest=True)
+    assert [problem.detail for problem in check_store(store)] == [f"{store} has no images"]
+
+
 def test_a_description_without_a_checksum_is_refused(store: Path) -> None:
     rewritten(store, lambda data, part: data.pop("checksum"))
     with pytest.raises(SourceError, match="its checksum differs"):
