@@ -24,6 +24,19 @@ the end by a signal, another exit code, a refusal without a line, or control cha
 """
 
 TAIL = """
+**Found and mended**: of 1,345 cases once made by hand 115 ended badly: 89 in tracebacks, 13 beyond a
+minute, 13 above 4 GiB. Since then one place opens and bounds what others made. What these cases found
+beyond: thousands of groups in a recipe took half a minute; a packed store that lists no parts passed its
+check; Parquet shards of which one lacks a column, holds labels that are no integers or names that are no
+UTF-8 ended in tracebacks; a picture of 200 MB in a shard was copied until it took more than 1 GiB;
+`fix-resize verify` hashed gigabytes that are no table before it looked; an error named a cell of megabytes
+whole.
+
+**Not covered**: libraries that abort by themselves where `ulimit -v` is below what they need to be loaded
+(OpenBLAS gives up with a line of its own and exit code 1, Arrow with a segmentation fault), before any line
+of ours is run; the idx files of MNIST, which nothing reads yet; a checksum made anew, which is no signature
+(what contradicts itself is refused all the same, classes in another order of the same names are not);
+Windows; files that change while they are read.
 """
 
 COLUMNS: dict[str, Callable[[Result], bool]] = {

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from loaders.harness.backend.weights import read_state
 
+from loaders.harness.backend.weights import read_state
 from wordnet_splits.untrusted import printable
 
 app = typer.Typer(add_completion=False)

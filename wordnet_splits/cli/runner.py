@@ -12,6 +12,10 @@ import typer
 from wordnet_splits.cli import INTERRUPTION
 from wordnet_splits.cli.output import BAD_INPUT, DONE, INTERRUPTED, print_json, say
 from wordnet_splits.errors import OutputError, SplitsError
+from wordnet_splits.untrusted import printable
+
+LONGEST_ERROR = 4000
+"""Letters of an error on a terminal: a name from outside may have millions."""
 
 # typer stood on click and now carries a copy of its own: its errors are where its own classes say
 _click: Any = sys.modules[typer.BadParameter.__mro__[1].__module__]
@@ -74,5 +78,5 @@ def _of_the_system(error: OSError) -> SplitsError:
 def _fail(error: SplitsError, arguments: list[str]) -> int:
     if "--json" in arguments:
         print_json({"error": error.as_dict()})
-    say(f"error: {error}")
+    say(f"error: {printable(error, LONGEST_ERROR)}")
     return error.exit_code

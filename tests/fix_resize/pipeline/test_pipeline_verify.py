@@ -109,6 +109,17 @@ def test_a_changed_table_is_seen(out: Path) -> None:
     assert ("altered", "class-0/picture 012") in found(out)
 
 
+def test_what_is_no_table_is_not_hashed(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+    whole = module.checksum
+    monkeypatch.setattr(module, "checksum", lambda root, files: hashed.extend(files) or whole(root, files))
+    (out / "missing.parquet").write_bytes(bytes(1000))
+    with pytest.raises(DataError, match="not a Parquet file"):
+        verify(out)
+    assert "images.parquet" in hashed
+    assert "missing.parquet" not in hashed
+
+
 def test_two_outputs_are_compared_image_by_image(root: Path, out: Path, tmp_path: Path) -> None:
     other = shutil.copytree(root, tmp_path / "pictures")
     shutil.copy(other / "class-0" / "picture 000.jpg", other / "class-0" / "picture 003.jpg")

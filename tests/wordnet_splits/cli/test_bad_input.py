@@ -24,6 +24,11 @@ def command(capsys, monkeypatch, tmp_path) -> Command:
     return Command(capsys, monkeypatch, tmp_path)
 
 
+def test_a_name_of_megabytes_is_not_printed_whole(command: Command) -> None:
+    assert len(command("build", "x" * 5_000_000, "--out", "out").error) < 5000
+    assert len(command("verify", f"/{'x/' * 2_000_000}").error) < 5000
+
+
 @pytest.fixture
 def refused(command, tmp_path) -> Callable[..., str]:
     """Build ``mine`` and return the one line with which it is refused; nothing is left in the folder."""

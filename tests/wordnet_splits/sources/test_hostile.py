@@ -27,6 +27,7 @@ from tests.wordnet_splits.sources.trees import (
 )
 from wordnet_splits.errors import SourceError, UnsafeDataError
 from wordnet_splits.sources import open_source
+from wordnet_splits.sources.layouts import parquet_named
 from wordnet_splits.sources.layouts.unpickle import load_pickle
 from wordnet_splits.sources.layouts.walk import entries
 from wordnet_splits.sources.roots import read_roots_file
@@ -200,6 +201,54 @@ def test_thirty_million_rows_of_one(tmp_path: Path) -> None:
     pq.write_table(pa.table({"image": image}), tmp_path / "train-00000-of-00001.parquet")
     with pytest.raises(SourceError, match="30,000,000 rows"):
         open_source("imagenet1k", tmp_path)
+
+
+def test_a_shard_without_the_column_of_the_others(tmp_path: Path) -> None:
+    hub_shards(tmp_path, "train", [(f"{TRAIN_ID}.JPEG", jpeg(n)) for n in range(4)])
+    path = tmp_path / "train-00001-of-00002.parquet"
+    pq.write_table(pq.read_table(path).rename_columns(["picture", "label"]), path)
+    with pytest.raises(SourceError, match=r"00001-of-00002\.parquet: has no column image, which train-00000"):
+        list(open_source("imagenet1k", tmp_path).scan())
+
+
+def test_names_that_are_no_utf8_in_parquet(tmp_path: Path) -> None:
+    latin = pa.array([b"caf\xe9.JPEG"], pa.binary())
+    names = pa.Array.from_buffers(pa.string(), 1, latin.buffers())
+    image = pa.StructArray.from_arrays([pa.array([jpeg(1)]), names], ["bytes", "path"])
+    pq.write_table(pa.table({"image": image}), tmp_path / "train-00000-of-00001.parquet")
+    with pytest.raises(SourceError, match="UTF8"):
+        open_source("imagenet1k", tmp_path)
+
+
+def svhn_shards(root: Path) -> Path:
+    """Write two shards of a picture each; return the path of the second."""
+    hub_shards(root / "cropped_digits", "train", [(None, jpeg(n)) for n in range(2)])
+    return root / "cropped_digits" / "train-00001-of-00002.parquet"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda table: table.drop_columns(["label"]), "has no column label"),
+        (lambda table: table.set_column(1, "label", pa.array([0.0])), "label holds no integers"),
+    ],
+)
+def test_labels_that_another_shard_has(
+    tmp_path: Path, change: Callable[[pa.Table], pa.Table], said: str
+) -> None:
+    path = svhn_shards(tmp_path)
+    pq.write_table(change(pq.read_table(path)), path)
+    with pytest.raises(SourceError, match=said):
+        list(open_source("svhn", tmp_path).scan())
+
+
+def test_a_picture_without_end_in_a_table_is_not_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    svhn_shards(tmp_path)
+    monkeypatch.setattr(parquet_named, "LARGEST_PICTURE", 20)
+    with pytest.raises(SourceError, match=r"is an image of \d+ bytes"):
+        open_source("svhn", tmp_path).read(["train/0"])
 
 
 # -- pickles -------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -76,9 +76,7 @@ class Shards:
         for shard in range(len(self.paths)):
             file = self._file(shard)
             for group in range(file.num_row_groups):
-                with parquet_errors(self.paths[shard], error=SourceError, hint=FETCH):
-                    table = file.read_row_group(group, list(columns))
-                yield shard, group, table
+                yield shard, group, self._read(shard, group, columns)
 
     def columns(self) -> tuple[str, ...]:
         """Return the names of the top-level columns."""
@@ -86,16 +84,25 @@ class Shards:
 
     def image_bytes(self, shard: int, group: int, row: int) -> bytes:
         """Return one image file's bytes; consecutive calls for one row group read it once."""
-        data: bytes | None = self._group(shard, group)[row].as_py()
+        where = f"{self.paths[shard]} row group {group} row {row}"
+        data = bytes_at(self._group(shard, group), row, where)
         if data is None:
-            raise KeyError(f"{self.paths[shard]} row group {group} row {row}")
-        if len(data) > LARGEST_PICTURE:
-            raise SourceError(f"row {row} is an image of {len(data):,} bytes", where=str(self.paths[shard]))
+            raise KeyError(where)
         return data
 
     def _read_group(self, shard: int, group: int) -> pa.ChunkedArray:
-        with parquet_errors(self.paths[shard], error=SourceError, hint=FETCH):
-            return field(self._file(shard).read_row_group(group, [f"{self.image}.bytes"]), "bytes")
+        return field(self._read(shard, group, [f"{self.image}.bytes"]), "bytes")
+
+    def _read(self, shard: int, group: int, columns: Sequence[str]) -> pa.Table:
+        path = self.paths[shard]
+        with parquet_errors(path, error=SourceError, hint=FETCH):
+            table = self._file(shard).read_row_group(group, list(columns))
+            table.validate(full=True)  # names that are no UTF-8 and indices beyond a dictionary, too
+        # Arrow leaves out what a file does not have
+        if missing := sorted({column.split(".")[0] for column in columns} - set(table.column_names)):
+            what = f"has no column {', '.join(missing)}, which {self.paths[0].name} has"
+            raise SourceError(what, where=str(path), hint=FETCH)
+        return table
 
     def _open(self, shard: int) -> pq.ParquetFile:
         path = self.paths[shard]
@@ -107,6 +114,20 @@ class Shards:
         image = image_column(plain.schema_arrow, path)
         # a picture or a name that a dictionary repeats a million times stays one
         return open_parquet(path, error=SourceError, read_dictionary=[f"{image}.bytes", f"{image}.path"])
+
+
+def bytes_at(pictures: pa.Array, row: int, where: str) -> bytes | None:
+    """Return an image file's bytes, None where there are none; SourceError where they are too many."""
+    scalar = pictures[row]
+    if isinstance(scalar, pa.DictionaryScalar):
+        scalar = scalar.value
+    buffer = None if scalar is None else scalar.as_buffer()
+    if buffer is None:
+        return None
+    if buffer.size > LARGEST_PICTURE:  # before Arrow copies them, twice
+        raise SourceError(f"is an image of {buffer.size:,} bytes", where=where)
+    data: bytes = buffer.to_pybytes()
+    return data
 
 
 def field(table: pa.Table, name: str) -> pa.Array:

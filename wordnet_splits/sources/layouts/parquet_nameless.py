@@ -13,7 +13,7 @@ import pyarrow as pa
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.sources.layouts.matching import Copy, Item, decode_pixels
-from wordnet_splits.sources.layouts.parquet_named import FETCH, Shards, field, find_shards
+from wordnet_splits.sources.layouts.parquet_named import FETCH, Shards, bytes_at, field, find_shards
 from wordnet_splits.sources.layouts.walk import bases
 from wordnet_splits.untrusted import open_parquet, parse_json
 
@@ -92,6 +92,9 @@ class NamelessParquet(Copy[Place]):
             return
         shards = Shards(self._paths[split])
         for shard, group, table in shards.rows(self._layout.label):
+            if not pa.types.is_integer(table.column(0).type):
+                what = f"its column {self._layout.label} holds no integers"
+                raise SourceError(what, where=str(shards.paths[shard]), hint=FETCH)
             for row, label in enumerate(table.column(0).to_pylist()):
                 known = label is not None and 0 <= label < len(self._class_ids)
                 yield (split, shard, group, row), self._class_ids[label] if known else None
@@ -110,8 +113,8 @@ class NamelessParquet(Copy[Place]):
         split, shard, group, row = place
         if split not in self._pictures:
             self._pictures[split] = self._load(split)
-        data = self._pictures[split][shard, group][row].as_py()
         where = f"{self._paths[split][shard]}, row group {group}, row {row}"
+        data = bytes_at(self._pictures[split][shard, group], row, where)
         if data is None:
             raise SourceError("the row has no picture", where=where)
         return decode_pixels(data, where=where, shape=self._layout.shape)
