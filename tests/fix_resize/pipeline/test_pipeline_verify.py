@@ -12,6 +12,7 @@ import pytest
 
 from fix_resize import get_spec
 from fix_resize.pipeline import Settings, build
+from fix_resize.pipeline import verify as module
 from fix_resize.pipeline.selection import select_folder
 from fix_resize.pipeline.verify import verify
 from tests.fix_resize.sets import make_folder
