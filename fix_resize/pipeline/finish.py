@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from fix_resize.pipeline import tables
-from fix_resize.pipeline.formats import checksum
+from fix_resize.pipeline.formats import checksum, get_format
 from fix_resize.pipeline.output import SCHEMA, Description
 from fix_resize.pipeline.selection import Worklist
 from fix_resize.pipeline.shards import Record, table_of
@@ -47,6 +47,8 @@ def finish(
         (out / tables.OUTPUT).unlink(missing_ok=True)  # until the tables are complete again
     missing = [*absent, *(row for record in records for row in record.missing)]
     quarantined = [row for record in records for row in record.quarantined]
+    keep = get_format(file_format)
+    shards = {keep.place("", r.shard, 0)[0]: r.data for r in records if r.images and keep.tables}
     fingerprint = tables.Fingerprint()
     with tables.table_writer(out / tables.IMAGES, tables.IMAGE_SCHEMA, spec.id) as writer:
         for table in _joined(out, records):
@@ -68,7 +70,7 @@ def finish(
         "unexpected": {name: sum(counts.values()) for name, counts in selection.unexpected.items()},
         "selection": selection.fingerprint,
         "fingerprint": fingerprint.hexdigest(),
-        "tables": {file: checksum(out, [file]) for file in tables.TABLES},
+        "tables": {**{file: checksum(out, [file]) for file in tables.TABLES}, **shards},
         "provenance": {"wordnet-splits": version("wordnet-splits")},
     }
     write_sealed(out / tables.OUTPUT, about, hint=tables.GO_ON)

@@ -65,7 +65,9 @@ Kept = tuple[Mapping[str, object], bytes]
 
 
 class Format(Protocol):
-    """How the pictures of a shard are stored."""
+    """How the pictures of a shard are stored; ``tables`` says whether in a file that is a table itself."""
+
+    tables: bool
 
     def check(self, paths: pa.Array) -> None:
         """Raise DataError where two pictures, or a picture and another file of ours, would clash."""
@@ -85,6 +87,8 @@ class Format(Protocol):
 
 class PngTree:
     """One PNG file a picture."""
+
+    tables = False
 
     def check(self, paths: pa.Array) -> None:
         """Refuse a folder that has the name of a picture beside it, or of a file of the output."""
@@ -122,6 +126,8 @@ class PngTree:
 class ParquetShards:
     """One Parquet file a shard, its column ``image`` as Hugging Face's `datasets` keeps images."""
 
+    tables = True
+
     def check(self, paths: pa.Array) -> None:
         """Accept any names: they are not names of files."""
 
@@ -151,7 +157,7 @@ class ParquetShards:
         with _shard(untrusted.below(root, file)) as parquet:
             for batch in parquet.iter_batches(ROW_GROUP):
                 for row in batch.to_pylist():
-                    image = row.pop("image")
+                    image = row.pop("image") or {"path": "", "bytes": b""}
                     yield {**row, "path": image["path"]}, image["bytes"] or b""
 
     def read_one(self, root: Path, file: str, row: int) -> bytes:
@@ -201,13 +207,14 @@ def decode_png(data: bytes, where: str) -> Pixels:
     ------
     DataError : it is damaged, or not a PNG file.
     """
-    if not data.endswith(PNG_END):
-        raise DataError("is cut off, or goes on after its end", where=where, hint="build it again")
     try:
         with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
             if image.mode != "RGB":
                 raise DataError(f"its mode is {image.mode}, not RGB", where=where)
-            return np.asarray(image)
+            pixels = np.asarray(image)
+        if not data.endswith(PNG_END):
+            raise DataError("is cut off, or goes on after its end", where=where, hint="build it again")
+        return pixels
     except DataError:
         raise
     except Exception as error:  # damaged files make Pillow raise nearly anything
@@ -235,7 +242,7 @@ def checksum(root: Path, files: Iterable[str]) -> str | None:
     state = hashlib.sha256()
     for file in dict.fromkeys(files):
         try:
-            with untrusted.opened(root / file, largest=LARGEST_FILE) as opened:
+            with untrusted.opened(untrusted.below(root, file), largest=LARGEST_FILE) as opened:
                 while block := opened.read(untrusted.MiB):
                     state.update(block)
         except DataError:

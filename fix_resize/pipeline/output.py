@@ -49,7 +49,7 @@ class Description(_Strict):
     unexpected : how many files of each source bore no known name.
     selection : fingerprint of which images were to be built.
     fingerprint : SHA-256 over what is in the folder (`tables.IDENTITY`).
-    tables : SHA-256 of each table's file.
+    tables : SHA-256 of each table's file, shards of pictures that are tables included.
     provenance : versions of the tools.
     """
 

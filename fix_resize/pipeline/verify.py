@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from fix_resize.pipeline import tables
-from fix_resize.pipeline.formats import checksum, decode_png
+from fix_resize.pipeline.formats import checksum, decode_png, get_format
 from fix_resize.pipeline.output import Output, open_images, open_output
 from fix_resize.pipeline.selection import ORDER, fingerprint_of_images
 from wordnet_splits import untrusted
@@ -74,7 +74,7 @@ def verify(
     with (progress or Silent()).task(f"verifying {folder.name}", output.about.images) as task:
         for file, rows in groupby(_rows(folder, fingerprint), key=lambda row: str(row["file"])):
             pictures = list(rows)
-            problems += _check(output, file, pictures)
+            problems += list(_check(output, file, pictures)) or _altered_shard(output, file)
             images += len(pictures)
             task.advance(len(pictures))
     found = fingerprint.hexdigest()
@@ -92,17 +92,25 @@ def _rows(folder: Path, fingerprint: tables.Fingerprint) -> Iterator[dict[str, A
 
 
 def _altered_tables(output: Output) -> Iterator[Problem]:
+    listed = set(output.table["file"].unique().to_pylist())
+    for file in sorted(output.about.tables.keys() - listed - set(tables.TABLES)):
+        yield _problem(output, "table", f"{untrusted.printable(file)}: no row names it")
     for file in tables.TABLES:
         if (output.folder / file).exists():
-            with untrusted.parquet(
-                output.folder / file
-            ):  # what is none is not worth the hashing of gigabytes
-                pass
+            with untrusted.parquet(output.folder / file):
+                pass  # what is no table is not worth the hashing of gigabytes
         found = checksum(output.folder, [file])
         if found is None:
             yield _problem(output, "table", f"{file}: it is missing")
         elif found != output.about.tables.get(file):
             yield _problem(output, "table", f"{file}: it was altered")
+
+
+def _altered_shard(output: Output, file: str) -> Iterator[Problem]:
+    """Find what no picture shows: another name of one, a byte between them, a file nobody recorded."""
+    found = checksum(output.folder, [file]) if get_format(output.about.format).tables else None
+    if found != output.about.tables.get(file):
+        yield _problem(output, "table", f"{untrusted.printable(file)}: it was altered")
 
 
 def _described(output: Output, fingerprint: str) -> Iterator[Problem]:

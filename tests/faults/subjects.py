@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import sys
@@ -239,10 +240,18 @@ def finish(words: Sequence[str], folder: Path) -> None:
 def content(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every file below a folder, locks aside."""
     return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        str(path.relative_to(folder)): hashlib.sha256(_without_place(path)).hexdigest()
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.suffix != ".lock"
     }
+
+
+def _without_place(path: Path) -> bytes:
+    """Return a file's bytes; a trained model's without the command, which names the folder it was run for."""
+    if path.name != "model.json":
+        return path.read_bytes()
+    data = json.loads(path.read_bytes())
+    return json.dumps({k: v for k, v in data.items() if k not in ("command", "checksum")}).encode()
 
 
 def unfinished(folder: Path) -> list[str]:

@@ -80,6 +80,18 @@ def test_damaged_and_absent_pictures_are_named(out: Path) -> None:
     assert found(out) == [("unreadable", first), ("absent", last)]
 
 
+def test_what_no_picture_of_a_shard_shows_is_seen(root: Path, tmp_path: Path) -> None:
+    out = built(root, tmp_path / "out", "parquet")
+    shard = sorted((out / "data").iterdir())[0]
+    whole = shard.read_bytes()
+    rewrite(shard, lambda row: row["image"].update(path="other.png"), 0)  # type: ignore[attr-defined]
+    assert found(out) == [("table", None)]
+    shard.write_bytes(whole)
+    assert found(out) == []
+    rewrite(shard, lambda row: row.update(image=None), 1)
+    assert found(out) == [("unreadable", "class-0/picture 003")]
+
+
 def test_a_lost_shard_names_all_its_pictures(root: Path, tmp_path: Path) -> None:
     out = built(root, tmp_path / "out", "parquet")
     shard = sorted((out / "data").iterdir())[1]
