@@ -40,7 +40,8 @@ def margin(row: Row, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> Margin:
 def _of_draw(place: int, drawn: int) -> Margin:
     if place <= drawn:
         spare = counted(drawn - place, "place")
-        return f"drawn with {spare} to spare", f"a draw of fewer than {counted(place, 'class')}"
+        fewer = f"a draw of fewer than {counted(place, 'class')}"
+        return f"drawn with {spare} to spare", fewer if place > 1 else "another seed: it is drawn first"
     missed = counted(place - drawn, "place")
     return f"missed the draw by {missed}", f"a draw of {counted(place, 'class')} or more"
 

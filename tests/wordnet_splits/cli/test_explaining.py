@@ -100,6 +100,8 @@ def test_explain_tells_glosses_margin_what_would_change_and_the_roles_elsewhere(
     draw = next(v["value"] for v in row["via"] if v["relation"] == "draw")
     assert row["margin"] == f"drawn with {200 - draw:.0f} places to spare"
     assert row["change"] == f"a draw of fewer than {draw:.0f} classes"
+    shark = command("explain", "unknown-cifar", "shark", "--json").json
+    assert shark["change"] == "another seed: it is drawn first"
     elsewhere = {o["benchmark"]: o["role"] for o in row["elsewhere"]}
     assert elsewhere["unknown-imagenet-placesval"] == "near"
     assert elsewhere["osc-p1"] == "excluded"
