@@ -24,7 +24,7 @@ BATCH = 128
 NORMALISED = evaluation_transform("none", (0.507, 0.487, 0.441), (0.267, 0.256, 0.276))
 
 
-class _Block(nn.Module):  # type: ignore[misc]
+class _Block(nn.Module):
     """Two 3 x 3 convolutions beside a shortcut."""
 
     def __init__(self, width_in: int, width: int, stride: int) -> None:
@@ -85,7 +85,7 @@ def run() -> list[Row]:
 def _measure() -> list[Row]:
     network, data = small_resnet(), _Images(IMAGES)
     model = load_model(network)
-    ready = [NORMALISED.batch(x).to(model.device) for x in data.pixels.split(BATCH)]  # type: ignore[misc]
+    ready = [NORMALISED.batch(x).to(model.device) for x in data.pixels.split(BATCH)]
 
     def bare() -> None:
         with torch.no_grad():

@@ -228,7 +228,7 @@ def shipped_map(path: Path) -> HandMap:
     if not path.exists():
         return {}
     wanted = ("wnids", "mapped", "why")
-    return {r["class_id"]: tuple(r[c] for c in wanted) for r in records(path)}  # type: ignore[misc]
+    return {r["class_id"]: tuple(r[c] for c in wanted) for r in records(path)}
 
 
 def render(table: Table, hand: HandMap) -> str:

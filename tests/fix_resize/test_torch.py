@@ -14,7 +14,7 @@ from tests.fix_resize.cases import random_cases, random_picture
 from wordnet_splits.errors import DataError
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra [torch])")
-from fix_resize import backend_torch  # noqa: E402
+from fix_resize import backend_torch  # noqa: E402 - it imports torch
 
 FIX = get_spec("fix")
 METHODS = sorted(backend_torch.METHODS)

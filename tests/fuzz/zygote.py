@@ -140,7 +140,7 @@ def _child(words: list[str], folder: str, way: str, output: Path) -> int:
     for standard in (1, 2):
         os.dup2(descriptor, standard)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     code = _run(words)
     if way == "learn":
         _modules(output).write_text("\n".join(sys.modules), "utf-8")

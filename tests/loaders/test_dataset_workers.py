@@ -129,4 +129,4 @@ def test_there_is_nothing_else_in_wordnet_splits_torch():
     import wordnet_splits.torch
 
     with pytest.raises(AttributeError, match="Dataset"):
-        wordnet_splits.torch.Dataset  # noqa: B018
+        _ = wordnet_splits.torch.Dataset

@@ -101,7 +101,12 @@ def is_torchscript(file: BinaryIO) -> bool:
     try:
         with zipfile.ZipFile(file) as archive:
             return any(name.endswith("/constants.pkl") for name in archive.namelist())
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+    except (
+        zipfile.BadZipFile,
+        ValueError,
+        OSError,
+        NotImplementedError,
+    ):  # the last: a compression unknown here
         return False
     finally:
         file.seek(0)

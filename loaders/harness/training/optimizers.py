@@ -12,6 +12,7 @@ Approaches, 2020, table 12. Keras 2.2, optimizers.py.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -22,7 +23,7 @@ from torch.optim import Optimizer
 from wordnet_splits.errors import DataError, unknown
 
 
-class _KerasRule(Optimizer):
+class _KerasRule(Optimizer, ABC):
     """A rule of two running statistics of the gradient, the first its mean."""
 
     def __init__(
@@ -48,9 +49,9 @@ class _KerasRule(Optimizer):
                     state["m"].lerp_(p.grad, 1 - group["betas"][0])
                     self.update(p, state["m"], state["v"], group)
 
+    @abstractmethod
     def update(self, p: Tensor, m: Tensor, v: Tensor, group: Mapping[str, Any]) -> None:
         """Move a parameter, given the mean of its gradient, the other statistic (to update) and the group."""
-        raise NotImplementedError
 
 
 class KerasAdam(_KerasRule):

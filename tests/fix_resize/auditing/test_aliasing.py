@@ -76,7 +76,7 @@ def test_pictures_without_detail_or_with_few_pixels() -> None:
 
 def test_verdicts_by_the_shares_of_findings() -> None:
     def verdict(**times: int) -> str:
-        return PairedAudit([Pair(0, 0, 0, name) for name, n in times.items() for _ in range(n)]).verdict  # type: ignore[arg-type]
+        return PairedAudit([Pair(0, 0, 0, name) for name, n in times.items() for _ in range(n)]).verdict
 
     assert verdict(clean=95, aliased=5) == "clean"
     assert verdict(clean=94, aliased=6) == "aliased"

@@ -71,7 +71,7 @@ def listening(session: int) -> list[str]:
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if os.getsid(int(process.name)) == session:
-                links = (os.readlink(link) for link in (process / "fd").iterdir())  # noqa: PTH115
+                links = (str(link.readlink()) for link in (process / "fd").iterdir())
                 found += [places[n] for link in links if (n := link[8:-1]) in places]
     return found
 

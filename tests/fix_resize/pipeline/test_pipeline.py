@@ -38,7 +38,7 @@ def pictures(tmp_path: Path) -> Path:
 
 def made(root: Path, out: Path, **options: object) -> Built:
     settings = {"spec": FIX, "shard_size": 4, **options}
-    return build(select_folder(root), out, Settings(**settings))  # type: ignore[arg-type]
+    return build(select_folder(root), out, Settings(**settings))
 
 
 def table(out: Path) -> list[dict[str, object]]:

@@ -59,7 +59,7 @@ def rewritten(store: Path, change: object, *, honest: bool = False) -> None:
     path = store / "packed.json"
     data = json.loads(path.read_text())
     part = next(p for p in data["parts"] if (p["split"], p["group"]) == PART)
-    change(data, part)  # type: ignore[operator]
+    change(data, part)
     if honest:
         data["checksum"] = digest_json({k: v for k, v in data.items() if k != "checksum"})
     path.write_text(json.dumps(data))

@@ -118,7 +118,11 @@ def test_both_kernels_find_what_counting_bit_by_bit_finds(kernel, rows, columns)
     expected = {
         (i, j, int(d)) for i in range(rows) for j, d in enumerate(counts[a[i] ^ b].sum(axis=1)) if d <= 24
     }
-    found = [p for block in ph.close_pairs(a, b, 24, kernel) for p in zip(*map(np.ndarray.tolist, block))]  # noqa: B905
+    found = [
+        p
+        for block in ph.close_pairs(a, b, 24, kernel)
+        for p in zip(*map(np.ndarray.tolist, block), strict=True)
+    ]
     assert len(found) == len(set(found))
     assert set(found) == expected
     assert expected or rows * columns < 2

@@ -12,9 +12,9 @@ from decimal import ROUND_CEILING, Decimal, localcontext
 HEADER = """\
 # Thresholds of Gaussian noise: N(0.5, 1) clipped to [0, 1] (parameters of Abdelzad et al. 2020), as uint8 = floor(255 x + 0.5).
 # A 64-bit word has the value v = number of thresholds not above it; threshold k = ceil(2^64 * Phi((k - 0.5) / 255 - 0.5)).
-# Computed by tests/wordnet_splits/noise_thresholds.py with 60 decimal digits.
+# Computed by tests/wordnet_splits/sources/noise_thresholds.py with 60 decimal digits.
 value\tthreshold
-"""  # noqa: E501
+"""  # noqa: E501 - the table is written as it is
 
 
 def _arctan_of_inverse(n: int) -> Decimal:

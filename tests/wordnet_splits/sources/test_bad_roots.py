@@ -67,7 +67,7 @@ def test_a_folder_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.Monke
     def guarded(path: object) -> object:  # chmod does not stop the administrator, this does
         if Path(str(path)).name == denied:
             raise PermissionError(13, "Permission denied", str(path))
-        return listed(path)  # type: ignore[call-overload]
+        return listed(path)
 
     monkeypatch.setattr(os, "scandir", guarded)
     for denied in ("root", "images", "banded"):  # noqa: B007 (guarded sees it)

@@ -222,7 +222,7 @@ def test_ensemble_is_the_greatest_mean_softmax_and_predicts_it() -> None:
     mean = np.mean([softmax(np.asarray(m["logits"], dtype=np.float64), axis=1) for m in models], axis=0)
     chosen = get_detector("ensemble")
     np.testing.assert_allclose(score(chosen, KNOWN), np.log(mean.max(axis=1)), rtol=1e-5, atol=1e-7)
-    joint = chosen.detector.combine(models)  # type: ignore[attr-defined]
+    joint = chosen.detector.combine(models)
     np.testing.assert_allclose(np.exp(joint["logits"][:]), mean, rtol=1e-12)
 
 

@@ -27,7 +27,7 @@ def small_network(classes: int = CLASSES, seed: int = 0) -> Any:
     return network
 
 
-class Wrapped(nn.Module):  # type: ignore[misc]
+class Wrapped(nn.Module):
     """A network behind something else: what happens before each forward pass."""
 
     def __init__(self, network: Any = None) -> None:

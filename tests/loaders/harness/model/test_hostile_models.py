@@ -77,7 +77,7 @@ def test_a_function_takes_its_name_from_the_command_line(
     assert model.name == "first three"
 
 
-class Ends(nn.Module):  # type: ignore[misc]
+class Ends(nn.Module):
     def __init__(self, end: Any) -> None:
         super().__init__()
         self.network, self.end = small_network(), end

@@ -40,7 +40,7 @@ def agrees(head: Head | None, features: Any, logits: Any) -> bool:
     return np.allclose(features @ head.weight.T + head.bias, logits, rtol=1e-4, atol=1e-5)
 
 
-class Branches(nn.Module):  # type: ignore[misc]
+class Branches(nn.Module):
     """Several linear layers; the one called last gives no logits."""
 
     def __init__(self, final: Any = None) -> None:
@@ -98,7 +98,7 @@ def test_head_rows_are_restricted_and_features_are_not() -> None:
     model = load_model(small_network(), device="cpu")
     features, logits = outputs(model)
     assert features.shape == (4, FEATURES)
-    assert agrees(model.head.rows([4, 1]), features, logits[:, [4, 1]])  # type: ignore[union-attr]
+    assert agrees(model.head.rows([4, 1]), features, logits[:, [4, 1]])
 
 
 def test_the_key_is_of_tensors_and_architecture() -> None:
@@ -224,7 +224,7 @@ def test_safetensors_are_read(tmp_path: Path) -> None:
 
 def test_torchvision_models_bring_their_preprocessing(tmp_path: Path) -> None:
     model = load_model("torchvision:mobilenet_v3_small", weights="random", device="cpu")
-    features, logits = outputs(model, torch.rand(2, 3, *model.preprocess.size))  # type: ignore[union-attr, misc]
+    features, logits = outputs(model, torch.rand(2, 3, *model.preprocess.size))
     assert (features.shape, logits.shape) == ((2, 1024), (2, 1000))
     assert model.preprocess is not None
     assert model.preprocess.std == (0.229, 0.224, 0.225)
@@ -271,11 +271,11 @@ def test_timm_models_bring_their_preprocessing_and_wnids(tmp_path: Path) -> None
     model = load_model("timm:test_resnet", weights="random", device="cpu")
     assert model.preprocess is not None
     assert json.dumps(model.preprocess.spec)
-    features, logits = outputs(model, torch.rand(2, 3, *model.preprocess.size))  # type: ignore[misc]
+    features, logits = outputs(model, torch.rand(2, 3, *model.preprocess.size))
     assert agrees(model.head, features, logits)
     torch.save(timm.create_model("test_resnet", num_classes=7).state_dict(), tmp_path / "seven.pt")
     fitted = load_model("timm:test_resnet", weights=tmp_path / "seven.pt", device="cpu")
-    assert outputs(fitted, torch.rand(2, 3, *model.preprocess.size))[1].shape == (2, 7)  # type: ignore[misc]
+    assert outputs(fitted, torch.rand(2, 3, *model.preprocess.size))[1].shape == (2, 7)
     with pytest.raises(UnknownNameError, match="did you mean 'test_resnet'"):
         load_model("timm:test_resnt")
     from loaders.harness.model.sources.timm_models import _wnids
