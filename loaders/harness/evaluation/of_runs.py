@@ -54,9 +54,7 @@ def evaluate_runs(
     UnknownNameError : no such group or detector. DataError : something needed is absent, or a detector gives
         NaN or raises; it is named.
     """
-    keys = [run.model_key for run in runs if run.model_key]
-    if not runs or len(set(keys)) < len(keys):
-        raise DataError("one model is given twice" if runs else "no model is given", where=manifest.name)
+    _refuse_equal_models(runs, manifest.name)
     chosen = chosen_detectors(detectors, manifest.name)
     work = _Work(EvaluatedSets.of(manifest, groups), list(runs), progress or Silent())
     many = [one for one in chosen if one.method.models == "many"]
@@ -70,6 +68,20 @@ def evaluate_runs(
             labels = ", ".join(one.label for one in many)
             work.notes.append(f"{model}: left out, as one run is no ensemble: {labels}")
     return work.results(options or Options(), [one.label for one in chosen], left_out)
+
+
+def _refuse_equal_models(runs: Sequence[ModelRun], benchmark: str) -> None:
+    if not runs:
+        raise DataError("no model is given", where=benchmark)
+    first: dict[str, ModelRun] = {}
+    for run in runs:
+        if run.model_key and first.setdefault(run.model_key, run) is not run:
+            names = " and ".join(dict.fromkeys((first[run.model_key].model, run.model)))
+            raise DataError(
+                f"one model is given twice: {names}, equal in architecture and weights",
+                where=benchmark,
+                hint="give each model once; runs of one model differ in their weights",
+            )
 
 
 def chosen_detectors(given: str | Sequence[Any], benchmark: str) -> list[Chosen]:

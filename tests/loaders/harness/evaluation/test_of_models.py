@@ -80,7 +80,11 @@ def test_models_are_rows_of_their_own_and_declared_runs_are_averaged(two_models:
     ("model", "options", "message"),
     [
         ([network(0), network(1)], {}, "a list could mean several models, or runs of one"),
-        ({"a": network(0), "b": network(0)}, {}, "one model is given twice"),
+        (
+            {"a": network(0), "b": network(0)},
+            {},
+            "one model is given twice: a and b, equal in architecture and weights",
+        ),
         (network(0, 10), {"mapping": "identity"}, "the model has 10 classes, the benchmark 6 labels"),
         (network(0), {"prevalences": [1.5]}, "malformed at prevalences.0"),
         (network(0), {"groups": ["gausian"]}, "did you mean 'gaussian'"),
