@@ -26,7 +26,7 @@ from fix_resize.spec import ResizeSpec, Step, plan
 from fix_resize.windows import HALF, PRECISION_BITS, Windows, passes
 from wordnet_splits.errors import DataError
 
-Method = Literal["matrix", "gather"]
+ResizeMethod = Literal["matrix", "gather"]
 Pass = Callable[[torch.Tensor], torch.Tensor]
 """Resizes the last axis of planes (n, 3, other axis, axis)."""
 
@@ -46,7 +46,9 @@ def apply_batch(spec: ResizeSpec, pictures: npt.NDArray[np.uint8]) -> npt.NDArra
     return out
 
 
-def resize_batch(spec: ResizeSpec, pictures: torch.Tensor, method: Method | None = None) -> torch.Tensor:
+def resize_batch(
+    spec: ResizeSpec, pictures: torch.Tensor, method: ResizeMethod | None = None
+) -> torch.Tensor:
     """Resize pictures where they are.
 
     Parameters
@@ -80,7 +82,7 @@ class _Step(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _on_device(step: Step, device: torch.device, method: Method) -> _Step:
+def _on_device(step: Step, device: torch.device, method: ResizeMethod) -> _Step:
     """Return a step with its weights on the device."""
     used, kept, rows, columns = passes(step)
     make = METHODS[method]

@@ -9,13 +9,13 @@ import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 
-class Item(tuple[Any, ...]):
+class BatchItem(tuple[Any, ...]):
     """(image, label) of a `Batch`: a tuple recognised by its type."""
 
     __slots__ = ()
 
 
-class Batch(Sequence[Item]):
+class Batch(Sequence[BatchItem]):
     """Images and labels as two tensors; as a sequence, the (image, label) pairs.
 
     Parameters
@@ -34,16 +34,18 @@ class Batch(Sequence[Item]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return Batch(self.images[index], self.labels[index])
-        return Item((self.images[index], int(self.labels[index])))
+        return BatchItem((self.images[index], int(self.labels[index])))
 
-    def __iter__(self) -> Iterator[Item]:
-        return (Item(pair) for pair in zip(self.images.unbind(0), self.labels.tolist(), strict=True))
+    def __iter__(self) -> Iterator[BatchItem]:
+        return (BatchItem(pair) for pair in zip(self.images.unbind(0), self.labels.tolist(), strict=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, ([tuple(item) for item in self],)
 
 
-def collate_items(batch: Sequence[Item], *, collate_fn_map: Mapping[Any, Any] | None = None) -> list[Any]:
+def collate_items(
+    batch: Sequence[BatchItem], *, collate_fn_map: Mapping[Any, Any] | None = None
+) -> list[Any]:
     """Return [images, labels]: those of a `Batch` as they are, any other sequence of items stacked."""
     if isinstance(batch, Batch):
         return [batch.images, batch.labels]
@@ -52,4 +54,4 @@ def collate_items(batch: Sequence[Item], *, collate_fn_map: Mapping[Any, Any] | 
 
 
 # the documented way to collate a custom type; nothing but this package has items of it
-default_collate_fn_map[Item] = collate_items
+default_collate_fn_map[BatchItem] = collate_items

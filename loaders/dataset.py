@@ -18,7 +18,7 @@ from wordnet_splits import torch as named_by_pickles
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError
 from wordnet_splits.manifest import Manifest, load_manifest
-from wordnet_splits.packed.reading import PartImages, Rows, different_sizes
+from wordnet_splits.packed.reading import PartImages, RowNumbers, different_sizes
 from wordnet_splits.sources.roots import Roots
 
 from .batch import Batch
@@ -196,14 +196,14 @@ class UnknownDetectionSet(Dataset):
 
         return to_hf(self)
 
-    def _rows(self, indices: Sequence[int]) -> Rows:
+    def _rows(self, indices: Sequence[int]) -> RowNumbers:
         rows = np.asarray(indices, np.int64)
         rows = np.where(rows < 0, rows + len(self), rows)
         if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
             raise IndexError(f"index out of range: the dataset has {len(self):,} items")
         return rows
 
-    def _by_part(self, rows: Rows) -> Iterator[tuple[PartImages, Rows, Rows]]:
+    def _by_part(self, rows: RowNumbers) -> Iterator[tuple[PartImages, RowNumbers, RowNumbers]]:
         """Yield for each part that holds rows: its images, positions in ``rows``, and rows of its own."""
         if len(self._images) == 1:
             yield self._images[0], np.arange(len(rows)), rows
@@ -213,7 +213,7 @@ class UnknownDetectionSet(Dataset):
             where = np.flatnonzero(part_of == part)
             yield self._images[part], where, rows[where] - self._starts[part]
 
-    def _pixels(self, rows: Rows) -> Pixels:
+    def _pixels(self, rows: RowNumbers) -> Pixels:
         found = [(where, images.pixels(own)) for images, where, own in self._by_part(rows)]
         if len(found) == 1:
             return found[0][1]
@@ -227,7 +227,7 @@ class UnknownDetectionSet(Dataset):
             whole[where] = pixels
         return whole
 
-    def _transformed(self, rows: Rows) -> list[Any]:
+    def _transformed(self, rows: RowNumbers) -> list[Any]:
         """Return images after ``transform``, one at a time, as decoded photographs are large."""
         made: list[Any] = [None] * len(rows)
         for images, where, own in self._by_part(rows):
@@ -235,7 +235,7 @@ class UnknownDetectionSet(Dataset):
                 made[position] = picture if self.transform is None else self.transform(picture)
         return made
 
-    def _batch(self, rows: Rows) -> Batch:
+    def _batch(self, rows: RowNumbers) -> Batch:
         if self.transform is None:
             images = torch.from_numpy(self._pixels(rows))
         else:
@@ -246,7 +246,7 @@ class UnknownDetectionSet(Dataset):
                 raise DataError(f"batch_transform returned {len(images)} images for {len(rows)}")
         return Batch(images, torch.from_numpy(self.labels[rows]))
 
-    def _stacked(self, images: Sequence[Any], rows: Rows) -> torch.Tensor:
+    def _stacked(self, images: Sequence[Any], rows: RowNumbers) -> torch.Tensor:
         tensors = [_tensor(image) for image in images]
         for tensor, row in zip(tensors, rows, strict=True):
             if tensor.shape != tensors[0].shape:

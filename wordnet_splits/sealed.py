@@ -19,7 +19,7 @@ from wordnet_splits.errors import DataError, SplitsError
 
 CHECKSUM: Final = "checksum"
 
-Model = TypeVar("Model", bound=BaseModel)
+Validated = TypeVar("Validated", bound=BaseModel)
 
 
 def write_sealed(
@@ -32,8 +32,8 @@ def write_sealed(
 
 
 def read_sealed(
-    path: Path, model: type[Model], *, error: type[SplitsError] = DataError, hint: str | None = None
-) -> Model:
+    path: Path, model: type[Validated], *, error: type[SplitsError] = DataError, hint: str | None = None
+) -> Validated:
     """Return what `write_sealed` wrote, as ``model``, which is the schema of the file.
 
     Raises

@@ -58,7 +58,7 @@ _DIGITS: Final = re.compile(rf"[0-9_]{{{LONGEST_NUMBER + 1},}}")
 _DOTTED: Final = re.compile(rf"^[^=\n#]*?(?:\.[^=\n#.]*){{{DEEPEST},}}", re.MULTILINE)
 
 ErrorType = type[SplitsError]
-Model = TypeVar("Model", bound=BaseModel)
+Validated = TypeVar("Validated", bound=BaseModel)
 
 
 @contextmanager
@@ -210,8 +210,13 @@ def read_toml(path: Path, *, largest: int = LARGEST_TOML, error: ErrorType = Dat
 
 
 def validated(
-    model: type[Model], value: object, *, where: str, error: ErrorType = DataError, hint: str | None = None
-) -> Model:
+    model: type[Validated],
+    value: object,
+    *,
+    where: str,
+    error: ErrorType = DataError,
+    hint: str | None = None,
+) -> Validated:
     """Return ``value`` as ``model``, which is the one schema of the file that it comes from.
 
     Raises

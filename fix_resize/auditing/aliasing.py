@@ -24,11 +24,11 @@ from PIL import Image
 from fix_resize.broken import between_neighbours
 from fix_resize.resize import apply
 from fix_resize.spec import CenterCrop, ResizeSpec
+from fix_resize.windows import Floats
 from wordnet_splits.digests import Pixels
 
-Floats = npt.NDArray[np.float64]
-Finding = Literal["clean", "filtered", "aliased", "altered"]
-FINDINGS: Final[tuple[Finding, ...]] = get_args(Finding)
+PairFinding = Literal["clean", "filtered", "aliased", "altered"]
+FINDINGS: Final[tuple[PairFinding, ...]] = get_args(PairFinding)
 
 SAME_WITHIN: Final = 1.5
 """Largest RMS difference from the `fix` rendering, in grey levels, of a picture that counts as clean."""
@@ -62,7 +62,7 @@ class Pair(NamedTuple):
     difference: float
     aliasing: float
     unexplained: float
-    finding: Finding
+    finding: PairFinding
 
 
 class Original:

@@ -19,9 +19,10 @@ import pyarrow as pa
 from fix_resize.auditing.aliasing import Original, Pair
 from fix_resize.auditing.measuring import LeftOut, draw, left_out, measure, size_text
 from fix_resize.auditing.sets import Pictures, readable
-from fix_resize.auditing.smoothness import BLOCK, Scores, smoothness, total_variation
+from fix_resize.auditing.smoothness import BLOCK, smoothness, total_variation
 from fix_resize.auditing.verdict import Audit, PairedAudit, audit
 from fix_resize.spec import Resize, ResizeSpec, Size, get_spec
+from fix_resize.windows import Floats
 from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.manifest.parquet import schema_of
 from wordnet_splits.progress import Progress, Silent
@@ -58,7 +59,7 @@ class Report:
     size: Size
     audit: Audit
     scores: pa.Table
-    reference_variation: Scores
+    reference_variation: Floats
     left_out: tuple[LeftOut, ...]
     reference_left_out: tuple[LeftOut, ...]
     drawn_from: int

@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fix_resize.auditing.sets import Pictures, readable
-from fix_resize.auditing.smoothness import BLOCK, Scores, total_variation, whiteness
+from fix_resize.auditing.smoothness import BLOCK, total_variation, whiteness
 from fix_resize.spec import Size
+from fix_resize.windows import Floats
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.progress import Progress, Silent
@@ -42,8 +43,8 @@ class Measured:
     """
 
     ids: tuple[str, ...]
-    variation: Scores
-    whiteness: Scores
+    variation: Floats
+    whiteness: Floats
     size: Size
     left_out: tuple[LeftOut, ...]
 
@@ -70,7 +71,7 @@ def measure(
     chosen = pictures.ids if ids is None else sorted(ids)
     expected, names, left = size, [], []
     waiting: list[Pixels] = []
-    scores: list[tuple[Scores, Scores]] = []
+    scores: list[tuple[Floats, Floats]] = []
     with (progress or Silent()).task(f"reading {pictures.label}", len(chosen)) as task:
         for image_id, found in pictures.read(chosen):
             task.advance()
@@ -106,7 +107,7 @@ def measure(
     return Measured(tuple(names[i] for i in order), variation, white, expected, tuple(sorted(left)))
 
 
-def _scores(pictures: Sequence[Pixels]) -> tuple[Scores, Scores]:
+def _scores(pictures: Sequence[Pixels]) -> tuple[Floats, Floats]:
     block = np.stack(pictures)
     return total_variation(block), whiteness(block)
 

@@ -19,7 +19,7 @@ COLUMNS: Final = ("image", "img")
 ROWS: Final = 256
 """Rows of Parquet held at a time."""
 
-Place = tuple[int, int]
+RowInFile = tuple[int, int]
 """Which Parquet file, and which row of it."""
 
 
@@ -46,7 +46,7 @@ def _bytes_in(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def name_rows(files: Sequence[Path]) -> dict[str, Place]:
+def name_rows(files: Sequence[Path]) -> dict[str, RowInFile]:
     """Return where the picture of each name is.
 
     A row's name is its ``image_id``, else the path beside the bytes without extension; where there is none,
@@ -57,7 +57,7 @@ def name_rows(files: Sequence[Path]) -> dict[str, Place]:
     DataError : two rows have one name.
     SourceError : a file cannot be read.
     """
-    places: dict[str, Place] = {}
+    places: dict[str, RowInFile] = {}
     for number, path in enumerate(files):
         with _opened(path) as file:
             for row, given in enumerate(_names(file, path)):
@@ -68,7 +68,7 @@ def name_rows(files: Sequence[Path]) -> dict[str, Place]:
     return places
 
 
-def read_rows(files: Sequence[Path], places: Collection[Place]) -> Iterator[tuple[Place, bytes]]:
+def read_rows(files: Sequence[Path], places: Collection[RowInFile]) -> Iterator[tuple[RowInFile, bytes]]:
     """Yield (place, bytes) of the pictures at ``places``, in order of files and rows.
 
     Raises

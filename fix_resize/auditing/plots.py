@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fix_resize.auditing.smoothness import Scores
+from fix_resize.windows import Floats
 from wordnet_splits import files
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import OutputError
@@ -54,10 +54,10 @@ class Panel:
 
     row: str
     column: str
-    variation: Scores
+    variation: Floats
     note: str
     alarmed: bool
-    rendered: Scores | None = None
+    rendered: Floats | None = None
 
 
 def require_plots() -> None:
@@ -65,7 +65,7 @@ def require_plots() -> None:
     need("matplotlib", "plots", where="histograms and grids of images")
 
 
-def histograms(panels: Sequence[Panel], reference: Scores, legend: tuple[str, str, str], path: Path) -> None:
+def histograms(panels: Sequence[Panel], reference: Floats, legend: tuple[str, str, str], path: Path) -> None:
     """Write histograms as a table of panels, each over the reference's in grey; SVG or PNG by the name.
 
     Parameters
@@ -113,18 +113,18 @@ def _settings() -> Iterator[None]:
             yield
 
 
-def _edges(sets: Sequence[Scores]) -> npt.NDArray[np.float64]:
+def _edges(sets: Sequence[Floats]) -> npt.NDArray[np.float64]:
     """Return the edges of the bins, from zero to where nearly all of every set lies below."""
     top = max(float(np.quantile(scores, TAIL)) for scores in sets)
     return np.linspace(0, top or 1.0, BINS + 1)
 
 
-def _shares(scores: Scores, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _shares(scores: Floats, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the share of the pictures in each bin; what lies above the last edge is in the last bin."""
     return np.histogram(np.minimum(scores, edges[-1]), edges)[0] / len(scores)
 
 
-def _draw(axis: Any, panel: Panel, reference: Scores, edges: npt.NDArray[np.float64]) -> None:
+def _draw(axis: Any, panel: Panel, reference: Floats, edges: npt.NDArray[np.float64]) -> None:
     colour = ORANGE if panel.alarmed else BLUE
     axis.stairs(_shares(reference, edges), edges, fill=True, color=GREY)
     if panel.rendered is not None:

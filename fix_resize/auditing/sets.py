@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from fix_resize.auditing.parquet_sets import Place, holds_pictures, name_rows, read_rows
+from fix_resize.auditing.parquet_sets import RowInFile, holds_pictures, name_rows, read_rows
 from fix_resize.decode import decode
 from fix_resize.pipeline.image_folder import ImageFolder
 from fix_resize.resize import apply
@@ -69,7 +69,7 @@ class Pictures(ABC):
 class Parquet(Pictures):
     """Parquet files with the bytes of images."""
 
-    def __init__(self, label: str, files: Sequence[Path], ids: Mapping[str, Place]) -> None:
+    def __init__(self, label: str, files: Sequence[Path], ids: Mapping[str, RowInFile]) -> None:
         super().__init__(label, ids)
         self._files, self._places = files, ids
 
@@ -81,7 +81,7 @@ class Parquet(Pictures):
             yield name, _attempt(_image, data, name)
 
 
-class Stored(Pictures):
+class StoredPictures(Pictures):
     """Images read by position: of a source, of a manifest's group, of a packed part."""
 
     def __init__(
@@ -162,7 +162,7 @@ def _folder(given: SetName) -> Pictures:
     ids = _scanned(source, "all")
     others = sum(source.unexpected.values())
     if ids:
-        return Stored(label, ids, _reader(source, ids), others)
+        return StoredPictures(label, ids, _reader(source, ids), others)
     files = sorted(folder / name for name in source.unexpected if name.endswith(".parquet"))
     if files := [path for path in files if holds_pictures(path)]:
         return Parquet(label, files, name_rows(files))
@@ -197,7 +197,7 @@ def _source(given: SetName) -> Pictures:
     split = _one("split", given.chosen, source_class(name).splits, given.label)
     source = open_source(name, _root(name, given))
     ids = _scanned(source, split)
-    return Stored(given.label, ids, _reader(source, ids))
+    return StoredPictures(given.label, ids, _reader(source, ids))
 
 
 def _scanned(source: Source, split: str) -> list[str]:
@@ -231,7 +231,7 @@ def _manifest(given: SetName) -> Pictures:
         image = _image(raw.read(row), source.describe(ids[row]))
         return image if spec is None else Image.fromarray(apply(spec, image))
 
-    return Stored(label, ids, picture)
+    return StoredPictures(label, ids, picture)
 
 
 def _awaits(manifest: Manifest, chosen: Sequence[str], label: str) -> None:
@@ -252,7 +252,7 @@ def _packed(given: SetName) -> Pictures:
     store = open_store(given.place)
     group, split = _group(given, [(group, split) for split, group in store.parts])
     images = store.images((split, group))
-    return Stored(given.label, [images.image_id(row) for row in range(len(images))], images.picture)
+    return StoredPictures(given.label, [images.image_id(row) for row in range(len(images))], images.picture)
 
 
 def _output(given: SetName) -> Pictures:
@@ -267,7 +267,7 @@ def _output(given: SetName) -> Pictures:
     images = sorted({(r["image_id"], r["source"]) for r in rows})
     times = Counter(image_id for image_id, _ in images)
     ids = [image_id if times[image_id] == 1 else f"{source}/{image_id}" for image_id, source in images]
-    return Stored(given.label, ids, lambda row: Image.fromarray(output.pixels(*images[row])))
+    return StoredPictures(given.label, ids, lambda row: Image.fromarray(output.pixels(*images[row])))
 
 
 MARKED: Final = {"manifest.json": _manifest, "packed.json": _packed, "output.json": _output}

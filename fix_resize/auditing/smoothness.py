@@ -14,10 +14,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from fix_resize.windows import Floats
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError
-
-Scores = npt.NDArray[np.float64]
 
 BLOCK: Final = 512
 """Pictures processed at a time, so that memory use stays constant."""
@@ -30,7 +29,7 @@ FAINT: Final = 1.0
 """Energy, in squared grey levels per pixel, below which rounding is all that there is."""
 
 
-def total_variation(pictures: Iterable[Pixels] | Pixels) -> Scores:
+def total_variation(pictures: Iterable[Pixels] | Pixels) -> Floats:
     """Return the total variation of each picture, (n,) in grey levels per pixel; higher is rougher.
 
     The mean, over the (h-1) x (w-1) pixels that have both, of the L2 norms of the RGB differences to the
@@ -46,7 +45,7 @@ def total_variation(pictures: Iterable[Pixels] | Pixels) -> Scores:
     return np.array([_variation(picture[None])[0] for picture in pictures], dtype=np.float64)
 
 
-def _variation(block: Pixels) -> Scores:
+def _variation(block: Pixels) -> Floats:
     if block.dtype != np.uint8 or block.shape[3] != 3 or min(block.shape[1:3]) < 2:
         raise DataError(
             f"a picture must be uint8 RGB of at least 2 x 2 pixels, not {block.dtype} {block.shape[1:]}"
@@ -55,17 +54,17 @@ def _variation(block: Pixels) -> Scores:
     here = levels[:, :-1, :-1]
     right, lower = levels[:, :-1, 1:] - here, levels[:, 1:, :-1] - here
     norms = np.sqrt((right**2).sum(axis=3)) + np.sqrt((lower**2).sum(axis=3))
-    mean: Scores = norms.mean(axis=(1, 2))
+    mean: Floats = norms.mean(axis=(1, 2))
     return mean
 
 
-def smoothness(variation: Scores, reference: Scores) -> Scores:
+def smoothness(variation: Floats, reference: Floats) -> Floats:
     """Return |TV - mean TV of the reference| for each picture, (n,) >= 0: how unlike the reference it is."""
-    score: Scores = np.abs(variation - reference.mean())
+    score: Floats = np.abs(variation - reference.mean())
     return score
 
 
-def whiteness(pictures: Pixels) -> Scores:
+def whiteness(pictures: Pixels) -> Floats:
     """Return the energy of each picture's highest frequencies in parts of that of its middle ones, (n,).
 
     White noise has 1; a photograph that was filtered before it was reduced has far less, and what folds down
@@ -81,12 +80,12 @@ def whiteness(pictures: Pixels) -> Scores:
     levels -= levels.mean(axis=(1, 2), keepdims=True)
     energy = (np.abs(np.fft.fft2(levels * window[..., None], axes=(1, 2))) ** 2).sum(axis=3)
     energy /= (window**2).sum()
-    ratio: Scores = energy[:, high].mean(axis=1) / (energy[:, middle].mean(axis=1) + FAINT)
+    ratio: Floats = energy[:, high].mean(axis=1) / (energy[:, middle].mean(axis=1) + FAINT)
     return ratio
 
 
 @lru_cache(maxsize=8)
-def _bands(height: int, width: int) -> tuple[Scores, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _bands(height: int, width: int) -> tuple[Floats, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return a Hann window, and which frequencies are high and which are middle ones, (h, w) each."""
     window = np.sin(np.pi * (np.arange(height) + 0.5) / height)[:, None] ** 2
     window = window * np.sin(np.pi * (np.arange(width) + 0.5) / width) ** 2

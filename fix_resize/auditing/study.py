@@ -12,10 +12,11 @@ from fix_resize.auditing.aliasing import Original, Pair
 from fix_resize.auditing.audit import fix_at
 from fix_resize.auditing.measuring import LeftOut, draw, left_out, measure, nothing_read
 from fix_resize.auditing.sets import Pictures, readable
-from fix_resize.auditing.smoothness import Scores, total_variation, whiteness
+from fix_resize.auditing.smoothness import total_variation, whiteness
 from fix_resize.auditing.verdict import SUSPICIOUS_ABOVE, WHITE_SHARE, Audit, PairedAudit, audit
 from fix_resize.resize import apply
 from fix_resize.spec import ResizeSpec, get_spec, spec_names
+from fix_resize.windows import Floats
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.progress import Progress, Silent
@@ -41,7 +42,7 @@ class Cell:
     audit: Audit
     paired: PairedAudit
     ids: tuple[str, ...]
-    variation: Scores
+    variation: Floats
 
     @property
     def warning(self) -> str:
@@ -63,7 +64,7 @@ class Comparison:
 
     cells: tuple[Cell, ...]
     reference: str
-    reference_variation: Scores
+    reference_variation: Floats
     left_out: dict[str, tuple[LeftOut, ...]]
 
     def as_dict(self) -> dict[str, Any]:

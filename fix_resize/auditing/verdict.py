@@ -10,11 +10,12 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from fix_resize.auditing.aliasing import FINDINGS, SAME_WITHIN, Finding, Pair
-from fix_resize.auditing.smoothness import Scores, smoothness
+from fix_resize.auditing.aliasing import FINDINGS, SAME_WITHIN, Pair, PairFinding
+from fix_resize.auditing.smoothness import smoothness
+from fix_resize.windows import Floats
 from wordnet_splits.metrics import Interval, ScoreSet, bootstrap
 
-Verdict = Literal["clean", "filtered", "aliased", "altered", "suspicious", "no warning"]
+SetVerdict = Literal["clean", "filtered", "aliased", "altered", "suspicious", "no warning"]
 
 DIFFERING: Final = 0.05
 """Largest share of pictures that are not clean in a set that is."""
@@ -31,7 +32,7 @@ WHITE_ABOVE: Final = 0.99
 WHITE_SHARE: Final = 0.09
 """A set is suspicious when the interval of its share of white pictures lies above this."""
 
-_PLAIN: Final[dict[Finding, str]] = {
+_PLAIN: Final[dict[PairFinding, str]] = {
     "clean": f"within {SAME_WITHIN} grey levels of fix",
     "filtered": "another low-pass filter",
     "aliased": "decimated without one",
@@ -51,13 +52,13 @@ class PairedAudit:
     pairs: Sequence[Pair]
 
     @property
-    def shares(self) -> dict[Finding, float]:
+    def shares(self) -> dict[PairFinding, float]:
         """Share of the pairs with each finding."""
         times = Counter(pair.finding for pair in self.pairs)
         return {finding: times[finding] / len(self.pairs) for finding in FINDINGS}
 
     @property
-    def verdict(self) -> Finding:
+    def verdict(self) -> PairFinding:
         """``clean`` but for 5% of the pairs; ``aliased`` from 10% on; else the finding that is commonest."""
         shares = self.shares
         if self.differing <= DIFFERING:
@@ -118,7 +119,7 @@ class Audit:
         return self.absolute.lo > SUSPICIOUS_ABOVE or self.white.lo > WHITE_SHARE
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> SetVerdict:
         """That of the pairs; without originals ``suspicious`` or ``no warning``."""
         if self.paired is not None:
             return self.paired.verdict
@@ -144,7 +145,7 @@ class Audit:
         return f"suspicious ({'; '.join(reasons)}); originals would settle it"
 
 
-def audit(variation: Scores, white: Scores, reference: Scores, white_reference: Scores) -> Audit:
+def audit(variation: Floats, white: Floats, reference: Floats, white_reference: Floats) -> Audit:
     """Compare a set with a reference.
 
     Parameters
@@ -159,7 +160,7 @@ def audit(variation: Scores, white: Scores, reference: Scores, white_reference: 
     )
 
 
-def white_share(white: Scores, reference: Scores) -> Interval:
+def white_share(white: Floats, reference: Floats) -> Interval:
     """Return the share of a set that is whiter than 99% of the reference, with its 95% interval.
 
     The interval is Wilson's, which also holds for small numbers.
@@ -172,7 +173,7 @@ def white_share(white: Scores, reference: Scores) -> Interval:
     return Interval(share, max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale))
 
 
-def _auroc(higher: Scores, lower: Scores) -> Interval:
+def _auroc(higher: Floats, lower: Floats) -> Interval:
     """Return the chance that the set's score exceeds the reference's, which is the OOD side of the metric."""
     # Reference scores between two of the set may be merged: the replicates are the same, and come sooner.
     places = np.unique(higher)

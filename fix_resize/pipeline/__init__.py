@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from fix_resize.pipeline.pipeline import Built, Settings, build
+from fix_resize.pipeline.pipeline import Built, PipelineSettings, build
 
-__all__ = ["Built", "Settings", "build"]
+__all__ = ["Built", "PipelineSettings", "build"]

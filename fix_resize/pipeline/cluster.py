@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from fix_resize.pipeline.shards import Job, Record, run_shard
+from fix_resize.pipeline.shards import ShardJob, ShardOutcome, run_shard
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.lazy import need
 from wordnet_splits.untrusted import printable
@@ -22,10 +22,10 @@ WORKER_SECONDS: Final = 60
 """How long to wait for a scheduler, and for its first worker."""
 
 
-Done = Generator[tuple[Job, Record], None, None]
+Done = Generator[tuple[ShardJob, ShardOutcome], None, None]
 
 
-def on_dask(jobs: Iterable[Job], address: str) -> Done:
+def on_dask(jobs: Iterable[ShardJob], address: str) -> Done:
     """Run shards on a Dask cluster whose workers see the same folders as this process.
 
     Parameters
@@ -40,7 +40,7 @@ def on_dask(jobs: Iterable[Job], address: str) -> Done:
     distributed = need("distributed", "dask", where="--scheduler")
     jobs = iter(jobs)
     with _connected(distributed, address) as client:
-        running: dict[Any, Job] = {}
+        running: dict[Any, ShardJob] = {}
         done = distributed.as_completed(loop=client.loop)
 
         def submit(most: int) -> None:
@@ -94,9 +94,9 @@ def _unanswered(what: str, address: str) -> SplitsError:
     return SplitsError(what, where=address, hint=hint)
 
 
-def _fetched(distributed: Any, future: Any, address: str) -> Record:
+def _fetched(distributed: Any, future: Any, address: str) -> ShardOutcome:
     try:
-        record: Record = future.result()
+        record: ShardOutcome = future.result()
     except distributed.scheduler.KilledWorker as error:
         raise SplitsError(
             "Dask workers died repeatedly over one shard",

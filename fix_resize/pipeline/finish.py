@@ -13,7 +13,7 @@ from fix_resize.pipeline import tables
 from fix_resize.pipeline.formats import checksum, get_format
 from fix_resize.pipeline.output import SCHEMA, Description
 from fix_resize.pipeline.selection import Worklist
-from fix_resize.pipeline.shards import Record, table_of
+from fix_resize.pipeline.shards import ShardOutcome, table_of
 from fix_resize.spec import ResizeSpec
 from wordnet_splits.errors import OutputError
 from wordnet_splits.files import writing
@@ -29,7 +29,7 @@ def finish(
     selection: Worklist,
     spec: ResizeSpec,
     file_format: str,
-    records: Sequence[Record],
+    records: Sequence[ShardOutcome],
     absent: Sequence[dict[str, str]],
 ) -> Description:
     """Write the tables of a build whose shards are done; return the content of ``output.json``.
@@ -77,7 +77,7 @@ def finish(
     return Description.model_validate(about)
 
 
-def _joined(out: Path, records: Iterable[Record]) -> Iterator[pa.Table]:
+def _joined(out: Path, records: Iterable[ShardOutcome]) -> Iterator[pa.Table]:
     """Yield the shards' tables, as many together as make a row group."""
     waiting: list[pa.Table] = []
     for record in records:
@@ -89,7 +89,7 @@ def _joined(out: Path, records: Iterable[Record]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting).combine_chunks()
 
 
-def _libraries(records: Iterable[Record]) -> dict[str, str]:
+def _libraries(records: Iterable[ShardOutcome]) -> dict[str, str]:
     """Return the versions that the pixels depend on; all of them where workers differed."""
     found: dict[str, set[str]] = {}
     for record in records:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from fix_resize.pipeline.tables import GO_ON, OWN_FILES, SPEC_KEY, UNFINISHED, Item
+from fix_resize.pipeline.tables import GO_ON, OWN_FILES, SPEC_KEY, UNFINISHED, BuildItem
 from wordnet_splits import untrusted
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, unknown
@@ -75,7 +75,9 @@ class Format(Protocol):
     def place(self, path: str, shard: str, row: int) -> tuple[str, int]:
         """Return file and row of the picture that is number ``row`` of a shard."""
 
-    def write(self, root: Path, shard: str, spec_id: str, pictures: Iterable[tuple[Item, bytes]]) -> None:
+    def write(
+        self, root: Path, shard: str, spec_id: str, pictures: Iterable[tuple[BuildItem, bytes]]
+    ) -> None:
         """Write a shard's pictures, which come as they are made."""
 
     def read(self, root: Path, file: str) -> Iterator[Kept]:
@@ -109,7 +111,9 @@ class PngTree:
         """Return the picture's own path, and row 0 of it."""
         return path, 0
 
-    def write(self, root: Path, shard: str, spec_id: str, pictures: Iterable[tuple[Item, bytes]]) -> None:
+    def write(
+        self, root: Path, shard: str, spec_id: str, pictures: Iterable[tuple[BuildItem, bytes]]
+    ) -> None:
         """Write the files one by one."""
         for picture, data in pictures:
             write_bytes(root / picture.path, data, hint=GO_ON, aside=root / UNFINISHED)
@@ -135,7 +139,9 @@ class ParquetShards:
         """Return the shard's file, and the row."""
         return f"data/{shard}.parquet", row
 
-    def write(self, root: Path, shard: str, spec_id: str, pictures: Iterable[tuple[Item, bytes]]) -> None:
+    def write(
+        self, root: Path, shard: str, spec_id: str, pictures: Iterable[tuple[BuildItem, bytes]]
+    ) -> None:
         """Write the shard's file, if it has any picture."""
         rows = [
             {

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from fix_resize.pipeline.formats import Kept, decode_png, get_format
 from fix_resize.pipeline.tables import IMAGE_SCHEMA, IMAGES, OUTPUT
@@ -22,19 +22,13 @@ from fix_resize.spec import ResizeSpec
 from wordnet_splits import untrusted
 from wordnet_splits.digests import Pixels, digest_pixels
 from wordnet_splits.errors import DataError, MissingImageError, OutputError
+from wordnet_splits.fields import Count, Sha256, StrictModel
 from wordnet_splits.sealed import read_sealed
 
 SCHEMA: Final = 2
 
-Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Count = Annotated[int, Field(ge=0)]
 
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Description(_Strict):
+class Description(StrictModel):
     """The content of ``output.json``.
 
     Attributes

@@ -25,8 +25,8 @@ from fix_resize.pipeline.formats import get_format
 from fix_resize.pipeline.image_folder import ImageFolder
 from fix_resize.pipeline.output import SCHEMA, Description
 from fix_resize.pipeline.selection import Identify, Worklist
-from fix_resize.pipeline.shards import Job, Record, finished, marker_of, read_record, run_shard
-from fix_resize.pipeline.tables import ABOUT, GO_ON, MISSING_SCHEMA, UNFINISHED, WORK, Item, plain
+from fix_resize.pipeline.shards import ShardJob, ShardOutcome, finished, marker_of, read_record, run_shard
+from fix_resize.pipeline.tables import ABOUT, GO_ON, MISSING_SCHEMA, UNFINISHED, WORK, BuildItem, plain
 from fix_resize.spec import ResizeSpec
 from wordnet_splits import untrusted
 from wordnet_splits.build.images import Shortfall
@@ -43,7 +43,7 @@ _BUILD: Final = f"{WORK}/build.json"
 
 
 @dataclass(frozen=True)
-class Settings:
+class PipelineSettings:
     """How to build.
 
     Attributes
@@ -113,7 +113,7 @@ class _Span(NamedTuple):
     rows: int
 
 
-def build(selection: Worklist, out: Path, settings: Settings) -> Built:
+def build(selection: Worklist, out: Path, settings: PipelineSettings) -> Built:
     """Build a selection into a folder, or continue an interrupted build.
 
     Raises
@@ -162,14 +162,14 @@ def _workplace(out: Path) -> Iterator[None]:
     shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _recorded(marker: Path) -> Record:
+def _recorded(marker: Path) -> ShardOutcome:
     record = read_record(marker)
     if record is None:  # it was there a moment ago
         raise OutputError("was changed while the build ran", where=str(marker), hint="run it again")
     return record
 
 
-def _claim(out: Path, selection: Worklist, settings: Settings) -> None:
+def _claim(out: Path, selection: Worklist, settings: PipelineSettings) -> None:
     """Claim a folder that is new, empty, or of the same build; refuse any other."""
     ours = {
         "schema": SCHEMA,
@@ -260,17 +260,18 @@ def _spans(splits: pa.ChunkedArray, size: int) -> Iterator[_Span]:
 
 
 def _jobs(
-    selection: Worklist, held: npt.NDArray[np.bool_], out: Path, settings: Settings
-) -> Callable[[_Span], Job]:
+    selection: Worklist, held: npt.NDArray[np.bool_], out: Path, settings: PipelineSettings
+) -> Callable[[_Span], ShardJob]:
     run, stamps = uuid4().hex, selection.stamps(settings.identify, settings.progress)
 
-    def job(span: _Span) -> Job:
+    def job(span: _Span) -> ShardJob:
         at = slice(span.first, span.first + span.rows)
         rows = selection.table.slice(span.first, span.rows).filter(pa.array(held[at])).to_pylist()
         items = tuple(
-            Item(**row, stamp=stamp) for row, stamp in zip(rows, stamps[at][held[at]].tolist(), strict=True)
+            BuildItem(**row, stamp=stamp)
+            for row, stamp in zip(rows, stamps[at][held[at]].tolist(), strict=True)
         )
-        return Job(
+        return ShardJob(
             run=run,
             name=span.name,
             out=out,
@@ -284,7 +285,7 @@ def _jobs(
     return job
 
 
-def _unfinished(spans: Sequence[_Span], jobs: Callable[[_Span], Job], progress: Progress) -> list[_Span]:
+def _unfinished(spans: Sequence[_Span], jobs: Callable[[_Span], ShardJob], progress: Progress) -> list[_Span]:
     """Return the shards still to be done: without a marker, or with checksums that do not match."""
     todo = []
     with progress.task("looking for finished shards", len(spans)) as task:
@@ -295,7 +296,7 @@ def _unfinished(spans: Sequence[_Span], jobs: Callable[[_Span], Job], progress: 
     return todo
 
 
-def _run(jobs: Iterable[Job], images: int, name: str, settings: Settings) -> None:
+def _run(jobs: Iterable[ShardJob], images: int, name: str, settings: PipelineSettings) -> None:
     """Run the shards, here or on a cluster."""
     if settings.scheduler is not None:
         records = on_dask(jobs, settings.scheduler)

@@ -18,15 +18,15 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from PIL import Image
-from pydantic import BaseModel, ConfigDict
 
 from fix_resize.decode import Decoded, QuarantinedImageError, decode
 from fix_resize.pipeline.formats import checksum, encode_png, get_format
-from fix_resize.pipeline.tables import GO_ON, IMAGE_SCHEMA, UNFINISHED, WORK, Item, plain, write_rows
+from fix_resize.pipeline.tables import GO_ON, IMAGE_SCHEMA, UNFINISHED, WORK, BuildItem, plain, write_rows
 from fix_resize.resize import BACKENDS, apply_many
 from fix_resize.spec import ResizeSpec, libraries, plan
 from wordnet_splits.digests import Pixels, digest_json, digest_pixels
 from wordnet_splits.errors import DataError, MissingImageError, SourceError, SplitsError
+from wordnet_splits.fields import StrictModel
 from wordnet_splits.manifest.parquet import read_table
 from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.sources import Raw, Source, open_source
@@ -48,7 +48,7 @@ def table_of(shard: str) -> str:
 
 
 @dataclass(frozen=True)
-class Job:
+class ShardJob:
     """A shard to be done.
 
     Attributes
@@ -66,7 +66,7 @@ class Job:
     spec: ResizeSpec
     file_format: str
     backend: str
-    items: tuple[Item, ...]
+    items: tuple[BuildItem, ...]
     sources: dict[str, Source] = field(hash=False)
 
     @property
@@ -87,7 +87,7 @@ class Job:
         return table_of(self.name)
 
 
-class Record(BaseModel):
+class ShardOutcome(StrictModel):
     """The outcome of a shard: the content of its marker.
 
     Attributes
@@ -99,8 +99,6 @@ class Record(BaseModel):
     table, data : SHA-256 of the shard's table, and over its files.
     libraries : versions that its pixels depend on.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     shard: str
     key: str
@@ -116,7 +114,7 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 """Sources keep one handle per process that threads must not share, and a Dask worker may have threads."""
 
 
-def run_shard(job: Job) -> Record:
+def run_shard(job: ShardJob) -> ShardOutcome:
     """Make a shard; safe to repeat, on any machine that sees the roots and the output folder.
 
     Raises
@@ -128,7 +126,7 @@ def run_shard(job: Job) -> Record:
         return _make(job)
 
 
-def finished(job: Job) -> Record | None:
+def finished(job: ShardJob) -> ShardOutcome | None:
     """Return the record of a shard that is done and whole, else None."""
     record = read_record(job.out / job.marker)
     if record is None or record.key != job.key or record.missing or record.quarantined:
@@ -142,22 +140,22 @@ def finished(job: Job) -> Record | None:
     return record if checksum(job.out, files) == record.data else None
 
 
-def read_record(marker: Path) -> Record | None:
+def read_record(marker: Path) -> ShardOutcome | None:
     """Return the content of a marker, None where there is none or it was altered."""
     try:
-        return read_sealed(marker, Record)
+        return read_sealed(marker, ShardOutcome)
     except DataError:
         return None
 
 
-def _make(job: Job) -> Record:
+def _make(job: ShardJob) -> ShardOutcome:
     (job.out / job.marker).unlink(missing_ok=True)
     keep = get_format(job.file_format)
     rows: list[dict[str, Any]] = []
     quarantined: list[dict[str, str]] = []
     missing: list[dict[str, str]] = []
 
-    def pictures() -> Iterator[tuple[Item, bytes]]:
+    def pictures() -> Iterator[tuple[BuildItem, bytes]]:
         for item in job.items:
             try:
                 picture = _picture(job, item)
@@ -178,7 +176,7 @@ def _make(job: Job) -> Record:
         (job.out / stale).unlink(missing_ok=True)
     aside = job.out / UNFINISHED
     write_rows(job.out / job.table, IMAGE_SCHEMA, job.spec.id, rows, aside=aside)
-    record = Record(
+    record = ShardOutcome(
         shard=job.name,
         key=job.key,
         images=len(rows),
@@ -204,7 +202,7 @@ class _Picture(NamedTuple):
     row: dict[str, Any]
 
 
-def _picture(job: Job, item: Item) -> _Picture:
+def _picture(job: ShardJob, item: BuildItem) -> _Picture:
     source = _opened(job, item.group)
     where = f"{item.source}:{item.image_id}"
     try:
@@ -250,7 +248,7 @@ _MAPPED: Final = frozenset({"lmdb"})
 """Layouts with memory-mapped files: what was read of one counts as memory until it is closed."""
 
 
-def _opened(job: Job, group: str) -> Source:
+def _opened(job: ShardJob, group: str) -> Source:
     """Return this process's handle of a source in this run; a mapped one is reopened for each shard."""
     mapped = job.sources[group].layout in _MAPPED
     key = (f"{job.run} {job.name}" if mapped else job.run, group)

@@ -61,7 +61,7 @@ IDENTITY: Final = ("source", "image_id", "class_id", "group", "split", "label", 
 _BATCH: Final = 16_384
 
 
-class Item(NamedTuple):
+class BuildItem(NamedTuple):
     """An image to build; see `selection.SELECTION_SCHEMA`, and `stamps` for what ``stamp`` is."""
 
     source: str

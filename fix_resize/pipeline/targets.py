@@ -12,7 +12,7 @@ from typing import Any, Final, cast, get_args
 
 from fix_resize.pipeline.cluster import check_address
 from fix_resize.pipeline.formats import get_format
-from fix_resize.pipeline.pipeline import SHARD_SIZE, Built, Settings
+from fix_resize.pipeline.pipeline import SHARD_SIZE, Built, PipelineSettings
 from fix_resize.pipeline.pipeline import build as build_worklist
 from fix_resize.pipeline.selection import (
     NAMED,
@@ -150,7 +150,7 @@ def build(
         notify(text)
     chosen = {name: options[name] for name in target.takes}
     worklist = target.select(roots=_by_source(roots, target), allow_missing=allow_missing, **chosen)
-    settings = Settings(
+    settings = PipelineSettings(
         spec=resize or get_spec(_view(worklist.views)),
         file_format=file_format,
         backend=backend,

@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
 
 import torch
 
-from fix_resize.pipeline import Settings, build
+from fix_resize.pipeline import PipelineSettings, build
 from fix_resize.pipeline.selection import select_manifest
 from fix_resize.spec import get_spec
 from loaders import UnknownDetectionSet
@@ -29,7 +29,9 @@ pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 def built(photographs, out, *, root=None, spec="fix", allow_missing=False, **options):
     where = {"imagenet1k": root or photographs[0]}
     selection = select_manifest(str(photographs[1]), where, groups=("near",), allow_missing=allow_missing)
-    return build(selection, out, Settings(get_spec(spec), allow_missing=allow_missing, **options)).folder
+    return build(
+        selection, out, PipelineSettings(get_spec(spec), allow_missing=allow_missing, **options)
+    ).folder
 
 
 @pytest.mark.parametrize("form", ["png", "parquet"])

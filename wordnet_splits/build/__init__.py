@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wordnet_splits.build.run import Build, Options, build, build_recipe
+from wordnet_splits.build.run import Build, BuildOptions, build, build_recipe
 from wordnet_splits.build.several import several
 
-__all__ = ["Build", "Options", "build", "build_recipe", "several"]
+__all__ = ["Build", "BuildOptions", "build", "build_recipe", "several"]

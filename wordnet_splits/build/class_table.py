@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.build.membership import Key, Membership
+from wordnet_splits.build.membership import Membership
 from wordnet_splits.build.standing import standings
 from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.manifest.tables import class_table
 from wordnet_splits.recipe import Group
-from wordnet_splits.rules import Verdict, sentence
+from wordnet_splits.rules import Key, Verdict, sentence
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 

@@ -16,10 +16,11 @@ from itertools import combinations
 
 import pyarrow as pa
 
-from wordnet_splits.build.membership import Key, Membership
+from wordnet_splits.build.membership import Membership
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import RecipeError
 from wordnet_splits.recipe import Group, Recipe
+from wordnet_splits.rules import Key
 from wordnet_splits.rules.evidence import NAMED, listed
 from wordnet_splits.taxonomy import Taxonomy
 

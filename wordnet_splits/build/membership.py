@@ -12,13 +12,10 @@ from functools import cached_property
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import RecipeError, SplitsError
 from wordnet_splits.recipe import Group, Recipe
-from wordnet_splits.rules import Context, Verdict, decide
+from wordnet_splits.rules import Context, Key, Verdict, decide
 from wordnet_splits.rules.model import ids_listed, rule_text
 from wordnet_splits.rules.refused import what_refused
 from wordnet_splits.taxonomy import Taxonomy
-
-Key = tuple[str, str]
-"""A class: (source, class_id)."""
 
 
 @dataclass

@@ -13,7 +13,7 @@ from wordnet_splits.errors import RecipeError, SplitsError
 from wordnet_splits.manifest.tables import CUT_ORDER
 from wordnet_splits.recipe import Group, ImageRule, Recipe
 
-Listed = Mapping[tuple[str, str], Sequence[str]]
+ListedImages = Mapping[tuple[str, str], Sequence[str]]
 """(source, class id) -> the images of a published list."""
 
 
@@ -35,7 +35,7 @@ class SplitPlan:
     classes: Sequence[str]
     pool: tuple[str, ...] = ()
     quota: Mapping[str, int | None] = field(default_factory=dict)
-    listed: Listed = field(default_factory=dict)
+    listed: ListedImages = field(default_factory=dict)
 
     @property
     def rule(self) -> ImageRule:
@@ -51,7 +51,7 @@ def plan_images(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]])
     RecipeError : a publisher's split does not exist, or an image of a list belongs to no group that uses it.
     UnknownNameError : a list does not exist.
     """
-    lists: dict[str, Listed] = {}
+    lists: dict[str, ListedImages] = {}
     plans = []
     for group, split in ((g, s) for g in recipe.group for s in CUT_ORDER if s in g.images):
         rule, members = group.images[split], classes[group.name]
@@ -78,7 +78,7 @@ def plan_images(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]])
     return plans
 
 
-def _by_class(name: str) -> Listed:
+def _by_class(name: str) -> ListedImages:
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     columns = (load_list(name).column(c).to_pylist() for c in ("source", "class_id", "image_id"))
     for source, class_id, image_id in zip(*columns, strict=True):

@@ -48,7 +48,7 @@ class Build:
 
 
 @dataclass
-class Options:
+class BuildOptions:
     """How to build: see `build`."""
 
     roots: Roots = field(default_factory=dict)
@@ -91,7 +91,7 @@ def build(
     MissingImageError : images are absent, damaged or altered under a root, without ``allow_missing``.
     """
     recipe = load_recipe(name)
-    options = Options(roots or {}, seed, allow_missing, local, workers, progress)
+    options = BuildOptions(roots or {}, seed, allow_missing, local, workers, progress)
     if out is None:
         return build_recipe(recipe, options, taxonomy)
     label = recipe.name if seed is None else f"{recipe.name}@seed={seed}"
@@ -106,7 +106,7 @@ def build(
     return result
 
 
-def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = None) -> Build:
+def build_recipe(recipe: Recipe, options: BuildOptions, taxonomy: Taxonomy | None = None) -> Build:
     """Build a recipe's manifest in memory."""
     seed = recipe.seed if options.seed is None else options.seed
     sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}
@@ -126,7 +126,7 @@ def build_recipe(recipe: Recipe, options: Options, taxonomy: Taxonomy | None = N
 
 
 def unreadable_by_position(
-    selections: Sequence[Selection], sources: Mapping[str, Source], options: Options
+    selections: Sequence[Selection], sources: Mapping[str, Source], options: BuildOptions
 ) -> dict[str, str]:
     """Return the sources in which a position identifies no image, and why; only a local build may hold one.
 
@@ -149,7 +149,7 @@ def unreadable_by_position(
 
 
 def read_pixels(
-    selections: list[Selection], sources: Mapping[str, Source], options: Options
+    selections: list[Selection], sources: Mapping[str, Source], options: BuildOptions
 ) -> list[Problem]:
     """Read the selected images that a root or a generator gives, fill their digests and drop bad ones.
 

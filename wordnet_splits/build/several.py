@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 from wordnet_splits.progress import Progress
 from wordnet_splits.workers import run_jobs
 
-Benchmark = TypeVar("Benchmark")
+GivenBenchmark = TypeVar("GivenBenchmark")
 Result = TypeVar("Result")
 
 
 def several(
     function: Callable[..., Result],
-    benchmarks: Sequence[Benchmark],
+    benchmarks: Sequence[GivenBenchmark],
     *,
     what: str,
     roots: Mapping[str, Path],

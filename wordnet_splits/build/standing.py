@@ -13,10 +13,10 @@ from wordnet_splits.taxonomy import Taxonomy
 OOD_ROLES = ("near", "far")
 """Roles of the classes that a class's nearness is ranked among."""
 
-Row = Mapping[str, Any]
+TableRow = Mapping[str, Any]
 
 
-def nearer_ood_classes(rows: Sequence[Row]) -> tuple[list[int | None], int]:
+def nearer_ood_classes(rows: Sequence[TableRow]) -> tuple[list[int | None], int]:
     """Return, for each row of a class table, how many OOD classes are nearer to ID, and how many there are.
 
     Nearness is the column ``mean``; None for a class without a distance. OOD classes without one are counted
@@ -30,7 +30,7 @@ def nearer_ood_classes(rows: Sequence[Row]) -> tuple[list[int | None], int]:
     return nearer, sum(r["role"] in OOD_ROLES for r in rows)
 
 
-def standings(rows: Sequence[Row], taxonomy: Taxonomy) -> list[str]:
+def standings(rows: Sequence[TableRow], taxonomy: Taxonomy) -> list[str]:
     """Return what the evidence of each row adds about its nearest ID class, and where it stands."""
     names = {r["class_id"]: str(r["name"]).replace("_", " ") for r in rows if r["role"] == "id"}
     nearer, ood = nearer_ood_classes(rows)

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from wordnet_splits.build import Build
     from wordnet_splits.manifest import GroupRow
     from wordnet_splits.recipe import Recipe
-    from wordnet_splits.reports.verify import Checked, Verification
+    from wordnet_splits.reports.verify import CheckedGroup, Verification
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Benchmarks, or recipe files.")]
+BenchmarkNames = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Benchmarks, or recipe files.")
+]
 
 COLUMNS = ("benchmark", "group", "role", "source", "split", "published", "ours", "status")
 COUNTS = ("published", "ours")
@@ -69,7 +71,7 @@ def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
 
 
 def build_benchmarks(
-    names: Names = None,
+    names: BenchmarkNames = None,
     all_: Annotated[bool, typer.Option("--all", help="Build every shipped benchmark.")] = False,
     root: RootOptions = None,
     out: Annotated[Path, typer.Option(help="Folder to write <name>/ into.")] = Path("build"),
@@ -139,7 +141,7 @@ def build_benchmarks(
 
 
 def freeze_benchmarks(
-    names: Names = None,
+    names: BenchmarkNames = None,
     all_: Annotated[bool, typer.Option("--all", help="Freeze every build found.")] = False,
     built: Annotated[Path, typer.Option(help="Folder that `build` wrote.")] = Path("build"),
     manifests: Annotated[Path, typer.Option(help="Folder of frozen manifests.")] = Path("manifests"),
@@ -160,7 +162,7 @@ def freeze_benchmarks(
 
 
 def verify_benchmarks(
-    names: Names = None,
+    names: BenchmarkNames = None,
     all_: Annotated[bool, typer.Option("--all", help="Verify every frozen benchmark (the default).")] = False,
     root: RootOptions = None,
     manifests: Manifests = None,
@@ -225,7 +227,7 @@ def diff_benchmarks(
     return DONE if found.same else NEGATIVE
 
 
-def _compared(check: Checked) -> str:
+def _compared(check: CheckedGroup) -> str:
     """Say what was compared: never more than was."""
     if check.problems:
         return "1 problem" if check.problems == 1 else f"{check.problems:,} problems"

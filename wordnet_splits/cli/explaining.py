@@ -17,7 +17,7 @@ WordNet = Annotated[
     str | None,
     typer.Option(help="Another WordNet: 'nltk', or a folder of WNDB files; default the embedded 3.0."),
 ]
-Hierarchy = Annotated[str, typer.Option(help="wordnet (the full graph) or imagenet-tree.")]
+HierarchyOption = Annotated[str, typer.Option(help="wordnet (the full graph) or imagenet-tree.")]
 
 SIMILARITY_KEYS = ["distance", "path", "wup", "wup_wn", "wup_perl", "lch", "lch_perl", "mean", "mean2"]
 
@@ -112,7 +112,7 @@ def compare_synsets(
     x: Annotated[str, typer.Argument(help="A wnid (n02084071), a synset (dog.n.01) or a noun.")],
     y: Annotated[str, typer.Argument(help="Another.")],
     wordnet: WordNet = None,
-    hierarchy: Hierarchy = "wordnet",
+    hierarchy: HierarchyOption = "wordnet",
     json: Json = False,
 ) -> int:
     """Measure how alike two synsets are: distance, LCS, path, Wu-Palmer, Leacock-Chodorow, mean."""
@@ -142,7 +142,7 @@ def show_tree(
         str | None, typer.Option(help="Only branches that hold classes of this source.")
     ] = None,
     wordnet: WordNet = None,
-    hierarchy: Hierarchy = "wordnet",
+    hierarchy: HierarchyOption = "wordnet",
     json: Json = False,
 ) -> int:
     """Draw WordNet below a synset, with how many classes of a source each branch holds."""

@@ -32,9 +32,9 @@ Local = Annotated[
     bool,
     typer.Option("--local", help="Draw from what a root holds; the result is NAME@local, never frozen."),
 ]
-Benchmark = Annotated[str, typer.Option(help="A frozen benchmark, or the folder of a manifest.")]
+BenchmarkOption = Annotated[str, typer.Option(help="A frozen benchmark, or the folder of a manifest.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; a GPU by default if there is one.")]
-Packed = Annotated[
+PackedOption = Annotated[
     list[Path] | None,
     typer.Option("--packed", help="A folder written by `wordnet-splits pack`; repeatable."),
 ]

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from wordnet_splits.errors import ManifestError
+from wordnet_splits.fields import BenchmarkName, Count, Counted, Name, Role, Sha256, Split, StrictModel
 from wordnet_splits.untrusted import validated
 
 SCHEMA = 1
-_NAME = r"^[a-z0-9][a-z0-9-]{0,63}$"
-_BENCHMARK = r"^[a-z0-9][a-z0-9-]{0,63}(@seed=-?[0-9]+)?(@local)?$"
-Name = Annotated[str, Field(pattern=_NAME)]
-Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Count = Annotated[int, Field(ge=0)]
-Triple = Annotated[list[float], Field(min_length=3, max_length=3)]
-Role = Literal["id", "near", "far", "external", "csid"]
-Split = Literal["train", "val", "test"]
-Counted = Literal["classes", "train", "val", "test"]
-COUNTED: Final[tuple[Counted, ...]] = get_args(Counted)
+ChannelValues = Annotated[list[float], Field(min_length=3, max_length=3)]
 
 
-Benchmark = Annotated[str, Field(pattern=_BENCHMARK)]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-
-class PartRow(_Model):
+class PartRow(StrictModel):
     """The image table of one (split, group): its number of rows and its fingerprints."""
 
     split: Split
@@ -40,7 +25,7 @@ class PartRow(_Model):
     pixels: Sha256 | None
 
 
-class Fingerprints(_Model):
+class Fingerprints(StrictModel):
     """SHA-256 of the tables; those in all are None while a group awaits its source."""
 
     classes: Sha256
@@ -50,7 +35,7 @@ class Fingerprints(_Model):
     pixels_in_all: Sha256 | None
 
 
-class GroupRow(_Model):
+class GroupRow(StrictModel):
     """The classes, or the images of one split, of a group.
 
     Attributes
@@ -80,7 +65,7 @@ class GroupRow(_Model):
         return self.status.startswith("awaiting ")
 
 
-class LeakRow(_Model):
+class LeakRow(StrictModel):
     """What two sets share: ``group:NAME``, or ``source:NAME`` for what no group took of a source."""
 
     kind: Literal["class", "ancestry", "sibling", "digest"]
@@ -92,7 +77,7 @@ class LeakRow(_Model):
     reason: str
 
 
-class MissingRow(_Model):
+class MissingRow(StrictModel):
     """An image that a root lacked, or held damaged or altered."""
 
     kind: str
@@ -102,14 +87,14 @@ class MissingRow(_Model):
     detail: str
 
 
-class Channels(_Model):
+class Channels(StrictModel):
     """Mean and standard deviation per channel, of pixels in [0, 1]."""
 
-    mean: Triple
-    sd: Triple
+    mean: ChannelValues
+    sd: ChannelValues
 
 
-class Declared(_Model):
+class Declared(StrictModel):
     """The recipe inside a manifest: what readers of manifests need of it.
 
     The rest is kept as it is; `wordnet_splits.recipe.load_recipe` returns the whole as a `Recipe`.
@@ -128,7 +113,7 @@ class Declared(_Model):
         return self.model_dump(exclude_unset=True)
 
 
-class TaxonomyRow(_Model):
+class TaxonomyRow(StrictModel):
     """Which noun graph decided."""
 
     name: str
@@ -136,11 +121,11 @@ class TaxonomyRow(_Model):
     hierarchy: str
 
 
-class ManifestData(_Model):
+class ManifestData(StrictModel):
     """The content of ``manifest.json``."""
 
     schema_: Literal[1] = Field(alias="schema")
-    name: Benchmark
+    name: BenchmarkName
     version: Annotated[int, Field(ge=1)]
     recipe: Declared
     seed: int

@@ -12,16 +12,16 @@ from wordnet_splits.manifest.fingerprint import CLASS_IDENTITY, IMAGE_IDENTITY
 from wordnet_splits.manifest.manifest import Manifest
 from wordnet_splits.tabular import Tabular
 
-Row = dict[str, Any]
+TableRow = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class RowChanges:
     """Rows that only one of two tables has, and rows that both have with other values, as ``a`` and ``b``."""
 
-    only_a: list[Row] = field(default_factory=list)
-    only_b: list[Row] = field(default_factory=list)
-    changed: list[Row] = field(default_factory=list)
+    only_a: list[TableRow] = field(default_factory=list)
+    only_b: list[TableRow] = field(default_factory=list)
+    changed: list[TableRow] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -41,7 +41,7 @@ class ManifestDiff(Tabular):
         """Say whether nothing differs."""
         return not self.classes.count + self.images.count
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[TableRow]:
         """Return one row for each class and image that differs."""
         return [
             {"of": of, "change": change} | {k: row.get(k) for k in ("source", "class_id", "image_id")}
@@ -94,12 +94,12 @@ def _compare(a: pa.Table, b: pa.Table, *key: str) -> RowChanges:
     )
 
 
-def _readable(row: Row) -> Row:
+def _readable(row: TableRow) -> TableRow:
     digest = row.get("digest")
     return {**row, "digest": digest.hex()} if isinstance(digest, bytes) else row
 
 
-def _equal(a: Row, b: Row) -> bool:
+def _equal(a: TableRow, b: TableRow) -> bool:
     if None in (a.get("digest"), b.get("digest")):
         a, b = {**a, "digest": None}, {**b, "digest": None}
     return a == b

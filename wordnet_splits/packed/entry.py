@@ -6,24 +6,20 @@ import math
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from wordnet_splits.errors import SourceError
+from wordnet_splits.fields import BenchmarkName, Count, Name, Sha256, StrictModel
 from wordnet_splits.manifest import Part
-from wordnet_splits.manifest.data import Benchmark, Count, Name, Sha256
 from wordnet_splits.sealed import read_sealed
 
 SCHEMA: Final = 1
 NAME: Final = "packed.json"
 REPACK: Final = "pack it again"
-Side = Annotated[int, Field(ge=1, le=65_535)]
+StoredSide = Annotated[int, Field(ge=1, le=65_535)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-
-class PartEntry(_Model):
+class PartEntry(StrictModel):
     """What ``packed.json`` says of one part.
 
     Attributes
@@ -45,7 +41,7 @@ class PartEntry(_Model):
     view: Name
     spec: str | None
     layout: Literal["pixels", "files"]
-    shape: Annotated[tuple[Side, Side, Side], Field(strict=False)] | None
+    shape: Annotated[tuple[StoredSide, StoredSide, StoredSide], Field(strict=False)] | None
     rows: Count
     missing: Count
     bytes: Count
@@ -73,11 +69,11 @@ class PartEntry(_Model):
         return self
 
 
-class StoreFile(_Model):
+class StoreFile(StrictModel):
     """The content of ``packed.json``, but the checksum that seals it."""
 
     schema_: Literal[1] = Field(alias="schema", default=SCHEMA)
-    benchmark: Benchmark
+    benchmark: BenchmarkName
     version: Annotated[int, Field(ge=1)]
     parts: list[PartEntry]
 

@@ -18,7 +18,7 @@ from PIL import Image
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.packed.entry import REPACK, PartEntry, part_paths
-from wordnet_splits.packed.reading import Rows, file_extension, png, stack
+from wordnet_splits.packed.reading import RowNumbers, file_extension, png, stack
 from wordnet_splits.sources.pixels import decode_bytes
 from wordnet_splits.untrusted import GiB, check_regular, opened, printable
 
@@ -112,7 +112,7 @@ class PackedImages:
         """Return one image, RGB; DataError where its bytes do not match their checksum."""
         return next(self.pictures(np.array([row])))
 
-    def pictures(self, rows: Rows) -> Iterator[Image.Image]:
+    def pictures(self, rows: RowNumbers) -> Iterator[Image.Image]:
         """Yield some images, RGB; DataError where bytes do not match their checksum."""
         if self._array is None:
             return (self._decode(row) for row in rows.tolist())
@@ -123,7 +123,7 @@ class PackedImages:
         starts = range(0, len(rows) * size, size)
         return (Image.frombytes("RGB", (width, height), flat[s : s + size]) for s in starts)
 
-    def pixels(self, rows: Rows) -> Pixels:
+    def pixels(self, rows: RowNumbers) -> Pixels:
         """Return some images, uint8 (n, 3, h, w); DataError where a checksum or a size differs."""
         if self._array is None:
             arrays = [np.asarray(self._decode(row)) for row in rows.tolist()]
@@ -149,7 +149,7 @@ class PackedImages:
         """Return the id of one image."""
         return str(self.ids[row].as_py())
 
-    def damaged(self, rows: Rows | None = None) -> list[int]:
+    def damaged(self, rows: RowNumbers | None = None) -> list[int]:
         """Return the rows, of those given or of all, whose bytes do not match their checksum."""
         rows = np.arange(self.entry.rows) if rows is None else rows
         starts = self._offsets[rows]
@@ -168,7 +168,7 @@ class PackedImages:
     def _decode(self, row: int) -> Image.Image:
         return decode_bytes(self.raw(row), where=f"{self.image_id(row)} in {self._bin}")
 
-    def _check(self, rows: Rows) -> None:
+    def _check(self, rows: RowNumbers) -> None:
         """Compare the rows that this process has not read before with their checksums."""
         new = rows[~self._checked[rows]]
         if not len(new):

@@ -23,7 +23,7 @@ from wordnet_splits.sources import Raw, Source, open_source, root_variable, sour
 from wordnet_splits.sources.base import as_rgb
 from wordnet_splits.sources.roots import Roots, resolve_root
 
-Rows = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.int64]
 RAW_VIEW = "raw"
 READ_AT_ONCE = 32  # files held undecoded; decoded photographs are made and dropped one by one
 
@@ -34,10 +34,10 @@ class PartImages(Protocol):
     def picture(self, row: int) -> Image.Image:
         """Return one image, RGB."""
 
-    def pictures(self, rows: Rows) -> Iterator[Image.Image]:
+    def pictures(self, rows: RowNumbers) -> Iterator[Image.Image]:
         """Yield some images, RGB, in the order of ``rows``; few of them are held at a time."""
 
-    def pixels(self, rows: Rows) -> Pixels:
+    def pixels(self, rows: RowNumbers) -> Pixels:
         """Return some images as one array, uint8 (n, 3, h, w); DataError where their sizes differ."""
 
     def encoded(self, row: int) -> tuple[bytes, str]:
@@ -76,11 +76,11 @@ class RawImages:
         """
         return next(self.pictures(np.array([row])))
 
-    def pictures(self, rows: Rows) -> Iterator[Image.Image]:
+    def pictures(self, rows: RowNumbers) -> Iterator[Image.Image]:
         """Yield some images, RGB. Raises as `picture`."""
         return (self.render(raw, image_id) for raw, image_id in self._read(rows))
 
-    def pixels(self, rows: Rows) -> Pixels:
+    def pixels(self, rows: RowNumbers) -> Pixels:
         """Return some images, uint8 (n, 3, h, w). Raises as `picture`; DataError where their sizes differ."""
         arrays, ids = [], []
         for raw, image_id in self._read(rows):
@@ -115,7 +115,7 @@ class RawImages:
             image = decode.decode(raw, where).image
         return Image.fromarray(resize.apply(spec.get_spec(self.view), image))
 
-    def _read(self, rows: Rows) -> Iterator[tuple[Raw, str]]:
+    def _read(self, rows: RowNumbers) -> Iterator[tuple[Raw, str]]:
         """Yield images as stored, and their ids, some read at once: a source may do that in storage order."""
         for start in range(0, len(rows), READ_AT_ONCE):
             some = rows[start : start + READ_AT_ONCE]

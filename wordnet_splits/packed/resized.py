@@ -11,7 +11,7 @@ import pyarrow as pa
 from PIL import Image
 
 from wordnet_splits.digests import Pixels
-from wordnet_splits.packed.reading import Rows, png, stack
+from wordnet_splits.packed.reading import RowNumbers, png, stack
 
 if TYPE_CHECKING:
     from fix_resize.pipeline.output import Output
@@ -50,11 +50,11 @@ class ResizedImages:
         """Return one image, RGB; DataError where its pixels are not those that were built."""
         return Image.fromarray(self._output.pixels(self._id(row), self._source))
 
-    def pictures(self, rows: Rows) -> Iterator[Image.Image]:
+    def pictures(self, rows: RowNumbers) -> Iterator[Image.Image]:
         """Yield some images, RGB. Raises as `picture`."""
         return (self.picture(row) for row in rows.tolist())
 
-    def pixels(self, rows: Rows) -> Pixels:
+    def pixels(self, rows: RowNumbers) -> Pixels:
         """Return some images, uint8 (n, 3, h, w). Raises as `picture`."""
         ids = [self._id(row) for row in rows.tolist()]
         return stack([np.asarray(self._output.pixels(i, self._source)) for i in ids], ids)

@@ -13,8 +13,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from wordnet_splits.errors import ManifestError, RecipeError, unknown
+from wordnet_splits.fields import NAME_PATTERN
 from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
-from wordnet_splits.recipe.recipe import NAME_PATTERN, Recipe
+from wordnet_splits.recipe.recipe import Recipe
 from wordnet_splits.recipe.text import explain_validation, lines_below
 from wordnet_splits.untrusted import LARGEST_TOML, parse_toml, read_text, validated
 

@@ -7,31 +7,28 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
+from wordnet_splits.fields import Count, Name, Role
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.rules.model import ClassRule, Yes, rule_text
 from wordnet_splits.tabular import html_table
 
-NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,63}$"
-Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-Count = Annotated[int, Field(ge=0, strict=True)]
-Side = Annotated[int, Field(gt=0, le=4096, strict=True)]
-Role = Literal["id", "near", "far", "external", "csid"]
+NoiseSide = Annotated[int, Field(gt=0, le=4096, strict=True)]
 
 
 def _one_of(*names: str) -> AfterValidator:
     def check(value: str) -> str:
         if value not in names:
-            raise ValueError(f"{value!r} is none of {', '.join(names)}")
+            raise ValueError(f"{value!r} is not one of {', '.join(names)}")
         return value
 
     return AfterValidator(check)
 
 
-Split = Annotated[str, _one_of(*SPLITS)]
-Counted = Annotated[str, _one_of("classes", *SPLITS)]
+SplitKey = Annotated[str, _one_of(*SPLITS)]
+CountedKey = Annotated[str, _one_of("classes", *SPLITS)]
 
 
-class Model(BaseModel):
+class RecipePart(BaseModel):
     """A part of a recipe: frozen, and strict about its keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -42,7 +39,7 @@ MOST_NOISE = 4 << 30
 """Bytes of pixels that one group may generate; 10,000 images of 224 x 224 are 1.5 GB."""
 
 
-class ImageRule(Model):
+class ImageRule(RecipePart):
     """Which images a split takes: a published list, or a cut of publishers' splits."""
 
     list_: str | None = Field(default=None, alias="list")
@@ -71,14 +68,14 @@ class ImageRule(Model):
         return self
 
 
-class Noise(Model):
+class Noise(RecipePart):
     """Shape (height, width, channels) and seed of a generated source."""
 
-    shape: tuple[Side, Side, Literal[1, 3]]
+    shape: tuple[NoiseSide, NoiseSide, Literal[1, 3]]
     seed: Count = 0
 
 
-class Group(Model):
+class Group(RecipePart):
     """One set of a benchmark."""
 
     name: Name
@@ -86,8 +83,8 @@ class Group(Model):
     source: str
     view: str = "raw"
     classes: ClassRule
-    images: dict[Split, ImageRule] = Field(default_factory=dict)
-    published: dict[Counted, Count] = Field(default_factory=dict)
+    images: dict[SplitKey, ImageRule] = Field(default_factory=dict)
+    published: dict[CountedKey, Count] = Field(default_factory=dict)
     noise: Noise | None = None
     reuse: bool = False
     note: str = ""
@@ -110,7 +107,7 @@ class Group(Model):
         return self
 
 
-class KnownLeak(Model):
+class KnownLeak(RecipePart):
     """A leak that is known, with the reason why it stays.
 
     ``a`` and ``b`` are ``group:NAME``, or ``source:NAME`` for all classes of a source, in a group or not.
@@ -130,14 +127,14 @@ class KnownLeak(Model):
         return self
 
 
-class Normalise(Model):
+class Normalisation(RecipePart):
     """Mean and standard deviation per channel, of pixels in [0, 1]."""
 
     mean: tuple[float, float, float]
     sd: tuple[float, float, float]
 
 
-class Recipe(Model):
+class Recipe(RecipePart):
     """A benchmark, declared."""
 
     schema_: Literal[1] = Field(alias="schema")
@@ -149,7 +146,7 @@ class Recipe(Model):
     paper: str = ""
     hierarchy: Literal["wordnet", "imagenet-tree"] = "wordnet"
     transforms: dict[str, Literal["none", "resize-32", "resize-256-crop-224"]] = Field(default_factory=dict)
-    normalise: Normalise | None = None
+    normalise: Normalisation | None = None
     reproduces: bool = False
     drop_leaks: bool = False
     group: Annotated[tuple[Group, ...], Field(min_length=1, max_length=MOST_GROUPS)]

@@ -19,7 +19,7 @@ from wordnet_splits.similarity import similarity
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy, load
 
-Row = dict[str, Any]
+TableRow = dict[str, Any]
 ROLES = ("id", "csid", "near", "far", "external", "excluded")
 """Of several classes of one name, the first of these comes first."""
 
@@ -32,9 +32,9 @@ class Explanation(Tabular):
     """
 
     benchmark: str
-    classes: Sequence[Row]
+    classes: Sequence[TableRow]
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[TableRow]:
         """Return one row for each class, as a paper's appendix shows it."""
         return [
             {
@@ -105,7 +105,7 @@ def explain_all(benchmark: str | Path, *, manifests: Path | None = None) -> Expl
     return Explanation(manifest.name, [{**r, **places[r["source"], r["class_id"]]} for r in rows])
 
 
-def _with_standing(manifest: Manifest) -> dict[tuple[str, str], Row]:
+def _with_standing(manifest: Manifest) -> dict[tuple[str, str], TableRow]:
     rows = manifest.classes.to_pylist()
     names = {r["class_id"]: r["name"].replace("_", " ") for r in rows if r["role"] == "id"}
     nearer, ood = nearer_ood_classes(rows)
@@ -119,12 +119,12 @@ def _with_standing(manifest: Manifest) -> dict[tuple[str, str], Row]:
     }
 
 
-def _rules_of(row: Row, recipe: Recipe) -> list[ClassRule]:
+def _rules_of(row: TableRow, recipe: Recipe) -> list[ClassRule]:
     """Return the rule of the group that has the class, or all rules of its source."""
     return [g.classes for g in recipe.group if row["group"] in ("", g.name) and g.source == row["source"]]
 
 
-def _elsewhere(row: Row, benchmark: str, manifests: Path | None) -> list[Row]:
+def _elsewhere(row: TableRow, benchmark: str, manifests: Path | None) -> list[TableRow]:
     """Return the roles of the class in the other frozen benchmarks, sorted by benchmark."""
     found = []
     for name in manifest_names(manifests):
@@ -145,9 +145,9 @@ def _manifest(benchmark: str | Path, manifests: Path | None) -> Manifest:
         return build(load_recipe(benchmark, manifests)).manifest
 
 
-def find_class(manifest: Manifest, class_name: str, taxonomy: Taxonomy) -> list[Row]:
+def find_class(manifest: Manifest, class_name: str, taxonomy: Taxonomy) -> list[TableRow]:
     """Return the rows of the class table that a class_id, a name or a synset stands for, by role."""
-    rows: list[Row] = manifest.classes.to_pylist()
+    rows: list[TableRow] = manifest.classes.to_pylist()
     sources = {r["source"] for r in rows}
     source, colon, rest = class_name.partition(":")
     wanted, within = (rest, {source}) if colon and source in sources else (class_name, sources)
@@ -167,7 +167,7 @@ def find_class(manifest: Manifest, class_name: str, taxonomy: Taxonomy) -> list[
     )
 
 
-def _with_synset(rows: Sequence[Row], wanted: str, taxonomy: Taxonomy) -> list[Row]:
+def _with_synset(rows: Sequence[TableRow], wanted: str, taxonomy: Taxonomy) -> list[TableRow]:
     try:
         wnid = taxonomy.find(wanted)
     except SplitsError:
@@ -175,14 +175,14 @@ def _with_synset(rows: Sequence[Row], wanted: str, taxonomy: Taxonomy) -> list[R
     return [r for r in rows if wnid in r["wnids"]]
 
 
-def _is_called(row: Row, wanted: str, *, exact: bool) -> bool:
+def _is_called(row: TableRow, wanted: str, *, exact: bool) -> bool:
     if exact:
         return wanted in (row["class_id"], row["name"])
     names = (row["class_id"], row["name"], *row["name"].split(", "))
     return wanted in {n.casefold().replace(" ", "_") for n in names}
 
 
-def _with_path(row: Row, taxonomy: Taxonomy) -> Row:
+def _with_path(row: TableRow, taxonomy: Taxonomy) -> TableRow:
     row = {**row, "up": [], "down": [], "gloss": None, "nearest_gloss": None}
     if row["own_wnid"] is None or row["nearest_wnid"] is None:
         return row
@@ -193,7 +193,7 @@ def _with_path(row: Row, taxonomy: Taxonomy) -> Row:
     return row
 
 
-def _node(wnid: str, taxonomy: Taxonomy) -> Row:
+def _node(wnid: str, taxonomy: Taxonomy) -> TableRow:
     return {"wnid": wnid, "name": taxonomy.name(wnid), "gloss": taxonomy.gloss(wnid)}
 
 
@@ -216,7 +216,7 @@ def draw_tree(row: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _branch(nodes: list[Row], end: str, *, last: bool) -> list[str]:
+def _branch(nodes: list[TableRow], end: str, *, last: bool) -> list[str]:
     lines = []
     for depth, node in enumerate(nodes):
         indent = ("   " if last else "|  ") + "   " * (depth - 1) if depth else ""

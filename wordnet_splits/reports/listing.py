@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.catalog.inventory import list_names
+from wordnet_splits.fields import COUNTED
 from wordnet_splits.manifest import GroupRow, load_manifest, manifest_names
-from wordnet_splits.manifest.data import COUNTED
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
 from wordnet_splits.rules import lists_used
 from wordnet_splits.tabular import Tabular
@@ -27,7 +27,7 @@ def buildable() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedBenchmark:
     """One benchmark; ``fingerprint`` is None where it is not frozen, or awaits a source."""
 
     name: str
@@ -46,7 +46,7 @@ class Listed:
 class Listing(Tabular):
     """Every benchmark; `rows` has one row for the classes and each split of every group."""
 
-    benchmarks: tuple[Listed, ...]
+    benchmarks: tuple[ListedBenchmark, ...]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return benchmark, version and the fields of `GroupRow`."""
@@ -70,16 +70,16 @@ def list_all(manifests: Path | None = None) -> Listing:
     return Listing(tuple(_frozen(n, manifests) if n in frozen else _unfrozen(load_recipe(n)) for n in names))
 
 
-def _frozen(name: str, manifests: Path | None) -> Listed:
+def _frozen(name: str, manifests: Path | None) -> ListedBenchmark:
     manifest = load_manifest(name, manifests)
     declared = manifest.data.recipe
     groups = tuple(manifest.groups)
-    return Listed(
+    return ListedBenchmark(
         manifest.name, manifest.version, declared.title, declared.paper, groups, manifest.fingerprint
     )
 
 
-def _unfrozen(recipe: Recipe) -> Listed:
+def _unfrozen(recipe: Recipe) -> ListedBenchmark:
     status = "awaiting list" if awaited_lists(recipe) else "not frozen"
     groups = tuple(
         GroupRow(
@@ -100,4 +100,4 @@ def _unfrozen(recipe: Recipe) -> Listed:
         for split in COUNTED
         if split == "classes" or split in group.images
     )
-    return Listed(recipe.name, recipe.version, recipe.title, recipe.paper, groups, None)
+    return ListedBenchmark(recipe.name, recipe.version, recipe.title, recipe.paper, groups, None)

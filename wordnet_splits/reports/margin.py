@@ -10,12 +10,12 @@ from wordnet_splits.rules.evidence import counted
 from wordnet_splits.rules.model import SimilarityBound
 from wordnet_splits.taxonomy import Taxonomy
 
-Row = Mapping[str, Any]
-Margin = tuple[str, str]
+TableRow = Mapping[str, Any]
+MarginAndChange = tuple[str, str]
 """The margin, and what would change the role."""
 
 
-def margin(row: Row, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> Margin:
+def margin(row: TableRow, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> MarginAndChange:
     """Return by how much the rule decided about a class of a class table, and what would change its role.
 
     ``rules`` are that of the group that took the class, or those that refused it, in order.
@@ -37,7 +37,7 @@ def margin(row: Row, rules: Sequence[ClassRule], taxonomy: Taxonomy) -> Margin:
     return MARGINS[first["relation"]](via, rule, taxonomy)
 
 
-def _of_draw(place: int, drawn: int) -> Margin:
+def _of_draw(place: int, drawn: int) -> MarginAndChange:
     if place <= drawn:
         spare = counted(drawn - place, "place")
         fewer = f"a draw of fewer than {counted(place, 'class')}"
@@ -46,14 +46,14 @@ def _of_draw(place: int, drawn: int) -> Margin:
     return f"missed the draw by {missed}", f"a draw of {counted(place, 'class')} or more"
 
 
-def _of_kin(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Margin:
+def _of_kin(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
     kin = {v["wnid"] for v in via if v["relation"] == via[0]["relation"]}
     edges = counted(int(via[0]["value"]), "edge")
     others = f", and {counted(len(kin) - 1, 'other synset')} with it" if len(kin) > 1 else ""
     return f"{edges} from {_named(via[0], taxonomy)}", f"the rule without {_named(via[0], taxonomy)}{others}"
 
 
-def _of_keywords(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Margin:
+def _of_keywords(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
     reached = len({v["wnid"] for v in via if v["relation"] == "keyword"})
     return (
         f"its keywords reach {counted(reached, 'synset')} of kin",
@@ -61,11 +61,11 @@ def _of_keywords(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> 
     )
 
 
-def _of_list(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Margin:
+def _of_list(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
     return "named, so there is no margin", "its name off that list"
 
 
-def _of_bound(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Margin:
+def _of_bound(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
     value, bounds = float(via[-1]["value"]), _bounds(rule)
     if not bounds:
         return f"a score of {value:.4g}", "another bound"
@@ -82,7 +82,7 @@ def _bounds(rule: Any) -> list[float]:
     return _bounds(rule.value) if isinstance(getattr(rule, "operator", None), str) else []
 
 
-def _of_unrelated(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) -> Margin:
+def _of_unrelated(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
     nearest = min((v for v in via if v["relation"] == "unrelated"), key=lambda v: v["value"])
     edges = counted(int(nearest["value"]), "edge")
     return (
@@ -91,11 +91,11 @@ def _of_unrelated(via: list[Row], rule: ClassRule | None, taxonomy: Taxonomy) ->
     )
 
 
-def _named(via: Row, taxonomy: Taxonomy) -> str:
+def _named(via: TableRow, taxonomy: Taxonomy) -> str:
     return f"{taxonomy.lemmas(via['wnid'])[0].replace('_', ' ')} ({via['wnid']})"
 
 
-MARGINS: dict[str, Callable[[list[Row], ClassRule | None, Taxonomy], Margin]] = {
+MARGINS: dict[str, Callable[[list[TableRow], ClassRule | None, Taxonomy], MarginAndChange]] = {
     **dict.fromkeys(("equal", "ancestor", "descendant", "sibling"), _of_kin),
     "keyword": _of_keywords,
     "list": _of_list,

@@ -91,7 +91,7 @@ def _frequencies() -> tuple[list[int], list[int]]:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class HashComparison:
     """A way to compare every two hashes: ``compare(prepare(a), prepare(b))`` is (len(a), len(b)) in 0..128.
 
     ``rows`` is the height of a block that such a product does fastest.
@@ -124,14 +124,14 @@ def _multiply_signs(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.uint8]:
     return distance
 
 
-POPCOUNT = Kernel(_words, _count_bits, 64)
-PRODUCT = Kernel(_signs, _multiply_signs, 1024)
+POPCOUNT = HashComparison(_words, _count_bits, 64)
+PRODUCT = HashComparison(_signs, _multiply_signs, 1024)
 """For numpy before 2.0, which counts no bits; six times as fast as a table of 65,536 counts."""
 KERNEL = POPCOUNT if hasattr(np, "bitwise_count") else PRODUCT
 
 
 def close_pairs(
-    a: Hashes, b: Hashes, threshold: int, kernel: Kernel = KERNEL
+    a: Hashes, b: Hashes, threshold: int, kernel: HashComparison = KERNEL
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.uint8]]]:
     """Yield (rows of ``a``, rows of ``b``, distances) of the pairs within ``threshold`` bits, blockwise."""
     left, right = kernel.prepare(a), kernel.prepare(b)

@@ -12,7 +12,7 @@ from wordnet_splits.build.assemble import Rules, assemble, decide
 from wordnet_splits.build.digesting import read_digests
 from wordnet_splits.build.images import Selection, select_images
 from wordnet_splits.build.run import (
-    Options,
+    BuildOptions,
     generated_source,
     read_pixels,
     unexpected_names,
@@ -33,7 +33,7 @@ OTHER_ROWS = ("image-not-by-rule", "image-changed")
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedGroup:
     """What was compared of the classes, or of the images of one split, of a group.
 
     Attributes
@@ -59,7 +59,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Difference:
+class LocatedProblem:
     """A problem, and the (split, group) that it is in; None where it concerns the whole."""
 
     problem: Problem
@@ -68,7 +68,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verification(Tabular):
-    """What was compared of one benchmark, and what did not agree; a row is a `Checked`.
+    """What was compared of one benchmark, and what did not agree; a row is a `CheckedGroup`.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Verification(Tabular):
 
     name: str
     groups: Sequence[GroupRow]
-    checks: Sequence[Checked]
+    checks: Sequence[CheckedGroup]
     problems: Sequence[Problem]
     unexpected: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Verification(Tabular):
         return not self.problems
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the fields of `Checked`."""
+        """Return the fields of `CheckedGroup`."""
         return [dict(vars(check)) for check in self.checks]
 
     def as_dict(self) -> dict[str, Any]:
@@ -141,7 +141,9 @@ def verify(
     findings = [*_strange_files(frozen), *_unreadable(frozen)]
     if any(finding.part for finding in findings):
         return _verification(frozen, findings, None, {})
-    options = Options(roots or {}, workers=workers, progress=progress, local=frozen.name.endswith("@local"))
+    options = BuildOptions(
+        roots or {}, workers=workers, progress=progress, local=frozen.name.endswith("@local")
+    )
     recipe = recipe_of(frozen)
     resampled = "@seed=" in frozen.name
     taxonomy = taxonomy or load()
@@ -164,7 +166,7 @@ def recipe_of(manifest: Manifest) -> Recipe:
     return load_recipe(name if name in recipe_names() else manifest)
 
 
-def _strange_files(manifest: Manifest) -> Iterator[Difference]:
+def _strange_files(manifest: Manifest) -> Iterator[LocatedProblem]:
     """Yield a finding where the folder has another name than the manifest, or holds what is none of it."""
     folder = manifest.folder
     assert folder is not None
@@ -177,20 +179,20 @@ def _strange_files(manifest: Manifest) -> Iterator[Difference]:
             yield _of_whole("stray-file", f"{relative} belongs to no manifest")
 
 
-def _unreadable(manifest: Manifest) -> Iterator[Difference]:
+def _unreadable(manifest: Manifest) -> Iterator[LocatedProblem]:
     for part, read in manifest.parts.items():
         try:
             read()
         except ManifestError as error:
-            yield Difference(Problem("unreadable-table", "", None, None, error.line()), part)
+            yield LocatedProblem(Problem("unreadable-table", "", None, None, error.line()), part)
 
 
-def _of_whole(kind: str, detail: str) -> Difference:
-    return Difference(Problem(kind, "", None, None, detail))
+def _of_whole(kind: str, detail: str) -> LocatedProblem:
+    return LocatedProblem(Problem(kind, "", None, None, detail))
 
 
 def _drawn(
-    frozen: Manifest, rules: Rules, sources: Mapping[str, Source], options: Options
+    frozen: Manifest, rules: Rules, sources: Mapping[str, Source], options: BuildOptions
 ) -> tuple[list[Selection], dict[Part, int]]:
     """Return the images as the rules draw them, and how many of each part could be drawn.
 
@@ -234,24 +236,24 @@ def _take_over(selection: Selection, held: Sequence[tuple[str, str, bytes | None
     selection.local, selection.population = row.population is not None, row.population
 
 
-def differences(frozen: Manifest, fresh: Manifest) -> list[Difference]:
+def differences(frozen: Manifest, fresh: Manifest) -> list[LocatedProblem]:
     """Return a finding for everything in which a manifest differs from itself, or from a fresh one."""
     own = [_of_whole("fingerprint", text) for text in altered(frozen)]
     return [*own, *_other_rows(frozen, fresh), *_other_fields(frozen, fresh)]
 
 
-def _other_rows(frozen: Manifest, fresh: Manifest) -> list[Difference]:
+def _other_rows(frozen: Manifest, fresh: Manifest) -> list[LocatedProblem]:
     """Return a finding for each class and image that is not as the rules give it."""
     found = diff_manifests(frozen, fresh)
     findings = []
     for kind, rows in _differences(found.classes):
         for row in rows:
             problem = Problem(f"class-{kind}", row["source"], row["class_id"], None, _say(row))
-            findings.append(Difference(problem, ("classes", row["group"])))
+            findings.append(LocatedProblem(problem, ("classes", row["group"])))
     for kind, rows in _differences(found.images):
         for row in rows:
             problem = Problem(f"image-{kind}", row["source"], row["class_id"], row["image_id"], _say(row))
-            findings.append(Difference(problem, (row["split"], row["group"])))
+            findings.append(LocatedProblem(problem, (row["split"], row["group"])))
     return findings
 
 
@@ -268,7 +270,7 @@ def _say(row: Mapping[str, Any]) -> str:
     return text + (f"; by rule {_say(row['by rule'])}" if "by rule" in row else "")
 
 
-def _other_fields(frozen: Manifest, fresh: Manifest) -> list[Difference]:
+def _other_fields(frozen: Manifest, fresh: Manifest) -> list[LocatedProblem]:
     """Return a finding for each field of ``manifest.json`` that a fresh build fills otherwise."""
     said, given = ({**m.data.as_dict(), "provenance": None} for m in (frozen, fresh))
     groups = [(row.split, row.group) for row in frozen.groups]
@@ -280,7 +282,7 @@ def _other_fields(frozen: Manifest, fresh: Manifest) -> list[Difference]:
         part = places[index] if index is not None and index < len(places) else None
         where = ".".join(map(str, path))
         problem = Problem("field", "", None, None, f"manifest.json says {where} is {here}, by rule {there}")
-        findings.append(Difference(problem, part))
+        findings.append(LocatedProblem(problem, part))
     return findings
 
 
@@ -297,10 +299,10 @@ def _unequal(a: Any, b: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple
 
 
 def _compare_pixels(
-    drawn: Sequence[Selection], sources: Mapping[str, Source], options: Options
-) -> tuple[list[Difference], dict[Part, int]]:
+    drawn: Sequence[Selection], sources: Mapping[str, Source], options: BuildOptions
+) -> tuple[list[LocatedProblem], dict[Part, int]]:
     """Read the images of the roots at hand and of embedded sources; count those that have their digest."""
-    findings: list[Difference] = []
+    findings: list[LocatedProblem] = []
     pixels: Counter[Part] = Counter()
     by_source: dict[str, list[Selection]] = {}
     for selection in (s for s in drawn if s.awaiting is None):
@@ -319,13 +321,13 @@ def _compare_pixels(
             source, classes, known, workers=options.workers, progress=options.progress
         )
         pixels.update(part_of[i] for i in right if i in known)
-        findings += [Difference(problem, part_of.get(problem.image_id or "")) for problem in wrong]
+        findings += [LocatedProblem(problem, part_of.get(problem.image_id or "")) for problem in wrong]
     return findings, dict(pixels)
 
 
 def _verification(
     frozen: Manifest,
-    findings: Sequence[Difference],
+    findings: Sequence[LocatedProblem],
     compared: Mapping[Part, int] | None,
     pixels: Mapping[Part, int],
     unexpected: Mapping[str, Mapping[str, int]] | None = None,
@@ -341,7 +343,7 @@ def _verification(
         held = frozen.parts[part]().num_rows if compared and part in frozen.parts else 0
         ids = min((compared or {}).get(part, 0), held - other_rows[part])
         checks.append(
-            Checked(
+            CheckedGroup(
                 row.group, row.split, rule, ids, min(held, pixels.get(part, 0)), row.expected, problems[part]
             )
         )

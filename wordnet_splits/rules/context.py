@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from wordnet_splits.taxonomy import Taxonomy
 
-Synsets = dict[str, tuple[Key, ...]]
+ClassesBySynset = dict[str, tuple[Key, ...]]
 """wnid -> the classes that it stands for, sorted, at least one."""
 
 WORDNET = "wordnet"
@@ -126,7 +126,7 @@ class Question:
         for key in self.classes(operand):
             yield key, self.context.catalog(key[0])[key[1]]
 
-    def synsets(self, operand: Operand) -> Synsets:
+    def synsets(self, operand: Operand) -> ClassesBySynset:
         """Return the synsets of an operand's classes, as their catalogs have them, in the order of classes.
 
         In an array a wnid may stand for itself, beside the class ids of the group's own source; it is a
@@ -140,7 +140,7 @@ class Question:
         return self.by_synset([*pairs, *((wnid, (WORDNET, wnid)) for wnid in bare)])
 
     @staticmethod
-    def by_synset(pairs: Iterable[tuple[str, Key]]) -> Synsets:
+    def by_synset(pairs: Iterable[tuple[str, Key]]) -> ClassesBySynset:
         """Collect (wnid, class) pairs by wnid."""
         found: dict[str, set[Key]] = {}
         for wnid, key in pairs:

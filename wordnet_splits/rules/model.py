@@ -68,7 +68,7 @@ def operand_value(operand: Operand) -> str | list[str]:
 
 
 OperandField = Annotated[Operand, PlainValidator(parse_operand), PlainSerializer(operand_value)]
-Synsets = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+GivenSynsets = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 """Wnids, names such as ``dog.n.01``, or nouns."""
 
 
@@ -104,7 +104,7 @@ class SimilarityBound(_Model):
 class Slice(_Model):
     """Part of the sorted classes strictly below each root: one half, or some of every n."""
 
-    of: Synsets
+    of: GivenSynsets
     half: Literal["first", "second"] | None = None
     every: Annotated[int, Field(ge=1)] | None = None
     at: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] | None = None

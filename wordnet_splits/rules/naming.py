@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from wordnet_splits.rules.context import Question, Synsets
+from wordnet_splits.rules.context import ClassesBySynset, Question
 from wordnet_splits.rules.keywords import Match, matches
 from wordnet_splits.rules.model import Expression, KeywordOverlap
 from wordnet_splits.rules.registry import operator
@@ -44,7 +44,9 @@ class Relative:
     edges: int
 
 
-def relatives(synsets: Synsets, taxonomy: Taxonomy, only_subtree: bool = False) -> dict[str, Relative]:
+def relatives(
+    synsets: ClassesBySynset, taxonomy: Taxonomy, only_subtree: bool = False
+) -> dict[str, Relative]:
     """Return every synset that is, or is a relative of, a class's synset, with the most telling relation.
 
     Relations in the order of `PRECEDENCE`, then fewest edges, then the smallest wnid and class.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from wordnet_splits.rules.context import Question, Synsets
+from wordnet_splits.rules.context import ClassesBySynset, Question
 from wordnet_splits.rules.model import Expression
 from wordnet_splits.rules.registry import operator
 from wordnet_splits.rules.verdict import Finding, Key, Via
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 
-Step = tuple[int, str]
+StepUp = tuple[int, str]
 """Edges to a synset, and its wnid: the nearest first, ties to the smaller wnid."""
 Evidence = Iterable[Via]
 """What an operator found out about a class, the nearest first; nothing where it is not true of it."""
@@ -94,7 +94,7 @@ def overlaps(test: Expression, ask: Question) -> dict[str, Finding]:
     return _judge(test, ask, synsets, evidence)
 
 
-def all_above(wnids: Iterable[str], targets: Synsets, graph: Taxonomy) -> list[Step]:
+def all_above(wnids: Iterable[str], targets: ClassesBySynset, graph: Taxonomy) -> list[StepUp]:
     """Return the targets at or above any of the wnids, each once, the nearest first."""
     found: dict[str, int] = {}
     for wnid in wnids:
@@ -104,7 +104,7 @@ def all_above(wnids: Iterable[str], targets: Synsets, graph: Taxonomy) -> list[S
     return sorted((edges, wnid) for wnid, edges in found.items())
 
 
-def unrelated(classes: Sequence[str], targets: Synsets, ask: Question) -> dict[str, tuple[Via, ...]]:
+def unrelated(classes: Sequence[str], targets: ClassesBySynset, ask: Question) -> dict[str, tuple[Via, ...]]:
     """Return, for each of ``classes``, the synsets that a rule names and that are nothing to it.
 
     The nearest first; edges are counted on the full graph, whatever hierarchy the rule follows.
@@ -125,7 +125,7 @@ def unrelated(classes: Sequence[str], targets: Synsets, ask: Question) -> dict[s
     return {c: tuple(of_class(c)) for c in classes}
 
 
-def parents_of(synsets: Synsets, graph: Taxonomy) -> Synsets:
+def parents_of(synsets: ClassesBySynset, graph: Taxonomy) -> ClassesBySynset:
     """Return the direct hypernyms of synsets, each with the classes whose parent it is."""
     pairs = [
         (parent, key) for wnid, keys in synsets.items() for parent in graph.parents(wnid) for key in keys
@@ -134,7 +134,7 @@ def parents_of(synsets: Synsets, graph: Taxonomy) -> Synsets:
     return {**bare, **Question.by_synset(pairs)}
 
 
-def _any_sense(test: Expression, ask: Question) -> Synsets:
+def _any_sense(test: Expression, ask: Question) -> ClassesBySynset:
     taxonomy = ask.context.taxonomy
     return Question.by_synset(
         (wnid, key)
@@ -143,9 +143,9 @@ def _any_sense(test: Expression, ask: Question) -> Synsets:
     )
 
 
-def _all_below(synsets: Synsets, taxonomy: Taxonomy) -> dict[str, list[Step]]:
+def _all_below(synsets: ClassesBySynset, taxonomy: Taxonomy) -> dict[str, list[StepUp]]:
     """Return, for every synset strictly above some of ``synsets``, those of them and the edges down."""
-    found: dict[str, list[Step]] = {}
+    found: dict[str, list[StepUp]] = {}
     for wnid in synsets:
         for above, edges in taxonomy.ancestors(wnid).items():
             if edges:
@@ -160,7 +160,7 @@ def _vias(relation: str, wnid: str, keys: Iterable[Key], own: Key, edges: int) -
 
 
 def _judge(
-    test: Expression, ask: Question, named: Synsets, evidence: Callable[[str], Evidence]
+    test: Expression, ask: Question, named: ClassesBySynset, evidence: Callable[[str], Evidence]
 ) -> dict[str, Finding]:
     """Return a finding for each candidate: its evidence, or which synsets given one by one it misses."""
     found = {c: tuple(evidence(c)) for c in ask.candidates}

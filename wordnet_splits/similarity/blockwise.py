@@ -35,7 +35,7 @@ class Tables:
 tables = lru_cache(maxsize=8)(Tables)
 
 
-class Rows:
+class RowBlock:
     """A block of rows with what all its tiles share."""
 
     def __init__(self, taxonomy: Taxonomy, block: Block) -> None:
@@ -65,7 +65,7 @@ def _name_ranks(taxonomy: Taxonomy, nodes: Ints) -> Ints:
 class TileTerms:
     """The terms of a tile of pairs."""
 
-    def __init__(self, rows: Rows, tile: Tile) -> None:
+    def __init__(self, rows: RowBlock, tile: Tile) -> None:
         self.rows = rows
         self.tile = tile
         self.tables = rows.tables
@@ -105,10 +105,10 @@ def row_blocks(
     for start in range(0, len(rows), size):
         part = slice(start, min(start + size, len(rows)))
         block = Block(taxonomy.graph, rows[part], above_rows.part(part))
-        yield part, _tiles(Rows(taxonomy, block), above_columns, rows[part], columns)
+        yield part, _tiles(RowBlock(taxonomy, block), above_columns, rows[part], columns)
 
 
-def _tiles(block: Rows, above: Above, rows: Ints, columns: Ints) -> Iterator[TileTerms]:
+def _tiles(block: RowBlock, above: Above, rows: Ints, columns: Ints) -> Iterator[TileTerms]:
     for tile in block.block.tiles(above):
         terms = TileTerms(block, tile)
         if len(block.taxonomy.graph.roots) > 1:

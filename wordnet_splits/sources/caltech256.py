@@ -11,7 +11,7 @@ from typing import ClassVar
 from wordnet_splits.sources.base import register
 from wordnet_splits.sources.layouts.folders import class_folders
 from wordnet_splits.sources.layouts.names import Naming
-from wordnet_splits.sources.layouts.parts import Part, PartedSource
+from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
 from wordnet_splits.sources.layouts.walk import bases
 
 IMAGES = Naming("caltech256", ("all",), r"\d{3}_\d{4}", qualified=True)
@@ -26,7 +26,7 @@ class Caltech256(PartedSource):
     looks_for: ClassVar[str] = "256_ObjectCategories/<class>/*.jpg with classes such as 001.ak47"
 
     @classmethod
-    def find(cls, root: Path) -> tuple[Part, ...]:
+    def find(cls, root: Path) -> tuple[SourcePart, ...]:
         """Return the folder of the class folders."""
         for base in bases(root, "caltech256", "256_ObjectCategories", "caltech256/256_ObjectCategories"):
             part = class_folders(base, "", root, IMAGES)

@@ -141,7 +141,7 @@ class Cifar100(Cifar):
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _CifarLayout:
     """How a layout is distinguished from others (present at all, present beyond doubt) and opened."""
 
     found: Callable[[type[Cifar], Path], bool]
@@ -162,19 +162,19 @@ def _open_folder(cls: type[Cifar], root: Path) -> PictureFolders:
     return PictureFolders(_class_root(cls, root)[0], root, cls.splits, cls.class_folders(), SHAPE)
 
 
-LAYOUTS: Mapping[str, _Layout] = MappingProxyType(
+LAYOUTS: Mapping[str, _CifarLayout] = MappingProxyType(
     {
-        "pickle": _Layout(
+        "pickle": _CifarLayout(
             found=lambda cls, root: cls.pickles.find(root) is not None,
             certain=lambda cls, root: cls.pickles.certain(root),
             open=lambda cls, root: Pickles(cls.pickles, root, cls.class_ids()),
         ),
-        "folder": _Layout(
+        "folder": _CifarLayout(
             found=lambda cls, root: bool(_class_root(cls, root)[1]),
             certain=lambda cls, root: len(_class_root(cls, root)[1]) == len(cls.class_ids()),
             open=_open_folder,
         ),
-        "parquet": _Layout(
+        "parquet": _CifarLayout(
             found=lambda cls, root: bool(cls.hub.find(root, cls.class_ids())),
             certain=lambda cls, root: bool(cls.hub.find(root, cls.class_ids())),
             open=lambda cls, root: NamelessParquet(cls.hub, root, cls.class_ids()),

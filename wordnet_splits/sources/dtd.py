@@ -11,7 +11,7 @@ from typing import ClassVar
 from wordnet_splits.sources.base import register
 from wordnet_splits.sources.layouts.folders import class_folders
 from wordnet_splits.sources.layouts.names import Naming
-from wordnet_splits.sources.layouts.parts import Part, PartedSource
+from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
 from wordnet_splits.sources.layouts.walk import bases
 
 IMAGES = Naming("dtd", ("all",), r"(?P<class>[a-z-]+)_\d{4}", qualified=True)
@@ -26,7 +26,7 @@ class DescribableTextures(PartedSource):
     looks_for: ClassVar[str] = "images/<texture>/*.jpg with textures such as banded"
 
     @classmethod
-    def find(cls, root: Path) -> tuple[Part, ...]:
+    def find(cls, root: Path) -> tuple[SourcePart, ...]:
         """Return the images folder."""
         for base in bases(root, "dtd"):
             part = class_folders(base, "images", root, IMAGES) or class_folders(base, "", root, IMAGES)

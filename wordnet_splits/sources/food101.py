@@ -12,7 +12,7 @@ from typing import ClassVar
 from wordnet_splits.sources.base import register
 from wordnet_splits.sources.layouts.folders import class_folders
 from wordnet_splits.sources.layouts.names import Naming
-from wordnet_splits.sources.layouts.parts import Part, PartedSource
+from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
 from wordnet_splits.sources.layouts.walk import bases
 
 IMAGES = Naming("food101", ("train", "test"), r"\d+", qualified=True)
@@ -27,7 +27,7 @@ class Food101(PartedSource):
     looks_for: ClassVar[str] = "images/<class>/<number>.jpg with classes such as apple_pie"
 
     @classmethod
-    def find(cls, root: Path) -> tuple[Part, ...]:
+    def find(cls, root: Path) -> tuple[SourcePart, ...]:
         """Return the images folder."""
         for base in bases(root, "food-101"):
             part = class_folders(base, "images", root, IMAGES) or class_folders(base, "", root, IMAGES)

@@ -12,7 +12,7 @@ from wordnet_splits.sources.base import Row, register
 from wordnet_splits.sources.layouts.folders import ClassFolders, class_folders, flat_folder
 from wordnet_splits.sources.layouts.names import Naming
 from wordnet_splits.sources.layouts.parquet_named import hub_part
-from wordnet_splits.sources.layouts.parts import Part, PartedSource
+from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
 from wordnet_splits.sources.layouts.tars import FlatTar, NestedTar, archive
 from wordnet_splits.sources.layouts.walk import bases
 
@@ -37,7 +37,7 @@ class ImageNet1K(PartedSource):
     )
 
     @classmethod
-    def find(cls, root: Path) -> tuple[Part, ...]:
+    def find(cls, root: Path) -> tuple[SourcePart, ...]:
         """Return the train part, the validation part or both, of the first place that has one."""
         for base in bases(root, "ILSVRC/Data/CLS-LOC", "Data/CLS-LOC", KAGGLE, "imagenet", "ILSVRC2012"):
             parts = tuple(p for p in (_train(base, root), _val(base, root)) if p) or _lone(base, root)
@@ -51,7 +51,7 @@ class ImageNet1K(PartedSource):
         return row[2] != "train" or int(row[0].rpartition("_")[2]) >= TINY_NUMBERS
 
 
-def _train(base: Path, root: Path) -> Part | None:
+def _train(base: Path, root: Path) -> SourcePart | None:
     for name in ("train", "ILSVRC2012_img_train"):
         if part := class_folders(base, name, root, TRAIN, layout=_layout(base)):
             return part
@@ -60,7 +60,7 @@ def _train(base: Path, root: Path) -> Part | None:
     return hub_part(base, root, "train", TRAIN, HUB_SUFFIX)
 
 
-def _val(base: Path, root: Path) -> Part | None:
+def _val(base: Path, root: Path) -> SourcePart | None:
     flat = "kaggle" if base.name == KAGGLE else "flat"
     for name in ("val", "ILSVRC2012_img_val"):
         part = flat_folder(base, name, root, VAL, flat) or class_folders(
@@ -73,7 +73,7 @@ def _val(base: Path, root: Path) -> Part | None:
     return hub_part(base, root, "val", VAL, HUB_SUFFIX) or flat_folder(base, "", root, VAL, flat)
 
 
-def _lone(base: Path, root: Path) -> tuple[Part, ...]:
+def _lone(base: Path, root: Path) -> tuple[SourcePart, ...]:
     """Return ``base`` as a part where it is itself a train folder or a sorted validation folder."""
     part = class_folders(base, "", root, VAL)
     if part is None:

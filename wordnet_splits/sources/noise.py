@@ -24,7 +24,7 @@ from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError, unknown
 from wordnet_splits.sources.base import Raw, Row, Source, as_rgb, register
 
-Words = npt.NDArray[np.uint64]
+RandomWords = npt.NDArray[np.uint64]
 
 PARAMETERS = frozenset({"shape", "seed"})
 LARGEST_SIDE = 4096  # a typing error in a recipe must not ask for terabytes
@@ -177,7 +177,7 @@ def generate(source: str, seed: int, index: int, shape: tuple[int, ...]) -> Pixe
     return VALUES[source](np.frombuffer(stream, "<u8")).reshape(height, width, channels)
 
 
-def thresholds() -> Words:
+def thresholds() -> RandomWords:
     """Return the 255 Gaussian thresholds, uint64, ascending.
 
     Number k (from 1) is the smallest word w with w / 2**64 >= P(255 x + 0.5 < k), x of N(0.5, 1): the
@@ -187,7 +187,7 @@ def thresholds() -> Words:
 
 
 @cache
-def _thresholds() -> Words:
+def _thresholds() -> RandomWords:
     resource = files("wordnet_splits") / "data" / "noise" / "gaussian_thresholds.tsv"
     lines = [line for line in resource.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     rows = [line.split("\t") for line in lines[1:]]
@@ -198,30 +198,30 @@ def _thresholds() -> Words:
 
 
 @cache
-def _buckets() -> tuple[Pixels, Words]:
+def _buckets() -> tuple[Pixels, RandomWords]:
     """Return the value at the start of each bucket of equal top bits, and the last word of each value.
 
     A bucket holds one threshold at most (the nearest two are 90 buckets apart), so one look-up and one
     comparison give the value, several times faster than a binary search.
     """
     table = _thresholds()
-    starts: Words = np.arange(2**_BUCKET_BITS, dtype=np.uint64) << np.uint64(64 - _BUCKET_BITS)
+    starts: RandomWords = np.arange(2**_BUCKET_BITS, dtype=np.uint64) << np.uint64(64 - _BUCKET_BITS)
     last = np.append(table - np.uint64(1), np.uint64(2**64 - 1))
     return np.searchsorted(table, starts, side="right").astype(np.uint8), last
 
 
-def _gaussian(words: Words) -> Pixels:
+def _gaussian(words: RandomWords) -> Pixels:
     start, last = _buckets()
     values: Pixels = start[words >> np.uint64(64 - _BUCKET_BITS)]
     values += words > last[values]
     return values
 
 
-def _uniform(words: Words) -> Pixels:
+def _uniform(words: RandomWords) -> Pixels:
     return (words >> np.uint64(56)).astype(np.uint8)
 
 
-VALUES: Mapping[str, Callable[[Words], Pixels]] = MappingProxyType(
+VALUES: Mapping[str, Callable[[RandomWords], Pixels]] = MappingProxyType(
     {"gaussian": _gaussian, "uniform": _uniform}
 )
 """How the words of each noise source become values."""

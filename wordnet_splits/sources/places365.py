@@ -15,7 +15,7 @@ from typing import ClassVar
 from wordnet_splits.sources.base import register
 from wordnet_splits.sources.layouts.folders import class_folders, flat_folder
 from wordnet_splits.sources.layouts.names import Naming
-from wordnet_splits.sources.layouts.parts import Part, PartedSource
+from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
 from wordnet_splits.sources.layouts.walk import bases
 
 TRAIN = Naming("places365", ("train",), r"\d{8}", qualified=True)
@@ -61,7 +61,7 @@ class Places365(PartedSource):
     )
 
     @classmethod
-    def find(cls, root: Path) -> tuple[Part, ...]:
+    def find(cls, root: Path) -> tuple[SourcePart, ...]:
         """Return the train folder, the validation folder or both."""
         for base in bases(root, "places365", "places365_standard"):
             parts = tuple(part for part in (_train(base, root), _val(base, root)) if part is not None)
@@ -70,14 +70,14 @@ class Places365(PartedSource):
         return ()
 
 
-def _train(base: Path, root: Path) -> Part | None:
+def _train(base: Path, root: Path) -> SourcePart | None:
     for name in TRAIN_FOLDERS:
         if part := class_folders(base, name, root, TRAIN, spellings=spellings):
             return part
     return None
 
 
-def _val(base: Path, root: Path) -> Part | None:
+def _val(base: Path, root: Path) -> SourcePart | None:
     for name in (*VAL_FOLDERS, ""):
         part = flat_folder(base, name, root, VAL) or (
             class_folders(base, name, root, VAL, spellings=spellings) if name else None

@@ -22,7 +22,7 @@ from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import OneCopyPerProcess, Order, Raw, Row, parse_position, register
 from wordnet_splits.sources.info import source_info
-from wordnet_splits.sources.layouts.parquet_nameless import HubLayout, NamelessParquet, Place
+from wordnet_splits.sources.layouts.parquet_nameless import HubLayout, NamelessParquet, RowPlace
 from wordnet_splits.sources.layouts.walk import bases
 from wordnet_splits.untrusted import check_link, check_regular, opened, printable
 
@@ -128,7 +128,7 @@ class HubFiles:
 
     def __init__(self, root: Path) -> None:
         self._parquet = NamelessParquet(HUB, root, CLASSES)
-        self._rows: Callable[[str], list[tuple[Place, str | None]]]
+        self._rows: Callable[[str], list[tuple[RowPlace, str | None]]]
         self._rows = cache(lambda split: list(self._parquet.labels(split)))
 
     def classes(self, split: str) -> list[str | None]:
@@ -212,16 +212,16 @@ def _line(error: Exception) -> str:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _SvhnLayout:
     found: Callable[[Path], bool]
     order: Callable[[Path], Order]
     open: Callable[[Path], Positional]
 
 
-LAYOUTS: Mapping[str, _Layout] = MappingProxyType(
+LAYOUTS: Mapping[str, _SvhnLayout] = MappingProxyType(
     {
-        "mat": _Layout(lambda root: bool(mat_files(root)), _mat_order, MatFiles),
-        "parquet": _Layout(lambda root: bool(HUB.find(root, CLASSES)), lambda root: "unknown", HubFiles),
+        "mat": _SvhnLayout(lambda root: bool(mat_files(root)), _mat_order, MatFiles),
+        "parquet": _SvhnLayout(lambda root: bool(HUB.find(root, CLASSES)), lambda root: "unknown", HubFiles),
     }
 )
 """The layouts of SVHN, in the order they are looked for."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 from wordnet_splits.sources.base import register
 from wordnet_splits.sources.layouts.folders import class_folders, flat_folder
 from wordnet_splits.sources.layouts.names import Naming
-from wordnet_splits.sources.layouts.parts import Part, PartedSource
+from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
 from wordnet_splits.sources.layouts.walk import bases
 
 TRAIN = Naming("tiny-imagenet", ("train",), r"(?P<class>n\d{8})_\d+")
@@ -27,7 +27,7 @@ class TinyImageNet(PartedSource):
     looks_for: ClassVar[str] = "train/<wnid>/images/*.JPEG, val/images/val_*.JPEG or val/<wnid>/val_*.JPEG"
 
     @classmethod
-    def find(cls, root: Path) -> tuple[Part, ...]:
+    def find(cls, root: Path) -> tuple[SourcePart, ...]:
         """Return the train folder, the validation folder or both."""
         for base in bases(root, "tiny-imagenet-200"):
             train = class_folders(base, "train", root, TRAIN, inner=("images", ""))

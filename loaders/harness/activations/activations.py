@@ -30,7 +30,7 @@ from ..backend.transforms import Transform, as_transform, recipe_transform
 from ..model import Model
 from ..model.class_map import ClassMap
 from ..probes import Probe, parse_probe, probe_name
-from .batches import ImageSet, Reader
+from .batches import BatchReader, ImageSet
 from .extraction import Extraction
 from .settings import deterministic, differences
 from .store import FORWARD, SHARD_ROWS, Store, StoredGroup, StoreError
@@ -143,7 +143,7 @@ def extract(
     wanted = {probe_name(p): p for p in (parse_probe(p) if isinstance(p, str) else p for p in probes)}
     group = store.group(model.key, chosen.key, list_key(table), n=table.num_rows)
     ranks = current_ranks()
-    reader = Reader(dataset, chosen, device=model.device, dtype=model.dtype, workers=workers)
+    reader = BatchReader(dataset, chosen, device=model.device, dtype=model.dtype, workers=workers)
     with deterministic(), model.evaluating(chosen), group.locked() if ranks.first else nullcontext():
         with ranks.together("opening the store"):
             if ranks.first:
@@ -182,7 +182,7 @@ def output_width(model: Model, dataset: ImageSet) -> int:
     """
     if model.width is None:
         transform = choose_transform(model, dataset)
-        reader = Reader(dataset, transform, device=model.device, dtype=model.dtype, workers=0)
+        reader = BatchReader(dataset, transform, device=model.device, dtype=model.dtype, workers=0)
         with model.evaluating(transform):
             model.prepare(reader.rows(range(min(CANARY_ROWS, len(dataset)))))
     return int(model.width or 0)
@@ -220,7 +220,7 @@ def choose_transform(
 def _begin(
     model: Model,
     group: StoredGroup,
-    reader: Reader,
+    reader: BatchReader,
     table: pa.Table,
     transform: Transform,
     features_dtype: str,

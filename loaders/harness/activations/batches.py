@@ -28,7 +28,7 @@ class ImageBatch(NamedTuple):
     images: Tensor
 
 
-class Reader:
+class BatchReader:
     """Reads the batches of some shards in order.
 
     Parameters

@@ -20,7 +20,7 @@ from ..backend.ranks import Ranks
 from ..model import Model
 from ..plugins import reason
 from ..probes import Probe
-from .batches import ImageBatch, Reader
+from .batches import BatchReader, ImageBatch
 from .settings import settings
 from .store import FORWARD, StoredGroup
 
@@ -34,7 +34,7 @@ class Extraction:
 
     model: Model
     group: StoredGroup
-    reader: Reader
+    reader: BatchReader
     table: pa.Table
     ranks: Ranks
     batch_size: int

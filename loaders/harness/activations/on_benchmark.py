@@ -15,7 +15,7 @@ from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
 from ..probes import Probe, for_classes, parse_probe, probe_name
 from .activations import BATCH, Activations, extract, output_width
-from .runs import Group, ModelRun
+from .runs import GroupOutputs, ModelRun
 from .settings import settings
 from .store import Store
 
@@ -90,7 +90,7 @@ class Extractor:
     _opened: dict[Part, Activations] = field(default_factory=dict)
     _class_map: ClassMap | None = None
 
-    def read(self, split: str, name: str, needs: frozenset[str]) -> Group:
+    def read(self, split: str, name: str, needs: frozenset[str]) -> GroupOutputs:
         """Return the model's outputs on one group, with at least the arrays named."""
         wanted = {parse_probe(need) for need in needs - PLAIN if "/" in need}
         found = self._opened.get((split, name))
@@ -103,7 +103,7 @@ class Extractor:
         if found is None or not held.issuperset(names):
             found = self._extract(split, name, probes)
         labelled = split != "test"  # on test images no detector sees a label
-        return Group(
+        return GroupOutputs(
             found.table,
             found.data(self._class_map, labels=labelled),
             self._class_map,

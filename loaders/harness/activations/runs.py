@@ -18,7 +18,7 @@ from ..model.class_map import ClassMap
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class GroupOutputs:
     """One set of images and a model's outputs on them.
 
     Attributes
@@ -57,7 +57,7 @@ class Group:
         return ClassMap(tuple(range(width)), width)
 
 
-Read = Callable[[str, str, frozenset[str]], Group]
+Read = Callable[[str, str, frozenset[str]], GroupOutputs]
 """(split, group, names of arrays) -> the model's outputs, with at least those arrays."""
 
 
@@ -85,17 +85,19 @@ class ModelRun:
         object.__setattr__(self, "name", self.name or self.model)
 
     @classmethod
-    def of(cls, model: str, groups: Mapping[Part, Group], *, model_key: str = "", name: str = "") -> ModelRun:
+    def of(
+        cls, model: str, groups: Mapping[Part, GroupOutputs], *, model_key: str = "", name: str = ""
+    ) -> ModelRun:
         """Return a run over arrays held in memory, by (split, group)."""
 
-        def read(split: str, group: str, needs: frozenset[str]) -> Group:
+        def read(split: str, group: str, needs: frozenset[str]) -> GroupOutputs:
             if (split, group) not in groups:
                 raise DataError(f"nothing was computed on {group}/{split}", where=model)
             return groups[split, group]
 
         return cls(model, model_key, read, name)
 
-    def group(self, split: str, name: str, needs: Iterable[str] = ()) -> Group:
+    def group(self, split: str, name: str, needs: Iterable[str] = ()) -> GroupOutputs:
         """Return the model's outputs on one group of one split."""
         return self.read(split, name, frozenset(needs))
 
@@ -115,7 +117,7 @@ class Prediction(NamedTuple):
     greatest: Array
 
 
-def predict(group: Group, name: str = "") -> Prediction | None:
+def predict(group: GroupOutputs, name: str = "") -> Prediction | None:
     """Return the predictions of a model on a group; None where the model gives no logits.
 
     Raises

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from wordnet_splits.manifest.data import Count, Sha256
+from wordnet_splits.fields import Count, Sha256, StrictModel
 
 SCHEMA = 2
 
 ArrayName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
 
 
-class _StoreRecord(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class ArrayRecord(_StoreRecord):
+class ArrayRecord(StrictModel):
     """One array file: its checksum, type and shape."""
 
     sha256: Sha256
@@ -25,14 +21,14 @@ class ArrayRecord(_StoreRecord):
     shape: list[Count] = Field(min_length=1, max_length=8)
 
 
-class CanaryRecord(_StoreRecord):
+class CanaryRecord(StrictModel):
     """A few inputs of the group and their logits."""
 
     inputs: ArrayRecord
     logits: ArrayRecord
 
 
-class GroupRecord(_StoreRecord):
+class GroupRecord(StrictModel):
     """``list.json``: what a group's folder holds.
 
     Attributes
@@ -57,7 +53,7 @@ class GroupRecord(_StoreRecord):
     canary: CanaryRecord
 
 
-class Settings(_StoreRecord):
+class ShardSettings(StrictModel):
     """What the bytes of a shard depend on besides model and images; `notes` tell of disturbances."""
 
     batch_size: int = Field(ge=1)
@@ -68,7 +64,7 @@ class Settings(_StoreRecord):
     notes: list[str] = Field(default_factory=list)
 
 
-class ShardRecord(_StoreRecord):
+class ShardRecord(StrictModel):
     """``<unit>/<shard>.json``: one finished shard of one group and unit."""
 
     model_key: Sha256
@@ -77,4 +73,4 @@ class ShardRecord(_StoreRecord):
     unit: str
     shard: Count
     arrays: dict[ArrayName, ArrayRecord] = Field(min_length=1)
-    settings: Settings
+    settings: ShardSettings

@@ -9,7 +9,15 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.cli.options import AllowMissing, Benchmark, Device, Json, Packed, RootOptions, parse_roots
+from wordnet_splits.cli.options import (
+    AllowMissing,
+    BenchmarkOption,
+    Device,
+    Json,
+    PackedOption,
+    RootOptions,
+    parse_roots,
+)
 from wordnet_splits.cli.output import DONE, LEFT_OUT, print_json, print_table, say, show, terminal_width
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.lazy import need
@@ -18,7 +26,7 @@ from wordnet_splits.progress import OnStderr
 
 from ..detectors import parse_detectors, preset
 from ..detectors.choosing import PRESET
-from ..evaluation.about import Options
+from ..evaluation.about import EvaluationOptions
 from ..evaluation.results import Results, refuse_other_results
 from ..evaluation.sets import EvaluatedSets
 from ..evaluation.tables import Table, layout_of, lines_below, tables
@@ -28,7 +36,7 @@ OUT, STORE = Path("build/results"), Path("build/activations")
 
 
 def run(
-    benchmark: Benchmark,
+    benchmark: BenchmarkOption,
     model: Annotated[
         list[str],
         typer.Option(
@@ -62,7 +70,7 @@ def run(
         str | None, typer.Option(help="Column of a background class, or 'last'; dropped after softmax.")
     ] = None,
     root: RootOptions = None,
-    packed: Packed = None,
+    packed: PackedOption = None,
     group: Annotated[
         list[str] | None, typer.Option(help="An OOD set to evaluate, of all by default; repeatable.")
     ] = None,
@@ -158,7 +166,7 @@ def _shares(given: Sequence[float] | None) -> Sequence[float]:
     for share in given or ():
         if not 0 < share < 1:
             raise SplitsError(f"{share:g} is not a share between 0 and 1", where="--prevalence")
-    return given or Options().prevalences
+    return given or EvaluationOptions().prevalences
 
 
 def _say_absent(detectors: str) -> None:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.options import Benchmark, Device, Json, Packed, RootOptions, add_command, parse_roots
+from wordnet_splits.cli.options import (
+    BenchmarkOption,
+    Device,
+    Json,
+    PackedOption,
+    RootOptions,
+    add_command,
+    parse_roots,
+)
 from wordnet_splits.cli.output import DONE, print_json, print_table, say, show
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.lazy import need
@@ -29,7 +37,7 @@ def register(app: typer.Typer) -> None:
 
 
 def train(
-    benchmark: Benchmark,
+    benchmark: BenchmarkOption,
     recipe: Annotated[str, typer.Option(help="A training recipe (see `recipes`), or a TOML file.")],
     out: Annotated[Path, typer.Option(help="Folder of the models; each run gets one of its own in it.")],
     network: Annotated[str | None, typer.Option(help="By default that of the recipe.")] = None,
@@ -43,7 +51,7 @@ def train(
         str | None, typer.Option(help="Series of runs in --out to train further, for recipes that do.")
     ] = None,
     root: RootOptions = None,
-    packed: Packed = None,
+    packed: PackedOption = None,
     device: Device = None,
     precision: Annotated[str, typer.Option(help="auto, float32, bf16 or fp16.")] = "auto",
     threads: Annotated[

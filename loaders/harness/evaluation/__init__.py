@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from wordnet_splits.lazy import names_of
 
 if TYPE_CHECKING:
-    from .check import Checked, check_results
+    from .check import CheckedResults, check_results
     from .of_models import evaluate
     from .results import Results
 
-__all__ = ["Checked", "Results", "check_results", "evaluate"]
+__all__ = ["CheckedResults", "Results", "check_results", "evaluate"]
 
 __getattr__ = names_of(
-    __name__, {"check": ("Checked", "check_results"), "of_models": ("evaluate",), "results": ("Results",)}
+    __name__,
+    {"check": ("CheckedResults", "check_results"), "of_models": ("evaluate",), "results": ("Results",)},
 )

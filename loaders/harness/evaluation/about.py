@@ -9,20 +9,20 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from wordnet_splits.manifest.data import Count
+from wordnet_splits.fields import Count
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 MOST_REPLICATES, MOST_PREVALENCES, MOST_BINS = 100_000, 100, 1000
 """Checking results repeats what their options demand, and the results may come from anyone."""
 
 
-class Stored(BaseModel):
+class AboutPart(BaseModel):
     """Base of the parts of ``about.json``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Options(Stored):
+class EvaluationOptions(AboutPart):
     """What is computed beside the metrics themselves.
 
     Attributes
@@ -40,7 +40,7 @@ class Options(Stored):
     bins: Annotated[int, Field(ge=1, le=MOST_BINS)] = 10
 
 
-class Composition(Stored):
+class Coverage(AboutPart):
     """What pooled rows cover: images of each ID, near and far set, and the share of OOD among them."""
 
     sets: dict[str, Count]
@@ -49,7 +49,7 @@ class Composition(Stored):
     prevalence: float
 
 
-class MissingSet(Stored):
+class MissingSet(AboutPart):
     """A set of which fewer test images were scored than the benchmark has; ``expected`` None: not known."""
 
     group: str
@@ -59,7 +59,7 @@ class MissingSet(Stored):
     status: str
 
 
-class ColumnsUsed(Stored):
+class ColumnsUsed(AboutPart):
     """Which columns of a model's output count: see `model.class_map.ClassMap.record`."""
 
     restrict: Literal["columns", "full"]
@@ -69,7 +69,7 @@ class ColumnsUsed(Stored):
     mapping: str
 
 
-class RunFacts(Stored):
+class RunFacts(AboutPart):
     """One network that was evaluated.
 
     Attributes
@@ -94,7 +94,7 @@ class RunFacts(Stored):
     other_columns: bool
 
 
-class About(Stored):
+class About(AboutPart):
     """What ``about.json`` holds beside checksums.
 
     Attributes
@@ -107,8 +107,8 @@ class About(Stored):
     benchmark: str
     version: int
     images_fingerprint: str | None
-    options: Options
-    composition: Composition
+    options: EvaluationOptions
+    composition: Coverage
     missing: tuple[MissingSet, ...]
     runs: tuple[RunFacts, ...]
     left_out: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class About(Stored):
         return tuple(run for run in self.runs if run.model == model)
 
 
-class Sealed(Stored):
+class Sealed(AboutPart):
     """``about.json``, with the SHA-256 of the file of every table."""
 
     schema_: Literal[1] = Field(alias="schema")

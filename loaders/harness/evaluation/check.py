@@ -15,7 +15,7 @@ from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.progress import Progress
 from wordnet_splits.tabular import Tabular
 
-from .derive import Key, derive
+from .derive import DetectorRun, derive
 from .results import Results, read_folder
 from .sets import EvaluatedSets
 
@@ -38,7 +38,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Checked(Tabular):
+class CheckedResults(Tabular):
     """The outcome of `check_results`.
 
     Attributes
@@ -77,7 +77,7 @@ class Checked(Tabular):
 
 def check_results(
     folder: str | Path, benchmark: Manifest | str | Path | None = None, *, progress: Progress | None = None
-) -> Checked:
+) -> CheckedResults:
     """Recompute every row of a folder that `Results.write` wrote, intervals included, and compare.
 
     What cannot be recomputed (names of models, parameters) is checked by checksum; images, labels, roles and
@@ -107,7 +107,7 @@ def check_results(
     comparison.table("by_nearness", stored.by_nearness, found.bins, BIN, ("n_ood", "auroc"))
     comparison.value("about", "composition", "", about.composition.model_dump(), dict(found.composition))
     against = _compare_with_benchmark(stored, similarity, benchmark, comparison)
-    return Checked(
+    return CheckedResults(
         str(folder),
         comparison.rows,
         comparison.values,
@@ -160,11 +160,11 @@ def _compare_with_benchmark(
     return f"images compared with {manifest.name}, version {manifest.version}"
 
 
-Rows = dict[tuple[Any, ...], Mapping[str, Any]]
+RowsByKey = dict[tuple[Any, ...], Mapping[str, Any]]
 
 
-def _keyed(rows: Iterable[Mapping[str, Any]], key: tuple[str, ...]) -> Rows:
-    found: Rows = {}
+def _keyed(rows: Iterable[Mapping[str, Any]], key: tuple[str, ...]) -> RowsByKey:
+    found: RowsByKey = {}
     for row in rows:
         if found.setdefault(tuple(row[name] for name in key), row) is not row:
             raise DataError(f"two rows of {', '.join(str(row[name]) for name in key)}")
@@ -180,7 +180,7 @@ class _Comparison:
         self,
         name: str,
         stored: pa.Table,
-        recomputed: Iterable[tuple[Key, Any]],
+        recomputed: Iterable[tuple[DetectorRun, Any]],
         key: tuple[str, ...],
         columns: tuple[str, ...],
     ) -> None:

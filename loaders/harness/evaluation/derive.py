@@ -14,12 +14,12 @@ from wordnet_splits.metrics import ScoreSet, composition, gamma, gamma_minus, ga
 from wordnet_splits.progress import Progress, Silent
 
 from ..arrays import Array
-from .about import Options, RunFacts
+from .about import EvaluationOptions, RunFacts
 from .measure import POOLED, UNKNOWN_ROLES, BinRow, ClassRow, Members, MetricRow, by_nearness, measure
 
 MODEL = "(model)"
 """In place of a detector: values of the model alone."""
-Key = tuple[str, int]
+DetectorRun = tuple[str, int]
 """(detector, run)."""
 ClassKey = tuple[str, str]
 """(source, class_id)."""
@@ -30,9 +30,9 @@ MOST_BLOCKS = 10_000
 class Derived:
     """Rows by detector and run, in the order of the scores."""
 
-    results: list[tuple[Key, MetricRow]] = field(default_factory=list)
-    classes: list[tuple[Key, ClassRow]] = field(default_factory=list)
-    bins: list[tuple[Key, BinRow]] = field(default_factory=list)
+    results: list[tuple[DetectorRun, MetricRow]] = field(default_factory=list)
+    classes: list[tuple[DetectorRun, ClassRow]] = field(default_factory=list)
+    bins: list[tuple[DetectorRun, BinRow]] = field(default_factory=list)
     composition: dict[str, Any] = field(default_factory=dict)
 
 
@@ -40,7 +40,7 @@ def derive(
     scores: pa.Table,
     predictions: pa.Table,
     similarity: Mapping[ClassKey, float | None],
-    options: Options,
+    options: EvaluationOptions,
     runs: Sequence[RunFacts],
     *,
     progress: Progress | None = None,
@@ -82,7 +82,9 @@ def derive(
     return derived
 
 
-def _watched(blocks: list[tuple[Key, pa.Table]], progress: Progress) -> Iterator[tuple[Key, pa.Table]]:
+def _watched(
+    blocks: list[tuple[DetectorRun, pa.Table]], progress: Progress
+) -> Iterator[tuple[DetectorRun, pa.Table]]:
     with progress.task("detectors measured", len(blocks)) as task:
         for block in blocks:
             yield block
@@ -172,7 +174,7 @@ def _keys(table: pa.Table) -> Array:
     return np.array(["\x1f".join(row) for row in zip(*columns, strict=True)], dtype=object)
 
 
-def _blocks(table: pa.Table, where: str) -> Iterator[tuple[Key, pa.Table]]:
+def _blocks(table: pa.Table, where: str) -> Iterator[tuple[DetectorRun, pa.Table]]:
     """Yield the rows of each (detector, run), in the order in which they first appear."""
     names = table["detector"].combine_chunks().dictionary_encode()
     codes = np.asarray(names.indices.to_numpy(zero_copy_only=False), dtype=np.int64)

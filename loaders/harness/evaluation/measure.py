@@ -34,7 +34,7 @@ from wordnet_splits.metrics import (
 )
 
 from ..arrays import Array
-from .about import Options
+from .about import EvaluationOptions
 
 MEAN, POOLED = "(mean)", "(pooled)"
 FULL_SPECTRUM = "[full-spectrum]"
@@ -56,7 +56,7 @@ class MetricRow(NamedTuple):
     n_ood: int
 
 
-def measure(sets: Sequence[ScoreSet], options: Options) -> Iterator[MetricRow]:
+def measure(sets: Sequence[ScoreSet], options: EvaluationOptions) -> Iterator[MetricRow]:
     """Yield every row of one detector on the sets of one benchmark.
 
     Parameters
@@ -69,7 +69,7 @@ def measure(sets: Sequence[ScoreSet], options: Options) -> Iterator[MetricRow]:
         yield from _against_ood(sets, options, full_spectrum=True)
 
 
-def _on_id(sets: Sequence[ScoreSet], options: Options) -> Iterator[MetricRow]:
+def _on_id(sets: Sequence[ScoreSet], options: EvaluationOptions) -> Iterator[MetricRow]:
     """Accuracy and misclassification detection: ID pooled, then each set where there are several."""
     known = [part for part in sets if part.is_id and part.correct is not None]
     inside = [part for part in known if part.role == "id"]
@@ -82,7 +82,9 @@ def _on_id(sets: Sequence[ScoreSet], options: Options) -> Iterator[MetricRow]:
         yield from _rows([replace(part, role="id")], part.name, part.role, ON_ID, options)[0]
 
 
-def _against_ood(sets: Sequence[ScoreSet], options: Options, *, full_spectrum: bool) -> Iterator[MetricRow]:
+def _against_ood(
+    sets: Sequence[ScoreSet], options: EvaluationOptions, *, full_spectrum: bool
+) -> Iterator[MetricRow]:
     """ID against each OOD set, the means of near and of far sets, and all near and far sets pooled."""
     inside = [part for part in sets if part.is_id]
     outside = [part for part in sets if not part.is_id]
@@ -109,7 +111,7 @@ def _rows(
     group: str,
     role: str,
     names: Sequence[str],
-    options: Options,
+    options: EvaluationOptions,
     *,
     full_spectrum: bool = False,
 ) -> tuple[list[MetricRow], dict[str, Array]]:
@@ -134,7 +136,9 @@ def _rows(
     return rows, drawn
 
 
-def _bounds(value: float, drawn: Array | None, options: Options) -> tuple[float | None, float | None]:
+def _bounds(
+    value: float, drawn: Array | None, options: EvaluationOptions
+) -> tuple[float | None, float | None]:
     if drawn is None:
         return None, None
     found = interval(value, drawn, level=options.level)
@@ -145,7 +149,7 @@ def _means(
     table: Mapping[str, Mapping[str, MetricRow]],
     drawn: Mapping[str, Mapping[str, Array]],
     roles: Mapping[str, str],
-    options: Options,
+    options: EvaluationOptions,
 ) -> Iterator[MetricRow]:
     """Unweighted means over the near and over the far sets; replicates are averaged before their interval."""
     metrics = list(table[next(iter(roles))]) if roles else []
@@ -162,7 +166,7 @@ def _means(
 
 
 def _at_prevalences(
-    sets: Sequence[ScoreSet], role: str, options: Options, full_spectrum: bool
+    sets: Sequence[ScoreSet], role: str, options: EvaluationOptions, full_spectrum: bool
 ) -> Iterator[MetricRow]:
     """`aurc_unknown` as it would be if a stated share of samples were OOD."""
     counts: RankCounts = pool(sets, full_spectrum=full_spectrum)
@@ -212,7 +216,7 @@ class Members:
 
 
 def by_nearness(
-    sets: Sequence[ScoreSet], members: Mapping[str, Members], options: Options
+    sets: Sequence[ScoreSet], members: Mapping[str, Members], options: EvaluationOptions
 ) -> tuple[list[ClassRow], list[BinRow], list[MetricRow]]:
     """Return AUROC by OOD class, by bin of similarity to the nearest ID class, and whether it falls.
 

@@ -20,7 +20,7 @@ from ..activations.on_benchmark import BenchmarkImages, model_run
 from ..activations.store import Store
 from ..model import Model, load_model, open_models
 from ..model.loading import Models
-from .about import Options
+from .about import EvaluationOptions
 from .of_runs import evaluate_runs
 from .results import Results
 from .sets import EvaluatedSets
@@ -77,7 +77,7 @@ def evaluate(
     """
     manifest = load_manifest(benchmark)
     given = {"replicates": bootstrap, "seed": seed_boot, "prevalences": tuple(prevalences)}
-    options = validated(Options, given, where="options of the evaluation")
+    options = validated(EvaluationOptions, given, where="options of the evaluation")
     sets = EvaluatedSets.of(manifest, groups)
     models = _opened(model, loading)
     images = BenchmarkImages(manifest, roots, packed, allow_missing)

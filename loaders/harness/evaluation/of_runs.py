@@ -14,12 +14,12 @@ from wordnet_splits.errors import DataError
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.progress import Progress, Silent
 
-from ..activations.runs import Group, ModelRun, predict
+from ..activations.runs import GroupOutputs, ModelRun, predict
 from ..arrays import CHUNK, Array, Arrays
 from ..detectors import Chosen, from_object, parse_detectors
 from ..detectors.choosing import each_once
-from .about import About, ColumnsUsed, Composition, Options, RunFacts
-from .derive import MODEL, Derived, Key, derive
+from .about import About, ColumnsUsed, Coverage, EvaluationOptions, RunFacts
+from .derive import MODEL, Derived, DetectorRun, derive
 from .results import Results, table_of
 from .rows import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES
 from .scoring import choose_on_validation, confidence, fit, fit_data
@@ -31,7 +31,7 @@ def evaluate_runs(
     runs: Sequence[ModelRun],
     detectors: str | Sequence[Any],
     *,
-    options: Options | None = None,
+    options: EvaluationOptions | None = None,
     sweep: bool = False,
     groups: Sequence[str] | None = None,
     left_out: Sequence[str] = (),
@@ -67,7 +67,7 @@ def evaluate_runs(
         elif many:
             labels = ", ".join(one.label for one in many)
             work.notes.append(f"{model}: left out, as one run is no ensemble: {labels}")
-    return work.results(options or Options(), [one.label for one in chosen], left_out)
+    return work.results(options or EvaluationOptions(), [one.label for one in chosen], left_out)
 
 
 def _refuse_equal_models(runs: Sequence[ModelRun], benchmark: str) -> None:
@@ -113,9 +113,9 @@ class _Work:
     runs: list[ModelRun]
     progress: Progress
     notes: list[str] = field(default_factory=list)
-    uses: dict[Key, _Use] = field(default_factory=dict)
-    scores: dict[Key, pa.Table] = field(default_factory=dict)
-    predictions: dict[Key, pa.Table] = field(default_factory=dict)
+    uses: dict[DetectorRun, _Use] = field(default_factory=dict)
+    scores: dict[DetectorRun, pa.Table] = field(default_factory=dict)
+    predictions: dict[DetectorRun, pa.Table] = field(default_factory=dict)
     scored: dict[str, int] = field(default_factory=dict)
     facts: list[RunFacts] = field(default_factory=list)
 
@@ -169,7 +169,7 @@ class _Work:
                 one.params,
             )
 
-    def results(self, options: Options, order: Sequence[str], left_out: Sequence[str]) -> Results:
+    def results(self, options: EvaluationOptions, order: Sequence[str], left_out: Sequence[str]) -> Results:
         """Compute every row of everything scored; detectors come in the order given."""
         keys = sorted(self.scores, key=lambda key: (order.index(key[0]), key[1]))
         if not keys:
@@ -184,7 +184,7 @@ class _Work:
             version=manifest.version,
             images_fingerprint=manifest.fingerprint,
             options=options,
-            composition=Composition.model_validate(found.composition),
+            composition=Coverage.model_validate(found.composition),
             missing=tuple(self.sets.missing(self.scored)),
             runs=tuple(self.facts),
             left_out=tuple(left_out),
@@ -210,7 +210,7 @@ class _Work:
         return rows
 
 
-def _facts(number: int, run: ModelRun, test: Mapping[str, Group]) -> RunFacts:
+def _facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> RunFacts:
     classes = next(iter(test.values())).classes
     known = 1 if classes is None else len(classes.columns) or len(classes.kept)
     return RunFacts(
@@ -233,7 +233,9 @@ def _combined(combine: Any, arrays: Sequence[Arrays]) -> Arrays:
     return Arrays.concat(parts) if parts else arrays[0]
 
 
-def _score_table(key: Key, test: Mapping[str, Group], confidences: Mapping[str, Array]) -> pa.Table:
+def _score_table(
+    key: DetectorRun, test: Mapping[str, GroupOutputs], confidences: Mapping[str, Array]
+) -> pa.Table:
     """Return `rows.SCORES` of the groups in their order, given the confidence of every image."""
     return pa.concat_tables(
         _rows_of(SCORES, key, group, seen, {"confidence": pa.array(confidences[group], pa.float32())})
@@ -241,7 +243,9 @@ def _score_table(key: Key, test: Mapping[str, Group], confidences: Mapping[str, 
     )
 
 
-def _prediction_table(key: Key, test: Mapping[str, Group], roles: Mapping[str, str], name: str) -> pa.Table:
+def _prediction_table(
+    key: DetectorRun, test: Mapping[str, GroupOutputs], roles: Mapping[str, str], name: str
+) -> pa.Table:
     """Return `rows.PREDICTIONS` of the groups in their order; nulls where the model gives no logits."""
     made = []
     for group, seen in test.items():
@@ -262,7 +266,9 @@ def _prediction_table(key: Key, test: Mapping[str, Group], roles: Mapping[str, s
     return pa.concat_tables(made)
 
 
-def _rows_of(schema: pa.Schema, key: Key, group: str, seen: Group, columns: Mapping[str, Any]) -> pa.Table:
+def _rows_of(
+    schema: pa.Schema, key: DetectorRun, group: str, seen: GroupOutputs, columns: Mapping[str, Any]
+) -> pa.Table:
     n = seen.arrays.n
     known = {
         "detector": pa.repeat(pa.scalar(key[0]), n),

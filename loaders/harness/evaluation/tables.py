@@ -25,7 +25,7 @@ from .rows import ResultTables
 
 DIGITS = 2
 NOTHING = "-"
-Layout = Mapping[str, Any]
+TableLayout = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -113,12 +113,12 @@ class Sets(NamedTuple):
 
 
 @cache
-def layouts() -> Mapping[str, Layout]:
+def layouts() -> Mapping[str, TableLayout]:
     """Return the layouts by name, in the order in which they are tried."""
     return tomllib.loads((files(str(__package__)) / "layouts.toml").read_text(encoding="utf-8"))
 
 
-def layout_of(benchmark: str, name: str | None = None) -> Layout:
+def layout_of(benchmark: str, name: str | None = None) -> TableLayout:
     """Return the layout of a benchmark's paper, or the one of that name.
 
     Raises
@@ -251,7 +251,7 @@ def html_of(results: ResultTables) -> str:
 
 
 def _table(
-    results: ResultTables, sets: Sets, layout: Layout, spec: Mapping[str, Any], subject: str | None
+    results: ResultTables, sets: Sets, layout: TableLayout, spec: Mapping[str, Any], subject: str | None
 ) -> Table:
     columns = [column for part in spec["columns"] for column in _columns(part, sets, subject)]
     title = spec.get("title", layout["title"])
@@ -302,11 +302,11 @@ def _columns(part: Mapping[str, Any], sets: Sets, subject: str | None) -> Iterat
             yield Column(f"{before} {title}".strip(), group, role, metric, factor)
 
 
-Place = tuple[str, str, str]
+SetPlace = tuple[str, str, str]
 """(what titles begin with, group, role)."""
 
 
-OVER: Mapping[str, Callable[[Sets, Sequence[str], str | None], list[Place]]] = {
+OVER: Mapping[str, Callable[[Sets, Sequence[str], str | None], list[SetPlace]]] = {
     "id": lambda sets, roles, subject: [("", POOLED, "id")],
     "pooled": lambda sets, roles, subject: [
         ("", POOLED, "+".join(r for r in UNKNOWN_ROLES if r in sets.roles.values()))
@@ -340,7 +340,7 @@ def _means(values: Sequence[Sequence[float]], columns: Sequence[Column]) -> dict
 
 
 def _published(
-    results: ResultTables, layout: Layout, detector: str
+    results: ResultTables, layout: TableLayout, detector: str
 ) -> Iterator[tuple[Mapping[str, Any], Mapping[str, str]]]:
     """Yield the paper's rows for a detector; pooled values only beside a pool with every set in it."""
     benchmark = results.about.benchmark

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fix_resize.spec import Size
 from wordnet_splits.errors import DataError, unknown
 
 from .choices import NETWORKS, list_networks
 
-Size = tuple[int, int]
 Builder = Callable[[int, int, Size], nn.Module]
 """(outputs, channels 1 or 3, (h, w) of the images) -> an initialised module of images (n, 3, h, w)."""
 

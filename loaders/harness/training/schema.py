@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from wordnet_splits.manifest.data import Count, Sha256
+from wordnet_splits.fields import Count, Sha256, StrictModel
 
 from .choices import LOSSES, NETWORKS
 from .recipe import TrainingRecipe
@@ -16,21 +16,17 @@ LARGEST_SIDE, MOST_OUTPUTS = 1024, 100_000
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Deviation = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Side = Annotated[int, Field(ge=1, le=LARGEST_SIDE)]
+InputSide = Annotated[int, Field(ge=1, le=LARGEST_SIDE)]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class NetworkRecord(_Record):
+class NetworkRecord(StrictModel):
     """What `networks.build` makes the network from; ``background`` is the index of a background output."""
 
     name: str
     outputs: int = Field(ge=1, le=MOST_OUTPUTS)
     background: int | None
     channels: Literal[1, 3]
-    size: list[Side] = Field(min_length=2, max_length=2)
+    size: list[InputSide] = Field(min_length=2, max_length=2)
 
     @model_validator(mode="after")
     def _known(self) -> Self:
@@ -41,7 +37,7 @@ class NetworkRecord(_Record):
         return self
 
 
-class PartRecord(_Record):
+class PartRecord(StrictModel):
     """Images that were trained or validated with, and their fingerprints."""
 
     split: str
@@ -51,7 +47,7 @@ class PartRecord(_Record):
     pixels: Sha256 | None
 
 
-class BenchmarkRecord(_Record):
+class BenchmarkRecord(StrictModel):
     """The benchmark: name, version and fingerprints."""
 
     name: str
@@ -60,21 +56,21 @@ class BenchmarkRecord(_Record):
     parts: list[PartRecord]
 
 
-class InputRecord(_Record):
+class InputRecord(StrictModel):
     """Means and standard deviations, of pixels in [0, 1], that images are normalised by."""
 
     mean: list[Finite] = Field(min_length=3, max_length=3)
     std: list[Deviation] = Field(min_length=3, max_length=3)
 
 
-class StartRecord(_Record):
+class StartRecord(StrictModel):
     """The run whose weights were trained further."""
 
     run: str
     sha256: Sha256
 
 
-class MachineRecord(_Record):
+class MachineRecord(StrictModel):
     """Where it was computed; equal machines give equal bytes."""
 
     device: str
@@ -83,7 +79,7 @@ class MachineRecord(_Record):
     torch: str
 
 
-class EpochRecord(_Record):
+class EpochRecord(StrictModel):
     """One epoch: the rate at its end, the mean loss, and what validation gave, where there was any."""
 
     epoch: int = Field(ge=1)
@@ -96,14 +92,14 @@ class EpochRecord(_Record):
     gamma: Finite | None = None
 
 
-class WeightsRecord(_Record):
+class WeightsRecord(StrictModel):
     """The file of the weights and its SHA-256."""
 
     file: Literal["model.pt"]
     sha256: Sha256
 
 
-class TrainedModel(_Record):
+class TrainedModel(StrictModel):
     """The whole of ``model.json``.
 
     Attributes

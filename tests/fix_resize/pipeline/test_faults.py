@@ -21,7 +21,7 @@ import pytest
 from PIL import Image
 
 from fix_resize import get_spec
-from fix_resize.pipeline import Built, Settings, pipeline
+from fix_resize.pipeline import Built, PipelineSettings, pipeline
 from fix_resize.pipeline.selection import select_folder
 from tests.fix_resize.sets import finished_shards, photographs, run, tree
 from tests.wordnet_splits.test_workers import run_killed_once
@@ -61,7 +61,7 @@ def undisturbed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 def build_here(root: Path, out: Path, file_format: str) -> Built:
-    settings = Settings(get_spec("fix"), file_format, backend="pillow", shard_size=SHARD)
+    settings = PipelineSettings(get_spec("fix"), file_format, backend="pillow", shard_size=SHARD)
     return pipeline.build(select_folder(root), out, settings)
 
 

@@ -17,11 +17,11 @@ from PIL import Image
 
 from fix_resize import apply, get_spec
 from fix_resize.decode import decode
-from fix_resize.pipeline import Built, Settings, build
+from fix_resize.pipeline import Built, PipelineSettings, build
 from fix_resize.pipeline.output import open_output
 from fix_resize.pipeline.selection import select_folder
-from fix_resize.pipeline.shards import Job, run_shard
-from fix_resize.pipeline.tables import IMAGE_SCHEMA, UNFINISHED, Item
+from fix_resize.pipeline.shards import ShardJob, run_shard
+from fix_resize.pipeline.tables import IMAGE_SCHEMA, UNFINISHED, BuildItem
 from tests.fix_resize.golden_tables import frozen
 from tests.fix_resize.sets import finished_shards, jpeg, make_folder, tree
 from wordnet_splits.digests import digest_file, digest_pixels
@@ -38,7 +38,7 @@ def pictures(tmp_path: Path) -> Path:
 
 def made(root: Path, out: Path, **options: object) -> Built:
     settings = {"spec": FIX, "shard_size": 4, **options}
-    return build(select_folder(root), out, Settings(**settings))
+    return build(select_folder(root), out, PipelineSettings(**settings))
 
 
 def table(out: Path) -> list[dict[str, object]]:
@@ -281,9 +281,9 @@ def test_an_image_that_vanishes_is_missing_until_it_is_back(pictures: Path, tmp_
     data = lost.read_bytes()
     lost.unlink()
     with pytest.raises(MissingImageError, match="1 images are missing: folder:class-1/picture 001"):
-        build(selection, tmp_path / "out", Settings(FIX, shard_size=4))
+        build(selection, tmp_path / "out", PipelineSettings(FIX, shard_size=4))
     assert not (tmp_path / "out" / "output.json").exists()
-    part = build(selection, tmp_path / "out", Settings(FIX, shard_size=4, allow_missing=True))
+    part = build(selection, tmp_path / "out", PipelineSettings(FIX, shard_size=4, allow_missing=True))
     assert (part.complete, part.about.images, len(part.missing)) == (False, 14, 1)
     assert pq.read_table(tmp_path / "out" / "missing.parquet")["kind"].to_pylist() == ["missing"]
     lost.write_bytes(data)
@@ -296,10 +296,10 @@ def test_an_image_with_another_digest_is_not_taken_for_the_frozen_one(tmp_path: 
     source = open_source("digits")
     ids = ["3", "4"]
     items = tuple(
-        Item("digits", i, "0", "known", "test", 0, digest, f"test/0/{i}.png")
+        BuildItem("digits", i, "0", "known", "test", 0, digest, f"test/0/{i}.png")
         for i, digest in zip(ids, [source.digest(source.read(["3"])[0]), b"\0" * 32], strict=True)
     )
-    job = Job("run", "test-00000-of-00001", tmp_path, FIX, "png", "pillow", items, {"known": source})
+    job = ShardJob("run", "test-00000-of-00001", tmp_path, FIX, "png", "pillow", items, {"known": source})
     (tmp_path / UNFINISHED).mkdir(parents=True)
     outcome = run_shard(job)
     assert outcome.images == 1

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fix_resize import get_spec
-from fix_resize.pipeline import Settings, build
+from fix_resize.pipeline import PipelineSettings, build
 from fix_resize.pipeline import verify as module
 from fix_resize.pipeline.selection import select_folder
 from fix_resize.pipeline.verify import verify
@@ -20,7 +20,7 @@ from wordnet_splits.errors import DataError, OutputError
 
 
 def built(root: Path, out: Path, file_format: str = "png", spec: str = "fix") -> Path:
-    build(select_folder(root), out, Settings(get_spec(spec), file_format=file_format, shard_size=4))
+    build(select_folder(root), out, PipelineSettings(get_spec(spec), file_format=file_format, shard_size=4))
     return out
 
 

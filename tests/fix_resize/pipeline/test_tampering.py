@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fix_resize import get_spec
-from fix_resize.pipeline import Settings, build
+from fix_resize.pipeline import PipelineSettings, build
 from fix_resize.pipeline.output import open_output
 from fix_resize.pipeline.selection import select_folder
 from fix_resize.pipeline.tables import IMAGES, TABLES
@@ -32,7 +32,7 @@ def made(root: Path, out: Path, file_format: str) -> Path:
     worklist = select_folder(root)
     lost = root / "class-2" / "lost.jpg"
     lost.unlink()
-    settings = Settings(get_spec("fix"), file_format, shard_size=SHARD, allow_missing=True)
+    settings = PipelineSettings(get_spec("fix"), file_format, shard_size=SHARD, allow_missing=True)
     build(worklist, out, settings)
     lost.write_bytes(jpeg(50))
     return out
@@ -191,7 +191,7 @@ def test_what_never_ends_in_the_place_of_a_table_is_a_problem(
 def test_every_field_of_what_a_build_remembers(root: Path, tmp_path: Path, file_format: str) -> None:
     """An altered marker counts for nothing: its shard is done again, and every byte is as it was."""
     out = tmp_path / "out"
-    settings = Settings(get_spec("fix"), file_format, shard_size=SHARD)
+    settings = PipelineSettings(get_spec("fix"), file_format, shard_size=SHARD)
     build(select_folder(root), out, settings)
     whole = tree(out)
     marker = finished_shards(out)[0]
@@ -231,7 +231,7 @@ def mend_a_picture(root: Path) -> None:
 )
 def test_a_changed_picture_is_built_again(root: Path, tmp_path: Path, change: Callable[[Path], None]) -> None:
     mine = Path(shutil.copytree(root, tmp_path / "pictures"))
-    settings = Settings(get_spec("fix"), shard_size=SHARD)
+    settings = PipelineSettings(get_spec("fix"), shard_size=SHARD)
     first = build(select_folder(mine), tmp_path / "out", settings)
     change(mine)
     again = build(select_folder(mine), tmp_path / "out", settings)
@@ -247,7 +247,7 @@ def test_other_pictures_of_the_same_names_under_another_root(root: Path, tmp_pat
         target = other / path.relative_to(root)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(jpeg(number + 70))
-    settings = Settings(get_spec("fix"), shard_size=SHARD)
+    settings = PipelineSettings(get_spec("fix"), shard_size=SHARD)
     first = build(select_folder(root), tmp_path / "out", settings)
     second = build(select_folder(other), tmp_path / "out", settings)
     assert second.kept == 0

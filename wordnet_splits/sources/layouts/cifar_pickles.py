@@ -13,7 +13,7 @@ import numpy as np
 
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.layouts.matching import Copy, Item
+from wordnet_splits.sources.layouts.matching import Copy, UnnamedPicture
 from wordnet_splits.sources.layouts.unpickle import LARGEST_FILE, load_pickle
 from wordnet_splits.sources.layouts.walk import bases
 from wordnet_splits.untrusted import LONGEST_NAME, check_link, opened
@@ -65,7 +65,7 @@ class Pickles(Copy[tuple[str, int]]):
         self._folder = layout.find(root) or root
         self._loaded: dict[str, _Batch] = {}
 
-    def items(self, split: str, unexpected: Counter[str]) -> Iterator[Item[tuple[str, int]]]:
+    def items(self, split: str, unexpected: Counter[str]) -> Iterator[UnnamedPicture[tuple[str, int]]]:
         """Yield the pictures of the batches of ``split`` that are there."""
         for file in self._layout.batches[split]:
             if not (self._folder / file).exists():
@@ -77,7 +77,7 @@ class Pickles(Copy[tuple[str, int]]):
                     unexpected[f"{file}: label {label}"] += 1
                     continue
                 class_id = self._class_ids[label]
-                yield Item(class_id, name, (file, row), f"{split}/{class_id}/{name or '(no name)'}")
+                yield UnnamedPicture(class_id, name, (file, row), f"{split}/{class_id}/{name or '(no name)'}")
 
     def pixels(self, place: tuple[str, int]) -> Pixels:
         """Return one picture, uint8 (32, 32, 3)."""

@@ -19,7 +19,7 @@ Place = TypeVar("Place")
 
 
 @dataclass(frozen=True)
-class Item(Generic[Place]):
+class UnnamedPicture(Generic[Place]):
     """One picture of a copy, before it has an id.
 
     ``class_id`` is the publisher's class, ``name`` the file name without extension ("" where the copy has
@@ -39,7 +39,7 @@ class Copy(ABC, Generic[Place]):
     """Whether the copy tells its splits apart; if not, ``items`` gives those of all splits."""
 
     @abstractmethod
-    def items(self, split: str, unexpected: Counter[str]) -> Iterator[Item[Place]]:
+    def items(self, split: str, unexpected: Counter[str]) -> Iterator[UnnamedPicture[Place]]:
         """Yield the pictures of a split; count in ``unexpected`` what is none."""
 
     @abstractmethod
@@ -65,7 +65,7 @@ def match(source: str, splits: Sequence[str], copy: Copy[Place]) -> Index[Place]
     """
     index: Index[Place] = Index()
     known = _inventory(source, splits)
-    nameless: list[Item[Place]] = []
+    nameless: list[UnnamedPicture[Place]] = []
     for item in _items(copy, splits, index.unexpected):
         ids = [i for s in splits if item.name and (i := f"{s}/{item.class_id}/{item.name}") in known]
         if len(ids) != 1:
@@ -84,7 +84,9 @@ def match(source: str, splits: Sequence[str], copy: Copy[Place]) -> Index[Place]
     return index
 
 
-def _items(copy: Copy[Place], splits: Sequence[str], unexpected: Counter[str]) -> Iterator[Item[Place]]:
+def _items(
+    copy: Copy[Place], splits: Sequence[str], unexpected: Counter[str]
+) -> Iterator[UnnamedPicture[Place]]:
     for split in splits if copy.by_split else splits[:1]:
         yield from copy.items(split, unexpected)
 
@@ -112,7 +114,9 @@ def _pool(known: dict[str, bytes | None], taken: Iterable[str]) -> dict[tuple[st
     return dict(pool)
 
 
-def _by_digest(item: Item[Place], pool: dict[tuple[str, bytes], list[str]], copy: Copy[Place]) -> str | None:
+def _by_digest(
+    item: UnnamedPicture[Place], pool: dict[tuple[str, bytes], list[str]], copy: Copy[Place]
+) -> str | None:
     try:
         pixels = copy.pixels(item.place)
     except (SourceError, OSError):

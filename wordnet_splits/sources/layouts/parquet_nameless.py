@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError
-from wordnet_splits.sources.layouts.matching import Copy, Item, decode_pixels
+from wordnet_splits.sources.layouts.matching import Copy, UnnamedPicture, decode_pixels
 from wordnet_splits.sources.layouts.parquet_named import FETCH, Shards, bytes_at, field, find_shards
 from wordnet_splits.sources.layouts.walk import bases
 from wordnet_splits.untrusted import open_parquet, parse_json
 
 LARGEST_SPLIT = 4 << 30  # bytes, unpacked; the largest known split has 1.5 GB
 
-Place = tuple[str, int, int, int]
+RowPlace = tuple[str, int, int, int]
 """Split, shard, row group, row."""
 
 
@@ -77,7 +77,7 @@ class HubLayout:
         )
 
 
-class NamelessParquet(Copy[Place]):
+class NamelessParquet(Copy[RowPlace]):
     """The Parquet files of one dataset. Nothing in them names a picture but its pixels, or its position."""
 
     def __init__(self, layout: HubLayout, root: Path, class_ids: tuple[str, ...]) -> None:
@@ -86,7 +86,7 @@ class NamelessParquet(Copy[Place]):
         self._paths = layout.find(root, class_ids)
         self._pictures: dict[str, dict[tuple[int, int], pa.Array]] = {}
 
-    def labels(self, split: str) -> Iterator[tuple[Place, str | None]]:
+    def labels(self, split: str) -> Iterator[tuple[RowPlace, str | None]]:
         """Yield the place and class of every row of a split (None for no class), in the order stored."""
         if split not in self._paths:
             return
@@ -99,16 +99,16 @@ class NamelessParquet(Copy[Place]):
                 known = label is not None and 0 <= label < len(self._class_ids)
                 yield (split, shard, group, row), self._class_ids[label] if known else None
 
-    def items(self, split: str, unexpected: Counter[str]) -> Iterator[Item[Place]]:
+    def items(self, split: str, unexpected: Counter[str]) -> Iterator[UnnamedPicture[RowPlace]]:
         """Yield the pictures of a split."""
         for place, class_id in self.labels(split):
             name = self._paths[split][place[1]].name
             if class_id is None:
                 unexpected[f"{name}: unknown label"] += 1
             else:
-                yield Item(class_id, "", place, f"{name}: pixels of no known image")
+                yield UnnamedPicture(class_id, "", place, f"{name}: pixels of no known image")
 
-    def pixels(self, place: Place) -> Pixels:
+    def pixels(self, place: RowPlace) -> Pixels:
         """Return one picture, uint8 (h, w, 3)."""
         split, shard, group, row = place
         if split not in self._pictures:

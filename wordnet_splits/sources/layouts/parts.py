@@ -19,7 +19,7 @@ image file, and the name to show."""
 SAMPLE = 300  # names looked at to tell datasets with like folders apart
 
 
-class Reader(Protocol):
+class PartReader(Protocol):
     """Access to the files of one part, opened once per process."""
 
     def read(self, class_id: str, stem: str) -> bytes:
@@ -29,7 +29,7 @@ class Reader(Protocol):
         """Return what to sort by to read in storage order; KeyError where it is not there."""
 
 
-class Part(Protocol):
+class SourcePart(Protocol):
     """One place under a root where images of certain splits are kept; picklable."""
 
     @property
@@ -43,7 +43,7 @@ class Part(Protocol):
     def names(self) -> Iterator[Found]:
         """Yield what the part holds, all of one class (or of None) in one stretch, else in any order."""
 
-    def reader(self) -> Reader:
+    def reader(self) -> PartReader:
         """Open the part."""
 
 
@@ -52,13 +52,13 @@ class PartedSource(OneCopyPerProcess):
 
     looks_for: ClassVar[str]
 
-    def __init__(self, root: Path, layout: str, parts: tuple[Part, ...]) -> None:
+    def __init__(self, root: Path, layout: str, parts: tuple[SourcePart, ...]) -> None:
         super().__init__(root, layout)
         self.parts = parts
 
     @classmethod
     @abstractmethod
-    def find(cls, root: Path) -> tuple[Part, ...]:
+    def find(cls, root: Path) -> tuple[SourcePart, ...]:
         """Return the parts that ``root`` holds, none where it is not this dataset."""
 
     @classmethod
@@ -86,7 +86,7 @@ class PartedSource(OneCopyPerProcess):
         return True
 
     @classmethod
-    def _recognised(cls, part: Part) -> bool:
+    def _recognised(cls, part: SourcePart) -> bool:
         stems = ((class_id, stem) for class_id, stem, _ in part.names() if stem is not None)
         rows = [part.naming.row(class_id, stem) for class_id, stem in islice(stems, SAMPLE)]
         valid = [row for row in rows if row]
@@ -98,7 +98,7 @@ class PartedSource(OneCopyPerProcess):
             if set(part.naming.splits) & set(splits):
                 yield from self._rows(part, set(splits))
 
-    def _rows(self, part: Part, splits: set[str]) -> Iterator[Row]:
+    def _rows(self, part: SourcePart, splits: set[str]) -> Iterator[Row]:
         held: set[str] = set()
         stretch: str | None = None
         for class_id, stem, shown in part.names():
@@ -138,7 +138,7 @@ class PartedSource(OneCopyPerProcess):
         except (KeyError, OSError):
             return ()  # reading it says why it is absent
 
-    def _place(self, image_id: str) -> tuple[Reader, str, str]:
+    def _place(self, image_id: str) -> tuple[PartReader, str, str]:
         for number, part in enumerate(self.parts):
             try:
                 class_id, stem = part.naming.place(image_id)
@@ -148,5 +148,5 @@ class PartedSource(OneCopyPerProcess):
         raise KeyError(image_id)
 
 
-def _layout(parts: Sequence[Part]) -> str | None:
+def _layout(parts: Sequence[SourcePart]) -> str | None:
     return "+".join(dict.fromkeys(part.layout for part in parts)) or None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.layouts.matching import Copy, Item, decode_pixels
+from wordnet_splits.sources.layouts.matching import Copy, UnnamedPicture, decode_pixels
 from wordnet_splits.sources.layouts.walk import entries, folders, subfolder
 from wordnet_splits.untrusted import read_picture
 
@@ -53,7 +53,7 @@ class PictureFolders(Copy[str]):
         known = {class_folders[name] for name in names if name in class_folders}
         return known if 2 * len(known) > len(names) else set()
 
-    def items(self, split: str, unexpected: Counter[str]) -> Iterator[Item[str]]:
+    def items(self, split: str, unexpected: Counter[str]) -> Iterator[UnnamedPicture[str]]:
         """Yield the files of the class folders of ``split`` (of all splits, if they are together)."""
         parent = subfolder(self._folder, split, self._root) if self.by_split else self._folder
         if parent is None:
@@ -65,13 +65,15 @@ class PictureFolders(Copy[str]):
                 continue
             yield from self._files(folder.path, self._class_folders[folder.name], place, unexpected)
 
-    def _files(self, folder: str, class_id: str, place: str, unexpected: Counter[str]) -> Iterator[Item[str]]:
+    def _files(
+        self, folder: str, class_id: str, place: str, unexpected: Counter[str]
+    ) -> Iterator[UnnamedPicture[str]]:
         # By name, so that which of two equal pictures gets which id does not hang on the file system.
         for file in sorted(entries(folder, self._root), key=lambda entry: entry.name):
             stem, _, extension = file.name.rpartition(".")
             label = f"{place}/{file.name}"
             if extension.lower() in LOSSLESS and stem and file.is_file():
-                yield Item(class_id, stem, label, label)
+                yield UnnamedPicture(class_id, stem, label, label)
             else:
                 unexpected[label] += 1
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from loaders.harness.activations.runs import Group, ModelRun
+from loaders.harness.activations.runs import GroupOutputs, ModelRun
 from loaders.harness.arrays import Arrays
 from tests.made_manifests import made_manifest
 from wordnet_splits.manifest import Manifest
@@ -45,7 +45,7 @@ def fake_run(
         held = {"features": features.astype(np.float32), "logits": logits.astype(np.float32)}
         if split != "test":
             held["labels"] = labels.astype(np.int64)
-        groups[split, group] = Group(table, Arrays(held), transform_key="t", **arrays)
+        groups[split, group] = GroupOutputs(table, Arrays(held), transform_key="t", **arrays)
     return ModelRun.of(model, groups, model_key=f"{model}-key-{seed}", name=f"{model}-{seed}")
 
 

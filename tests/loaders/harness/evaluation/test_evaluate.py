@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from loaders.harness.activations.runs import Group, ModelRun
+from loaders.harness.activations.runs import GroupOutputs, ModelRun
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import describe, get_detector
 from loaders.harness.detectors.features import KNN, Mahalanobis
 from loaders.harness.detectors.registry import choose
-from loaders.harness.evaluation.about import Options
+from loaders.harness.evaluation.about import EvaluationOptions
 from loaders.harness.evaluation.measure import MEAN, POOLED
 from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
@@ -105,7 +105,9 @@ def test_misclassification_is_measured_on_id_alone(open_set: Results) -> None:
 
 
 def test_aurc_at_stated_prevalences() -> None:
-    found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp", options=Options(prevalences=(0.1, 0.5)))
+    found = evaluate_runs(
+        OPEN_SET, [fake_run(OPEN_SET)], "msp", options=EvaluationOptions(prevalences=(0.1, 0.5))
+    )
     outside = np.concatenate([scores(found, group) for group in ("near-a", "far-a", "far-b")])
     for share in (0.1, 0.5):
         expected = aurc_unknown(scores(found, "known"), correct(found), outside, prevalence=share)
@@ -197,7 +199,7 @@ def test_full_spectrum_counts_shifted_id_as_id(full_spectrum: bool) -> None:
 
 
 def test_intervals_are_those_of_the_bootstrap() -> None:
-    options = Options(replicates=50, seed=4)
+    options = EvaluationOptions(replicates=50, seed=4)
     found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp", options=options)
     inside = ScoreSet("known", "id", scores(found, "known"), correct(found))
     far = [ScoreSet(group, "far", scores(found, group)) for group in ("far-a", "far-b")]
@@ -256,13 +258,13 @@ def test_models_that_saw_different_images_are_no_ensemble() -> None:
 def test_rows_do_not_depend_on_the_order_of_images() -> None:
     run = fake_run(OPEN_SET)
 
-    def read(split: str, group: str, needs: frozenset[str]) -> Group:
+    def read(split: str, group: str, needs: frozenset[str]) -> GroupOutputs:
         seen = run.group(split, group, needs)
         order = np.random.default_rng(7).permutation(seen.arrays.n)
         arrays = Arrays({name: view[order] for name, view in seen.arrays.items()})
-        return Group(seen.table.take(order), arrays, transform_key="t")
+        return GroupOutputs(seen.table.take(order), arrays, transform_key="t")
 
-    options = Options(replicates=20)
+    options = EvaluationOptions(replicates=20)
     plain = evaluate_runs(OPEN_SET, [run], "msp", options=options)
     shuffled = evaluate_runs(OPEN_SET, [ModelRun("fake", "fake-key-0", read)], "msp", options=options)
     for a, b in zip(plain.results.to_pylist(), shuffled.results.to_pylist(), strict=True):
@@ -292,13 +294,13 @@ def test_id_images_without_labels_have_no_accuracy_and_count_as_id() -> None:
     manifest = fake_manifest([("known", "id", "test", 50), ("far-a", "far", "test", 50)])
     run = fake_run(manifest)
 
-    def read(split: str, group: str, needs: frozenset[str]) -> Group:
+    def read(split: str, group: str, needs: frozenset[str]) -> GroupOutputs:
         seen = run.group(split, group, needs)
         column = seen.table.schema.get_field_index("label")
         blank = seen.table.set_column(
             column, seen.table.schema.field("label"), np.full(50, -1, np.int32)[None]
         )
-        return Group(blank, seen.arrays)
+        return GroupOutputs(blank, seen.arrays)
 
     found = evaluate_runs(manifest, [ModelRun("blank", "b", read)], "msp")
     assert not found.rows(metric="accuracy")
@@ -310,9 +312,9 @@ def test_id_images_without_labels_have_no_accuracy_and_count_as_id() -> None:
 def test_a_model_without_logits_is_scored_by_its_features() -> None:
     run = fake_run(OPEN_SET)
 
-    def read(split: str, group: str, needs: frozenset[str]) -> Group:
+    def read(split: str, group: str, needs: frozenset[str]) -> GroupOutputs:
         seen = run.group(split, group, needs)
-        return Group(seen.table, Arrays({n: v for n, v in seen.arrays.items() if n != "logits"}))
+        return GroupOutputs(seen.table, Arrays({n: v for n, v in seen.arrays.items() if n != "logits"}))
 
     found = evaluate_runs(OPEN_SET, [ModelRun("features", "f", read)], "knn[k=5]")
     assert found.predictions["prediction"].null_count == found.predictions.num_rows
@@ -328,7 +330,9 @@ def test_predictions_follow_the_class_map(mode: Any, background: int | None) -> 
     rng = np.random.default_rng(0)
     whole = {"known": rng.normal(0, 2, (6, 4)), "far-a": rng.normal(0, 2, (2, 4))}
     groups = {
-        ("test", g): Group(manifest.images("test", g), class_map.arrays(Arrays.of(logits=z)), class_map)
+        ("test", g): GroupOutputs(
+            manifest.images("test", g), class_map.arrays(Arrays.of(logits=z)), class_map
+        )
         for g, z in whole.items()
     }
     found = evaluate_runs(manifest, [ModelRun.of("m", groups)], "msp")
@@ -354,7 +358,7 @@ def test_predictions_follow_the_class_map(mode: Any, background: int | None) -> 
 def test_a_label_beyond_the_models_classes_is_refused() -> None:
     manifest = fake_manifest([("known", "id", "test", 8), ("far-a", "far", "test", 8)], classes=4)
     groups = {
-        ("test", g): Group(manifest.images("test", g), Arrays.of(logits=np.zeros((8, 3))))
+        ("test", g): GroupOutputs(manifest.images("test", g), Arrays.of(logits=np.zeros((8, 3))))
         for g in ("known", "far-a")
     }
     with pytest.raises(DataError, match="small: label 3 of a model with 3 classes"):

@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from loaders.harness.evaluation.about import Options
+from loaders.harness.evaluation.about import EvaluationOptions
 from loaders.harness.evaluation.check import check_results
 from loaders.harness.evaluation.derive import MOST_BLOCKS
 from loaders.harness.evaluation.of_runs import evaluate_runs
@@ -42,7 +42,7 @@ MANIFEST = fake_manifest(
 def computed() -> Results:
     runs = [fake_run(MANIFEST, seed) for seed in (0, 1)]
     return evaluate_runs(
-        MANIFEST, runs, ["msp", "knn[k=5]", "ensemble"], options=Options(replicates=20, seed=3)
+        MANIFEST, runs, ["msp", "knn[k=5]", "ensemble"], options=EvaluationOptions(replicates=20, seed=3)
     )
 
 

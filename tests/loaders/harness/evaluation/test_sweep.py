@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from loaders.harness.activations.runs import Group, ModelRun
+from loaders.harness.activations.runs import GroupOutputs, ModelRun
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import describe, get_detector
 from loaders.harness.detectors.registry import choose
@@ -50,7 +50,7 @@ class Watched:
         self.asked: list[tuple[str, str]] = []
         inner = fake_run(manifest)
 
-        def read(split: str, group: str, needs: frozenset[str]) -> Group:
+        def read(split: str, group: str, needs: frozenset[str]) -> GroupOutputs:
             self.asked.append((split, group))
             return inner.group(split, group, needs)
 

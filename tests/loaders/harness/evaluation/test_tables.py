@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from loaders.harness.detectors import get_method
-from loaders.harness.evaluation.about import MissingSet, Options
+from loaders.harness.evaluation.about import EvaluationOptions, MissingSet
 from loaders.harness.evaluation.derive import MODEL
 from loaders.harness.evaluation.measure import MEAN, POOLED, UNKNOWN_ROLES
 from loaders.harness.evaluation.of_runs import evaluate_runs
@@ -177,7 +177,7 @@ def test_several_runs_give_mean_and_sample_deviation() -> None:
 
 
 def test_below_the_table_stand_aurc_at_a_prevalence_and_the_trend_over_nearness() -> None:
-    results = evaluated(named("digits"), options=Options(prevalences=(0.1,)))
+    results = evaluated(named("digits"), options=EvaluationOptions(prevalences=(0.1,)))
     *_, prevalence, trend = lines_below(results)
     expected = 1000 * value(results, "aurc_unknown[prevalence=0.1]", POOLED, "near+far")
     assert prevalence.startswith(f"AURC x 1000 if 10% were OOD: mcp {expected:.2f}, energy ")
