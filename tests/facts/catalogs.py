@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.facts.openood import openood_file
 from tests.facts.published import Published
 from wordnet_splits.catalog import CATALOGS, FIXED_COLUMNS
 
@@ -40,6 +41,7 @@ class Table:
     rows: list[Row]
     origin: list[str]
     own_wnids: bool = False  # the class id is the publisher's synset
+    like: str = ""  # the source whose classes these are, under its hand-made map
 
 
 def body(path: Path) -> list[str]:
@@ -204,6 +206,31 @@ def noise(kind: str) -> Callable[[Path], Table]:
     return lambda facts: Table(("all",), [Row("all", f"{kind} noise")], origin)
 
 
+IMGLISTS = "openood/benchmark_imglist"
+
+
+def openood_copy(publisher: Callable[[Path], Table], like: str, *lists: str) -> Callable[[Path], Table]:
+    """Return the converter of OpenOOD's copy of a dataset: its classes, counted in lists of whole splits."""
+
+    def convert(facts: Path) -> Table:
+        paths = [facts / IMGLISTS / f"{name}.txt.gz" for name in lists]
+        held = Counter(openood_file(line.split(" ")[0])[:2] for path in paths for line in body(path))
+        splits = tuple(s for s in ("train", "test") if any(split == s for split, _ in held))
+        rows = [
+            Row(r.class_id, r.name, r.superclass, {s: held[s, r.class_id] for s in splits})
+            for r in publisher(facts).rows
+        ]
+        return Table(splits, rows, sources(*paths), like=like)
+
+    return convert
+
+
+def openood_tin597(facts: Path) -> Table:
+    path = facts / "openood/tin597_classes.tsv"
+    rows = [Row(r["wnid"], first_word(r["name"]), counts={"test": int(r["count"])}) for r in records(path)]
+    return Table(("test",), sorted(rows, key=lambda r: r.class_id), sources(path), own_wnids=True)
+
+
 CONVERTERS: dict[str, Callable[[Path], Table]] = {
     "caltech256": caltech256,
     "cifar10": cifar10,
@@ -214,6 +241,13 @@ CONVERTERS: dict[str, Callable[[Path], Table]] = {
     "gaussian": noise("gaussian"),
     "imagenet1k": imagenet1k,
     "lsun": lsun,
+    "openood-cifar10": openood_copy(cifar10, "cifar10", "cifar10/train_cifar10", "cifar10/test_cifar10_full"),
+    "openood-cifar100": openood_copy(
+        cifar100, "cifar100", "cifar100/train_cifar100", "cifar10/test_cifar100_full"
+    ),
+    "openood-mnist": openood_copy(svhn, "svhn", "cifar10/test_mnist"),
+    "openood-svhn": openood_copy(svhn, "svhn", "cifar10/test_svhn"),
+    "openood-tin597": openood_tin597,
     "places365": places365,
     "svhn": svhn,
     "tiny-imagenet": tiny_imagenet,
@@ -221,6 +255,11 @@ CONVERTERS: dict[str, Callable[[Path], Table]] = {
 }
 
 HandMap = dict[str, tuple[str, str, str]]  # class_id -> wnids, mapped, why
+
+
+def hand_map(source: str, table: Table) -> HandMap:
+    """Return the hand columns of a catalog: its own, or those of the source whose classes it has."""
+    return shipped_map(CATALOGS / f"{table.like or source}.tsv")
 
 
 def shipped_map(path: Path) -> HandMap:
@@ -246,8 +285,9 @@ def render(table: Table, hand: HandMap) -> str:
 def main(facts: Path) -> None:
     """Rewrite every catalog."""
     for source, convert in CONVERTERS.items():
-        path = CATALOGS / f"{source}.tsv"
-        path.write_text(render(convert(facts), shipped_map(path)), encoding="utf-8")
+        table = convert(facts)
+        text = render(table, hand_map(source, table))
+        (CATALOGS / f"{source}.tsv").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from tests.facts.lists import write_lists
+from tests.facts.openood import openood_file
 from tests.facts.published import Published
 from wordnet_splits.catalog.inventory import INVENTORY_SCHEMA
 from wordnet_splits.digests import digest_file, digest_pixels
@@ -155,6 +156,29 @@ def digits(facts: Path, data: Path, split: str) -> Inventory:
     )
 
 
+OPENOOD_WHOLE = {  # the list of OpenOOD that holds a whole split of its copy
+    ("openood-cifar10", "train"): "cifar10/train_cifar10",
+    ("openood-cifar10", "test"): "cifar10/test_cifar10_full",
+    ("openood-cifar100", "train"): "cifar100/train_cifar100",
+    ("openood-cifar100", "test"): "cifar10/test_cifar100_full",
+    ("openood-mnist", "train"): "cifar10/test_mnist",  # both splits in one list
+    ("openood-mnist", "test"): "cifar10/test_mnist",
+    ("openood-svhn", "test"): "cifar10/test_svhn",
+    ("openood-tin597", "test"): "cifar10/train_tin597",
+}
+
+
+def openood(source: str) -> Callable[[Path, Path, str], Inventory]:
+    """Return the converter of a dataset that OpenOOD renumbered, under its own names."""
+
+    def convert(facts: Path, data: Path, split: str) -> Inventory:
+        listed = Published(facts / f"openood/benchmark_imglist/{OPENOOD_WHOLE[source, split]}.txt.gz")
+        found = (openood_file(line.split(" ")[0]) for line in listed.lines())
+        return Inventory(unique((i, c) for s, c, i in found if s == split), listed.origin)
+
+    return convert
+
+
 INVENTORIES: Mapping[tuple[str, str], tuple[Callable[[Path, Path, str], Inventory], int]] = {
     ("cifar100", "train"): (cifar100, 50_000),
     ("cifar100", "test"): (cifar100, 10_000),
@@ -170,6 +194,14 @@ INVENTORIES: Mapping[tuple[str, str], tuple[Callable[[Path, Path, str], Inventor
     ("svhn", "test"): (svhn, 26_032),
     ("dtd", "all"): (dtd, 5_640),
     ("digits", "all"): (digits, 1_797),
+    ("openood-cifar10", "train"): (openood("openood-cifar10"), 50_000),
+    ("openood-cifar10", "test"): (openood("openood-cifar10"), 10_000),
+    ("openood-cifar100", "train"): (openood("openood-cifar100"), 50_000),
+    ("openood-cifar100", "test"): (openood("openood-cifar100"), 10_000),
+    ("openood-mnist", "train"): (openood("openood-mnist"), 60_000),
+    ("openood-mnist", "test"): (openood("openood-mnist"), 10_000),
+    ("openood-svhn", "test"): (openood("openood-svhn"), 26_032),
+    ("openood-tin597", "test"): (openood("openood-tin597"), 29_850),
 }
 
 

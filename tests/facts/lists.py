@@ -9,24 +9,49 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tests.facts.openood import openood_file
 from tests.facts.published import Published
 from wordnet_splits.catalog.inventory import LIST_SCHEMA
 from wordnet_splits.manifest.parquet import read_table, write_table
 
 OPENSET = ("p1_val", "p1_test", "p2_train", "p2_val", "p2_test", "p3_val", "p3_test")
 
-# OpenOOD's path -> our image id, for the sets that keep the publisher's names. Its CIFAR, MNIST and TIN-597
-# files are numbered in an order of its own that nothing published maps to the publisher's names: left out.
+# OpenOOD's path -> our image id, for the sets that keep the publisher's names or numbers. Its CIFAR and
+# TIN-597 files are numbered in an order of its own that nothing published maps to the publisher's names: they
+# are sources of their own, under OpenOOD's names.
 OPENOOD_PATHS: Mapping[str, tuple[str, str]] = {
     "imagenet1k": (r"imagenet_1k/val/(?P<id>ILSVRC2012_val_\d{8})\.JPEG", "val"),
     "tiny-imagenet": (r"tin/val/images/(?P<id>val_\d+)\.JPEG", "val"),
     "dtd": (r"texture/(?P<id>(?P<folder>\w[\w-]*)/[\w-]+)\.jpg", "all"),
     "places365": (r"places365/(?P<folder>[\w-]+)/(?P<id>Places365_val_\d{8})\.jpg", "val"),
     "svhn": (r"svhn/test/(?P<number>\d{6})_(?P<folder>\d)\.jpg", "test"),
+    "openood-cifar10": (r"cifar10/(?P<own>.+)", "test"),
+    "openood-cifar100": (r"cifar100/(?P<own>.+)", "test"),
+    "openood-tin597": (r"tin597/(?P<own>.+)", "test"),
 }
 OPENOOD = {
-    "cifar10": ("val_tin", "test_tin", "test_svhn", "test_texture", "test_places365"),
-    "cifar100": ("val_tin", "test_tin", "test_svhn", "test_texture", "test_places365"),
+    "cifar10": (
+        "val_cifar10",
+        "test_cifar10",
+        "test_cifar100",
+        "val_tin",
+        "test_tin",
+        "test_svhn",
+        "test_texture",
+        "test_places365",
+        "train_tin597",
+    ),
+    "cifar100": (
+        "val_cifar100",
+        "test_cifar100",
+        "test_cifar10",
+        "val_tin",
+        "test_tin",
+        "test_svhn",
+        "test_texture",
+        "test_places365",
+        "train_tin597",
+    ),
     "imagenet": ("val_imagenet", "test_imagenet", "test_textures"),
     "imagenet200": ("val_imagenet200", "test_imagenet200", "test_textures"),
 }
@@ -51,7 +76,10 @@ def openood_rows(published: Published, classes: Mapping[str, Mapping[str, str]])
         path, label = line.split(" ")
         source, match = openood_source(path)
         named = match.groupdict()
-        image_id = named["id"] if "id" in named else f"test/{int(named['number']) - 1}"
+        if "own" in named:
+            image_id = openood_file(path)[2]
+        else:
+            image_id = named["id"] if "id" in named else f"test/{int(named['number']) - 1}"
         class_id = classes[source][image_id]
         if "folder" in named and named["folder"] != class_id.replace("/", "-"):
             raise ValueError(f"{published.path.name}: {path} is not of {class_id}")

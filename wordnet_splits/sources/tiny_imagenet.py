@@ -12,7 +12,7 @@ from wordnet_splits.sources.base import register
 from wordnet_splits.sources.layouts.folders import class_folders, flat_folder
 from wordnet_splits.sources.layouts.names import Naming
 from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
-from wordnet_splits.sources.layouts.walk import bases
+from wordnet_splits.sources.layouts.walk import bases, openood_folders
 
 TRAIN = Naming("tiny-imagenet", ("train",), r"(?P<class>n\d{8})_\d+")
 VAL = Naming("tiny-imagenet", ("val",), r"val_\d+")
@@ -20,7 +20,7 @@ VAL = Naming("tiny-imagenet", ("val",), r"val_\d+")
 
 @register
 class TinyImageNet(PartedSource):
-    """``train/<wnid>/images/*.JPEG`` and ``val/images/*.JPEG``, or both sorted into class folders."""
+    """``train/<wnid>/images/*.JPEG`` and ``val/images/*.JPEG``, or class folders; OpenOOD's ``tin``."""
 
     name: ClassVar[str] = "tiny-imagenet"
     splits: ClassVar[tuple[str, ...]] = ("train", "val")
@@ -29,7 +29,7 @@ class TinyImageNet(PartedSource):
     @classmethod
     def find(cls, root: Path) -> tuple[SourcePart, ...]:
         """Return the train folder, the validation folder or both."""
-        for base in bases(root, "tiny-imagenet-200"):
+        for base in bases(root, "tiny-imagenet-200", *openood_folders("tin")):
             train = class_folders(base, "train", root, TRAIN, inner=("images", ""))
             val = (
                 flat_folder(base, "val/images", root, VAL, "publisher")

@@ -20,6 +20,11 @@ CLASSES = {
     "gaussian": 1,
     "imagenet1k": 1000,
     "lsun": 10,
+    "openood-cifar10": 10,
+    "openood-cifar100": 100,
+    "openood-mnist": 10,
+    "openood-svhn": 10,
+    "openood-tin597": 597,
     "places365": 365,
     "svhn": 10,
     "tiny-imagenet": 200,
@@ -41,6 +46,14 @@ PUBLISHED_TOTALS = {
     ("imagenet1k", "val"): 50_000,
     ("lsun", "train"): None,
     ("lsun", "val"): 3_000,
+    ("openood-cifar10", "train"): 50_000,
+    ("openood-cifar10", "test"): 10_000,
+    ("openood-cifar100", "train"): 50_000,
+    ("openood-cifar100", "test"): 10_000,
+    ("openood-mnist", "train"): 60_000,
+    ("openood-mnist", "test"): 10_000,
+    ("openood-svhn", "test"): 26_032,
+    ("openood-tin597", "test"): 29_850,
     ("places365", "train"): 1_803_460,
     ("places365", "val"): 36_500,
     ("svhn", "train"): 73_257,
@@ -71,7 +84,7 @@ def test_counts_sum_to_the_published_totals() -> None:
 
 
 def test_label_orders() -> None:
-    for source in ("imagenet1k", "tiny-imagenet"):
+    for source in ("imagenet1k", "tiny-imagenet", "openood-tin597"):
         ids = load_catalog(source).column("class_id")
         assert ids == sorted(ids)
     assert load_catalog("cifar100").column("class_id") == sorted(load_catalog("cifar100").column("name"))

@@ -33,6 +33,14 @@ OPENSET = {
 }
 # OpenOOD v1.5, table 1 (972 and 7,793 are what the published files hold): source, images
 OPENOOD = {
+    "cifar10_val_cifar10": ("openood-cifar10", 1_000),
+    "cifar10_test_cifar10": ("openood-cifar10", 9_000),
+    "cifar10_test_cifar100": ("openood-cifar100", 9_000),
+    "cifar10_train_tin597": ("openood-tin597", 29_850),
+    "cifar100_val_cifar100": ("openood-cifar100", 1_000),
+    "cifar100_test_cifar100": ("openood-cifar100", 9_000),
+    "cifar100_test_cifar10": ("openood-cifar10", 10_000),
+    "cifar100_train_tin597": ("openood-tin597", 29_850),
     "cifar10_test_places365": ("places365", 35_195),
     "cifar10_test_svhn": ("svhn", 26_032),
     "cifar10_test_texture": ("dtd", 5_640),
@@ -120,7 +128,12 @@ def test_openood_counts_are_the_published_ones(name: str) -> None:
     source, images = OPENOOD[name]
     assert pc.unique(table["source"]).to_pylist() == [source]
     assert len(table) == images
-    if source != "imagenet1k":
+    benchmark, _, known = name.partition("_")
+    if source == "imagenet1k" or known in (f"val_{benchmark}", f"test_{benchmark}"):
+        index = [load_catalog(source)[class_id].index for class_id in table["class_id"].to_pylist()]
+        if benchmark != "imagenet200":  # its labels count 200 of the 1,000 classes
+            assert index == table["label"].to_pylist()
+    else:
         assert pc.unique(table["label"]).to_pylist() == [-1]
 
 

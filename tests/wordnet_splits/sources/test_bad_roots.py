@@ -23,7 +23,14 @@ from wordnet_splits import errors
 from wordnet_splits.sources import open_source, source_class, source_info, source_names
 
 DTD = some("dtd", "all")
-IN_FILES = ("imagenet1k", "tiny-imagenet", "food101", "caltech256", "places365", "dtd")
+OPENOOD = (
+    "openood-cifar10",
+    "openood-cifar100",
+    "openood-mnist",
+    "openood-svhn",
+    "openood-tin597",
+)
+IN_FILES = ("imagenet1k", "tiny-imagenet", "food101", "caltech256", "places365", "dtd", *OPENOOD)
 
 
 def refused(name: str, root: Path, error: type[errors.SplitsError] = errors.SourceError) -> str:
@@ -104,6 +111,13 @@ OTHERS: dict[str, Callable[[Path], None]] = {
     "places365": lambda root: write_images(root, flat(some("places365", "val"), "val_256", "jpg")),
     "tiny-imagenet": lambda root: write_images(root, in_class_folders(some("tiny-imagenet", "val"), "val")),
     "imagenet1k": lambda root: write_images(root, in_class_folders(IMAGENET_TRAIN, "train")),
+    "openood-cifar10": lambda root: write_images(root, flat(some("openood-cifar10", "test"), "", "png")),
+    "openood-cifar100": lambda root: write_images(root, flat(some("openood-cifar100", "test"), "", "png")),
+    "openood-mnist": lambda root: write_images(root, flat(some("openood-mnist", "train"), "", "jpg")),
+    "openood-svhn": lambda root: write_images(root, flat(some("openood-svhn", "test"), "", "jpg")),
+    "openood-tin597": lambda root: write_images(
+        root, in_class_folders(some("openood-tin597", "test"), "test", "images")
+    ),
 }
 
 

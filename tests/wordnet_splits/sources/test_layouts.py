@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import pickle
+import struct
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -40,6 +41,13 @@ TINY_TRAIN, TINY_VAL = some("tiny-imagenet", "train"), some("tiny-imagenet", "va
 FOOD = some("food101", "train") | some("food101", "test")
 CALTECH = some("caltech256", "all")
 DTD = some("dtd", "all")
+OPENOOD: dict[str, Rows] = {
+    "openood-cifar10": some("openood-cifar10", "train") | some("openood-cifar10", "test"),
+    "openood-cifar100": some("openood-cifar100", "train") | some("openood-cifar100", "test"),
+    "openood-mnist": some("openood-mnist", "train") | some("openood-mnist", "test"),
+    "openood-svhn": some("openood-svhn", "test"),
+    "openood-tin597": some("openood-tin597", "test"),
+}
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,18 @@ def hub(root: Path, form: str = "{id}_{wnid}.JPEG") -> None:
 def mixed(root: Path) -> None:
     write_images(root, in_class_folders(IMAGENET_TRAIN, "train"))
     (root / "ILSVRC2012_img_val.tar").write_bytes(val_tar(IMAGENET_VAL))
+
+
+def openood(source: str, above: str = "images_classic/") -> Layout:
+    """OpenOOD's folder of a dataset it renumbered, below what its download makes."""
+    rows, top = OPENOOD[source], above + source.removeprefix("openood-")
+    if source == "openood-tin597":
+        paths, layout = list(in_class_folders(rows, f"{top}/test", "images")), "folders"
+    elif source.startswith("openood-cifar"):
+        paths, layout = list(flat(rows, top, "png")), "folders"
+    else:
+        paths, layout = list(flat(rows, top, "jpg")), "flat"
+    return Layout(source, f"in {above or 'its folder'}", layout, rows, files(*paths))
 
 
 BOTH = IMAGENET_TRAIN | IMAGENET_VAL
@@ -208,6 +228,18 @@ LAYOUTS = [
         PLACES_TRAIN,
         files(*in_class_folders(PLACES_TRAIN, "train", extension="jpg")),
     ),
+    *(
+        openood(source, above)
+        for source in OPENOOD
+        for above in ("images_classic/", "data/images_classic/", "")
+    ),
+    Layout(
+        "tiny-imagenet",
+        "OpenOOD",
+        "publisher",
+        TINY_VAL,
+        files(*flat(TINY_VAL, "images_classic/tin/val/images"), "images_classic/cifar10/test/cat/0001.png"),
+    ),
 ]
 
 
@@ -241,9 +273,10 @@ def test_a_layout_is_found_scanned_and_read(layout: Layout, tmp_path: Path) -> N
     assert raws[-1] == raws[0]
     assert len(set(raws)) == len(ids)  # no two ids read one picture
     assert source.read([ids[3], ids[1]]) == [raws[3], raws[1]]
-    assert source.digest(raws[0]) == hashlib.sha256(raws[0]).digest()
     assert source.check_image(raws[0]) is None
     image = source.decode(raws[0], ids[0])
+    pixels = struct.pack("<2I", image.height, image.width) + image.tobytes()
+    assert source.digest(raws[0]) == hashlib.sha256(pixels if source.lossless else raws[0]).digest()
     assert (image.mode, image.size) == ("RGB", (12, 10))
 
     copy = pickle.loads(pickle.dumps(source))

@@ -31,12 +31,14 @@ class Naming:
     source, splits : whose names these are.
     stem : regular expression of a whole file name without extension; a group ``class`` holds the class.
     qualified : whether the id is ``class_id/stem`` (True) or the stem alone.
+    prefix : what stands before either in an id, such as ``test/``.
     """
 
     source: str
     splits: tuple[str, ...]
     stem: str
     qualified: bool = False
+    prefix: str = ""
 
     def row(self, class_id: str | None, stem: str) -> Row | None:
         """Return (image_id, class_id, split) of a file, None where it is not an image of these splits.
@@ -49,7 +51,7 @@ class Naming:
         named = match.groupdict().get("class") or class_id
         if class_id is not None and named != class_id:
             return None
-        image_id = f"{named}/{stem}" if self.qualified else stem
+        image_id = self.prefix + (f"{named}/{stem}" if self.qualified else stem)
         known = _inventory(self.source, self.splits)
         if known is not None:
             listed, split = known.get(image_id, (None, ""))
@@ -63,7 +65,8 @@ class Naming:
 
         Nothing but an id reaches the file system: ids come from manifests that others wrote.
         """
-        class_id, _, stem = image_id.rpartition("/") if self.qualified else ("", "", image_id)
+        rest = image_id.removeprefix(self.prefix)  # an id without it is no id of these splits: see below
+        class_id, _, stem = rest.rpartition("/") if self.qualified else ("", "", rest)
         row = self.row(class_id or None, stem)
         if row is None or row[0] != image_id:
             raise KeyError(image_id)
