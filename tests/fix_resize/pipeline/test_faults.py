@@ -255,6 +255,8 @@ def test_kill_9_of_the_dask_scheduler(
     ):
         scheduler.kill()
         said, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, said, errors.count("\n")) == (2, "", 1)
-    assert "the Dask scheduler is gone" in errors
+    assert (process.returncode, said) == (2, ""), errors
+    *shown, last = errors.splitlines()  # before it, a busy machine shows how far the build is
+    assert "the Dask scheduler is gone" in last
+    assert all(" s left" in line for line in shown)
     check_resumed(root, out, undisturbed["png"])
