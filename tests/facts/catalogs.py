@@ -187,6 +187,21 @@ def svhn(facts: Path) -> Table:
     return Table(("train", "test", "extra"), rows, origin)
 
 
+def mnist(facts: Path) -> Table:
+    train = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
+    test = (980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009)
+    rows = [Row(str(d), DIGITS[d], counts={"train": train[d], "test": test[d]}) for d in range(10)]
+    return Table(("train", "test"), rows, ["publisher: LeCun et al. 1998; counts of the published labels"])
+
+
+def fashion_mnist(facts: Path) -> Table:
+    names = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat")
+    names += ("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+    rows = [Row(name, name, counts={"train": 6000, "test": 1000}) for name in names]
+    origin = "publisher: Xiao et al. 2017, 6,000 training and 1,000 test images of each of its ten classes"
+    return Table(("train", "test"), rows, [origin])
+
+
 def dtd(facts: Path) -> Table:
     classes, files = facts / "dtd/classes.txt", facts / "dtd/files.txt"
     held = Counter(line.split("/")[0] for line in body(files))
@@ -237,10 +252,12 @@ CONVERTERS: dict[str, Callable[[Path], Table]] = {
     "cifar100": cifar100,
     "digits": digits,
     "dtd": dtd,
+    "fashion-mnist": fashion_mnist,
     "food101": food101,
     "gaussian": noise("gaussian"),
     "imagenet1k": imagenet1k,
     "lsun": lsun,
+    "mnist": mnist,
     "openood-cifar10": openood_copy(cifar10, "cifar10", "cifar10/train_cifar10", "cifar10/test_cifar10_full"),
     "openood-cifar100": openood_copy(
         cifar100, "cifar100", "cifar100/train_cifar100", "cifar10/test_cifar100_full"

@@ -8,6 +8,7 @@ publishers lay them out; digests come from there.
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import lzma
 import pickle
@@ -141,6 +142,33 @@ def svhn(facts: Path, data: Path, split: str) -> Inventory:
     return Inventory(unique((f"test/{int(number) - 1}", digit) for number, digit in names), listed.origin)
 
 
+MNIST_FILES = {  # idx files, and the MD5 of what the published ones unpack to
+    "train": (
+        ("train-images-idx3-ubyte", "6bbc9ace898e44ae57da46a324031adb"),
+        ("train-labels-idx1-ubyte", "a25bea736e30d166cdddb491f175f624"),
+    ),
+    "test": (
+        ("t10k-images-idx3-ubyte", "2646ac647ad5339dbf082846283269ea"),
+        ("t10k-labels-idx1-ubyte", "27ae3e4e09519cfbb04c329615203637"),
+    ),
+}
+
+
+def mnist(facts: Path, data: Path, split: str) -> Inventory:
+    """The place in the publisher's files, counted from 0; files of another order are refused."""
+    files = MNIST_FILES[split]
+    unpacked = [gzip.decompress((data / "mnist" / f"{name}.gz").read_bytes()) for name, _ in files]
+    for (name, md5), content in zip(files, unpacked, strict=True):
+        if hashlib.md5(content).hexdigest() != md5:
+            raise ValueError(f"{name} is not the publisher's")
+    images = np.frombuffer(unpacked[0], np.uint8, offset=16).reshape(-1, 28, 28)
+    ids = [f"{split}/{index}" for index in range(len(images))]
+    classes = unique(zip(ids, map(str, unpacked[1][8:]), strict=True))
+    digests = {i: digest_pixels(np.dstack([g, g, g])) for i, g in zip(ids, images, strict=True)}
+    said = ", ".join(f"{name} of unpacked MD5 {md5}" for name, md5 in files)
+    return Inventory(classes, f"the publisher's {said}", digests)
+
+
 def dtd(facts: Path, data: Path, split: str) -> Inventory:
     files = Published(facts / "dtd/files.txt")
     return Inventory(unique((stem(line), line.split("/")[0]) for line in files.lines()), files.origin)
@@ -192,6 +220,8 @@ INVENTORIES: Mapping[tuple[str, str], tuple[Callable[[Path, Path, str], Inventor
     ("caltech256", "all"): (caltech256, 29_780),
     ("places365", "val"): (places365, 36_500),
     ("svhn", "test"): (svhn, 26_032),
+    ("mnist", "train"): (mnist, 60_000),
+    ("mnist", "test"): (mnist, 10_000),
     ("dtd", "all"): (dtd, 5_640),
     ("digits", "all"): (digits, 1_797),
     ("openood-cifar10", "train"): (openood("openood-cifar10"), 50_000),

@@ -37,6 +37,8 @@ _MODULES = {
     "cifar10": "cifar",
     "cifar100": "cifar",
     "svhn": "svhn",
+    "mnist": "mnist",
+    "fashion-mnist": "mnist",
     "dtd": "dtd",
     "lsun": "lsun",
     "food101": "food101",

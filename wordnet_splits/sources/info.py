@@ -13,11 +13,15 @@ from wordnet_splits import errors
 
 @dataclass(frozen=True)
 class Download:
-    """One file the publisher offers: its name, and a checksum where one is known for certain."""
+    """One file the publisher offers: its name, and a checksum where one is known for certain.
+
+    ``unpacked_md5`` is of what a compressed file unpacks to: copies are often packed anew.
+    """
 
     file: str
     md5: str | None = None
     sha256: str | None = None
+    unpacked_md5: str | None = None
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.base import OneCopyPerProcess, Order, Raw, Row, parse_position, register
+from wordnet_splits.sources.base import Order, register
 from wordnet_splits.sources.info import source_info
-from wordnet_splits.sources.layouts.parquet_nameless import HubLayout, NamelessParquet, RowPlace
+from wordnet_splits.sources.layouts.parquet_nameless import HubLayout
+from wordnet_splits.sources.layouts.parquet_positional import hub_positions
+from wordnet_splits.sources.layouts.positional import PositionalLayout, PositionalSource
 from wordnet_splits.sources.layouts.walk import bases
 from wordnet_splits.untrusted import check_link, check_regular, opened, printable
 
@@ -39,68 +40,6 @@ HUB = HubLayout(("image",), "label", ("cropped_digits", "svhn"), SPLITS, SHAPE, 
 def published_checksums() -> Mapping[str, str]:
     """Return the MD5 of each of the publisher's files."""
     return {item.file: item.md5 for item in source_info("svhn").files if item.md5}
-
-
-class Positional(Protocol):
-    """A copy whose pictures are named by their position in a split."""
-
-    def classes(self, split: str) -> list[str | None]:
-        """Return the class of each picture, None where its label is none; empty for a split not there."""
-
-    def pixels(self, split: str, index: int) -> Pixels:
-        """Return a picture, uint8 (32, 32, 3); IndexError past the end."""
-
-
-@register
-class Svhn(OneCopyPerProcess):
-    """SVHN format 2: 73,257 train, 26,032 test and 531,131 extra pictures of 32 x 32, classes 0 to 9."""
-
-    name: ClassVar[str] = "svhn"
-    splits: ClassVar[tuple[str, ...]] = SPLITS
-    lossless: ClassVar[bool] = True
-    looks_for: ClassVar[str] = (
-        "train_32x32.mat, test_32x32.mat or extra_32x32.mat, or cropped_digits/*.parquet"
-    )
-
-    @classmethod
-    def detect(cls, root: Path | None) -> str | None:
-        """Return ``mat`` or ``parquet``, or None."""
-        if root is None:
-            return None
-        return next((name for name, layout in LAYOUTS.items() if layout.found(root)), None)
-
-    @classmethod
-    def open(cls, root: Path | None, layout: str, **params: Any) -> Svhn:
-        """Open the copy at ``root``, computing the checksums its order hangs on (1.3 GB take 3 s)."""
-        if params:
-            raise SourceError(f"source {cls.name} takes no parameter {min(params)!r}")
-        assert root is not None, "rooted"
-        return cls(root, layout, order=LAYOUTS[layout].order(root))
-
-    def rows(self, splits: Collection[str]) -> Iterator[Row]:
-        """Yield (image_id, class_id, split) by position."""
-        for split in splits:
-            for index, class_id in enumerate(self._copy().classes(split)):
-                if class_id is None:
-                    self.note_unexpected(f"{split}: label of no digit")
-                else:
-                    yield f"{split}/{index}", class_id, split
-
-    def read_one(self, image_id: str) -> Raw:
-        """Return the pixels, uint8 (32, 32, 3)."""
-        split, _, text = image_id.partition("/")
-        index = parse_position(text)
-        if split not in self.splits or index >= len(self._copy().classes(split)):
-            raise KeyError(image_id)
-        try:
-            return self._copy().pixels(split, index)
-        except SourceError as error:
-            raise self.missing(image_id, f"cannot be read: {error.what}") from error
-
-    def _copy(self) -> Positional:
-        assert self.root is not None, "rooted"
-        root = self.root
-        return self.cached("copy", lambda: LAYOUTS[self.layout].open(root))
 
 
 class MatFiles:
@@ -121,23 +60,6 @@ class MatFiles:
         """Return a picture."""
         pictures, _ = self._load(self._paths[split])
         return np.ascontiguousarray(pictures[..., index])
-
-
-class HubFiles:
-    """The Hub's Parquet files, whose order is not the publisher's promise."""
-
-    def __init__(self, root: Path) -> None:
-        self._parquet = NamelessParquet(HUB, root, CLASSES)
-        self._rows: Callable[[str], list[tuple[RowPlace, str | None]]]
-        self._rows = cache(lambda split: list(self._parquet.labels(split)))
-
-    def classes(self, split: str) -> list[str | None]:
-        """Return the class of each picture."""
-        return [class_id for _, class_id in self._rows(split)]
-
-    def pixels(self, split: str, index: int) -> Pixels:
-        """Return a picture."""
-        return self._parquet.pixels(self._rows(split)[index][0])
 
 
 def mat_files(root: Path) -> dict[str, Path]:
@@ -211,17 +133,19 @@ def _line(error: Exception) -> str:
     return printable(str(error).split("\n")[0] or type(error).__name__)
 
 
-@dataclass(frozen=True)
-class _SvhnLayout:
-    found: Callable[[Path], bool]
-    order: Callable[[Path], Order]
-    open: Callable[[Path], Positional]
+@register
+class Svhn(PositionalSource):
+    """SVHN format 2: 73,257 train, 26,032 test and 531,131 extra pictures of 32 x 32, classes 0 to 9."""
 
-
-LAYOUTS: Mapping[str, _SvhnLayout] = MappingProxyType(
-    {
-        "mat": _SvhnLayout(lambda root: bool(mat_files(root)), _mat_order, MatFiles),
-        "parquet": _SvhnLayout(lambda root: bool(HUB.find(root, CLASSES)), lambda root: "unknown", HubFiles),
-    }
-)
-"""The layouts of SVHN, in the order they are looked for."""
+    name: ClassVar[str] = "svhn"
+    splits: ClassVar[tuple[str, ...]] = SPLITS
+    looks_for: ClassVar[str] = (
+        "train_32x32.mat, test_32x32.mat or extra_32x32.mat, or cropped_digits/*.parquet"
+    )
+    odd_label: ClassVar[str] = "label of no digit"
+    layouts: ClassVar[Mapping[str, PositionalLayout]] = MappingProxyType(
+        {
+            "mat": PositionalLayout(lambda root: bool(mat_files(root)), _mat_order, MatFiles),
+            "parquet": hub_positions(HUB, CLASSES),
+        }
+    )

@@ -16,10 +16,12 @@ CLASSES = {
     "cifar100": 100,
     "digits": 10,
     "dtd": 47,
+    "fashion-mnist": 10,
     "food101": 101,
     "gaussian": 1,
     "imagenet1k": 1000,
     "lsun": 10,
+    "mnist": 10,
     "openood-cifar10": 10,
     "openood-cifar100": 100,
     "openood-mnist": 10,
@@ -39,6 +41,8 @@ PUBLISHED_TOTALS = {
     ("cifar100", "test"): 10_000,
     ("digits", "all"): 1_797,
     ("dtd", "all"): 5_640,
+    ("fashion-mnist", "train"): 60_000,
+    ("fashion-mnist", "test"): 10_000,
     ("food101", "train"): 75_750,
     ("food101", "test"): 25_250,
     ("gaussian", "all"): None,
@@ -46,6 +50,8 @@ PUBLISHED_TOTALS = {
     ("imagenet1k", "val"): 50_000,
     ("lsun", "train"): None,
     ("lsun", "val"): 3_000,
+    ("mnist", "train"): 60_000,
+    ("mnist", "test"): 10_000,
     ("openood-cifar10", "train"): 50_000,
     ("openood-cifar10", "test"): 10_000,
     ("openood-cifar100", "train"): 50_000,
@@ -91,7 +97,7 @@ def test_label_orders() -> None:
     assert load_catalog("cifar10").column("class_id")[:3] == ["airplane", "automobile", "bird"]
     assert load_catalog("places365")["zen_garden"].index == 364
     assert load_catalog("caltech256")["256.toad"].index == 255
-    for source in ("svhn", "digits"):
+    for source in ("svhn", "digits", "mnist"):
         assert load_catalog(source).column("class_id") == list("0123456789")
 
 

@@ -34,6 +34,9 @@ MEANT = {
     ("caltech256", "142.microwave"): {"microwave.n.02"},
     ("caltech256", "225.tower-pisa"): {"leaning_tower.n.01"},
     ("caltech256", "251.airplanes-101"): {"airplane.n.01"},
+    ("fashion-mnist", "Ankle boot"): {"boot.n.01"},
+    ("fashion-mnist", "Bag"): {"bag.n.04"},
+    ("fashion-mnist", "T-shirt/top"): {"jersey.n.03", "top.n.10"},
     ("food101", "hot_dog"): {"hotdog.n.02"},
     ("food101", "tacos"): {"taco.n.02"},
     ("lsun", "church_outdoor"): {"church.n.02"},
@@ -83,7 +86,7 @@ def test_imagenet_classes_are_their_synsets(wordnet: Taxonomy) -> None:
 
 def test_digits_share_one_parent(wordnet: Taxonomy) -> None:
     digit = wordnet.from_name("digit.n.01")
-    for source in ("digits", "svhn"):
+    for source in ("digits", "mnist", "svhn"):
         for item in load_catalog(source):
             (wnid,) = item.wnids
             assert item.class_id in wordnet.lemmas(wnid)

@@ -35,6 +35,8 @@ PUBLISHED = {
     ("food101", "test"): (25_250, 250, False, ("apple_pie/1011328", "apple_pie")),
     ("food101", "train"): (75_750, 750, False, ("apple_pie/1005649", "apple_pie")),
     ("imagenet1k", "val"): (50_000, 50, False, ("ILSVRC2012_val_00000293", "n01440764")),
+    ("mnist", "test"): (10_000, None, True, ("test/0", "7")),
+    ("mnist", "train"): (60_000, None, True, ("train/0", "5")),
     ("openood-cifar10", "test"): (10_000, 1000, False, ("test/airplane/0298", "airplane")),
     ("openood-cifar10", "train"): (50_000, 5000, False, ("train/cat/3975", "cat")),
     ("openood-cifar100", "test"): (10_000, 100, False, ("test/streetcar/0065", "streetcar")),
@@ -84,7 +86,10 @@ def test_an_inventory_is_whole_and_unique_and_counts_as_published(source: str, s
     assert (table["digest"].null_count == 0) is digested
     if per_class:
         assert set(Counter(table["class_id"].to_pylist()).values()) == {per_class}
-    assert "@" in inventory_origin(source, split) or source == "digits"
+    assert "@" in inventory_origin(source, split) or source in (
+        "digits",
+        "mnist",
+    )  # a file of facts, or the data
 
 
 @pytest.mark.parametrize(("source", "split"), SHIPPED)
