@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from wordnet_splits.recipe import load_recipe as load_recipe
     from wordnet_splits.recipe import recipe_names as recipe_names
     from wordnet_splits.reports.cite import cite as cite_benchmark
+    from wordnet_splits.reports.distance import distance as distance
     from wordnet_splits.reports.doctor import doctor as diagnose
     from wordnet_splits.reports.explain import explain as explain_class
     from wordnet_splits.reports.explain import explain_all as explain_benchmark
@@ -64,6 +65,7 @@ _PUBLIC = {
     "compare": "similarity",
     "diff_manifests": "manifest.diff",
     "diagnose": "reports.doctor:doctor",
+    "distance": "reports.distance",
     "explain_benchmark": "reports.explain:explain_all",
     "explain_class": "reports.explain:explain",
     "fidelity_rows": "reports.fidelity:fidelity",
@@ -99,6 +101,7 @@ __all__ = [
     "compare",
     "diagnose",
     "diff_manifests",
+    "distance",
     "explain_benchmark",
     "explain_class",
     "fidelity_rows",

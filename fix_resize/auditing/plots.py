@@ -6,10 +6,7 @@ written only where the user says; the histograms hold nothing but counts.
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,13 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fix_resize.windows import Floats
-from wordnet_splits import files
+from wordnet_splits import plotting
 from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import OutputError
-from wordnet_splits.lazy import need
-
-GREY, BLUE, ORANGE, BLACK = "#c8c8c8", "#0072b2", "#d55e00", "#202020"
-"""Reference; clean; altered or suspicious; text. Blue and orange can be distinguished by the colour-blind."""
+from wordnet_splits.plotting import BLACK, BLUE, GREY, ORANGE
 
 BINS: Final = 36
 WIDEST: Final = 15
@@ -34,9 +27,9 @@ NAME_LETTERS: Final = 26
 TAIL: Final = 0.98
 """Share of each set that the axis shows; a few outliers would squeeze the rest."""
 
-SETTINGS: Final = {"svg.hashsalt": "fix-resize", "svg.fonttype": "path", "font.family": "DejaVu Sans"}
 DASHES: Final = (0, (2, 1))
-METADATA: Final = {".svg": {"Date": None, "Creator": None}, ".png": {"Software": None}}
+SALT: Final = "fix-resize"
+"""Of the ids in a plot: what is drawn is the same from one run to the next."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ class Panel:
 
 def require_plots() -> None:
     """Raise MissingPackageError unless matplotlib can be imported."""
-    need("matplotlib", "plots", where="histograms and grids of images")
+    plotting.require_plots("histograms and grids of images")
 
 
 def histograms(panels: Sequence[Panel], reference: Floats, legend: tuple[str, str, str], path: Path) -> None:
@@ -83,7 +76,7 @@ def histograms(panels: Sequence[Panel], reference: Floats, legend: tuple[str, st
     rows = list(dict.fromkeys(panel.row for panel in panels))
     columns = list(dict.fromkeys(panel.column for panel in panels))
     edges = _edges([reference, *(panel.variation for panel in panels)])
-    with _settings():
+    with plotting.settings(SALT):
         figure = Figure(figsize=(max(6.4, 2.6 * len(columns)), max(3.2, 1.05 * len(rows) + 0.9)))
         axes = figure.subplots(len(rows), len(columns), sharex=True, sharey="col", squeeze=False)
         for panel in panels:
@@ -98,19 +91,7 @@ def histograms(panels: Sequence[Panel], reference: Floats, legend: tuple[str, st
         figure.supxlabel("total variation of a picture (grey levels per pixel)", fontsize=8, color=BLACK)
         _legend(figure, legend, panels)
         figure.tight_layout(rect=(0, 0, 1, 1 - 0.28 / figure.get_figheight()))
-        _save(figure, path)
-
-
-@contextmanager
-def _settings() -> Iterator[None]:
-    """Draw the same whatever the user's matplotlibrc says; letters that the font lacks become boxes."""
-    from matplotlib import rc_context, rcParamsDefault
-
-    defaults = {key: value for key, value in rcParamsDefault.items() if not key.startswith("backend")}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # missing letters, deprecated settings
-        with rc_context({**defaults, **SETTINGS}):
-            yield
+        plotting.save(figure, path)
 
 
 def _edges(sets: Sequence[Floats]) -> npt.NDArray[np.float64]:
@@ -179,7 +160,7 @@ def grid(
     size = max(rows[0][1][0].shape[:2])
     cell, wide = 1.0, len(columns) * 1.04 + 0.3  # inches of an image; of a block, in images
     dpi = size * max(1, round(100 / size))  # a pixel of an image is a square of whole pixels
-    with _settings():
+    with plotting.settings(SALT):
         figure = Figure(figsize=(wrap * wide * cell + 0.2, deep * 1.22 * cell + 0.55), dpi=dpi)
         for place, (name, images) in enumerate(rows):
             block, line = place % wrap, place // wrap
@@ -191,7 +172,7 @@ def grid(
                     _write(axis, 0.5, 1.2, _two_lines(title), ha="center", va="bottom", fontsize=6.5)
                 if column == 0:
                     _write(axis, 0, 1.04, _short(name, NAME_LETTERS * len(columns)), fontsize=5)
-        _save(figure, path)
+        plotting.save(figure, path)
 
 
 def _image(figure: Any, pixels: Pixels, left: float, bottom: float, cell: float) -> Any:
@@ -214,11 +195,3 @@ def _two_lines(title: str) -> str:
         return title
     middle = min(breaks, key=lambda place: abs(2 * place - len(title)))
     return f"{title[:middle].rstrip()}\n{title[middle:]}"
-
-
-def _save(figure: Any, path: Path) -> None:
-    if path.suffix not in METADATA:
-        raise OutputError(f"a picture is {' or '.join(METADATA)}", where=str(path))
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix[1:], metadata=METADATA[path.suffix])
-    files.write_bytes(path, buffer.getvalue())

@@ -1,9 +1,10 @@
-"""Commands on meanings: explain, similarity, tree, catalog, fidelity."""
+"""Commands on meanings: explain, similarity, distance, tree, catalog, fidelity."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -31,6 +32,8 @@ def register(app: typer.Typer) -> None:
     add_command(app, "explain", explain_class, examples)
     examples = ["wordnet-splits similarity dog cat", "wordnet-splits similarity n02084071 cat.n.01 --json"]
     add_command(app, "similarity", compare_synsets, examples)
+    examples = ["wordnet-splits distance unknown-imagenet", "wordnet-splits distance digits --json"]
+    add_command(app, "distance", show_distance, examples)
     examples = ["wordnet-splits synsets crane", "wordnet-splits synsets 'sea lion' --json"]
     add_command(app, "synsets", search_synsets, examples)
     examples = ["wordnet-splits tree dog", "wordnet-splits tree animal.n.01 --source imagenet1k --depth 2"]
@@ -132,6 +135,33 @@ def compare_synsets(
     show(f"  {' > '.join(taxonomy.name(w) for w in up)} | {' > '.join(taxonomy.name(w) for w in down)}")
     for key in SIMILARITY_KEYS:
         show(f"  {key:9} {result[key]:.6g}")
+    return DONE
+
+
+def show_distance(
+    benchmark: Annotated[str, typer.Argument(help="A benchmark, a manifest's folder, or a recipe file.")],
+    measure: Annotated[
+        str, typer.Option(help="distance (edges), path, wup, lch or mean, of which greater is nearer.")
+    ] = "distance",
+    plot: Annotated[Path | None, typer.Option(help="Write a box a set, as .svg or .png.")] = None,
+    manifests: Manifests = None,
+    json: Json = False,
+) -> int:
+    """Say how far each set of a benchmark lies from its ID classes, and whether near is nearer than far."""
+    from wordnet_splits.reports.distance import distance
+
+    found = distance(benchmark, measure=measure, manifests=manifests)
+    if plot is not None:
+        found.plot(plot)
+        say(f"written to {plot}")
+    if json:
+        print_json(found.as_dict())
+        return DONE
+    columns = tuple(found.rows()[0])
+    print_table(columns, [tuple(row.values()) for row in found.rows()], right=columns[2:])
+    show()
+    for line in found.conclusions():
+        show(line)
     return DONE
 
 

@@ -80,7 +80,7 @@ def explain(benchmark: str | Path, class_name: str, *, manifests: Path | None = 
     >>> found["role"], found["nearest_name"], found["distance"]
     ('near', 'European fire salamander', 3)
     """
-    manifest = _manifest(benchmark, manifests)
+    manifest = manifest_of(benchmark, manifests)
     taxonomy, recipe = load(), load_recipe(manifest)
     rows = find_class(manifest, class_name, taxonomy)
     places = _with_standing(manifest)
@@ -99,7 +99,7 @@ def explain_all(benchmark: str | Path, *, manifests: Path | None = None) -> Expl
     >>> print(explain_all("digits").to_text("csv").splitlines()[1][:40])
     gaussian,all,gaussian noise,far,gaussian
     """
-    manifest = _manifest(benchmark, manifests)
+    manifest = manifest_of(benchmark, manifests)
     places = _with_standing(manifest)
     rows = manifest.classes.to_pylist()
     return Explanation(manifest.name, [{**r, **places[r["source"], r["class_id"]]} for r in rows])
@@ -137,8 +137,10 @@ def _elsewhere(row: TableRow, benchmark: str, manifests: Path | None) -> list[Ta
     return found
 
 
-def _manifest(benchmark: str | Path, manifests: Path | None) -> Manifest:
+def manifest_of(benchmark: Recipe | Manifest | str | Path, manifests: Path | None) -> Manifest:
     """Return a frozen manifest or a build, else build the recipe."""
+    if isinstance(benchmark, Recipe):
+        return build(benchmark).manifest
     try:
         return load_manifest(benchmark, manifests)
     except UnknownNameError:

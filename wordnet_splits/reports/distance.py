@@ -1,0 +1,140 @@
+"""How far the sets of a benchmark lie from its ID classes: by what measure is this set near?
+
+Read from the class table, which holds for every class the distance to the nearest ID class other than itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wordnet_splits.build.class_table import MEASURES
+from wordnet_splits.errors import unknown
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.metrics import auroc
+from wordnet_splits.recipe import Recipe
+from wordnet_splits.reports.explain import manifest_of
+from wordnet_splits.tabular import Tabular
+
+
+@dataclass(frozen=True)
+class SetDistance:
+    """The classes of one set by their distance to the nearest ID class; None where none has a synset.
+
+    ``unmapped`` of the ``classes`` have no synset; quartiles are interpolated linearly.
+    """
+
+    group: str
+    role: str
+    classes: int
+    unmapped: int
+    min: float | None
+    q1: float | None
+    median: float | None
+    q3: float | None
+    max: float | None
+
+
+@dataclass(frozen=True)
+class Distances(Tabular):
+    """Every OOD set of a benchmark, in the recipe's order, and how well nearness tells near from far.
+
+    ``near_against_far`` is, for each measure, the AUROC of the near classes against the far ones by their
+    nearness to ID: 1 where every near class is nearer than every far one, NaN where there are no two sides.
+    """
+
+    benchmark: str
+    measure: str
+    sets: tuple[SetDistance, ...]
+    near_against_far: dict[str, float]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the fields of each set."""
+        return [dict(vars(one)) for one in self.sets]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what ``distance --json`` prints."""
+        return {**vars(self), "sets": self.rows()}
+
+    def conclusions(self) -> list[str]:
+        """Return in words what the sets are measured by, and how well that tells near from far."""
+        unit = "in edges" if self.measure == "distance" else f"as {self.measure}, of which greater is nearer"
+        found = [f"Each class by its nearest ID class, {unit}."]
+        known = {name: value for name, value in self.near_against_far.items() if not np.isnan(value)}
+        if known:
+            values = ", ".join(f"{name} {value:.3f}" for name, value in known.items())
+            found.append(
+                f"AUROC of the near classes against the far ones: {values} (1: every near one is nearer)."
+            )
+        return found
+
+    def plot(self, path: Path) -> None:
+        """Write a box a set, from min to max with quartiles; SVG or PNG by the name.
+
+        Raises
+        ------
+        MissingPackageError : matplotlib is not installed.
+        OutputError : the file cannot be written.
+        """
+        from wordnet_splits.reports.distance_plot import draw_boxes
+
+        draw_boxes(self, path)
+
+
+def distance(
+    benchmark: Recipe | Manifest | str | Path, *, measure: str = "distance", manifests: Path | None = None
+) -> Distances:
+    """Return how far each OOD set of a benchmark lies from its ID classes.
+
+    Parameters
+    ----------
+    benchmark : a frozen benchmark's name, the folder of a build, a recipe, or a manifest.
+    measure : a column of the class table: ``distance`` in edges, or ``path``, ``wup``, ``lch``, ``mean``, of
+        which greater is nearer.
+    manifests : folder of manifests, else the usual ones.
+
+    Raises
+    ------
+    UnknownNameError : no such benchmark or measure; near names are offered.
+
+    Examples
+    --------
+    >>> far = distance("unknown-imagenet").sets[2]
+    >>> far.group, far.classes, far.min, far.median, far.max
+    ('food', 32, 2.0, 5.0, 7.0)
+    """
+    if measure not in MEASURES:
+        raise unknown("measure", measure, MEASURES)
+    manifest = manifest_of(benchmark, manifests)
+    table = manifest.classes
+    groups = np.array(table.column("group").to_pylist(), dtype=object)
+    values = {
+        name: np.array([np.nan if v is None else v for v in table.column(name).to_pylist()], np.float64)
+        for name in MEASURES
+    }
+    roles = {row.group: row.role for row in manifest.groups}
+    outside = {group: role for group, role in roles.items() if role != "id"}
+    sets = tuple(_set(group, role, values[measure][groups == group]) for group, role in outside.items())
+    role_of = np.array([roles.get(group, "") for group in groups], dtype=object)
+    separation = {
+        name: _near_against_far(column, role_of, -1.0 if name == "distance" else 1.0)
+        for name, column in values.items()
+    }
+    return Distances(manifest.name, measure, sets, separation)
+
+
+def _set(group: str, role: str, values: np.ndarray) -> SetDistance:
+    known = values[~np.isnan(values)]
+    ends: Sequence[float | None] = [None] * 5
+    if len(known):
+        ends = [float(v) for v in np.quantile(known, (0, 0.25, 0.5, 0.75, 1))]
+    return SetDistance(group, role, len(values), len(values) - len(known), *ends)
+
+
+def _near_against_far(values: np.ndarray, roles: np.ndarray, sign: float) -> float:
+    near, far = (values[(roles == role) & ~np.isnan(values)] for role in ("near", "far"))
+    return float(auroc(sign * near, sign * far)) if len(near) and len(far) else float("nan")
