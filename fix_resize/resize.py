@@ -52,7 +52,7 @@ def _pillow(image: Image.Image, step: Step) -> Image.Image:
 def _pillow_float(image: Image.Image, step: Step) -> Image.Image:
     """Resize each channel as float32, as clean-fid does; then clip to 0..255 and round, halves up.
 
-    A float sum may differ in its last bit between processors, so this is no arithmetic to freeze a set by.
+    A float sum may differ in its last bit between processors, so no set should be frozen with it.
     """
     channels = [np.asarray(_pillow(channel.convert("F"), step)) for channel in image.split()]
     rounded = np.floor(np.stack(channels, axis=2).clip(0, 255) + np.float32(0.5))
@@ -73,7 +73,7 @@ BACKENDS: Final[dict[str, tuple[str, str]]] = {
     "numba": ("fix_resize.kernel", "fast"),
     "torch": ("fix_resize.backend_torch", "torch"),
 }
-"""Module of each backend beside Pillow, imported on request, and the extra that it needs."""
+"""Module of each backend besides Pillow, imported on request, and the extra that it needs."""
 
 
 def backend_names() -> tuple[str, ...]:

@@ -29,6 +29,16 @@ settings.load_profile("repeatable")
 SHARED = Path(os.environ.get("WORDNET_SPLITS_SHARED", REPOSITORY.parent / "shared"))
 
 
+@pytest.fixture
+def no_roots_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No root of any source but those that the test gives."""
+    from wordnet_splits.sources import root_variable, source_names
+
+    for name in source_names():
+        monkeypatch.delenv(root_variable(name), raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
 @pytest.fixture(scope="session")
 def facts() -> Path:
     """The folder of published lists and counts, or skip."""

@@ -39,11 +39,11 @@ def file_id(path: Path) -> FileId:
 
 @contextmanager
 def writing(path: Path, *, hint: str = HINT) -> Iterator[None]:
-    """Turn what the system says against writing ``path`` into one error.
+    """Turn the system's refusal to write ``path`` into one error.
 
     Raises
     ------
-    OutputError : the block raised an OSError (Arrow's are such, too).
+    OutputError : the block raised an OSError (Arrow's errors are OSErrors too).
     """
     try:
         yield
@@ -123,7 +123,7 @@ def json_text(value: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def replacing_folder(path: Path, *, hint: str = HINT) -> Iterator[Path]:
+def replacing_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder to fill, which takes the place of ``path`` when the block ends well.
 
     The old folder is moved aside, never half deleted; `restore` puts it back where a kill between the two
@@ -135,7 +135,7 @@ def replacing_folder(path: Path, *, hint: str = HINT) -> Iterator[Path]:
     """
     part = path.with_name(f".{path.name}{PART}")
     old = _aside(path)
-    with writing(path, hint=hint):
+    with writing(path):
         try:
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir(parents=True)

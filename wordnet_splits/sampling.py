@@ -1,7 +1,7 @@
 """Draws by a stable hash of the image id: no generator, no seed state, no dependence on order.
 
 The key of an image is ``blake2b`` over the draw's name, the seed and the image's identity; images are
-taken in ascending key order, ties by id.  Whoever holds the ids makes the same draw.
+taken in ascending key order, ties by id.  Anyone with the ids makes the same draw.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ValidationError
 
 from wordnet_splits.errors import DataError, SourceError, SplitsError, UnsafeDataError
 
-KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
+MiB, GiB = 1 << 20, 1 << 30
 
 LARGEST_TEXT: Final = 16 * MiB
 """Bytes of a JSON or TSV file, which parsed take up to 30 times as many; our largest has 3 MiB."""
@@ -187,9 +187,9 @@ def parse_json(text: str, *, where: str, error: ErrorType = DataError) -> Any:
         raise error(f"is not JSON: {cause}", where=where) from None
 
 
-def read_json(path: Path, *, largest: int = LARGEST_TEXT, error: ErrorType = DataError) -> Any:
+def read_json(path: Path, *, error: ErrorType = DataError) -> Any:
     """Return what a JSON file holds. Raises as `read_text` and `parse_json`."""
-    return parse_json(read_text(path, largest=largest, error=error), where=str(path), error=error)
+    return parse_json(read_text(path, error=error), where=str(path), error=error)
 
 
 def parse_toml(text: str, *, where: str, error: ErrorType = DataError) -> dict[str, Any]:
@@ -204,9 +204,9 @@ def parse_toml(text: str, *, where: str, error: ErrorType = DataError) -> dict[s
         raise error(f"not valid TOML: {cause}", where=where) from None
 
 
-def read_toml(path: Path, *, largest: int = LARGEST_TOML, error: ErrorType = DataError) -> dict[str, Any]:
+def read_toml(path: Path, *, error: ErrorType = DataError) -> dict[str, Any]:
     """Return what a TOML file holds. Raises as `read_text` and `parse_toml`."""
-    return parse_toml(read_text(path, largest=largest, error=error), where=str(path), error=error)
+    return parse_toml(read_text(path, largest=LARGEST_TOML, error=error), where=str(path), error=error)
 
 
 def validated(
@@ -233,12 +233,12 @@ def validated(
         raise error("is nested too deeply", where=where, hint=hint) from None
 
 
-def below(folder: Path, relative: str, *, error: ErrorType = DataError) -> Path:
+def below(folder: Path, relative: str) -> Path:
     """Return ``folder/relative`` if it lies below ``folder`` after every link is followed.
 
     Raises
     ------
-    error : an absolute path, one that leaves the folder, or no path at all.
+    DataError : an absolute path, one that leaves the folder, or no path at all.
     """
     try:
         path = (folder / relative).resolve()
@@ -246,50 +246,42 @@ def below(folder: Path, relative: str, *, error: ErrorType = DataError) -> Path:
     except (OSError, ValueError, RuntimeError):  # a null byte; a circle of links
         inside = False
     if not inside or Path(relative).is_absolute():
-        raise error(f"the path {printable(relative)!r} leaves its folder", where=str(folder))
+        raise DataError(f"the path {printable(relative)!r} leaves its folder", where=str(folder))
     return folder / relative
 
 
-def expanded(path: Path | str, *, where: str, error: ErrorType = SourceError) -> Path:
+def expanded(path: Path | str, *, where: str) -> Path:
     """Return a path whose leading ``~`` or ``~NAME`` is the home folder.
 
     Raises
     ------
-    error : there is nobody of that name here.
+    SourceError : there is nobody of that name here.
     """
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        raise error(f"{printable(path)} is in the home folder of nobody here", where=where) from None
+        raise SourceError(
+            f"{printable(path)} names the home folder of an unknown user", where=where
+        ) from None
 
 
 @contextmanager
 def parquet(
-    path: Path,
-    *,
-    error: ErrorType = DataError,
-    most_rows: int = MOST_ROWS,
-    largest: int = LARGEST_TABLE,
-    largest_row_group: int = LARGEST_ROW_GROUP,
+    path: Path, *, error: ErrorType = DataError, most_rows: int = MOST_ROWS
 ) -> Iterator[pq.ParquetFile]:
-    """Yield a Parquet file whose header announces no more rows and bytes than given.
+    """Yield a Parquet file whose header announces no more rows and bytes than are read.
 
     Raises
     ------
-    error : absent, not regular, not Parquet, damaged, or larger than given when expanded.
+    error : absent, not regular, not Parquet, damaged, or too large when expanded.
     """
-    with (
-        parquet_errors(path, error=error),
-        open_parquet(
-            path, error=error, most_rows=most_rows, largest=largest, largest_row_group=largest_row_group
-        ) as file,
-    ):
-        _check_texts(file, path, largest_row_group, error)
+    with parquet_errors(path, error=error), open_parquet(path, error=error, most_rows=most_rows) as file:
+        _check_texts(file, path, error)
         yield file
 
 
-def _check_texts(file: pq.ParquetFile, path: Path, largest: int, error: ErrorType) -> None:
-    """Refuse columns of text that expand to more than ``largest`` bytes a row group.
+def _check_texts(file: pq.ParquetFile, path: Path, error: ErrorType) -> None:
+    """Refuse columns of text that expand to more than `LARGEST_ROW_GROUP` bytes per row group.
 
     The header does not say so: a dictionary, or front coding, holds a text of megabytes once for all rows.
     But no text is longer than its column's bytes, so a few rows at a time can be taken without harm.
@@ -299,15 +291,15 @@ def _check_texts(file: pq.ParquetFile, path: Path, largest: int, error: ErrorTyp
         for place in range(group.num_columns):
             column = group.column(place)
             longest = column.total_uncompressed_size
-            if column.physical_type != "BYTE_ARRAY" or longest * group.num_rows <= largest:
+            if column.physical_type != "BYTE_ARRAY" or longest * group.num_rows <= LARGEST_ROW_GROUP:
                 continue
             if "UTF8" not in (file.metadata.schema.column(place).converted_type or ""):
                 continue  # pictures, which their readers take a few at a time
-            rows = max(1, largest // (4 * max(longest, 1)))
+            rows = max(1, LARGEST_ROW_GROUP // (4 * max(longest, 1)))
             taken = 0
             for batch in file.iter_batches(rows, row_groups=[number], columns=[column.path_in_schema]):
                 taken += batch.nbytes
-                if taken > largest:
+                if taken > LARGEST_ROW_GROUP:
                     raise error(f"{column.path_in_schema} expands to more than is read", where=str(path))
 
 
@@ -316,25 +308,23 @@ def open_parquet(
     *,
     error: ErrorType = DataError,
     most_rows: int = MOST_ROWS,
-    largest: int = LARGEST_TABLE,
-    largest_row_group: int = LARGEST_ROW_GROUP,
     read_dictionary: Sequence[str] | None = None,
 ) -> pq.ParquetFile:
-    """Return a Parquet file to be kept open; what is read of it belongs into `parquet_errors`.
+    """Return a Parquet file to be kept open; reads of it belong inside `parquet_errors`.
 
     ``read_dictionary`` names columns whose repeated values stay one value each, however often the file
     repeats them. Raises as `parquet`.
     """
-    size = check_regular(path, largest=largest, error=error)
+    size = check_regular(path, largest=LARGEST_TABLE, error=error)
     with parquet_errors(path, error=error):
-        # as bytes: a name that is no text in this locale has no other form that Arrow takes
+        # as bytes: a name that is not text in this locale has no other form that Arrow takes
         file = pq.ParquetFile(pa.OSFile(os.fsencode(path)), read_dictionary=read_dictionary)
     header = file.metadata
     groups = [header.row_group(i).total_byte_size for i in range(header.num_row_groups)]
     too_large = (
         header.num_rows > min(most_rows, max(FEW_ROWS, MOST_ROWS_A_BYTE * size))
-        or sum(groups) > min(largest, max(SMALL_TABLE, DENSEST * size))
-        or max(groups, default=0) > largest_row_group
+        or sum(groups) > min(LARGEST_TABLE, max(SMALL_TABLE, DENSEST * size))
+        or max(groups, default=0) > LARGEST_ROW_GROUP
     )
     if too_large or min(groups, default=0) < 0:
         raise error(

@@ -34,7 +34,7 @@ SAME_WITHIN: Final = 1.5
 """Largest RMS difference from the `fix` rendering, in grey levels, of a picture that counts as clean."""
 
 ALIASED_FROM: Final = 0.27
-"""Least amplitude of aliasing, in parts of what nearest neighbour makes of the same original."""
+"""Least amplitude of aliasing, as a fraction of what nearest neighbour makes of the same original."""
 
 ALIASING_SHARE: Final = 0.2
 """Least share of what no filter explains that must be aliasing: else the pictures are simply different."""

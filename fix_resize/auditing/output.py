@@ -72,9 +72,7 @@ def write_comparison(comparison: Comparison, out: Path) -> list[Path]:
     return [table, found, histogram]
 
 
-def write_side_by_side(
-    comparison: Comparison, sets: Sequence[tuple[str, Pictures]], path: Path, number: int = COMPARED
-) -> Path:
+def write_side_by_side(comparison: Comparison, sets: Sequence[tuple[str, Pictures]], path: Path) -> Path:
     """Write the images that a broken spec changed most, under every spec of a study."""
     specs: dict[str, ResizeSpec | None] = {cell.spec: get_spec(cell.spec) for cell in comparison.cells}
     rows: list[tuple[str, Sequence[Pixels]]] = []
@@ -82,7 +80,7 @@ def write_side_by_side(
         cells = [cell for cell in comparison.cells if cell.label == label]
         worst = max(cells, key=lambda cell: (cell.study_only, cell.paired.shares["aliased"]))
         differences = np.array([pair.difference for pair in worst.paired.pairs])
-        order = np.lexsort((np.arange(len(worst.ids)), -differences))[:number]
+        order = np.lexsort((np.arange(len(worst.ids)), -differences))[:COMPARED]
         rendered = _rendered(pictures, [worst.ids[i] for i in order], specs)
         rows += [(f"{label}: {image_id}", images) for image_id, images in rendered.items()]
     grid(rows, list(specs), path, wrap=1)

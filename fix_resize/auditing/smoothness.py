@@ -65,7 +65,7 @@ def smoothness(variation: Floats, reference: Floats) -> Floats:
 
 
 def whiteness(pictures: Pixels) -> Floats:
-    """Return the energy of each picture's highest frequencies in parts of that of its middle ones, (n,).
+    """Return the energy of each picture's highest frequencies relative to that of its middle ones, (n,).
 
     White noise has 1; a photograph that was filtered before it was reduced has far less, and what folds down
     where it was not filtered brings it near to noise. Contrast does not matter, and content less than to

@@ -122,7 +122,7 @@ def check_address(address: str) -> str | None:
     try:
         parts = urlsplit(address if "://" in address else f"tcp://{address}")
         port = parts.port
-    except ValueError as error:  # half a bracket, a port that is no number
+    except ValueError as error:  # an unclosed bracket, a port that is not a number
         raise _no_address(address, str(error)) from None
     if not parts.hostname or port is None:
         raise _no_address(address, "it lacks a host or a port")

@@ -88,7 +88,7 @@ class Format(Protocol):
 
 
 class PngTree:
-    """One PNG file a picture."""
+    """One PNG file per picture."""
 
     tables = False
 
@@ -128,7 +128,7 @@ class PngTree:
 
 
 class ParquetShards:
-    """One Parquet file a shard, its column ``image`` as Hugging Face's `datasets` keeps images."""
+    """One Parquet file per shard, its column ``image`` as Hugging Face's `datasets` keeps images."""
 
     tables = True
 
@@ -244,7 +244,7 @@ def get_format(name: str) -> Format:
 
 
 def checksum(root: Path, files: Iterable[str]) -> str | None:
-    """Return SHA-256 over the bytes of files in sequence, each once; None where one is no regular file."""
+    """Return SHA-256 over the bytes of files in sequence, each once; None where one is not a regular file."""
     state = hashlib.sha256()
     for file in dict.fromkeys(files):
         try:

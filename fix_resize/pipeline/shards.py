@@ -191,7 +191,7 @@ def _make(job: ShardJob) -> ShardOutcome:
 
 
 class _Absent(Exception):
-    """An image that cannot be had from its root."""
+    """An image that cannot be read from its root."""
 
     def __init__(self, kind: str, detail: str) -> None:
         self.kind, self.detail = kind, detail

@@ -40,7 +40,7 @@ IMAGE_SCHEMA: Final = schema_of(
     "image_id source class_id group split label:int32 digest:sha256 pixel_sha256:sha256 width:int32 "
     "height:int32 mode spec source_width:int32 source_height:int32 source_mode notes file row:int32"
 )
-"""One row a picture.
+"""One row per picture.
 
 ``digest`` is of the source's image (`wordnet_splits.digests`: of its file, or of its pixels where the source
 is lossless), ``pixel_sha256`` of the picture (`digests.digest_pixels`). ``width``, ``height`` and ``mode``

@@ -98,7 +98,7 @@ def _altered_tables(output: Output) -> Iterator[Problem]:
     for file in tables.TABLES:
         if (output.folder / file).exists():
             with untrusted.parquet(output.folder / file):
-                pass  # what is no table is not worth the hashing of gigabytes
+                pass  # gigabytes that are not a table are not worth hashing
         found = checksum(output.folder, [file])
         if found is None:
             yield _problem(output, "table", f"{file}: it is missing")

@@ -6,7 +6,7 @@ Names in use (n rows, one per image, in the order of the image table):
 - ``logits`` (n, K) float32: the head's output, restricted to the benchmark's classes where the class map
   says so.
 - ``background`` (n,) float32, only with a background class: its logit. It belongs to the denominator of
-  every softmax, ``p_k = exp(z_k) / (sum_j exp(z_j) + exp(background))``, and is no class (Palechor: the
+  every softmax, ``p_k = exp(z_k) / (sum_j exp(z_j) + exp(background))``, and is not a class (Palechor: the
   column is dropped after softmax).
 - ``labels`` (n,) int64, only on train and val: the benchmark's label, -1 where an image has none.
 - a probe's outputs, e.g. ``odin[T=1000,eps=0.0014]/logits`` (n, K).

@@ -117,7 +117,7 @@ def show_named(name: str, parameters: Mapping[str, Any]) -> str:
 def converted(value: Any, default: Any, where: str) -> Any:
     """Return a value, which may be given as text, as the type of its parameter's default.
 
-    A default that is no number, text or truth value says nothing of the type: the value stays as it is.
+    A default that is not a number, text or truth value says nothing about the type: the value stays as it is.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Roots and benchmarks for the loaders' tests; nothing of this machine's configuration."""
+"""Roots and benchmarks for the loaders' tests."""
 
 from __future__ import annotations
 
@@ -7,14 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.photographs import build_photographs, write_root
-from wordnet_splits.sources import root_variable, source_names
-
-
-@pytest.fixture
-def no_roots_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in source_names():
-        monkeypatch.delenv(root_variable(name), raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
 @pytest.fixture(scope="session")

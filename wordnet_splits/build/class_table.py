@@ -23,7 +23,7 @@ MEASURES = {"distance": "distance", "path": "path", "wup": "wup_wn", "lch": "lch
 DISTANCE_COLUMNS = ("own_wnid", "nearest_wnid", "nearest_id", "lcs", *MEASURES)
 
 PAIRS = 512
-"""Compared at a time: what is held grows by its square."""
+"""Classes compared at a time; memory grows with its square."""
 
 
 Labels = Mapping[Key, int]

@@ -1,4 +1,4 @@
-"""Reading what a manifest names: digests of images under a root, and what is absent, damaged or other.
+"""Reading what a manifest names: digests of images under a root, and what is absent, damaged or altered.
 
 Work is cut into chunks, done here or by worker processes, and journalled, so that Ctrl-C loses at most
 the chunks in flight. What is wrong with one image is a problem of the list; what is wrong with the root
@@ -26,7 +26,7 @@ from wordnet_splits.workers import run_jobs
 CHUNK = 128
 _LINE = re.compile("(.+)\t([0-9a-f]{64})\t([0-9]{1,20})")
 ABSENT = (KeyError, FileNotFoundError, NotADirectoryError, type(None))
-"""What a source meets where an image is not there at all."""
+"""What a source raises where an image is absent."""
 
 
 ReadImage = tuple[str, bytes | None, str]
@@ -42,7 +42,7 @@ def read_digests(
     journal: Path | None = None,
     progress: Progress | None = None,
 ) -> tuple[dict[str, bytes], list[Problem]]:
-    """Read every image and return the digests, and a problem for each image that is not as it must be.
+    """Read every image and return the digests, and a problem for each image that is not as it should be.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def read_digests(
     ids = sorted(classes)
     written = _Journal(journal, source, [i for i in ids if i not in known])
     digests = written.replay()
-    # an altered image is read again: it may have been mended since
+    # an altered image is read again: it may have been repaired since
     digests = {i: d for i, d in digests.items() if i in classes and known.get(i, d) == d}
     todo = [i for i in ids if i not in digests]
     problems: list[Problem] = []

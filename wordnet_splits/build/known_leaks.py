@@ -96,7 +96,7 @@ def _check_extent(
             raise RecipeError(
                 f"{len(found)} {entry.kind} leaks between {between}, the recipe names {entry.count}",
                 where=recipe.name,
-                hint="mend the count, or the rule",
+                hint="correct the count, or the rule",
             )
         return
     named = set(entry.classes or ())

@@ -28,7 +28,7 @@ from wordnet_splits.taxonomy import Taxonomy, load
 
 @dataclass
 class Build:
-    """What a build made, and what was not as it must be.
+    """What a build made, and what was wrong.
 
     Attributes
     ----------

@@ -5,7 +5,6 @@ An inventory is complete or absent: draws are made over it, so a part of one wou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -34,20 +33,6 @@ LIST_SCHEMA = pa.schema(
         pa.field("label", pa.int32()),
     ]
 )
-
-
-@dataclass(frozen=True)
-class ListInfo:
-    """What a published list is.
-
-    ``origin`` is where it was read (owner/repository:path@commit), ``sha256`` that of the published file,
-    ``images`` the number of rows.
-    """
-
-    name: str
-    origin: str
-    sha256: str
-    images: int
 
 
 @cache
@@ -91,12 +76,6 @@ def load_inventory(source: str, split: str) -> pa.Table | None:
     return table
 
 
-def inventory_origin(source: str, split: str) -> str:
-    """Return where the ids of an inventory were read; "" where there is none."""
-    table = load_inventory(source, split)
-    return "" if table is None else _metadata(table, "origin")
-
-
 @cache
 def list_names() -> tuple[str, ...]:
     """Return the names of the published lists, ``family/name``, sorted."""
@@ -126,12 +105,6 @@ def load_list(name: str) -> pa.Table:
     if absent:
         raise DataError(f"has no {absent[0]} in its metadata", where=str(path))
     return table
-
-
-def list_info(name: str) -> ListInfo:
-    """Return origin, SHA-256 and size of a published list. Raises as :func:`load_list`."""
-    table = load_list(name)
-    return ListInfo(name, _metadata(table, "origin"), _metadata(table, "sha256"), len(table))
 
 
 def _metadata(table: pa.Table, key: str) -> str:

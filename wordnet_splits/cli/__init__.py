@@ -9,7 +9,7 @@ from types import FrameType
 
 BAD_INPUT, INTERRUPTED = 2, 130
 LITTLE = 2 << 30
-"""Bytes of address space below which an error that nobody foresaw is put down to them."""
+"""Bytes of address space below which an unforeseen error is attributed to the limit."""
 INTERRUPTION = "interrupted; nothing half-written is left, and the same command continues from here"
 
 

@@ -17,7 +17,7 @@ from wordnet_splits.untrusted import printable
 LONGEST_ERROR = 4000
 """Letters of an error on a terminal: a name from outside may have millions."""
 
-# typer stood on click and now carries a copy of its own: its errors are where its own classes say
+# typer was built on click and now carries its own copy, so its errors are found through its own classes
 _click: Any = sys.modules[typer.BadParameter.__mro__[1].__module__]
 _NoArguments: tuple[type[Exception], ...] = tuple(
     vars(_click)[n] for n in ("NoArgsIsHelpError",) if n in vars(_click)
@@ -59,7 +59,7 @@ def run(application: typer.Typer, arguments: list[str], program: str) -> int:
         if error.filename is None:
             _close_stdout()
         return _fail(_of_the_system(error), arguments)
-    if code == INTERRUPTED:  # typer returns it, or raises, as its version goes
+    if code == INTERRUPTED:  # typer returns it or raises, depending on its version
         say(INTERRUPTION)
     return code if isinstance(code, int) else DONE
 
@@ -72,7 +72,7 @@ def _close_stdout() -> None:
 def _of_the_system(error: OSError) -> SplitsError:
     """Return the error of a file that no command foresaw, or of a standard output that is full."""
     where = str(error.filename) if error.filename else "standard output"
-    return OutputError(error.strerror or str(error), where=where, hint="mend that, and run it again")
+    return OutputError(error.strerror or str(error), where=where, hint="fix that and run it again")
 
 
 def _fail(error: SplitsError, arguments: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""The one schema of ``manifest.json``: each field typed, no other taken, none against another."""
+"""The one schema of ``manifest.json``: every field typed, none unknown, none contradicting another."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class ManifestData(StrictModel):
         if self.fingerprint != self.fingerprints.images_in_all:
             raise ValueError("fingerprint is not that of images_in_all")
         if (self.fingerprint is None) != bool(self.awaiting):
-            raise ValueError("the images have a fingerprint in all just where no group awaits its source")
+            raise ValueError("all images together have a fingerprint exactly when no group awaits its source")
         return self
 
     def as_dict(self) -> dict[str, Any]:
@@ -176,6 +176,6 @@ def check_data(data: object, where: str) -> ManifestData:
     """
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise ManifestError(
-            f"manifest.json has not schema {SCHEMA}", where=where, hint="build it with this version"
+            f"manifest.json is not of schema {SCHEMA}", where=where, hint="build it with this version"
         )
     return validated(ManifestData, data, where=where, error=ManifestError, hint="build it again")

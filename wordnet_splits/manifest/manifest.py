@@ -158,7 +158,7 @@ def load_manifest(name: Manifest | str | Path, given: Path | None = None) -> Man
     """Read a manifest by name or folder; a `Manifest` is returned as it is.
 
     Everything that ``manifest.json`` says of the tables is recomputed from them, here and when a table that
-    has changed since is read: 1.3 million rows take about two seconds, once a process.
+    has changed since is read: 1.3 million rows take about two seconds, once per process.
 
     Raises
     ------

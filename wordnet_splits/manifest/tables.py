@@ -133,7 +133,7 @@ def _check(table: pa.Table, schema: pa.Schema, filled: Sequence[str], where: str
         if name not in table.column_names:
             raise _rebuild(f"column {name!r} is missing", where)
         if name not in schema.names or table.column_names.count(name) > 1:
-            raise _rebuild(f"column {name!r} is one too many", where)
+            raise _rebuild(f"column {name!r} is unexpected", where)
         found, wanted = table.schema.field(name).type, schema.field(name).type
         if not found.equals(wanted):
             raise _rebuild(f"column {name!r} is {found}, not {wanted}", where)

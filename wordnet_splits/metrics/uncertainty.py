@@ -136,7 +136,7 @@ def _resamples(
     inside, outside = split_sides(sets, full_spectrum=full_spectrum)
     strata = [(part.name, _cells(part, counts)) for part in inside + outside if len(part.confidence)]
     if len({name for name, _ in strata}) < len(strata):
-        raise DataError("two sets bear one name", hint="the draws of a set depend on its name")
+        raise DataError("two sets have the same name", hint="the draws of a set depend on its name")
     width = len(counts.thresholds)
     total = sum(len(cells) for _, cells in strata)
     block = max(1, _BLOCK // total)

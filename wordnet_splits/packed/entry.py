@@ -61,7 +61,7 @@ class PartEntry(StrictModel):
         if (self.layout == "pixels") != (self.shape is not None):
             raise ValueError(f"layout {self.layout} with shape {self.shape}")
         if self.pixels is not None and self.files is not None:
-            raise ValueError("files with pixels, which tell more")
+            raise ValueError("files beside pixels, which say more")
         if self.shape is not None and self.shape[0] != 3:
             raise ValueError(f"images have 3 channels, not {self.shape[0]}")
         if self.shape is not None and self.bytes != self.rows * math.prod(self.shape):

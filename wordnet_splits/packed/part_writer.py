@@ -149,7 +149,7 @@ class _OtherShapeError(Exception):
 
 
 class _Index:
-    """The index of a part, as it grows: 28 bytes an image."""
+    """The index of a part, as it grows: 28 bytes per image."""
 
     def __init__(self) -> None:
         self._columns = (array("q"), array("q"), array("q"), array("I"))

@@ -147,7 +147,7 @@ class RawImages:
 
 
 class AlteredImageError(SourceError):
-    """An image whose pixels are other than the manifest's digest says."""
+    """An image whose pixels do not match the manifest's digest."""
 
     kind = "altered-image"
 
@@ -212,7 +212,8 @@ def stack(arrays: Sequence[Pixels], ids: Sequence[str]) -> Pixels:
 def different_sizes(a: Sequence[int], a_id: str, b: Sequence[int], b_id: str) -> DataError:
     """Build the error for two images, (h, w, 3) each, that do not fit into one array."""
     return DataError(
-        f"image {a_id!r} has {a[0]} x {a[1]} pixels and {b_id!r} has {b[0]} x {b[1]}: no one array",
+        f"image {a_id!r} has {a[0]} x {a[1]} pixels and {b_id!r} has {b[0]} x {b[1]}: "
+        "they do not fit into one array",
         hint="give a `transform` that makes them one size",
     )
 

@@ -36,7 +36,7 @@ def explain_validation(error: ValidationError, text: str, where: str, model: typ
             where=place,
             hint=f"add it to {path.rpartition('.')[0] or 'the recipe'}",
         )
-    return RecipeError(f"{path}: {message}" if path else message, where=place, hint="mend the recipe")
+    return RecipeError(f"{path}: {message}" if path else message, where=place, hint="correct the recipe")
 
 
 def most_specific(error: ValidationError) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class Explanation(Tabular):
 def explain(benchmark: str | Path, class_name: str, *, manifests: Path | None = None) -> Explanation:
     """Return the classes of a name: ID first, excluded last.
 
-    Beside the columns of the class table each has ``nearest_name``, the ``gloss`` of its own synset and
+    Besides the columns of the class table each has ``nearest_name``, the ``gloss`` of its own synset and
     ``nearest_gloss``, ``nearer_ood`` of ``ood_classes``, the way ``up`` to the least common subsumer and
     ``down`` to the nearest ID class, the ``margin`` by which the rule decided, the ``change`` that would give
     it another role, and its roles ``elsewhere``.

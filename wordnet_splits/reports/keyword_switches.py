@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,7 +55,6 @@ def keyword_switches(
     *,
     switches: Sequence[Switch] = SWITCHES,
     taxonomy: Taxonomy | None = None,
-    catalog: Callable[[str], Catalog] = load_catalog,
 ) -> tuple[SwitchRow, ...]:
     """Return which classes of each source overlap no class of ``with_source``, under each switch.
 
@@ -63,7 +62,7 @@ def keyword_switches(
     """
     taxonomy = taxonomy or Taxonomy.embedded()
     synsets = Question.by_synset(
-        (wnid, (with_source, item.class_id)) for item in catalog(with_source) for wnid in item.wnids
+        (wnid, (with_source, item.class_id)) for item in load_catalog(with_source) for wnid in item.wnids
     )
     near = {
         "all": relatives(synsets, taxonomy).keys(),
@@ -71,8 +70,8 @@ def keyword_switches(
     }
     rows = []
     for switch in switches:
-        kept = {s: _kept(catalog(s), switch, near[switch.nodes], taxonomy) for s in sources}
-        images = {s: _images(catalog(s), classes) for s, classes in kept.items()}
+        kept = {s: _kept(load_catalog(s), switch, near[switch.nodes], taxonomy) for s in sources}
+        images = {s: _images(load_catalog(s), classes) for s, classes in kept.items()}
         rows.append(SwitchRow(switch.name, kept, images))
     return tuple(rows)
 

@@ -17,7 +17,7 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.data import LeakRow
 from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.tabular import Tabular
-from wordnet_splits.taxonomy import Taxonomy, load
+from wordnet_splits.taxonomy import load
 
 AS_RECORDED, NEW, CHANGED, GONE = "as recorded", "not recorded", "count differs", "recorded, not found"
 
@@ -88,7 +88,7 @@ class LeakReport(Tabular):
         }
 
 
-def report_leaks(manifest: Manifest, taxonomy: Taxonomy | None = None) -> LeakReport:
+def report_leaks(manifest: Manifest) -> LeakReport:
     """Find the leaks between the groups of a manifest and compare them with those it records.
 
     Raises
@@ -96,7 +96,7 @@ def report_leaks(manifest: Manifest, taxonomy: Taxonomy | None = None) -> LeakRe
     ManifestError : the recipe in ``manifest.json`` is malformed.
     """
     recipe = load_recipe(manifest)
-    found = class_leaks(_membership(manifest, recipe), taxonomy or load())
+    found = class_leaks(_membership(manifest, recipe), load())
     found += digest_leaks(recipe, (read() for read in manifest.parts.values()))
     recorded: dict[tuple[str, str, str], LeakRow] = {
         (row.kind, row.a.removeprefix("group:"), row.b.removeprefix("group:")): row

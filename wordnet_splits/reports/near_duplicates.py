@@ -200,7 +200,7 @@ def search(
 ) -> list[NearPair]:
     """Return the close pairs between every two sets, sorted; ``order`` is that of the groups.
 
-    Every pair of pictures is compared, about a thousand million in some seconds, in blocks of constant size.
+    Every pair of pictures is compared, about a billion in a few seconds, in blocks of constant size.
     """
     jobs = [(a, b, top) for a, b in _couples(sets, order) for top in range(0, len(a.rows), STRIP)]
     total = sum(len(a.hashes[top : top + STRIP]) * len(b.hashes) for a, b, top in jobs)

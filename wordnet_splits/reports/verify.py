@@ -167,7 +167,7 @@ def recipe_of(manifest: Manifest) -> Recipe:
 
 
 def _strange_files(manifest: Manifest) -> Iterator[LocatedProblem]:
-    """Yield a finding where the folder has another name than the manifest, or holds what is none of it."""
+    """Yield a finding where the folder has another name than the manifest, or holds other files."""
     folder = manifest.folder
     assert folder is not None
     if folder.resolve().name != manifest.name:

@@ -1,4 +1,4 @@
-"""What rules are asked about and may look at: catalogs, lists, the hierarchy, the groups so far."""
+"""What rules judge and what they may look at: catalogs, lists, the hierarchy, the groups so far."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ def _phrases(words: list[_Word]) -> Iterator[tuple[Words, str]]:
     """Yield the name, then the name with one word varied, then with all its words in the singular.
 
     Only the last word of a compound takes the plural (cup_cakes, but no cups_cakes). A long form of
-    several words stays whole: they are no words of the name.
+    several words stays whole: its words are not words of the name.
     """
     texts = tuple(word.text for word in words)
     yield texts, "name"
@@ -307,7 +307,7 @@ def abbreviations() -> dict[str, str]:
 
 
 def _table(name: str) -> list[list[str]]:
-    """Return the rows of one of our tables, without its comments and the heads of its columns."""
+    """Return the rows of one of our tables, without its comments and column headings."""
     text = (files("wordnet_splits") / "data" / name).read_text(encoding="utf-8")
     return [line.split("\t") for line in text.splitlines() if not line.startswith("#")][1:]
 
@@ -342,7 +342,7 @@ def _inflected_plural(word: str) -> str:
 
 
 def singular_by_inflect(word: str) -> str:
-    """Return the singular of a word, "" where it is no plural."""
+    """Return the singular of a word, "" where it is not a plural."""
     return _inflect().singular_noun(word) or ""
 
 

@@ -154,7 +154,7 @@ class Expression(_Model):
         given = self._operators()
         if len(given) > 1:
             raise ValueError(
-                f"one operator to a table, here are {', '.join(given)}: combine them with all, any, not"
+                f"one operator per table, not {', '.join(given)}: combine them with all, any, not"
             )
         if not given and self._needs_operator():
             raise ValueError(f"no operator; {operators_in_words()}")

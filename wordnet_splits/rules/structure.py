@@ -105,7 +105,7 @@ def all_above(wnids: Iterable[str], targets: ClassesBySynset, graph: Taxonomy) -
 
 
 def unrelated(classes: Sequence[str], targets: ClassesBySynset, ask: Question) -> dict[str, tuple[Via, ...]]:
-    """Return, for each of ``classes``, the synsets that a rule names and that are nothing to it.
+    """Return, for each of ``classes``, the synsets that a rule names and that are unrelated to it.
 
     The nearest first; edges are counted on the full graph, whatever hierarchy the rule follows.
     """

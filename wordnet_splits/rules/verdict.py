@@ -24,7 +24,7 @@ class Via(NamedTuple):
     relation : what ``wnid`` is to this class: ``equal`` (its own synset), its ``ancestor`` or
         ``descendant``, the parent it shares with a ``sibling``, the synset that a ``keyword`` of its name
         reaches; ``list``, ``threshold``, ``draw``; or ``unrelated``, a synset that the rule names and
-        that is nothing to this class. The piece after a ``keyword`` says in the same words what a synset
+        that has no relation to this class. The piece after a ``keyword`` says in the same words what a synset
         of the other class is to the synset reached.
     wnid : the synset concerned.
     other_source, other_class : the class on the other side of the relation; a wnid that the recipe gives

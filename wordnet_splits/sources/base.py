@@ -34,7 +34,7 @@ Row = tuple[str, str, str]
 Order = Literal["published", "unknown"]
 
 BATCH_ROWS = 65_536
-UNEXPECTED_NAMES = 10_000  # distinct names kept apart: a wrong root may hold millions
+UNEXPECTED_NAMES = 10_000  # distinct names counted separately: a wrong root may hold millions
 OTHER_NAMES = "(other names)"
 MOST_DIGITS = 9  # of an id that is a position
 _KEPT = 4  # sources a worker remembers
@@ -244,7 +244,7 @@ class Source(ABC):
 class OneCopyPerProcess(Source):
     """A source of which all pickles of one object become one object in the process that unpickles them.
 
-    A CIFAR batch takes a second to load and an LMDB file may be opened once a process only; a worker that
+    A CIFAR batch takes a second to load and an LMDB file may be opened only once per process; a worker that
     is sent the source with each chunk of ids must find what it opened for the last one.
     """
 

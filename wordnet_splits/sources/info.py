@@ -1,4 +1,4 @@
-"""What is known of a dataset beside its pixels: where it is published, how to get it, how to cite it."""
+"""What is known of a dataset besides its pixels: where it is published, how to get it, how to cite it."""
 
 from __future__ import annotations
 
@@ -37,11 +37,6 @@ class SourceInfo:
     tree: str
     bibtex: str
     files: tuple[Download, ...] = field(default=())
-
-    @property
-    def bibtex_key(self) -> str:
-        """The key of the citation: what stands between ``{`` and the first comma."""
-        return self.bibtex.split("{", 1)[1].split(",", 1)[0].strip()
 
 
 def source_info(name: str) -> SourceInfo:

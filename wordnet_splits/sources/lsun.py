@@ -40,7 +40,7 @@ class KeyedImages(Protocol):
         """Return the number of images, faster than ``names`` where that can be."""
 
     def open(self) -> Any:
-        """Return what reading needs, once a process."""
+        """Return what reading needs, once per process."""
 
     def read(self, opened: Any, key: str) -> bytes:
         """Return the bytes of one image; KeyError or FileNotFoundError where it is not there."""
@@ -57,7 +57,7 @@ class ExportedFolder:
         """Return nothing: each file is opened when it is read."""
 
     def names(self) -> Iterator[tuple[str | None, str]]:
-        """Yield the keys; what could not be read by its key is no image."""
+        """Yield the keys; what could not be read by its key is not an image."""
         return self._names(self.folder, "")
 
     def count(self) -> int:

@@ -2,7 +2,7 @@
 
 The images are equal on every machine, for ever: no library generator and no floating point. The words of an
 image are the SHAKE-128 stream of its name, and a value is found by comparing integers. Gaussian thresholds
-are shipped as integers, so no ``erf`` of any libm is ever asked.
+are shipped as integers, so no libm's ``erf`` plays a part.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ MAX_PIXELS = 89_478_485  # where Pillow begins to warn; ImageNet's largest pictu
 Image.preinit()  # registers the common formats; WebP, which LSUN uses, registers when imported
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", WebPImagePlugin.WebPImageFile.format)
 
-# What Pillow's readers raise on damaged input, beside its own errors.
+# What Pillow's readers raise on damaged input, besides its own errors.
 _DAMAGED = (
     OSError,
     SyntaxError,

@@ -1,6 +1,6 @@
 """Where each source lies on this machine: a flag, an environment variable, or ``roots.toml``.
 
-``roots.toml`` is in the user's config folder (platformdirs) and holds one line a source::
+``roots.toml`` is in the user's config folder (platformdirs) and holds one line per source::
 
     imagenet1k = "/data/imagenet"
     dtd = "~/datasets/dtd"

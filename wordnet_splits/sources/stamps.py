@@ -2,7 +2,7 @@
 
 Reading every file again would take as long as the first time, so an image whose digest is not known
 beforehand is taken for the same while the file that holds it has the same size and the same time of change.
-Which file that is, is for the layout to know; here it is one that bears the image's name, or else any file
+Only the layout knows which file that is; here it is one that bears the image's name, or else any file
 that is not a picture (an archive, a database, a list of labels), so that at most too much is done again.
 """
 

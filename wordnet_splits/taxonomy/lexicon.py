@@ -114,13 +114,13 @@ class LemmaIndex(Mapping[str, tuple[str, ...]]):
         return len(self._lexicon.index_counts)
 
 
-def from_lemma_lists(lemmas: list[list[str]], exceptions_text: str = "") -> Lexicon:
+def from_lemma_lists(lemmas: list[list[str]]) -> Lexicon:
     """Return the lexicon of ``lemmas[i]``, the lemmas of node i; senses are ordered by node."""
     senses: dict[str, list[int]] = {}
     for node, words in enumerate(lemmas):
         for word in dict.fromkeys(word.lower() for word in words):
             senses.setdefault(word, []).append(node)
-    return from_index(lemmas, senses, exceptions_text)
+    return from_index(lemmas, senses, "")
 
 
 def from_index(lemmas: list[list[str]], senses: Mapping[str, list[int]], exceptions_text: str) -> Lexicon:

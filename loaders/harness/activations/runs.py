@@ -27,7 +27,7 @@ class GroupOutputs:
     arrays : what detectors get, see `arrays`; logits restricted as the class map says.
     class_map : which column is which label; None where column k of the logits is label k.
     head : the linear classifier head, rows as the columns of the logits; None where there is none.
-    transform_key, transform : of the transform the images went through: its key, and it in words.
+    transform_key, transform : of the transform the images went through: its key, and described in words.
     notes : deviations from an undisturbed computation.
     """
 

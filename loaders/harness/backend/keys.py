@@ -39,7 +39,7 @@ def model_key(tensors: Mapping[str, Any], architecture: str) -> str:
 def list_key(table: pa.Table) -> str:
     """Return the key of an ordered list of images: their (source, image_id, view).
 
-    The table may hold other columns; benchmark, role and label are no part of the key, so a group that two
+    The table may hold other columns; benchmark, role and label are not part of the key, so a group that two
     benchmarks share has one key.
     """
     digest = hashlib.sha256()

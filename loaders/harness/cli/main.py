@@ -37,7 +37,8 @@ def check_results_folder(
         print_json(found.as_dict())
         return DONE if found.ok else NEGATIVE
     lines = [
-        f"{d.table}: {d.row}: {d.column} stored {d.stored}, due {d.recomputed}" for d in found.differences
+        f"{d.table}: {d.row}: {d.column} stored {d.stored}, recomputed {d.recomputed}"
+        for d in found.differences
     ]
     say_some(lines, SHOWN_DIFFERENCES, write=show)
     outcome = "all recompute" if found.ok else f"{len(found.differences):,} differ"

@@ -1,4 +1,4 @@
-"""Detectors on what a probe computed beside the forward pass."""
+"""Detectors on what a probe computed alongside the forward pass."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class AboutPart(BaseModel):
 
 
 class EvaluationOptions(AboutPart):
-    """What is computed beside the metrics themselves.
+    """What is computed besides the metrics themselves.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class RunFacts(AboutPart):
 
 
 class About(AboutPart):
-    """What ``about.json`` holds beside checksums.
+    """What ``about.json`` holds besides checksums.
 
     Attributes
     ----------

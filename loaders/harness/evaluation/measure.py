@@ -5,7 +5,7 @@ over sets as ``(mean)``, samples pooled as ``(pooled)`` with the roles that went
 whose metric ends in ``[full-spectrum]`` covariate-shifted ID counts as ID. Nothing but confidences and
 correctness goes in, so rows are recomputed exactly from stored columns of them.
 
-Beside them rows by OOD class and by bin of similarity to the nearest ID class: is detection harder nearby?
+Further rows are by OOD class and by bin of similarity to the nearest ID class: is detection harder nearby?
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .about import EvaluationOptions
 
 MEAN, POOLED = "(mean)", "(pooled)"
 FULL_SPECTRUM = "[full-spectrum]"
-UNKNOWN_ROLES = ("near", "far")  # pooled by `aurc_unknown`; external sets are no part of a test
+UNKNOWN_ROLES = ("near", "far")  # pooled by `aurc_unknown`; external sets are not part of a test
 ON_ID = list_metrics(("id", "correct"))
 ON_BOTH = tuple(name for name in list_metrics() if "ood" in get_metric(name).needs)
 

@@ -56,7 +56,7 @@ def evaluate(
     detectors : names as on the command line (``"msp,knn[k=50]"``, ``"preset:openood"``), or a sequence of
         names, detector classes, functions and instances.
     roots, packed, allow_missing : as of `loaders.UnknownDetectionSet`.
-    groups : the sets to evaluate beside ID; all by default.
+    groups : the sets to evaluate besides ID; all by default.
     sweep : choose parameters that were not given on validation images, for each run.
     bootstrap, seed_boot : replicates behind intervals, and their seed.
     prevalences : shares of OOD at which `aurc_unknown` is computed too.
@@ -84,7 +84,7 @@ def evaluate(
     held = {name: len(opened) for name, opened in images.test(list(sets.test)).items()}
     unread = [name for name, role in sets.test.items() if role == "id" and not held[name]]
     if unread:
-        raise SourceError("no ID image is there", where=unread[0], hint="; ".join(images.left_out) or None)
+        raise SourceError("there are no ID images", where=unread[0], hint="; ".join(images.left_out) or None)
     watched = progress or Silent()
     with TemporaryDirectory() if store is None else nullcontext(str(store)) as folder:
         runs = [

@@ -46,7 +46,7 @@ def evaluate_runs(
         a note.
     detectors : text (see `detectors.parse_detectors`), or texts, detector classes, functions and instances.
     sweep : choose the parameters that have a sweep, and were not given, on validation data, for each run.
-    groups : the sets to evaluate beside ID; all by default. What is left out is named in the results.
+    groups : the sets to evaluate besides ID; all by default. What is left out is named in the results.
     left_out : which images are missing, stored with the results.
 
     Raises
@@ -66,7 +66,7 @@ def evaluate_runs(
             work.score_together(numbers, many)
         elif many:
             labels = ", ".join(one.label for one in many)
-            work.notes.append(f"{model}: left out, as one run is no ensemble: {labels}")
+            work.notes.append(f"{model}: left out, as one run is not an ensemble: {labels}")
     return work.results(options or EvaluationOptions(), [one.label for one in chosen], left_out)
 
 

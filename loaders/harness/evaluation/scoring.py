@@ -129,7 +129,7 @@ def _finite(scores: Array, where: str) -> Array:
         raise DataError(
             f"gave {kinds} for {len(bad):,} of {len(scores):,} images, first for image {int(bad[0]):,}",
             where=where,
-            hint="scores are finite float32; look at this detector's inputs for these images",
+            hint="scores must be finite float32 values; check this detector's inputs for these images",
         )
     return scores
 

@@ -115,7 +115,7 @@ class ClassMap:
         return np.where(labels >= 0, table[np.maximum(labels, 0)], -1)
 
     def predictions(self, logits: npt.ArrayLike) -> Array:
-        """Return the predicted label (n,) of logits over `kept`; -1 for a column that is no label."""
+        """Return the predicted label (n,) of logits over `kept`; -1 for a column that is not a label."""
         label = np.full(len(self.kept), -1, dtype=np.int64)
         label[self.positions(np.arange(len(self.columns)))] = np.arange(len(self.columns))
         return np.asarray(label[np.asarray(logits).argmax(axis=1)])

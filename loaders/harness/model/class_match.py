@@ -167,7 +167,7 @@ def _refuse_missing(missing: Sequence[str], total: int, spare: Sequence[str], wh
     if missing:
         raise DataError(
             f"{len(missing)} of {total} labels have no column: {_some(missing)}; "
-            f"{len(spare)} classes of the model are no label: {_some(spare)}",
+            f"{len(spare)} classes of the model are not labels: {_some(spare)}",
             where=where,
             hint="say which column is which class with --mapping",
         )

@@ -1,4 +1,4 @@
-"""Probes: what is computed beside a forward pass and stored as named arrays."""
+"""Probes: what is computed alongside a forward pass and stored as named arrays."""
 
 from __future__ import annotations
 

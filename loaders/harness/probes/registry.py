@@ -39,13 +39,13 @@ PLAIN = re.compile(r"[\w.+\-]*")
 
 
 class Probe(Protocol):
-    """A computation on a batch beside its features and logits.
+    """A computation on a batch besides its features and logits.
 
     Attributes
     ----------
     kind : the name it is registered under.
     gradients : whether it differentiates with respect to the input.
-    passes : forward passes of its own, beside the one that gives features and logits.
+    passes : forward passes of its own, besides the one that gives features and logits.
     layers : names of the layers whose outputs it reads from that one forward pass.
     random : whether it draws. It then gets n CPU generators as a third argument, one per image and seeded by
         the image's id, and draws for image i from the i-th alone: runs repeat, and batches of any size give

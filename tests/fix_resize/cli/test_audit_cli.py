@@ -15,17 +15,10 @@ import pytest
 from fix_resize.cli.main import app
 from tests.fix_resize.made_photos import Pixels, photo, rendered, save
 from wordnet_splits.cli.main import run
-from wordnet_splits.sources import source_names
 
 Command = Callable[..., tuple[int, str, str]]
 PHOTOS, OTHERS = 40, 60
-
-
-@pytest.fixture(autouse=True)
-def no_roots_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in source_names():
-        monkeypatch.delenv(f"WORDNET_SPLITS_ROOT_{name.upper().replace('-', '_')}", raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 
 
 @pytest.fixture

@@ -34,11 +34,6 @@ def sound(root: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.T
     return built(root, tmp_path_factory.mktemp("sound") / "out", request.param)
 
 
-@pytest.fixture
-def out(sound: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(sound, tmp_path / "out"))
-
-
 def found(out: Path, **options: Path) -> list[tuple[str, str | None]]:
     return [(problem.kind, problem.image_id) for problem in verify(out, **options).problems]
 

@@ -52,11 +52,6 @@ def sound(root: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.T
     return made(root, tmp_path_factory.mktemp("sound") / "out", request.param)
 
 
-@pytest.fixture
-def out(sound: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(sound, tmp_path / "out"))
-
-
 def altered(value: Any) -> Any:
     """Another value of the same kind."""
     if isinstance(value, bool):

@@ -18,10 +18,7 @@ from wordnet_splits.sources import source_names
 
 
 @pytest.fixture(autouse=True)
-def no_roots_of_this_machine(monkeypatch, tmp_path):
-    for name in source_names():
-        monkeypatch.delenv(f"WORDNET_SPLITS_ROOT_{name.upper().replace('-', '_')}", raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+def no_manifests_of_this_machine(no_roots_of_this_machine, monkeypatch, tmp_path):
     monkeypatch.setenv("WORDNET_SPLITS_MANIFESTS", str(tmp_path / "manifests"))
 
 

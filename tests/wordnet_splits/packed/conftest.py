@@ -11,14 +11,11 @@ import pytest
 from tests.photographs import SHARK, TENCH, build_photographs, image_file, jpeg, write_root
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.packed.pack import pack
-from wordnet_splits.sources import root_variable, source_names
 
 
 @pytest.fixture(autouse=True)
-def no_roots_of_this_machine(monkeypatch, tmp_path):
-    for name in source_names():
-        monkeypatch.delenv(root_variable(name), raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+def _alone(no_roots_of_this_machine: None) -> None:
+    pass
 
 
 @pytest.fixture(scope="module")

@@ -18,12 +18,7 @@ from ..sources.trees import write_images
 
 TEXTURES = ["banded/banded_0002", "banded/banded_0004", "zigzagged/zigzagged_0008"]
 
-
-@pytest.fixture(autouse=True)
-def no_roots_of_this_machine(monkeypatch, tmp_path):
-    for name in source_names():
-        monkeypatch.delenv(dr.root_variable(name), raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 
 
 def examine(given: dict[str, Path] | None = None, manifests: Path = Path("no manifests")) -> dr.Diagnosis:

@@ -17,26 +17,14 @@ from wordnet_splits.errors import MissingImageError, SourceError, UnsafeDataErro
 from wordnet_splits.sources import Source, open_source
 
 from .cifar_copies import (
-    class_names,
     digests,
     identity,
-    load_batches,
     pictures,
     png,
     scan,
     write_pickle,
     write_shards,
 )
-
-
-@pytest.fixture(scope="module")
-def cifar100(real_data: Path) -> dict[str, dict[str, Any]]:
-    return load_batches(real_data)
-
-
-@pytest.fixture(scope="module")
-def names100(real_data: Path) -> list[str]:
-    return class_names(real_data)
 
 
 @pytest.fixture(scope="module")

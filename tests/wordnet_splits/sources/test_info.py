@@ -34,13 +34,11 @@ def test_the_citation_is_one_balanced_entry(name: str) -> None:
     assert bibtex.count("{") == bibtex.count("}")
     for key in ("title", "author", "year"):
         assert len(re.findall(rf"^  {key} +=", bibtex, re.MULTILINE)) == 1
-    assert source_info(name).bibtex_key in bibtex.splitlines()[0]
 
 
 def test_one_key_names_one_work() -> None:
-    entries = {source_info(name).bibtex_key: source_info(name).bibtex for name in source_names()}
-    for name in source_names():
-        assert entries[source_info(name).bibtex_key] == source_info(name).bibtex
+    works = {source_info(name).bibtex for name in source_names()}
+    assert len({work.splitlines()[0] for work in works}) == len(works)
 
 
 def test_the_table_holds_the_sources_and_no_other() -> None:

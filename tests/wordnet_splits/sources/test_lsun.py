@@ -156,7 +156,7 @@ def test_truncated_files_are_refused(lmdb_root: Path, kept: int) -> None:
 def test_files_that_are_no_lmdb(lmdb_root: Path) -> None:
     path = lmdb_root / "bedroom_val_lmdb" / "data.mdb"
     path.write_bytes(os.urandom(len(path.read_bytes())))
-    with pytest.raises(SourceError, match="no LMDB file"):
+    with pytest.raises(SourceError, match="not an LMDB file"):
         scan(open_source("lsun", lmdb_root))
     path.unlink()
     with pytest.raises(SourceError, match="no such file"):

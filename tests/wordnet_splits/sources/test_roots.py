@@ -71,7 +71,7 @@ def test_all_roots_in_the_order_of_the_sources(config: Path, monkeypatch: pytest
         ('dtd = ""\n', "must be a path in quotes"),
         ('cifar-100 = "/c"\n', "did you mean 'cifar100'"),
         ('[dtd]\nroot = "/d"\n', "must be a path in quotes"),
-        ('dtd = "~nobody-at-all/d"\n', "~nobody-at-all/d is in the home folder of nobody here"),
+        ('dtd = "~nobody-at-all/d"\n', "~nobody-at-all/d names the home folder of an unknown user"),
     ],
 )
 def test_a_malformed_file_is_named(text: str, said: str, config: Path) -> None:
@@ -101,5 +101,5 @@ def test_unknown_names_are_refused_wherever_they_stand(monkeypatch: pytest.Monke
 
 
 def test_the_home_of_nobody_is_named() -> None:
-    with pytest.raises(errors.SourceError, match="--root: ~nobody-at-all/d is in the home folder of nobody"):
+    with pytest.raises(errors.SourceError, match="--root: ~nobody-at-all/d names the home folder"):
         roots.resolve_root("dtd", {"dtd": Path("~nobody-at-all/d")})

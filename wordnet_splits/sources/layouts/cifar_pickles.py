@@ -107,7 +107,7 @@ class Pickles(Copy[tuple[str, int]]):
             raise _not_a_batch(path, f"its keys are {', '.join(sorted(batch)) or 'none'}"[:200])
         data = batch["data"]
         if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 2:
-            raise _not_a_batch(path, "its data are no rows of bytes")
+            raise _not_a_batch(path, "its data are not rows of bytes")
         labels = _list(batch, self._layout.label_key, path)
         names = [_text(name) for name in _list(batch, "filenames", path)] if "filenames" in batch else []
         if data.shape != (len(labels), _CHANNELS * SIDE * SIDE) or len(names) not in (0, len(labels)):

@@ -1,4 +1,4 @@
-"""Read-only LMDB files of images: one environment a process, truncated files refused before they are read."""
+"""Read-only LMDB files of images: one environment per process, truncated files refused before reading."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _open(folder: Path) -> Any:
         pages, size = env.info()["last_pgno"] + 1, path.stat().st_size
         needed = pages * env.stat()["psize"]
     except (lmdb.Error, OSError) as error:
-        raise _broken(path, f"is truncated or no LMDB file ({error})") from error
+        raise _broken(path, f"is truncated or not an LMDB file ({error})") from error
     if size < needed:  # reading past the end of a mapped file would kill the process
         env.close()
         raise _broken(path, f"is truncated: it has {size:,} of {needed:,} bytes")
@@ -81,7 +81,7 @@ class LmdbFile:
         return entries
 
     def names(self) -> Iterator[tuple[str | None, str]]:
-        """Yield every key as text, in byte order, and how to show it; None for a key that is no ASCII."""
+        """Yield every key as text, in byte order, and how to show it; None for a key that is not ASCII."""
         import lmdb
 
         env = self.open()

@@ -40,7 +40,7 @@ class Copy(ABC, Generic[Place]):
 
     @abstractmethod
     def items(self, split: str, unexpected: Counter[str]) -> Iterator[UnnamedPicture[Place]]:
-        """Yield the pictures of a split; count in ``unexpected`` what is none."""
+        """Yield the pictures of a split; count everything else in ``unexpected``."""
 
     @abstractmethod
     def pixels(self, place: Place) -> Pixels:

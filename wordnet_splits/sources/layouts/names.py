@@ -82,7 +82,7 @@ class Naming:
 
 
 class NameIndex:
-    """Where each named image of an archive or table lies: its name and 8 bytes a number, found by bisection.
+    """Where each named image of an archive or table lies: a name and 8 bytes per number, found by bisection.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class NameIndex:
     """
 
     def __init__(self, found: Iterable[tuple[str | None, tuple[int, ...]]], where: str) -> None:
-        # a longer name is no publisher's, and one of megabytes would make every cell as wide
+        # no publisher uses longer names, and one of megabytes would make every cell as wide
         kept = [(s.encode(), place) for s, place in found if s and len(s) <= LONGEST_STEM and s.isascii()]
         names = np.array([name for name, _ in kept] or [b""], dtype=np.bytes_)
         order = np.argsort(names, kind="stable")

@@ -97,7 +97,7 @@ class Shards:
         path = self.paths[shard]
         with parquet_errors(path, error=SourceError, hint=FETCH):
             table = self._file(shard).read_row_group(group, list(columns))
-            table.validate(full=True)  # names that are no UTF-8 and indices beyond a dictionary, too
+            table.validate(full=True)  # names that are not UTF-8 and indices beyond a dictionary, too
         # Arrow leaves out what a file does not have
         if missing := sorted({column.split(".")[0] for column in columns} - set(table.column_names)):
             what = f"has no column {', '.join(missing)}, which {self.paths[0].name} has"

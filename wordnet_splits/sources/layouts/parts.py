@@ -13,7 +13,7 @@ from wordnet_splits.sources.base import OneCopyPerProcess, Raw, Row
 from wordnet_splits.sources.layouts.names import Naming
 
 Found = tuple[str | None, str | None, str]
-"""What a part meets: class_id of the folder or None, file name without extension or None where it is no
+"""What a part finds: class_id of the folder or None, file name without extension or None where it is no
 image file, and the name to show."""
 
 SAMPLE = 300  # names looked at to tell datasets with like folders apart

@@ -38,7 +38,6 @@ class PictureFolders(Copy[str]):
     ) -> None:
         self._folder = folder
         self._root = root
-        self._splits = splits
         self._class_folders = class_folders
         self._shape = shape
         self.by_split = bool(_split_folders(folder, root, splits, class_folders))

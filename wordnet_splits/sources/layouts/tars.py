@@ -147,7 +147,7 @@ class NestedTar:
     layout: str = "tars"
 
     def names(self) -> Iterator[Found]:
-        """Yield the names in all inner archives, and outer members that are no archive."""
+        """Yield the names in all inner archives, and outer members that are not archives."""
         with _Opened(self.path) as file:
             for outer in file.members():
                 class_id = _class_of(outer)

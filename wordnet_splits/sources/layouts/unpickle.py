@@ -38,7 +38,7 @@ def load_pickle(path: Path) -> object:
     dict. Byte strings of Python 2 become str by Latin-1, as ``pickle.load(encoding="latin1")`` does.
 
     Raises UnsafeDataError, naming the global, for a pickle that asks for anything else, and SourceError for
-    a file that is truncated, no pickle, unreadable or larger than 1 GiB.
+    a file that is truncated, not a pickle, unreadable or larger than 1 GiB.
     """
     with opened(path, largest=LARGEST_FILE, error=SourceError) as file:
         if not (size := os.fstat(file.fileno()).st_size):

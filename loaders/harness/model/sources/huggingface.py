@@ -27,12 +27,12 @@ def huggingface_model(name: str, request: Request) -> Loaded:
 
     Raises
     ------
-    DataError : it cannot be fetched, is no image classifier, or has no .safetensors weights.
+    DataError : it cannot be fetched, is not an image classifier, or has no .safetensors weights.
     """
     where = f"hf:{name}"
     transformers = need("transformers", "models", where=where)
     classifier = transformers.AutoModelForImageClassification
-    hint = "give a folder with config.json and model.safetensors, or the like on the Hub"
+    hint = "give a folder, or a repository on the Hub, with config.json and model.safetensors"
     with in_one_line("no image classifier can be loaded", where=where, hint=hint):
         config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
         _refuse_absurd(config.to_dict(), where)

@@ -119,7 +119,7 @@ def test_from_pixels_to_the_table(call: Any) -> None:
 def test_one_json_object_and_nothing_else_on_stdout(call: Any) -> None:
     found = call(*digits("--detectors", "msp,ensemble", "--json"))
     assert found.json["composition"]["prevalence"] == pytest.approx(1714 / 2074)
-    assert found.json["notes"] == ["tiny_nets:six: left out, as one run is no ensemble: ensemble"]
+    assert found.json["notes"] == ["tiny_nets:six: left out, as one run is not an ensemble: ensemble"]
     assert [Path(file).name for file in found.json["files"]][:3] == [
         "results.parquet",
         "results.csv",
@@ -283,7 +283,7 @@ def test_a_set_without_one_image_is_left_out_whole(call: Any, root: Path) -> Non
     assert "Missing: near (near), 0 of 4 images scored." in found.out
     assert set(Results.read(Path("out")).scores["group"].to_pylist()) == {"known", "noise"}
     nothing = call(*photographs("--allow-missing"))
-    assert (nothing.code, "known: no ID image is there" in nothing.err) == (2, True)
+    assert (nothing.code, "known: there are no ID images" in nothing.err) == (2, True)
 
 
 def test_changed_results_exit_with_1(call: Any) -> None:

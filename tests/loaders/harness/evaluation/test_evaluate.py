@@ -236,7 +236,7 @@ def test_several_runs_have_rows_of_their_own_and_an_ensemble_predicts_together()
 def test_one_model_is_no_ensemble() -> None:
     found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], ["msp", "ensemble"])
     assert found.detectors == ("msp",)
-    assert found.about.notes == ("fake: left out, as one run is no ensemble: ensemble",)
+    assert found.about.notes == ("fake: left out, as one run is not an ensemble: ensemble",)
     with pytest.raises(DataError, match="no detector to score"):
         evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "ensemble")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +24,6 @@ from ..model.networks import small_network
 def network(seed: int, classes: int = 6) -> nn.Module:
     torch.manual_seed(seed)
     return nn.Sequential(nn.Flatten(), nn.Linear(192, 16), nn.ReLU(), nn.Linear(16, classes))
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +61,7 @@ def test_models_are_rows_of_their_own_and_declared_runs_are_averaged(two_models:
     assert accuracy["seeds", "msp"].startswith(f"{100 * np.mean(runs):.2f}±")
     said = "\n".join(lines_below(two_models))
     assert "Model seeds: mean over 2 runs and their spread (0, 1); transform evaluation none, mean 0" in said
-    assert two_models.about.notes == ("alone: left out, as one run is no ensemble: ensemble",)
+    assert two_models.about.notes == ("alone: left out, as one run is not an ensemble: ensemble",)
     weights = {run.weights for run in two_models.about.runs}
     assert weights == {"as given in Python"}
     assert all(run.device.startswith("cpu") for run in two_models.about.runs)

@@ -91,7 +91,7 @@ def test_a_mapping_is_read_from_a_file(tmp_path: Path) -> None:
             {"classes": ["tench", "a", "b", "c", "d"]},
             DataError,
             r"2 of 3 labels have no column: n02012849 \(crane\), n02814860 \(beacon\); "
-            r"4 classes of the model are no label: a, b",
+            r"4 classes of the model are not labels: a, b",
         ),
         (
             {"classes": ["tench", "crane", "crane", "beacon", "d"]},

@@ -1,21 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
 from loaders.harness.backend.transforms import Normalise
 from loaders.harness.training.data import Images, TrainingData
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tiny networks are faster so, and far faster on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def blobs(n: int, seed: int, level: int | None = None, size: int = 8) -> Images:
