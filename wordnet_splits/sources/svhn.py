@@ -77,7 +77,7 @@ def mat_files(root: Path) -> dict[str, Path]:
 def load_mat(path: Path) -> tuple[Pixels, list[int]]:
     """Return pictures (32, 32, 3, n) and labels (0 to 10 where they are digits) of one file.
 
-    Raises SourceError where it is truncated, no MATLAB file, or its arrays are not of these shapes; sizes are
+    Raises SourceError where it is truncated or not a MATLAB file, or its arrays have other shapes; sizes are
     looked at before anything is unpacked.
     """
     from scipy.io import loadmat, whosmat  # scipy takes longer to import than most sources to open

@@ -65,7 +65,7 @@ class PositionalSource(OneCopyPerProcess):
 
     @classmethod
     def open(cls, root: Path | None, layout: str, **params: Any) -> Self:
-        """Open the copy at ``root``, computing the checksums that its order hangs on."""
+        """Open the copy at ``root``, computing the checksums that its order depends on."""
         if params:
             raise SourceError(f"source {cls.name} takes no parameter {min(params)!r}")
         assert root is not None, "rooted"
