@@ -10,56 +10,16 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
+from tests.facts.imagenet_kin import IMAGENET_KIN
 from tests.facts.openood import openood_file
-from tests.facts.published import Published
+from tests.facts.rows import Row, Table, body, first_word, records, sources
 from wordnet_splits.catalog import CATALOGS, FIXED_COLUMNS
 
 PLACES_CAP = 5000  # Places365-Standard holds at most 5,000 training images of a class (Zhou et al. 2018)
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-
-
-@dataclass
-class Row:
-    """The mechanical cells of one class; ``counts`` and ``groups`` are by split."""
-
-    class_id: str
-    name: str
-    superclass: str = ""
-    counts: dict[str, int] = field(default_factory=dict)
-    count_group: str = ""
-
-
-@dataclass
-class Table:
-    """The mechanical part of one catalog."""
-
-    splits: tuple[str, ...]
-    rows: list[Row]
-    origin: list[str]
-    own_wnids: bool = False  # the class id is the publisher's synset
-    like: str = ""  # the source whose classes these are, under its hand-made map
-
-
-def body(path: Path) -> list[str]:
-    return Published(path).lines()
-
-
-def records(path: Path) -> Iterator[dict[str, str]]:
-    return Published(path).records()
-
-
-def sources(*paths: Path) -> list[str]:
-    """Return the ``source:`` lines of facts files."""
-    found = (origin for path in paths for origin in Published(path).origin.split("; "))
-    return [f"source: {origin}" for origin in dict.fromkeys(found)]
-
-
-def first_word(words: str) -> str:
-    return words.split(",")[0].strip()
 
 
 def imagenet1k(facts: Path) -> Table:
@@ -269,6 +229,7 @@ CONVERTERS: dict[str, Callable[[Path], Table]] = {
     "svhn": svhn,
     "tiny-imagenet": tiny_imagenet,
     "uniform": noise("uniform"),
+    **IMAGENET_KIN,
 }
 
 HandMap = dict[str, tuple[str, str, str]]  # class_id -> wnids, mapped, why

@@ -13,14 +13,14 @@ import hashlib
 import lzma
 import pickle
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from tests.facts.imagenet_kin_images import IMAGENET_KIN_INVENTORIES
+from tests.facts.images import Inventory, stem, unique
 from tests.facts.lists import write_lists
 from tests.facts.openood import openood_file
 from tests.facts.published import Published
@@ -34,28 +34,6 @@ CIFAR_FILES = {  # publisher's split -> pickles
     ("cifar100", "test"): ("cifar-100-python/test",),
     ("cifar10", "test"): ("cifar-10-batches-py/test_batch",),
 }
-
-
-@dataclass(frozen=True)
-class Inventory:
-    """Images of one split: image_id -> class_id, and digests of all of them or of none."""
-
-    classes: Mapping[str, str]
-    origin: str
-    digests: Mapping[str, bytes] | None = None
-
-
-def unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return image_id -> class_id, refusing an id that occurs twice."""
-    pairs = list(pairs)
-    twice = [i for i, n in Counter(i for i, _ in pairs).items() if n > 1]
-    if twice:
-        raise ValueError(f"{len(twice)} image ids occur twice, the first is {twice[0]}")
-    return dict(pairs)
-
-
-def stem(name: str) -> str:
-    return name.rpartition(".")[0]
 
 
 def cifar_digests(data: Path, source: str, split: str, names: list[str]) -> dict[str, bytes]:
@@ -232,6 +210,7 @@ INVENTORIES: Mapping[tuple[str, str], tuple[Callable[[Path, Path, str], Inventor
     ("openood-mnist", "test"): (openood("openood-mnist"), 10_000),
     ("openood-svhn", "test"): (openood("openood-svhn"), 26_032),
     ("openood-tin597", "test"): (openood("openood-tin597"), 29_850),
+    **IMAGENET_KIN_INVENTORIES,
 }
 
 

@@ -30,7 +30,7 @@ TEXT_COLUMNS = ("class_id", "name", "superclass", "mapped", "why", "count_group"
 
 _WNID = re.compile(r"n\d{8}")
 _COUNT = re.compile(r"[1-9]\d*")
-_GROUP = re.compile(r"([a-z]+):([^=\s]+)=([1-9]\d*)")
+_GROUP = re.compile(r"([a-z][a-z0-9]*):([^=\s]+)=([1-9]\d*)")
 
 
 @dataclass(frozen=True)

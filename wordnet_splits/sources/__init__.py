@@ -33,6 +33,12 @@ VARIABLE_PREFIX = "WORDNET_SPLITS_ROOT_"
 # Source -> the module below this package that registers it; modules are imported when first asked for.
 _MODULES = {
     "imagenet1k": "imagenet1k",
+    "imagenet21k": "imagenet21k",
+    "imagenet-r": "imagenet_r",
+    "imagenet-a": "imagenet_a",
+    "imagenet-o": "imagenet_o",
+    "imagenet-c": "imagenet_c",
+    "imagenet-v2": "imagenet_v2",
     "tiny-imagenet": "tiny_imagenet",
     "cifar10": "cifar",
     "cifar100": "cifar",
@@ -44,6 +50,10 @@ _MODULES = {
     "food101": "food101",
     "caltech256": "caltech256",
     "places365": "places365",
+    "ninco": "ninco",
+    "ssb-hard": "ssb_hard",
+    "inaturalist": "inaturalist",
+    "openimage-o": "openimage_o",
     "openood-cifar10": "openood",
     "openood-cifar100": "openood",
     "openood-mnist": "openood",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from wordnet_splits.sources.base import Row, register
+from wordnet_splits.sources.layouts.declared import openood
 from wordnet_splits.sources.layouts.folders import ClassFolders, class_folders, flat_folder
 from wordnet_splits.sources.layouts.names import Naming
 from wordnet_splits.sources.layouts.parquet_named import hub_part
@@ -20,6 +21,14 @@ TRAIN = Naming("imagenet1k", ("train",), r"(?P<class>n\d{8})_\d+")
 VAL = Naming("imagenet1k", ("val",), r"ILSVRC2012_val_\d{8}")
 
 KAGGLE = "CLS-LOC"
+BEGINS = (
+    "ILSVRC/Data/CLS-LOC",
+    "Data/CLS-LOC",
+    KAGGLE,
+    "imagenet",
+    "ILSVRC2012",
+    *openood("imagenet_1k"),
+)
 HUB_SUFFIX = r"_n\d{8}"  # the Hub appends the class: n01440764_10026_n01440764.JPEG
 TINY_NUMBERS = 500  # Tiny ImageNet renumbers 0..499 what ImageNet numbers into the ten thousands
 
@@ -39,7 +48,7 @@ class ImageNet1K(PartedSource):
     @classmethod
     def find(cls, root: Path) -> tuple[SourcePart, ...]:
         """Return the train part, the validation part or both, of the first place that has one."""
-        for base in bases(root, "ILSVRC/Data/CLS-LOC", "Data/CLS-LOC", KAGGLE, "imagenet", "ILSVRC2012"):
+        for base in bases(root, *BEGINS):
             parts = tuple(p for p in (_train(base, root), _val(base, root)) if p) or _lone(base, root)
             if parts:
                 return parts

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from wordnet_splits.sources.base import register
+from wordnet_splits.sources.layouts.declared import CLASSIC, openood
 from wordnet_splits.sources.layouts.folders import class_folders, flat_folder
 from wordnet_splits.sources.layouts.names import Naming
 from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
@@ -63,7 +64,7 @@ class Places365(PartedSource):
     @classmethod
     def find(cls, root: Path) -> tuple[SourcePart, ...]:
         """Return the train folder, the validation folder or both."""
-        for base in bases(root, "places365", "places365_standard"):
+        for base in bases(root, *openood("places365", CLASSIC), "places365_standard"):
             parts = tuple(part for part in (_train(base, root), _val(base, root)) if part is not None)
             if parts:
                 return parts
@@ -80,8 +81,9 @@ def _train(base: Path, root: Path) -> SourcePart | None:
 def _val(base: Path, root: Path) -> SourcePart | None:
     for name in (*VAL_FOLDERS, ""):
         part = flat_folder(base, name, root, VAL) or (
-            class_folders(base, name, root, VAL, spellings=spellings) if name else None
+            class_folders(base, name, root, VAL, spellings=spellings)
         )
-        if part is not None:
+        # the class folders of OpenOOD's copy lie in no folder of a split, as those of train may
+        if part is not None and (name or Places365._recognised(part)):
             return part
     return None

@@ -11,7 +11,18 @@ from wordnet_splits.catalog.check import check_catalogs, naive_sense
 from wordnet_splits.errors import UnknownNameError
 from wordnet_splits.taxonomy import Taxonomy
 
-IMAGENET_FAMILY = ("imagenet1k", "openood-tin597", "tiny-imagenet")
+LARGEST = "imagenet21k"
+IMAGENET_FAMILY = (
+    "imagenet1k",
+    "openood-tin597",
+    "tiny-imagenet",
+    "imagenet-a",
+    "imagenet-c",
+    "imagenet-r",
+    "imagenet-v2",
+    "ssb-hard",
+    LARGEST,
+)
 NAMED = [n for n in catalog_names() if n not in IMAGENET_FAMILY]
 
 MEANT = {
@@ -39,7 +50,10 @@ MEANT = {
     ("fashion-mnist", "T-shirt/top"): {"jersey.n.03", "top.n.10"},
     ("food101", "hot_dog"): {"hotdog.n.02"},
     ("food101", "tacos"): {"taco.n.02"},
+    ("inaturalist", "Lilium martagon"): {"turk's-cap.n.02"},
     ("lsun", "church_outdoor"): {"church.n.02"},
+    ("ninco", "octopus_rubescens"): {"octopus.n.02"},
+    ("ninco", "walker"): {"walker.n.05"},
     ("places365", "berth"): {"berth.n.03"},
     ("places365", "carrousel"): {"carousel.n.02"},
     ("places365", "castle"): {"castle.n.02"},
@@ -80,8 +94,12 @@ def test_imagenet_classes_are_their_synsets(wordnet: Taxonomy) -> None:
             assert item.wnids == (item.class_id,)
             lemmas = {lemma.replace("_", " ").lower() for lemma in wordnet.lemmas(item.class_id)}
             assert item.name.lower() in lemmas, f"{item.class_id} is {lemmas}, not {item.name}"
-    large, *small = (set(load_catalog(s).column("class_id")) for s in IMAGENET_FAMILY)
-    assert all(classes <= large for classes in small)
+    ids = {s: set(load_catalog(s).column("class_id")) for s in IMAGENET_FAMILY}
+    assert ids["tiny-imagenet"] <= ids["imagenet1k"] == ids["imagenet-c"] == ids["imagenet-v2"]
+    assert ids["imagenet-a"] | ids["imagenet-r"] | ids["openood-tin597"] < ids["imagenet1k"]
+    assert ids["imagenet1k"] - ids[LARGEST] == {wordnet.from_name("teddy.n.01")}  # not in the release of 2011
+    assert ids["ssb-hard"] < ids[LARGEST]
+    assert not ids["imagenet1k"] & ids["ssb-hard"]
 
 
 def test_digits_share_one_parent(wordnet: Taxonomy) -> None:
@@ -101,7 +119,7 @@ def squash(text: str) -> str:
 @pytest.mark.parametrize("source", NAMED)
 def test_classes_are_mapped_as_they_say(source: str, wordnet: Taxonomy) -> None:
     def exact(item: CatalogClass) -> bool:
-        name = re.sub(r"-101$", "", item.name.split("/")[0]).replace("-", "_").lower()
+        name = re.sub(r"[ -]", "_", re.sub(r"-101$", "", item.name.split("/")[0])).lower()
         lemmas = {lemma.replace("-", "_").lower() for lemma in wordnet.lemmas(item.wnids[0])}
         return name in lemmas and item.wnids == (naive_sense(item, wordnet),)
 
@@ -110,7 +128,7 @@ def test_classes_are_mapped_as_they_say(source: str, wordnet: Taxonomy) -> None:
         return any(wordnet.senses(m)[:1] == item.wnids for m in alike)
 
     def head(item: CatalogClass) -> bool:
-        words = re.split(r"[_/-]", item.name)
+        words = re.split(r"[_/ -]", item.name)
         parts = {"_".join(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1)}
         return naive_sense(item, wordnet) is None and any(
             wordnet.senses(part)[:1] == item.wnids for part in parts
@@ -145,6 +163,9 @@ def test_check_covers_all_catalogs_by_default(wordnet: Taxonomy) -> None:
         "caltech256": ("021.breadmaker",),
         "dtd": ("interlaced", "marbled", "sprinkled"),
         "gaussian": ("all",),
+        "imagenet-o": tuple(load_catalog("imagenet-o").column("class_id")),
+        "ninco": ("high_heels", "mbira"),
+        "openimage-o": ("all",),
         "uniform": ("all",),
     }
     with pytest.raises(UnknownNameError, match="unknown source"):

@@ -268,12 +268,12 @@ def test_stop_words_leave_content_words_alone() -> None:
         assert {a, b} <= stopwords()
 
 
-def test_inflect_is_imported_only_for_words_of_no_shipped_catalog() -> None:
+def test_inflect_is_imported_only_for_words_of_no_shipped_catalog_but_the_largest() -> None:
     code = """if True:
         import sys
         from wordnet_splits.catalog import catalog_names, load_catalog
         from wordnet_splits.rules.keywords import variants
-        for source in catalog_names():
+        for source in set(catalog_names()) - {"imagenet21k"}:
             for item in load_catalog(source):
                 variants(item.name, qualifiers="keep", compounds="split")
         print("inflect" in sys.modules)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.wordnet_splits.sources.kin_trees import TAKEN_FOR
 from tests.wordnet_splits.sources.trees import (
     IMAGENET_TRAIN,
     IMAGENET_VAL,
@@ -30,7 +31,17 @@ OPENOOD = (
     "openood-svhn",
     "openood-tin597",
 )
-IN_FILES = ("imagenet1k", "tiny-imagenet", "food101", "caltech256", "places365", "dtd", *OPENOOD)
+IN_FILES = (
+    "imagenet1k",
+    "tiny-imagenet",
+    "food101",
+    "caltech256",
+    "places365",
+    "dtd",
+    *OPENOOD,
+    *TAKEN_FOR,
+)
+OF_21K = ("imagenet21k", "ssb-hard")
 
 
 def refused(name: str, root: Path, error: type[errors.SplitsError] = errors.SourceError) -> str:
@@ -48,14 +59,14 @@ def dtd(root: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize("name", IN_FILES)
+@pytest.mark.parametrize("name", [*IN_FILES, *OF_21K])
 def test_a_root_that_is_not_there(name: str, tmp_path: Path) -> None:
     message = refused(name, tmp_path / "nowhere")
     assert f"root of source {name} does not exist" in message
     assert source_info(name).how in message
 
 
-@pytest.mark.parametrize("name", IN_FILES)
+@pytest.mark.parametrize("name", [*IN_FILES, *OF_21K])
 def test_an_empty_root(name: str, tmp_path: Path) -> None:
     (tmp_path / ".hidden").touch()
     assert f"root of source {name} is empty" in refused(name, tmp_path)
@@ -94,7 +105,7 @@ def test_an_image_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_root_of_no_dataset_says_what_was_looked_for(tmp_path: Path) -> None:
     write_images(tmp_path, ["holidays/beach.jpg", "notes/a.jpg"])
-    for name in IN_FILES:
+    for name in (*IN_FILES, *OF_21K):
         message = refused(name, tmp_path)
         assert f"this is not {name}: looked for {source_class(name).looks_for}" in message
         assert "it looks like" not in message
@@ -118,11 +129,12 @@ OTHERS: dict[str, Callable[[Path], None]] = {
     "openood-tin597": lambda root: write_images(
         root, in_class_folders(some("openood-tin597", "test"), "test", "images")
     ),
+    **TAKEN_FOR,
 }
 
 
 @pytest.mark.parametrize("held", OTHERS)
-@pytest.mark.parametrize("asked", IN_FILES)
+@pytest.mark.parametrize("asked", [*IN_FILES, *OF_21K])
 def test_a_root_of_another_dataset_is_named(asked: str, held: str, tmp_path: Path) -> None:
     OTHERS[held](tmp_path)
     if asked == held:

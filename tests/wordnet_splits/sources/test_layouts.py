@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.wordnet_splits.sources.kin_trees import TREES
 from tests.wordnet_splits.sources.trees import (
     IMAGENET_TRAIN,
     IMAGENET_VAL,
@@ -240,6 +241,7 @@ LAYOUTS = [
         TINY_VAL,
         files(*flat(TINY_VAL, "images_classic/tin/val/images"), "images_classic/cifar10/test/cat/0001.png"),
     ),
+    *(Layout(*tree) for tree in TREES),
 ]
 
 

@@ -42,7 +42,7 @@ class FlatFolder:
 
     def reader(self) -> FileReader:
         """Open the folder."""
-        return FileReader(self.root, lambda _: str(self.folder))
+        return FileReader(self.root, lambda _: str(self.folder), self.naming.plain)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class ClassFolders:
                 raise KeyError(class_id)
             return inside
 
-        return FileReader(self.root, cache(folder_of))
+        return FileReader(self.root, cache(folder_of), self.naming.plain)
 
     def _inside(self, path: str) -> str | None:
         if not self.inner:
@@ -117,11 +117,19 @@ class ClassFolders:
 
 
 class FileReader:
-    """Reads files of class folders whose exact extension is not known beforehand."""
+    """Reads files of class folders whose exact extension is not known beforehand.
 
-    def __init__(self, root: Path, folder_of: Callable[[str], str]) -> None:
+    Parameters
+    ----------
+    root : what no link may leave.
+    folder_of : the folder of a class's files.
+    plain : a file name without extension -> the stem that ids have for it.
+    """
+
+    def __init__(self, root: Path, folder_of: Callable[[str], str], plain: Callable[[str], str]) -> None:
         self._root = root
         self._folder_of = folder_of
+        self._plain = plain
         self._listing = lru_cache(maxsize=LISTINGS)(self._list)
         self._doubled = cache(self._list_doubled)
         self._extension = ".JPEG"  # of the last file found: one root rarely mixes them
@@ -141,7 +149,7 @@ class FileReader:
             return read_picture(f"{folder}/{stem}{self._extension}", self._root)
         except FileNotFoundError:
             name = self._listing(folder)[stem]
-            self._extension = name[len(stem) :]
+            self._extension = name[len(stem) :]  # blanks and underscores are of one length
             return read_picture(f"{folder}/{name}", self._root)
 
     def position(self, class_id: str, stem: str) -> tuple[int, ...]:
@@ -149,10 +157,10 @@ class FileReader:
         return ()
 
     def _list(self, folder: str) -> dict[str, str]:
-        return dict(_stems(folder))
+        return {self._plain(stem): name for stem, name in _stems(folder)}
 
     def _list_doubled(self, folder: str) -> frozenset[str]:
-        times = Counter(stem for stem, _ in _stems(folder))
+        times = Counter(self._plain(stem) for stem, _ in _stems(folder))
         return frozenset(stem for stem, n in times.items() if n > 1)
 
 

@@ -15,7 +15,7 @@ from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import Row
 
-IMAGE_EXTENSIONS = frozenset({"jpg", "jpeg", "png"})
+IMAGE_EXTENSIONS = frozenset({"jpg", "jpeg", "png", "gif"})
 LONGEST_STEM = 64
 
 
@@ -32,6 +32,7 @@ class Naming:
     stem : regular expression of a whole file name without extension; a group ``class`` holds the class.
     qualified : whether the id is ``class_id/stem`` (True) or the stem alone.
     prefix : what stands before either in an id, such as ``test/``.
+    underscored : whether ids have underscores where the file names of some copies have blanks.
     """
 
     source: str
@@ -39,12 +40,18 @@ class Naming:
     stem: str
     qualified: bool = False
     prefix: str = ""
+    underscored: bool = False
+
+    def plain(self, stem: str) -> str:
+        """Return a file name without extension as ids write it."""
+        return stem.replace(" ", "_") if self.underscored else stem
 
     def row(self, class_id: str | None, stem: str) -> Row | None:
         """Return (image_id, class_id, split) of a file, None where it is not an image of these splits.
 
         ``class_id`` is the class whose folder holds the file, None in a flat folder.
         """
+        stem = self.plain(stem)
         match = re.fullmatch(self.stem, stem)  # the pattern's compilation is cached by re
         if match is None:
             return None

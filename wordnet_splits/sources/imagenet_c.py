@@ -1,0 +1,87 @@
+"""ImageNet-C: ImageNet's validation images corrupted, ``<corruption>/<1..5>/<wnid>/ILSVRC2012_val_*.JPEG``.
+
+Ids are ``<corruption>/<severity>/ILSVRC2012_val_00000293``: which there are and of which class, ImageNet's
+own inventory says, so none is shipped.
+
+Reference: Hendrycks and Dietterich, Benchmarking Neural Network Robustness to Common Corruptions and
+Perturbations, ICLR 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar
+
+from wordnet_splits.sources.base import Row, register
+from wordnet_splits.sources.imagenet1k import VAL
+from wordnet_splits.sources.layouts.declared import openood
+from wordnet_splits.sources.layouts.folders import class_folders, flat_folder
+from wordnet_splits.sources.layouts.names import Naming
+from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
+from wordnet_splits.sources.layouts.walk import bases
+
+# The publisher's archives and the corruptions in each. The fifteen of the benchmark are the split
+# "standard"; the four of extra.tar, meant for choosing hyperparameters, are "extra".
+ARCHIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),
+        "blur": ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
+        "weather": ("frost", "snow", "fog", "brightness"),
+        "digital": ("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
+        "extra": ("gaussian_blur", "saturate", "spatter", "speckle_noise"),
+    }
+)
+SEVERITIES = range(1, 6)
+
+
+@dataclass(frozen=True)
+class Corrupted(Naming):
+    """The names of ImageNet's validation images under the corruption that is their ``prefix``."""
+
+    def row(self, class_id: str | None, stem: str) -> Row | None:
+        """Return what the same file is in ImageNet, under this corruption's id."""
+        row = VAL.row(class_id, stem)
+        return None if row is None else (self.prefix + row[0], row[1], self.splits[0])
+
+    def place(self, image_id: str) -> tuple[str, str]:
+        """Return (class_id, stem) of an id of this corruption, KeyError for any other."""
+        if not image_id.startswith(self.prefix):
+            raise KeyError(image_id)
+        return VAL.place(image_id.removeprefix(self.prefix))
+
+
+@register
+class ImageNetC(PartedSource):
+    """50,000 images for each of 19 corruptions and 5 severities, however many of these a root holds."""
+
+    name: ClassVar[str] = "imagenet-c"
+    splits: ClassVar[tuple[str, ...]] = ("standard", "extra")
+    looks_for: ClassVar[str] = "<corruption>/<1..5>/<wnid>/ILSVRC2012_val_*.JPEG with corruptions such as fog"
+
+    @classmethod
+    def find(cls, root: Path) -> tuple[SourcePart, ...]:
+        """Return a part for each corruption and severity of the first place that has one."""
+        for base in bases(root, "imagenet-c", "ImageNet-C", *openood("imagenet_c")):
+            parts = tuple(_parts(base, root))
+            if parts:
+                return parts
+        return ()
+
+
+def _parts(base: Path, root: Path) -> Iterator[SourcePart]:
+    for archive, corruptions in ARCHIVES.items():
+        split = "extra" if archive == "extra" else "standard"
+        for corruption in corruptions:
+            for severity in SEVERITIES:
+                below = f"{corruption}/{severity}"
+                naming = Corrupted("imagenet-c", (split,), VAL.stem, prefix=f"{below}/")
+                for folder in (below, f"{archive}/{below}"):
+                    part = class_folders(base, folder, root, naming) or flat_folder(
+                        base, folder, root, naming
+                    )
+                    if part is not None:
+                        yield part
+                        break
