@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wordnet_splits.catalog.inventory import load_inventory as load_inventory
     from wordnet_splits.catalog.inventory import load_list as load_list
     from wordnet_splits.errors import SplitsError as SplitsError
+    from wordnet_splits.fetching.source import fetch as fetch_source
     from wordnet_splits.manifest import Manifest as Manifest
     from wordnet_splits.manifest import load_manifest as load_manifest
     from wordnet_splits.manifest import manifest_names as manifest_names
@@ -68,6 +69,7 @@ _PUBLIC = {
     "distance": "reports.distance",
     "explain_benchmark": "reports.explain:explain_all",
     "explain_class": "reports.explain:explain",
+    "fetch_source": "fetching.source:fetch",
     "fidelity_rows": "reports.fidelity:fidelity",
     "find_near_duplicates": "reports.near_duplicates:near_duplicates",
     "find_synsets": "taxonomy.search",
@@ -104,6 +106,7 @@ __all__ = [
     "distance",
     "explain_benchmark",
     "explain_class",
+    "fetch_source",
     "fidelity_rows",
     "find_near_duplicates",
     "find_synsets",

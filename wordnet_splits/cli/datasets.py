@@ -1,7 +1,8 @@
-"""Commands on datasets: sources, doctor, leaks, cite."""
+"""Commands on datasets: sources, fetch, doctor, leaks, cite."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +25,9 @@ WIDTH = 40  # of a column in the table of sources; `sources NAME` has the whole 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     add_command(app, "sources", show_sources, ["wordnet-splits sources", "wordnet-splits sources imagenet1k"])
+    examples = ["wordnet-splits sources svhn", "wordnet-splits fetch --help"]
+    notes = "As in: fetch cifar100 --out ~/data/cifar100, or fetch svhn --file extra_32x32.mat."
+    add_command(app, "fetch", fetch_source, examples, notes)
     add_command(app, "doctor", examine, ["wordnet-splits doctor", "wordnet-splits doctor --json"])
     examples = ["wordnet-splits leaks unknown-cifar", "wordnet-splits leaks digits --near --threshold 8"]
     add_command(app, "leaks", show_leaks, examples)
@@ -89,6 +93,39 @@ def _print_source(row: dict[str, Any], rooted: bool) -> None:
         show(f"  tree      {line}")
     if rooted:
         show(f"  root      --root {row['name']}=DIR, {root_variable(row['name'])}=DIR, or roots.toml")
+
+
+def fetch_source(
+    source: Annotated[str, typer.Argument(help="A source, as `wordnet-splits sources` lists them.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The folder that becomes its root; data/SOURCE by default.")
+    ] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option(help="A file of the publisher's (again for more); by default those benchmarks need."),
+    ] = None,
+    mirror: Annotated[
+        str | None, typer.Option(help="An address below which the same files lie; checksums hold there, too.")
+    ] = None,
+    hub: Annotated[bool, typer.Option("--hub", help="Take the copy on the Hugging Face Hub.")] = False,
+    json: Json = False,
+) -> int:
+    """Fetch a dataset where its publisher lets anybody do so, check it and unpack it; else say how to get it.
+
+    Ctrl-C loses nothing: the same command goes on where it stopped.
+    """
+    from wordnet_splits.fetching.source import fetch
+    from wordnet_splits.progress import OnStderr
+
+    found = fetch(source, out, files=file or [], mirror=mirror, hub=hub, progress=OnStderr())
+    if json:
+        print_json(found.as_dict())
+        return DONE
+    rows = [(f.file, f"{f.size:,}", "received" if f.received else "was there") for f in found.files]
+    print_table(("file", "bytes", "state"), rows, right=("bytes",))
+    show(f"{found.source} from {found.origin}: checksums compared; layout {found.layout}")
+    show(f"read it with --root {found.source}={found.root}")
+    return DONE
 
 
 def examine(root: RootOptions = None, manifests: Manifests = None, json: Json = False) -> int:

@@ -15,13 +15,29 @@ from wordnet_splits import errors
 class Download:
     """One file the publisher offers: its name, and a checksum where one is known for certain.
 
-    ``unpacked_md5`` is of what a compressed file unpacks to: copies are often packed anew.
+    Parameters
+    ----------
+    unpacked_md5 : of what a compressed file unpacks to: copies are often packed anew.
+    url : where anybody may fetch it; None where the publisher wants to be asked, or where it is not known.
+    unpack : whether it is an archive that is read only once it is unpacked.
+    wanted : whether it is fetched unless others are named.
     """
 
     file: str
     md5: str | None = None
     sha256: str | None = None
     unpacked_md5: str | None = None
+    url: str | None = None
+    unpack: bool = False
+    wanted: bool = True
+
+
+@dataclass(frozen=True)
+class HubCopy:
+    """A copy on the Hugging Face Hub whose layout is read here: its dataset repository and its files."""
+
+    repo: str
+    files: str
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,7 @@ class SourceInfo:
     tree: str
     bibtex: str
     files: tuple[Download, ...] = field(default=())
+    hub: HubCopy | None = None
 
 
 def source_info(name: str) -> SourceInfo:
@@ -55,5 +72,6 @@ def _table() -> dict[str, SourceInfo]:
 
 def _info(name: str, entry: dict[str, Any]) -> SourceInfo:
     files = tuple(Download(**item) for item in entry.pop("files", ()))
+    hub = HubCopy(**entry.pop("hub")) if "hub" in entry else None
     texts = {key: value.strip() for key, value in entry.items()}
-    return SourceInfo(name=name, files=files, **texts)
+    return SourceInfo(name=name, files=files, hub=hub, **texts)

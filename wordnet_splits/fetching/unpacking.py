@@ -1,0 +1,91 @@
+"""Unpacking a publisher's tar archive: regular files only, all of them below the folder."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import zlib
+from pathlib import Path
+from typing import Final
+
+from wordnet_splits.errors import SourceError, UnsafeDataError
+from wordnet_splits.files import PART, writing
+from wordnet_splits.progress import Progress
+from wordnet_splits.untrusted import below, opened, printable
+
+LARGEST: Final = 1 << 41
+"""Bytes of an archive; ImageNet's training set has 138 GB."""
+MOST_MEMBERS: Final = 5_000_000
+MOST_TIMES: Final = 20
+"""Times that an archive may expand; those of pictures hardly do."""
+
+_MIB: Final = 1 << 20
+# TypeError: what tarfile makes of a gzip header that is cut off
+_DAMAGED: Final = (tarfile.TarError, EOFError, TypeError, ValueError, zlib.error)
+
+
+def unpack(archive: Path, folder: Path, *, progress: Progress) -> None:
+    """Unpack a tar archive, compressed or not, into ``folder``; what is half unpacked is never seen there.
+
+    Raises
+    ------
+    DataError : a member that lies outside. UnsafeDataError : one that is no file or folder, too many, or
+        more bytes than such an archive can hold. SourceError : it is damaged. OutputError : it cannot be
+        written.
+    """
+    stage = folder / f".{archive.name}{PART}"
+    shutil.rmtree(stage, ignore_errors=True)
+    with writing(stage):
+        stage.mkdir(parents=True)
+    try:
+        _extract(archive, stage, progress)
+        with writing(folder):
+            for entry in sorted(stage.iterdir()):
+                _move(entry, folder / entry.name)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _extract(archive: Path, stage: Path, progress: Progress) -> None:
+    size = archive.stat().st_size
+    left = MOST_TIMES * size + _MIB
+    try:
+        with (
+            opened(archive, largest=LARGEST) as file,
+            tarfile.open(fileobj=file, mode="r|*") as tar,
+            progress.task(f"unpacking {archive.name}, in MiB", -(-size // _MIB)) as task,
+        ):
+            done = 0
+            for number, member in enumerate(tar):
+                left -= member.size
+                if left < 0 or number >= MOST_MEMBERS:
+                    raise UnsafeDataError("expands to more than such an archive holds", where=str(archive))
+                _write(tar, member, stage, archive)
+                task.advance(file.tell() // _MIB - done)
+                done = file.tell() // _MIB
+    except _DAMAGED as error:
+        reason = f"is damaged: {printable(error)}"
+        raise SourceError(reason, where=str(archive), hint="remove it and fetch it again") from None
+
+
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, stage: Path, archive: Path) -> None:
+    if member.isdir():
+        return
+    content = tar.extractfile(member) if member.isfile() else None
+    if content is None:
+        what = f"member {printable(member.name)!r} is neither file nor folder"
+        raise UnsafeDataError(what, where=str(archive))
+    path = below(stage, member.name)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as out:
+            shutil.copyfileobj(content, out, _MIB)
+
+
+def _move(entry: Path, place: Path) -> None:
+    """Move what was unpacked to its place; into a folder that is there, as two archives may share one."""
+    if entry.is_dir() and place.is_dir():
+        for inner in sorted(entry.iterdir()):
+            _move(inner, place / inner.name)
+    else:
+        entry.rename(place)
