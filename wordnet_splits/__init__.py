@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from wordnet_splits.reports.explain import explain_all as explain_benchmark
     from wordnet_splits.reports.fidelity import fidelity as fidelity_rows
     from wordnet_splits.reports.freeze import freeze as freeze
+    from wordnet_splits.reports.join import join as join
     from wordnet_splits.reports.leaks import report_leaks
     from wordnet_splits.reports.listing import list_all as list_benchmarks
     from wordnet_splits.reports.near_duplicates import near_duplicates as find_near_duplicates
@@ -74,6 +75,7 @@ _PUBLIC = {
     "find_near_duplicates": "reports.near_duplicates:near_duplicates",
     "find_synsets": "taxonomy.search",
     "freeze": "reports.freeze",
+    "join": "reports.join",
     "list_benchmarks": "reports.listing:list_all",
     "load_catalog": "catalog",
     "load_inventory": "catalog.inventory",
@@ -111,6 +113,7 @@ __all__ = [
     "find_near_duplicates",
     "find_synsets",
     "freeze",
+    "join",
     "list_benchmarks",
     "load_catalog",
     "load_inventory",

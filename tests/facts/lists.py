@@ -19,12 +19,13 @@ OPENSET = ("p1_val", "p1_test", "p2_train", "p2_val", "p2_test", "p3_val", "p3_t
 # OpenOOD's path -> our image id, for the sets that keep the publisher's names or numbers. Its CIFAR and
 # TIN-597 files are numbered in an order of its own that nothing published maps to the publisher's names: they
 # are sources of their own, under OpenOOD's names.
-OPENOOD_PATHS: Mapping[str, tuple[str, str]] = {
+OPENOOD_PATHS: Mapping[str, tuple[str, str]] = {  # source -> pattern, the splits of its inventory
     "imagenet1k": (r"imagenet_1k/val/(?P<id>ILSVRC2012_val_\d{8})\.JPEG", "val"),
     "tiny-imagenet": (r"tin/val/images/(?P<id>val_\d+)\.JPEG", "val"),
     "dtd": (r"texture/(?P<id>(?P<folder>\w[\w-]*)/[\w-]+)\.jpg", "all"),
     "places365": (r"places365/(?P<folder>[\w-]+)/(?P<id>Places365_val_\d{8})\.jpg", "val"),
     "svhn": (r"svhn/test/(?P<number>\d{6})_(?P<folder>\d)\.jpg", "test"),
+    "mnist": (r"mnist/(?P<split>train|test)/(?P<folder>\d)_(?P<number>\d+)\.jpg", "train test"),
     "openood-cifar10": (r"cifar10/(?P<own>.+)", "test"),
     "openood-cifar100": (r"cifar100/(?P<own>.+)", "test"),
     "openood-tin597": (r"tin597/(?P<own>.+)", "test"),
@@ -36,6 +37,7 @@ OPENOOD = {
         "test_cifar100",
         "val_tin",
         "test_tin",
+        "test_mnist",
         "test_svhn",
         "test_texture",
         "test_places365",
@@ -47,6 +49,7 @@ OPENOOD = {
         "test_cifar10",
         "val_tin",
         "test_tin",
+        "test_mnist",
         "test_svhn",
         "test_texture",
         "test_places365",
@@ -79,11 +82,16 @@ def openood_rows(published: Published, classes: Mapping[str, Mapping[str, str]])
         if "own" in named:
             image_id = openood_file(path)[2]
         else:
-            image_id = named["id"] if "id" in named else f"test/{int(named['number']) - 1}"
+            image_id = named["id"] if "id" in named else publishers_place(source, named)
         class_id = classes[source][image_id]
         if "folder" in named and named["folder"] != class_id.replace("/", "-"):
             raise ValueError(f"{published.path.name}: {path} is not of {class_id}")
         yield source, image_id, class_id, int(label)
+
+
+def publishers_place(source: str, named: Mapping[str, str]) -> str:
+    """Return the place in the publisher's file, from 0, that OpenOOD counts from 0 (MNIST) or 1 (SVHN)."""
+    return f"{named.get('split', 'test')}/{int(named['number']) - (source == 'svhn')}"
 
 
 def openood_source(path: str) -> tuple[str, re.Match[str]]:
@@ -107,9 +115,11 @@ def write_lists(facts: Path, out: Path) -> None:
 
     @cache
     def classes(source: str) -> dict[str, str]:
-        split = OPENOOD_PATHS[source][1]
-        table = read_table(out / "inventories" / source / f"{split}.parquet", ["image_id", "class_id"])
-        return dict(zip(table["image_id"].to_pylist(), table["class_id"].to_pylist(), strict=True))
+        found: dict[str, str] = {}
+        for split in OPENOOD_PATHS[source][1].split():
+            table = read_table(out / "inventories" / source / f"{split}.parquet", ["image_id", "class_id"])
+            found |= zip(table["image_id"].to_pylist(), table["class_id"].to_pylist(), strict=True)
+        return found
 
     for name in OPENSET:
         published = Published(facts / f"openset_imagenet/{name}.csv.gz")

@@ -69,6 +69,8 @@ def plan_images(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]])
         plans.append(SplitPlan(group, split, where, members, pool, quota if pool else {}, listed))
     for name, listed in lists.items():
         users = [r for r in plans if r.rule.list_ == name]
+        if recipe.drop_leaks:  # the classes dropped are of no group: the list is cut to what is left
+            break
         for source, class_id in listed.keys() - {(r.group.source, c) for r in users for c in r.classes}:
             raise RecipeError(
                 f"image {listed[source, class_id][0]} of class {class_id} belongs to no group",

@@ -1,4 +1,4 @@
-"""Commands on datasets: sources, fetch, doctor, leaks, cite."""
+"""Commands on datasets: sources, fetch, doctor, leaks, join, cite."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.options import Json, Manifests, RootOptions, add_command, parse_roots
-from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say, show
+from wordnet_splits.cli.options import Json, Manifests, RootOptions, Workers, add_command, parse_roots
+from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, say_some, show
 
 if TYPE_CHECKING:
+    from wordnet_splits.errors import Problem
     from wordnet_splits.reports.doctor import Diagnosis
+    from wordnet_splits.reports.join import Join
     from wordnet_splits.reports.leaks import LeakReport
     from wordnet_splits.reports.near_duplicates import NearReport
 
@@ -31,6 +33,8 @@ def register(app: typer.Typer) -> None:
     add_command(app, "doctor", examine, ["wordnet-splits doctor", "wordnet-splits doctor --json"])
     examples = ["wordnet-splits leaks unknown-cifar", "wordnet-splits leaks digits --near --threshold 8"]
     add_command(app, "leaks", show_leaks, examples)
+    examples = ["wordnet-splits join openood-mnist mnist", "wordnet-splits join openood-svhn svhn --json"]
+    add_command(app, "join", join_copies, examples)
     examples = ["wordnet-splits cite unknown-cifar", "wordnet-splits cite digits --json"]
     add_command(app, "cite", cite_benchmark, examples)
 
@@ -262,10 +266,50 @@ def _print_near(report: NearReport) -> None:
             show(f"  and {counts[key] - SHOWN_PAIRS:,} more (--json has all)")
     show()
     show(f"{len(report.pairs):,} pairs look alike (at most {report.threshold} of 128 bits apart)")
-    for problem in report.problems[:SHOWN_PROBLEMS]:
-        say(f"  {problem.kind}: {problem.source}:{problem.image_id}: {problem.detail}")
-    if len(report.problems) > SHOWN_PROBLEMS:
-        say(f"  and {len(report.problems) - SHOWN_PROBLEMS:,} more (--json has all)")
+    say_some([_problem_line(p) for p in report.problems], SHOWN_PROBLEMS)
+
+
+def _problem_line(problem: Problem) -> str:
+    return f"  {problem.kind}: {problem.source}:{problem.image_id}: {problem.detail}"
+
+
+def join_copies(
+    a: Annotated[str, typer.Argument(metavar="SOURCE-A", help="A copy, such as openood-cifar10.")],
+    b: Annotated[str, typer.Argument(metavar="SOURCE-B", help="Another, such as cifar10.")],
+    root: RootOptions = None,
+    out: Annotated[Path | None, typer.Option(help="Write the table here: .csv or .parquet.")] = None,
+    workers: Workers = 1,
+    json: Json = False,
+) -> int:
+    """Find which image of one copy of a dataset is which of another, by rule or by pixels.
+
+    Exit code 1 where nothing is joined, 3 where an image of SOURCE-A is not.
+    """
+    from wordnet_splits.progress import OnStderr
+    from wordnet_splits.reports.join import join
+
+    found = join(a, b, roots=parse_roots(root or []), workers=workers, progress=OnStderr())
+    if out is not None:
+        found.write(out)
+    if json:
+        print_json(found.as_dict())
+    else:
+        _print_join(found)
+    if not found.pairs:
+        return NEGATIVE
+    return DONE if found.complete else LEFT_OUT
+
+
+def _print_join(found: Join) -> None:
+    ambiguous = (
+        f" ({found.ambiguous:,} of equal pictures, in the order of their ids)" if found.ambiguous else ""
+    )
+    show(f"{found.a} and {found.b}, {', '.join(found.splits)}: {found.reason}")
+    show(f"  joined     {len(found.pairs):,}{ambiguous}")
+    for name, left in ((found.a, found.unmatched_a), (found.b, found.unmatched_b)):
+        such = f", such as {', '.join(left[:SHOWN_NAMES])}" if left else ""
+        show(f"  unmatched  {len(left):,} of {name}{such}")
+    say_some([_problem_line(p) for p in found.problems], SHOWN_PROBLEMS)
 
 
 def cite_benchmark(

@@ -15,6 +15,9 @@ from wordnet_splits.tabular import html_table
 NoiseSide = Annotated[int, Field(gt=0, le=4096, strict=True)]
 
 
+Transform = Literal["none", "resize-32", "resize-32-crop-32", "resize-256-crop-224"]
+
+
 def _one_of(*names: str) -> AfterValidator:
     def check(value: str) -> str:
         if value not in names:
@@ -145,7 +148,7 @@ class Recipe(RecipePart):
     seed: int = 0
     paper: str = ""
     hierarchy: Literal["wordnet", "imagenet-tree"] = "wordnet"
-    transforms: dict[str, Literal["none", "resize-32", "resize-256-crop-224"]] = Field(default_factory=dict)
+    transforms: dict[str, Transform] = Field(default_factory=dict)
     normalise: Normalisation | None = None
     reproduces: bool = False
     drop_leaks: bool = False

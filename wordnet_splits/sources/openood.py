@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from wordnet_splits.sources.base import register
+from wordnet_splits.sources.layouts.declared import CLASSIC, openood
 from wordnet_splits.sources.layouts.folders import class_folders, flat_folder
 from wordnet_splits.sources.layouts.names import Naming
 from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
-from wordnet_splits.sources.layouts.walk import bases, openood_folders
+from wordnet_splits.sources.layouts.walk import bases
 
 CIFAR_STEM = r"\d{4}"  # from 0001, in every class of a split
 
@@ -34,7 +35,7 @@ class OpenOod(PartedSource):
     @classmethod
     def find(cls, root: Path) -> tuple[SourcePart, ...]:
         """Return the splits, from the first folder that has one."""
-        for base in bases(root, *openood_folders(cls.folder)):
+        for base in bases(root, *openood(cls.folder, CLASSIC)):
             if parts := tuple(part for find in cls.parts_of if (part := find(base, root)) is not None):
                 return parts
         return ()

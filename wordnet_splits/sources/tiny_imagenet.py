@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from wordnet_splits.sources.base import register
+from wordnet_splits.sources.layouts.declared import CLASSIC, openood
 from wordnet_splits.sources.layouts.folders import class_folders, flat_folder
 from wordnet_splits.sources.layouts.names import Naming
 from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
-from wordnet_splits.sources.layouts.walk import bases, openood_folders
+from wordnet_splits.sources.layouts.walk import bases
 
 TRAIN = Naming("tiny-imagenet", ("train",), r"(?P<class>n\d{8})_\d+")
 VAL = Naming("tiny-imagenet", ("val",), r"val_\d+")
@@ -29,7 +30,7 @@ class TinyImageNet(PartedSource):
     @classmethod
     def find(cls, root: Path) -> tuple[SourcePart, ...]:
         """Return the train folder, the validation folder or both."""
-        for base in bases(root, "tiny-imagenet-200", *openood_folders("tin")):
+        for base in bases(root, "tiny-imagenet-200", *openood("tin", CLASSIC)):
             train = class_folders(base, "train", root, TRAIN, inner=("images", ""))
             val = (
                 flat_folder(base, "val/images", root, VAL, "publisher")

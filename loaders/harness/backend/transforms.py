@@ -1,6 +1,6 @@
 """From a PIL image to a model's input: a function, and the specification that identifies it.
 
-A benchmark names one of three evaluation transforms per source; a pretrained model brings its own. Either way
+A benchmark names one of four evaluation transforms per source; a pretrained model brings its own. Either way
 the specification, not the code, enters the key of stored activations.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -112,20 +113,21 @@ def _resize_32(image: Image.Image) -> Image.Image:
     return image.resize((32, 32), Image.Resampling.BILINEAR)
 
 
-def _resize_256_crop_224(image: Image.Image) -> Image.Image:
-    """Shorter side 256, longer int(256 * long / short), centre crop 224: torchvision's geometry."""
-    height, width = Resize(256).target(image.height, image.width)
-    top, left = CenterCrop(224).corner(height, width)
+def _resize_and_crop(image: Image.Image, *, short: int, side: int) -> Image.Image:
+    """Shorter side ``short``, longer int(short * long / shorter), centre crop: torchvision's geometry."""
+    height, width = Resize(short).target(image.height, image.width)
+    top, left = CenterCrop(side).corner(height, width)
     resized = image.resize((width, height), Image.Resampling.BILINEAR)
-    return resized.crop((left, top, left + 224, top + 224))
+    return resized.crop((left, top, left + side, top + side))
 
 
 GEOMETRIES: dict[str, Callable[[Image.Image], Image.Image] | None] = {
     "none": None,
     "resize-32": _resize_32,
-    "resize-256-crop-224": _resize_256_crop_224,
+    "resize-32-crop-32": partial(_resize_and_crop, short=32, side=32),
+    "resize-256-crop-224": partial(_resize_and_crop, short=256, side=224),
 }
-SIZES = {"resize-32": (32, 32), "resize-256-crop-224": (224, 224)}
+SIZES = {"resize-32": (32, 32), "resize-32-crop-32": (32, 32), "resize-256-crop-224": (224, 224)}
 
 
 def evaluation_transform(name: str, mean: Sequence[float] = ZEROS, std: Sequence[float] = ONES) -> Transform:
@@ -133,7 +135,8 @@ def evaluation_transform(name: str, mean: Sequence[float] = ZEROS, std: Sequence
 
     Parameters
     ----------
-    name : ``none`` | ``resize-32`` (Pillow bilinear, aspect lost) | ``resize-256-crop-224``.
+    name : ``none`` | ``resize-32`` (Pillow bilinear, aspect lost) | ``resize-32-crop-32`` |
+        ``resize-256-crop-224``.
     mean, std : of pixels in [0, 1].
     """
     if name not in GEOMETRIES:

@@ -40,6 +40,8 @@ OPENOOD = {
     "cifar100_test_cifar100": ("openood-cifar100", 9_000),
     "cifar100_test_cifar10": ("openood-cifar10", 10_000),
     "cifar100_train_tin597": ("openood-tin597", 29_850),
+    "cifar10_test_mnist": ("mnist", 70_000),
+    "cifar100_test_mnist": ("mnist", 70_000),
     "cifar10_test_places365": ("places365", 35_195),
     "cifar10_test_svhn": ("svhn", 26_032),
     "cifar10_test_texture": ("dtd", 5_640),

@@ -109,11 +109,6 @@ def bases(root: Path, *named: str) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def openood_folders(*names: str, images: str = "images_classic") -> tuple[str, ...]:
-    """Return where OpenOOD's downloads keep a dataset, for `bases`: below ``data``, ``images``, or alone."""
-    return tuple(f"{above}{name}" for name in names for above in (f"data/{images}/", f"{images}/", ""))
-
-
 def _lone(folder: Path) -> Path | None:
     try:
         with os.scandir(folder) as found:
