@@ -21,7 +21,6 @@ from wordnet_splits.recipe import Recipe
 from wordnet_splits.reports.explain import manifest_of
 from wordnet_splits.tabular import Tabular
 
-
 COLOURS = {"near": plotting.ORANGE, "far": plotting.BLUE}
 """Of the roles that detection is measured on; the others are grey."""
 UNITS = {"distance": "edges to the nearest ID class"}
