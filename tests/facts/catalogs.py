@@ -18,6 +18,7 @@ from tests.facts.openood import openood_file
 from tests.facts.rows import Row, Table, body, first_word, records, sources
 from wordnet_splits.catalog import CATALOGS, FIXED_COLUMNS
 
+SUN397_ALL = ("sun397", 108_754)  # the publisher gives the images of all classes together
 PLACES_CAP = 5000  # Places365-Standard holds at most 5,000 training images of a class (Zhou et al. 2018)
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -117,6 +118,18 @@ def places365(facts: Path) -> Table:
         " holds 5,000 of each, the publisher's maximum; the others stand in count_group",
     ]
     return Table(("train", "val"), rows, list(dict.fromkeys(origin)))
+
+
+def sun397(facts: Path) -> Table:
+    path = facts / "sun397/classes.txt"
+    names = [line.split("/", 2)[2] for line in body(path)]
+    rows = [Row(name, name, count_group=f"all:{SUN397_ALL[0]}={SUN397_ALL[1]}") for name in names]
+    origin = [
+        *sources(path),
+        "publisher: Xiao et al. 2010, 108,754 images in all; how many of each class is in no list",
+        "a name that Places365 has, too, is mapped as there",
+    ]
+    return Table(("all",), rows, origin)
 
 
 def lsun(facts: Path) -> Table:
@@ -226,6 +239,7 @@ CONVERTERS: dict[str, Callable[[Path], Table]] = {
     "openood-svhn": openood_copy(svhn, "svhn", "cifar10/test_svhn"),
     "openood-tin597": openood_tin597,
     "places365": places365,
+    "sun397": sun397,
     "svhn": svhn,
     "tiny-imagenet": tiny_imagenet,
     "uniform": noise("uniform"),

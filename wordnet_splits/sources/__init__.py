@@ -59,6 +59,7 @@ _MODULES = {
     "openood-mnist": "openood",
     "openood-svhn": "openood",
     "openood-tin597": "openood",
+    "sun397": "sun397",
     "digits": "digits",
     "gaussian": "noise",
     "uniform": "noise",

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from wordnet_splits.sources.base import register
 from wordnet_splits.sources.layouts.declared import CLASSIC, openood
-from wordnet_splits.sources.layouts.folders import class_folders, flat_folder
+from wordnet_splits.sources.layouts.folders import below_letter, class_folders, flat_folder
 from wordnet_splits.sources.layouts.names import Naming
 from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
 from wordnet_splits.sources.layouts.walk import bases
@@ -34,20 +34,6 @@ TRAIN_FOLDERS = (
     "train",
 )
 VAL_FOLDERS = ("val_256", "val_large", "val")
-
-
-def spellings(class_id: str) -> tuple[str, ...]:
-    """Return the folders a class has in copies: ``a/arena/hockey``, ``arena/hockey``, ``arena-hockey``."""
-    return tuple(
-        dict.fromkeys(
-            (
-                f"{class_id[0]}/{class_id}",
-                class_id,
-                class_id.replace("/", "-"),
-                class_id.replace("/", "_"),
-            )
-        )
-    )
 
 
 @register
@@ -73,7 +59,7 @@ class Places365(PartedSource):
 
 def _train(base: Path, root: Path) -> SourcePart | None:
     for name in TRAIN_FOLDERS:
-        if part := class_folders(base, name, root, TRAIN, spellings=spellings):
+        if part := class_folders(base, name, root, TRAIN, spellings=below_letter):
             return part
     return None
 
@@ -81,7 +67,7 @@ def _train(base: Path, root: Path) -> SourcePart | None:
 def _val(base: Path, root: Path) -> SourcePart | None:
     for name in (*VAL_FOLDERS, ""):
         part = flat_folder(base, name, root, VAL) or (
-            class_folders(base, name, root, VAL, spellings=spellings)
+            class_folders(base, name, root, VAL, spellings=below_letter)
         )
         # the class folders of OpenOOD's copy lie in no folder of a split, as those of train may
         if part is not None and (name or Places365._recognised(part)):

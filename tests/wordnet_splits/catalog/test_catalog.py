@@ -38,6 +38,7 @@ CLASSES = {
     "openood-tin597": 597,
     "places365": 365,
     "ssb-hard": 1000,
+    "sun397": 397,
     "svhn": 10,
     "tiny-imagenet": 200,
     "uniform": 1,
@@ -85,6 +86,7 @@ PUBLISHED_TOTALS = {
     ("places365", "val"): 36_500,
     ("ssb-hard", "fall11"): None,
     ("ssb-hard", "winter21"): None,
+    ("sun397", "all"): 108_754,
     ("svhn", "train"): 73_257,
     ("svhn", "test"): 26_032,
     ("svhn", "extra"): 531_131,
@@ -129,6 +131,15 @@ def test_cifar100_has_twenty_superclasses_of_five() -> None:
     assert {superclasses.count(s) for s in superclasses} == {5}
     assert len(set(superclasses)) == 20
     assert set(load_catalog("places365").column("superclass")) == {"indoor", "outdoor"}
+
+
+def test_scenes_of_both_datasets_have_one_mapping() -> None:
+    """Recalcati et al. count 294 classes that SUN397 and Places365 share."""
+    sun, places = load_catalog("sun397"), load_catalog("places365")
+    shared = [c.class_id for c in sun if c.class_id in places]
+    assert len(shared) == 294
+    for name in shared:
+        assert (sun[name].wnids, sun[name].mapped) == (places[name].wnids, places[name].mapped)
 
 
 def test_places_counts_known_only_as_a_sum() -> None:

@@ -18,6 +18,7 @@ from tests.wordnet_splits.sources.trees import (
     jpeg,
     link,
     some,
+    tar_bytes,
     write_images,
 )
 from wordnet_splits import errors
@@ -37,6 +38,7 @@ IN_FILES = (
     "food101",
     "caltech256",
     "places365",
+    "sun397",
     "dtd",
     *OPENOOD,
     *TAKEN_FOR,
@@ -120,6 +122,7 @@ OTHERS: dict[str, Callable[[Path], None]] = {
         root, in_class_folders(some("caltech256", "all"), "", extension="jpg")
     ),
     "places365": lambda root: write_images(root, flat(some("places365", "val"), "val_256", "jpg")),
+    "sun397": lambda root: write_images(root, ["SUN397/a/abbey/sun_aaalbzqrimafwbiv.jpg"]),
     "tiny-imagenet": lambda root: write_images(root, in_class_folders(some("tiny-imagenet", "val"), "val")),
     "imagenet1k": lambda root: write_images(root, in_class_folders(IMAGENET_TRAIN, "train")),
     "openood-cifar10": lambda root: write_images(root, flat(some("openood-cifar10", "test"), "", "png")),
@@ -259,3 +262,27 @@ def test_every_source_can_be_found() -> None:
         assert cls.splits
         assert cls.looks_for or not cls.rooted
         assert set(cls.expected()) == set(cls.splits)
+
+
+def test_a_sun_archive_that_is_cut_short_or_reaches_out_is_refused(tmp_path: Path) -> None:
+    whole = tar_bytes([("SUN397/a/abbey/sun_aaalbzqrimafwbiv.jpg", jpeg(1))])
+    archive = tmp_path / "SUN397.tar"
+    archive.write_bytes(whole[:700])
+    assert "the archive is truncated or corrupt" in refused("sun397", tmp_path)
+    archive.write_bytes(tar_bytes([("../a/abbey/sun_aaalbzqrimafwbiv.jpg", jpeg(1))]))
+    assert "lies outside the archive's folder" in refused("sun397", tmp_path, errors.UnsafeDataError)
+    twice = [("SUN397/a/abbey/sun_aaalbzqrimafwbiv.jpg", jpeg(n)) for n in (1, 2)]
+    archive.write_bytes(tar_bytes(twice))
+    with pytest.raises(errors.SourceError, match="2 files are named 'sun_aaalbzqrimafwbiv'"):
+        open_source("sun397", tmp_path).read(["abbey/sun_aaalbzqrimafwbiv"])
+
+
+def test_a_sun_archive_of_other_names_counts_them(tmp_path: Path) -> None:
+    names = ["SUN397/a/abbey/holiday.jpg", "SUN397/a/nowhere/sun_aaalbzqrimafwbiv.jpg"]
+    good = "SUN397/a/abbey/sun_aaalbzqrimafwbiv.jpg"
+    (tmp_path / "SUN397.tar").write_bytes(tar_bytes([(name, jpeg(1)) for name in (*names, good)]))
+    source = open_source("sun397", tmp_path)
+    assert [row["image_id"] for batch in source.scan() for row in batch.to_pylist()] == [
+        "abbey/sun_aaalbzqrimafwbiv"
+    ]
+    assert set(source.unexpected) == set(names)

@@ -25,6 +25,7 @@ from tests.wordnet_splits.sources.trees import (
     jpeg,
     shuffled,
     some,
+    tar_bytes,
     train_tar,
     val_tar,
     write_images,
@@ -38,6 +39,11 @@ PLACES_TRAIN: Rows = {
     for number in (1, 4999)
 }
 PLACES_VAL = some("places365", "val")
+SUN: Rows = {
+    (f"{class_id}/sun_{''.join(chr(97 + (7 * n + k) % 26) for k in range(16))}", class_id, "all")
+    for at, class_id in enumerate(("abbey", "apse/indoor", "youth_hostel"))
+    for n in (2 * at, 2 * at + 1)
+}
 TINY_TRAIN, TINY_VAL = some("tiny-imagenet", "train"), some("tiny-imagenet", "val")
 FOOD = some("food101", "train") | some("food101", "test")
 CALTECH = some("caltech256", "all")
@@ -69,6 +75,13 @@ def files(*paths: str) -> Callable[[Path], None]:
 def tars(root: Path) -> None:
     (root / "ILSVRC2012_img_train.tar").write_bytes(train_tar(IMAGENET_TRAIN))
     (root / "ILSVRC2012_img_val.tar").write_bytes(val_tar(IMAGENET_VAL))
+
+
+def sun_tar(root: Path, top: str = "SUN397/") -> None:
+    """The publisher's archive, gunzipped: lists beside the class folders."""
+    lists = [(f"{top}ClassName.txt", b"/a/abbey\n"), (f"{top}README.txt", b"SUN397\n")]
+    images = [(f"{top}{c[0]}/{i}.jpg", jpeg(hash_of(i))) for i, c, _ in sorted(SUN)]
+    (root / "SUN397.tar").write_bytes(tar_bytes([*lists, *images]))
 
 
 def hub(root: Path, form: str = "{id}_{wnid}.JPEG") -> None:
@@ -242,6 +255,18 @@ LAYOUTS = [
         files(*flat(TINY_VAL, "images_classic/tin/val/images"), "images_classic/cifar10/test/cat/0001.png"),
     ),
     *(Layout(*tree) for tree in TREES),
+    *(
+        Layout(
+            "sun397",
+            f"class folders in {top or 'the root'}",
+            "folders",
+            SUN,
+            files(*(f"{top}{c[0]}/{i}.jpg" for i, c, _ in sorted(SUN)), f"{top}ClassName.jpg.txt"),
+        )
+        for top in ("SUN397/", "")
+    ),
+    Layout("sun397", "the publisher's tar", "tars", SUN, sun_tar),
+    Layout("sun397", "a tar without the folder of its own", "tars", SUN, lambda root: sun_tar(root, "")),
 ]
 
 

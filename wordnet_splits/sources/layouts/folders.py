@@ -27,6 +27,23 @@ def as_published(class_id: str) -> tuple[str, ...]:
     return (class_id,)
 
 
+def below_letter(class_id: str) -> tuple[str, ...]:
+    """Return the folders that copies of scene datasets give a class.
+
+    ``a/arena/hockey`` as published, ``arena/hockey``, ``arena-hockey``, ``arena_hockey``.
+    """
+    return tuple(
+        dict.fromkeys(
+            (
+                f"{class_id[0]}/{class_id}",
+                class_id,
+                class_id.replace("/", "-"),
+                class_id.replace("/", "_"),
+            )
+        )
+    )
+
+
 @dataclass(frozen=True)
 class FlatFolder:
     """Files directly in one folder; their classes are known from the inventory."""
@@ -101,7 +118,7 @@ class ClassFolders:
         return None if found is None else str(found)
 
     def _walk(self, folder: str, above: str) -> Iterator[tuple[str | None, str]]:
-        classes, prefixes = _class_paths(self.naming.source, self.spellings)
+        classes, prefixes = class_paths(self.naming.source, self.spellings)
         for entry in entries(folder, self.root, lambda name: above + name in classes):
             if not entry.is_dir():
                 if split_extension(entry.name) is not None:
@@ -212,7 +229,7 @@ def _files(folder: str, class_id: str | None, root: Path) -> Iterator[Found]:
 
 
 @cache
-def _class_paths(source: str, spellings: Spellings) -> tuple[dict[str, str], frozenset[str]]:
+def class_paths(source: str, spellings: Spellings) -> tuple[dict[str, str], frozenset[str]]:
     """Return folder path -> class_id, and every path that only leads to class folders."""
     paths = {path: item.class_id for item in load_catalog(source) for path in spellings(item.class_id)}
     above = {path.rsplit("/", k)[0] for path in paths for k in range(1, path.count("/") + 1)}

@@ -130,7 +130,7 @@ class FlatTar:
 
     def names(self) -> Iterator[Found]:
         """Yield the members' names."""
-        with _Opened(self.path) as file:
+        with Opened(self.path) as file:
             yield from (_found(None, member) for member in file.members())
 
     def reader(self) -> TarReader:
@@ -148,7 +148,7 @@ class NestedTar:
 
     def names(self) -> Iterator[Found]:
         """Yield the names in all inner archives, and outer members that are not archives."""
-        with _Opened(self.path) as file:
+        with Opened(self.path) as file:
             for outer in file.members():
                 class_id = _class_of(outer)
                 if class_id is None:
@@ -162,7 +162,7 @@ class NestedTar:
         return TarReader(self.path, per_class=True)
 
 
-class _Opened:
+class Opened:
     """A tar file held open."""
 
     def __init__(self, path: Path) -> None:
@@ -170,7 +170,7 @@ class _Opened:
         self.path = path
         self.descriptor = os.open(path, os.O_RDONLY)
 
-    def __enter__(self) -> _Opened:
+    def __enter__(self) -> Opened:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -193,7 +193,7 @@ class TarReader:
     """Reads members by offset; one descriptor per process."""
 
     def __init__(self, path: Path, *, per_class: bool) -> None:
-        self._file = _Opened(path)
+        self._file = Opened(path)
         self._per_class = per_class
         self._indexes: dict[str, NameIndex] = {}
 
@@ -212,7 +212,7 @@ class TarReader:
         key = class_id if self._per_class else ""
         if key not in self._indexes:
             inner = self._inner[class_id] if self._per_class else None
-            found = ((_stem(m.name), (m.offset, m.size)) for m in self._file.members(inner))
+            found = ((stem_of(m.name), (m.offset, m.size)) for m in self._file.members(inner))
             self._indexes[key] = NameIndex(found, f"{self._file.path}{':' * bool(key)}{key}")
         return self._indexes[key]
 
@@ -241,10 +241,15 @@ def _class_of(member: Member) -> str | None:
     return path.stem if path.suffix == ".tar" else None
 
 
-def _stem(name: str) -> str | None:
+def stem_of(name: str) -> str | None:
+    """Return a member's file name without extension, None where it is no visible image."""
     base = PurePosixPath(name).name
     return None if base.startswith(".") else split_extension(base)
 
 
 def _found(class_id: str | None, member: Member) -> Found:
-    return class_id, _stem(member.name), member.name if class_id is None else f"{class_id}.tar/{member.name}"
+    return (
+        class_id,
+        stem_of(member.name),
+        member.name if class_id is None else f"{class_id}.tar/{member.name}",
+    )
