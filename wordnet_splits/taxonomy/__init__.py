@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from wordnet_splits.taxonomy.taxonomy import Taxonomy, load
+from wordnet_splits.taxonomy.known import load
+from wordnet_splits.taxonomy.taxonomy import Taxonomy
 
 __all__ = ["Taxonomy", "load"]

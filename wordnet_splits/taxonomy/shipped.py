@@ -26,6 +26,7 @@ from wordnet_splits.errors import DataError, TaxonomyError
 from wordnet_splits.taxonomy import wndb
 from wordnet_splits.taxonomy.graph import Graph
 from wordnet_splits.taxonomy.lexicon import Lexicon
+from wordnet_splits.taxonomy.parts import PartGraph
 
 SHA256 = {
     "data.noun": "fea17d2f9656611334eac790e5d69e47645fa180c4aa481fb4cd9b3520754ca2",
@@ -92,6 +93,9 @@ def pack(nouns: wndb.Nouns) -> dict[str, np.ndarray]:
         "index_counts": words.index_counts,
         "index_nodes": words.index_nodes,
         "exceptions_text": _text(words.exceptions_text),
+        "part_nodes": nouns.parts.parts,
+        "whole_nodes": nouns.parts.wholes,
+        "part_kinds": nouns.parts.kinds,
     }
 
 
@@ -112,6 +116,7 @@ def unpack(arrays: Mapping[str, np.ndarray]) -> wndb.Nouns:
             index_nodes=arrays["index_nodes"],
             exceptions_text=text["exceptions_text"],
         ),
+        parts=PartGraph(arrays["part_nodes"], arrays["whole_nodes"], arrays["part_kinds"]),
     )
 
 

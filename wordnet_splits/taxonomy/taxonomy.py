@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from wordnet_splits.errors import TaxonomyError
 from wordnet_splits.taxonomy import graph, lexicon, wndb
-from wordnet_splits.taxonomy import shipped as wndb_pack
 from wordnet_splits.taxonomy import tree as projection
 from wordnet_splits.taxonomy.graph import Graph, Ints
 from wordnet_splits.taxonomy.lexicon import LemmaIndex, Lexicon
+from wordnet_splits.taxonomy.parts import NO_PARTS, PartGraph
 
 if TYPE_CHECKING:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
@@ -47,6 +47,7 @@ class Taxonomy:
         lexicon: Lexicon,
         texts: Mapping[str, bytes] | None = None,
         *,
+        parts: PartGraph = NO_PARTS,
         reference: str | None = None,
     ) -> None:
         self.version = version
@@ -54,12 +55,15 @@ class Taxonomy:
         self._ids = ids  # offsets in data.noun, or the wnids themselves
         self._words = lexicon
         self._texts = texts
+        self._parts = parts
         self._reference = reference  # pickled instead of the content
 
     @classmethod
     def embedded(cls) -> Taxonomy:
         """Return WordNet 3.0 as shipped in the package; every call returns the same object."""
-        return _embedded()
+        from wordnet_splits.taxonomy.known import embedded
+
+        return embedded()
 
     @classmethod
     def from_wndb(cls, directory: str | Path) -> Taxonomy:
@@ -88,6 +92,7 @@ class Taxonomy:
         *,
         instances: Mapping[str, Sequence[str]] | None = None,
         lemmas: Mapping[str, Sequence[str]] | None = None,
+        wholes: Mapping[str, Sequence[str]] | None = None,
         version: str = "toy",
     ) -> Taxonomy:
         """Return a small taxonomy from child -> parents; roots have no parents and need no entry.
@@ -97,6 +102,7 @@ class Taxonomy:
         parents : hypernyms of each synset.
         instances : instance hypernyms of each synset.
         lemmas : words of each synset; its own id where none are given.
+        wholes : what each synset is a part of.
         version : what error messages call it.
         """
         instances, lemmas = instances or {}, lemmas or {}
@@ -109,12 +115,14 @@ class Taxonomy:
             for wnid in wnids
         ]
         words = lexicon.from_lemma_lists([list(lemmas.get(wnid, (wnid,))) for wnid in wnids])
-        return cls(version, wnids, graph.from_edges(edges), words)._checked()
+        parts = PartGraph.from_names(wholes or {}, node_of)
+        return cls(version, wnids, graph.from_edges(edges), words, parts=parts)._checked()
 
     @classmethod
     def _from_texts(cls, texts: Mapping[str, bytes], where: str) -> Taxonomy:
         nouns = wndb.read(texts, where)
-        return cls(nouns.version, nouns.offsets, nouns.graph, nouns.lexicon, texts)._checked()
+        found = cls(nouns.version, nouns.offsets, nouns.graph, nouns.lexicon, texts, parts=nouns.parts)
+        return found._checked()
 
     def _checked(self) -> Taxonomy:
         if len(self) == 0:
@@ -139,7 +147,9 @@ class Taxonomy:
             recorded for every synset at or above an ImageNet-1K class (WordNet 3.0 only).
         """
         if choices is None and self._reference == "embedded":
-            return _embedded_tree()
+            from wordnet_splits.taxonomy.known import imagenet_tree
+
+            return imagenet_tree()
         if choices is None:
             choices = projection.imagenet_choices()
         return Taxonomy(
@@ -150,6 +160,7 @@ class Taxonomy:
             ),
             self._words,
             self._texts,
+            parts=self._parts,
         )
 
     @cached_property
@@ -186,8 +197,11 @@ class Taxonomy:
 
     def __reduce__(self) -> tuple[object, ...]:
         if self._reference is not None:
-            return _REFERENCES[self._reference], ()
-        return Taxonomy, (self.version, self._ids, self.graph, self._words, self._texts)
+            from wordnet_splits.taxonomy.known import BY_REFERENCE
+
+            return BY_REFERENCE[self._reference], ()
+        content = (self.version, self._ids, self.graph, self._words, self._texts)
+        return partial(Taxonomy, parts=self._parts), content
 
     def index(self, wnid: str) -> int:
         """Return the node of ``wnid``."""
@@ -227,6 +241,14 @@ class Taxonomy:
     def children(self, wnid: str) -> tuple[str, ...]:
         """Return the hyponyms and instance hyponyms of ``wnid``, ascending."""
         return tuple(self.wnids[child] for child in self.graph.children(self.index(wnid)))
+
+    def parts(self, wnid: str, kind: str | None = None) -> tuple[str, ...]:
+        """Return the direct meronyms of ``wnid``, ascending; ``kind`` is member, part, substance or any."""
+        return tuple(self.wnids[node] for node in self._parts.parts_of(self.index(wnid), kind))
+
+    def wholes(self, wnid: str, kind: str | None = None) -> tuple[str, ...]:
+        """Return the direct holonyms of ``wnid``: what it is a part, member or substance of."""
+        return tuple(self.wnids[node] for node in self._parts.wholes_of(self.index(wnid), kind))
 
     def ancestors(self, wnid: str) -> dict[str, int]:
         """Return every ancestor with d(wnid, ancestor), the fewest edges up to it; itself at 0."""
@@ -370,33 +392,3 @@ class Taxonomy:
         if self._texts is None:
             raise TaxonomyError("this taxonomy has no WNDB text to export", where=repr(self))
         wndb.write(self._texts, Path(directory))
-
-
-@cache
-def _embedded() -> Taxonomy:
-    nouns = wndb_pack.load()
-    return Taxonomy(
-        nouns.version,
-        nouns.offsets,
-        nouns.graph,
-        nouns.lexicon,
-        wndb_pack.ShippedTexts(),
-        reference="embedded",
-    )
-
-
-@cache
-def _embedded_tree() -> Taxonomy:
-    tree = _embedded().tree(projection.imagenet_choices())
-    tree._reference = "imagenet-tree"
-    return tree
-
-
-_REFERENCES: dict[str, Callable[[], Taxonomy]] = {"embedded": _embedded, "imagenet-tree": _embedded_tree}
-
-
-def load(spec: str | None = None) -> Taxonomy:
-    """Return the embedded taxonomy (None), that of NLTK's corpus (``nltk``), or that of a directory."""
-    if spec is None:
-        return Taxonomy.embedded()
-    return Taxonomy.from_nltk() if spec == "nltk" else Taxonomy.from_wndb(spec)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.errors import OutputError, TaxonomyError
-from wordnet_splits.taxonomy import graph, lexicon
+from wordnet_splits.taxonomy import graph, lexicon, parts
 
 if TYPE_CHECKING:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
@@ -36,6 +36,7 @@ class Nouns:
     offsets: npt.NDArray[np.uint32]
     graph: graph.Graph
     lexicon: lexicon.Lexicon
+    parts: parts.PartGraph
 
 
 def directory_texts(folder: Path) -> dict[str, bytes]:
@@ -107,14 +108,16 @@ def read(texts: Mapping[str, bytes], where: str) -> Nouns:
     offsets: list[int] = []
     lemmas: list[list[str]] = []
     pointers: list[list[tuple[int, bool]]] = []
+    wholes: list[list[tuple[int, int]]] = []
     for line, number in _records(texts["data.noun"]):
         try:
-            offset, words, above = _synset(line)
+            offset, words, above, around = _synset(line)
         except (ValueError, IndexError) as error:
             raise _malformed(where, "data.noun", number) from error
         offsets.append(offset)
         lemmas.append(words)
         pointers.append(above)
+        wholes.append(around)
     if not offsets:
         raise TaxonomyError("holds no synsets", where=f"{where}/data.noun")
     if any(after <= before for before, after in itertools.pairwise(offsets)):
@@ -132,6 +135,7 @@ def read(texts: Mapping[str, bytes], where: str) -> Nouns:
         offsets=np.array(offsets, np.uint32),
         graph=_graph(offsets, pointers, node_of, where),
         lexicon=lexicon.from_index(lemmas, senses, exceptions),
+        parts=_parts(offsets, wholes, node_of, where),
     )
 
 
@@ -142,8 +146,11 @@ def _records(text: bytes) -> Iterator[tuple[str, int]]:
             yield line, number
 
 
-def _synset(line: str) -> tuple[int, list[str], list[tuple[int, bool]]]:
-    """Return offset, lemmas and hypernym pointers (offset, is instance) of a line of ``data.noun``."""
+def _synset(line: str) -> tuple[int, list[str], list[tuple[int, bool]], list[tuple[int, int]]]:
+    """Return what a line of ``data.noun`` says of a synset.
+
+    Its offset, its lemmas, its hypernym pointers (offset, is instance), its holonym pointers (offset, kind).
+    """
     fields = line.partition("|")[0].split()
     offset = fields[0]
     if (
@@ -163,7 +170,12 @@ def _synset(line: str) -> tuple[int, list[str], list[tuple[int, bool]]]:
         for at in range(after_words + 1, stop, 4)
         if fields[at] == HYPERNYM or fields[at] == INSTANCE_HYPERNYM
     ]
-    return int(offset), words, above
+    around = [
+        (int(fields[at + 1]), parts.SYMBOLS[fields[at]])
+        for at in range(after_words + 1, stop, 4)
+        if fields[at] in parts.SYMBOLS and fields[at + 2] == "n"
+    ]
+    return int(offset), words, above, around
 
 
 def gloss(text: bytes, offset: int) -> str:
@@ -205,6 +217,21 @@ def _graph(
                 where=f"{where}/data.noun",
             ) from error
     return graph.from_edges(parents)
+
+
+def _parts(
+    offsets: list[int], pointers: list[list[tuple[int, int]]], node_of: Mapping[int, int], where: str
+) -> parts.PartGraph:
+    edges = []
+    for node, (offset, around) in enumerate(zip(offsets, pointers, strict=True)):
+        for to, kind in around:
+            if to not in node_of:
+                raise TaxonomyError(
+                    f"synset {offset:08d} names a holonym {to:08d} that does not exist",
+                    where=f"{where}/data.noun",
+                )
+            edges.append((node, node_of[to], kind))
+    return parts.PartGraph.from_edges(edges)
 
 
 def _malformed(where: str, name: str, number: int) -> TaxonomyError:

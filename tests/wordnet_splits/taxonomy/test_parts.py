@@ -1,0 +1,69 @@
+"""Parts and wholes: every meronym and holonym pointer of WordNet's nouns, as NLTK reads them."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from wordnet_splits.errors import TaxonomyError, UnknownNameError
+from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.taxonomy.parts import KINDS
+
+SYMBOL = {"member": "m", "part": "p", "substance": "s"}
+
+
+def test_every_pointer_of_every_synset_equals_nltk(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
+    edges = 0
+    for noun in nltk_wordnet.all_synsets("n"):
+        wnid = f"n{noun.offset():08d}"
+        for mark, ours in (("#", wordnet.wholes), ("%", wordnet.parts)):
+            theirs = {kind: noun._pointers.get(mark + SYMBOL[kind], ()) for kind in KINDS}
+            whole = [f"n{pointer[1]:08d}" for found in theirs.values() for pointer in found]
+            assert list(ours(wnid)) == sorted(whole)
+            if not whole:
+                continue
+            edges += len(whole)
+            for kind, found in theirs.items():
+                assert list(ours(wnid, kind)) == sorted(f"n{pointer[1]:08d}" for pointer in found)
+    assert edges == 2 * 22_187
+
+
+def test_the_relations_have_nltks_names(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
+    tree, forest, wood = (wordnet.from_name(n) for n in ("tree.n.01", "forest.n.01", "heartwood.n.01"))
+    noun = nltk_wordnet.synset("tree.n.01")
+    assert wordnet.wholes(tree, "member") == (forest,)
+    assert [s.name() for s in noun.member_holonyms()] == ["forest.n.01"]
+    assert wordnet.parts(tree, "substance") == tuple(
+        sorted(f"n{s.offset():08d}" for s in noun.substance_meronyms())
+    )
+    assert wood in wordnet.parts(tree, "substance")
+    assert tree in wordnet.parts(forest)
+
+
+def test_other_forms_of_a_taxonomy_keep_them(wordnet: Taxonomy, tmp_path: Any) -> None:
+    tree = wordnet.from_name("tree.n.01")
+    assert wordnet.tree().wholes(tree) == wordnet.wholes(tree)
+    wordnet.export_wndb(tmp_path)
+    read = Taxonomy.from_wndb(tmp_path)
+    assert read.parts(tree) == wordnet.parts(tree)
+    assert pickle.loads(pickle.dumps(read)).parts(tree) == wordnet.parts(tree)
+    small = Taxonomy.from_edges({"wheel": ["thing"], "car": ["thing"]}, wholes={"wheel": ["car"]})
+    assert (small.parts("car"), small.wholes("wheel"), small.wholes("car")) == (("wheel",), ("car",), ())
+
+
+def test_wrong_names_are_refused(wordnet: Taxonomy) -> None:
+    with pytest.raises(UnknownNameError, match="unknown kind of part 'piece'"):
+        wordnet.parts(wordnet.root, "piece")
+    with pytest.raises(TaxonomyError, match="is not a noun synset"):
+        wordnet.wholes("n99999999")
+
+
+def test_a_holonym_that_is_not_there_is_refused(wordnet: Taxonomy, tmp_path: Any) -> None:
+    wordnet.export_wndb(tmp_path)
+    data = (tmp_path / "data.noun").read_bytes()
+    at = data.index(b" #m ")
+    (tmp_path / "data.noun").write_bytes(data[: at + 4] + b"99999999" + data[at + 12 :])
+    with pytest.raises(TaxonomyError, match="names a holonym 99999999 that does not exist"):
+        Taxonomy.from_wndb(tmp_path)
