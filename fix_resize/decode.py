@@ -41,6 +41,9 @@ from wordnet_splits.sources.pixels import MAX_PIXELS as MAX_PIXELS
 COLOUR_RULE: Final = "rgb-1"
 """Name of the rule above; part of every spec's id, so a change of the rule is a new name."""
 
+INVERTED_RULE: Final = "rgb-1-inverted"
+"""The rule above, and then 255 less every value: dark on light becomes light on dark."""
+
 FORMATS: Final = (*COMMON_FORMATS, "TIFF")
 """Pillow's readers that may open a file; none of them starts another program."""
 

@@ -10,9 +10,10 @@ from typing import Final
 
 import numpy as np
 import PIL
-from PIL import Image
+from PIL import Image, ImageOps
 
 from fix_resize import broken
+from fix_resize.decode import INVERTED_RULE
 from fix_resize.spec import EngineName, Resize, ResizeSpec, Size, Step, plan
 from fix_resize.windows import FILTERS, Axis, first_axis
 from wordnet_splits.digests import Pixels
@@ -93,12 +94,18 @@ def apply(spec: ResizeSpec, image: Image.Image) -> Pixels:
         raise DataError(
             f"an image of mode {image.mode} cannot be resized", hint="use fix_resize.decode first"
         )
+    image = coloured(spec, image)
     for step in plan(spec, image.height, image.width):
         image = ENGINES[step.stage.engine](image, step)
         if step.kept != step.out_size:
             (top, left), (height, width) = step.corner, step.kept
             image = image.crop((left, top, left + width, top + height))
     return np.asarray(image)
+
+
+def coloured(spec: ResizeSpec, image: Image.Image) -> Image.Image:
+    """Return an RGB image in the colours that the stages work on: as it is, or inverted."""
+    return ImageOps.invert(image) if spec.colour == INVERTED_RULE else image
 
 
 def apply_many(
@@ -133,7 +140,8 @@ def apply_many(
     for members in by_size.values():
         for start in range(0, len(members), BATCH):
             chosen = members[start : start + BATCH]
-            out[chosen] = module.apply_batch(spec, np.stack([_checked(images[i]) for i in chosen]))
+            pixels = np.stack([_checked(images[i]) for i in chosen])
+            out[chosen] = module.apply_batch(spec, ~pixels if spec.colour == INVERTED_RULE else pixels)
     return out
 
 

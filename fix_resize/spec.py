@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, get_args
 
 from PIL import features
 
-from fix_resize.decode import COLOUR_RULE, MAX_PIXELS, QuarantinedImageError
+from fix_resize.decode import COLOUR_RULE, INVERTED_RULE, MAX_PIXELS, QuarantinedImageError
 from wordnet_splits.errors import DataError, unknown
 
 Size = tuple[int, int]
@@ -107,7 +107,8 @@ class ResizeSpec:
     stages : resizes and crops, in order; a crop follows a resize, and the last picture is a square.
     about : one sentence for tables and help.
     study_only : True for the broken resizers, which exist for comparison.
-    colour : the rule by which a decoded file becomes 8-bit RGB (`fix_resize.decode.COLOUR_RULE`).
+    colour : the rule by which a decoded file becomes 8-bit RGB (`fix_resize.decode.COLOUR_RULE`, or
+        ``INVERTED_RULE``).
     passes : the axis that is resized first; between the passes pixels are rounded to uint8.
     file_format : how the pixels are stored; lossless, so not part of the id.
     """
@@ -257,6 +258,12 @@ _NAMED: Final = (
         "clean",
         (Resize(32, filter="bicubic", engine="pillow-float"), CenterCrop(32)),
         "one stage of float32 bicubic, rounded at the end, as clean-fid (Parmar et al. 2022)",
+    ),
+    ResizeSpec(
+        "inverted-28",
+        (Resize(28), CenterCrop(28)),
+        "light on dark, then one stage to 28: drawings of Omniglot as MNIST's digits",
+        colour=INVERTED_RULE,
     ),
     ResizeSpec(
         "nearest",

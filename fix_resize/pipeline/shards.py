@@ -22,7 +22,7 @@ from PIL import Image
 from fix_resize.decode import Decoded, QuarantinedImageError, decode
 from fix_resize.pipeline.formats import checksum, encode_png, get_format
 from fix_resize.pipeline.tables import GO_ON, IMAGE_SCHEMA, UNFINISHED, WORK, BuildItem, plain, write_rows
-from fix_resize.resize import BACKENDS, apply_many
+from fix_resize.resize import BACKENDS, apply_many, coloured
 from fix_resize.spec import ResizeSpec, libraries, plan
 from wordnet_splits.digests import Pixels, digest_json, digest_pixels
 from wordnet_splits.errors import DataError, MissingImageError, SourceError, SplitsError
@@ -278,7 +278,7 @@ def _resizer(backend: str, spec: ResizeSpec) -> Callable[[Image.Image], Pixels]:
         return lambda image: apply_many(spec, [image], backend)[0]
     apply_many(spec, np.zeros((1, 8, 8, 3), np.uint8), backend)  # raises if it cannot
     apply_batch = import_module(BACKENDS[backend][0]).apply_batch
-    return lambda image: cast(Pixels, apply_batch(spec, np.asarray(image)[None])[0])
+    return lambda image: cast(Pixels, apply_batch(spec, np.asarray(coloured(spec, image))[None])[0])
 
 
 @lru_cache(maxsize=4)

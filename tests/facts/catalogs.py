@@ -175,6 +175,37 @@ def fashion_mnist(facts: Path) -> Table:
     return Table(("train", "test"), rows, [origin])
 
 
+def svhn_full(facts: Path) -> Table:
+    origin = "publisher: Netzer et al. 2011, full numbers; 33,402 train, 13,068 test, 202,353 extra pictures"
+    row = Row("all", "house numbers", counts={"train": 33_402, "test": 13_068, "extra": 202_353})
+    return Table(("train", "test", "extra"), [row], [origin])
+
+
+OMNIGLOT_SMALL = "Balinese Early_Aramaic Greek Japanese_(katakana) Korean Latin Sanskrit Tagalog"  # by blanks
+OMNIGLOT_EVALUATION = (
+    "Angelic Atemayar_Qelisayer Atlantean Aurek-Besh Avesta Ge_ez Glagolitic Gurmukhi Kannada Keble "
+    "Malayalam Manipuri Mongolian Old_Church_Slavonic_(Cyrillic) Oriya Sylheti Syriac_(Serto) Tengwar "
+    "Tibetan ULOG"
+)
+
+
+def omniglot(facts: Path) -> Table:
+    path = facts / "omniglot/characters_vinyals_split.tsv"
+    splits = ("background-small", "background-other", "evaluation")
+    small, evaluation = OMNIGLOT_SMALL.split(), OMNIGLOT_EVALUATION.split()
+    rows = []
+    for r in sorted(records(path), key=lambda r: (r["alphabet"], r["character"])):
+        held = splits[2 if r["alphabet"] in evaluation else r["alphabet"] not in small]
+        name = f"{r['alphabet']}/{r['character']}"
+        rows.append(Row(name, name, r["alphabet"], {s: 20 * (s == held) for s in splits}))
+    origin = [
+        *sources(path),
+        "publisher: Lake et al. 2015; 20 drawings of each character; background-small is the 8 alphabets of"
+        " images_background_small1 and _small2, background-other the other 22 of images_background",
+    ]
+    return Table(splits, rows, origin)
+
+
 def dtd(facts: Path) -> Table:
     classes, files = facts / "dtd/classes.txt", facts / "dtd/files.txt"
     held = Counter(line.split("/")[0] for line in body(files))
@@ -238,9 +269,11 @@ CONVERTERS: dict[str, Callable[[Path], Table]] = {
     "openood-mnist": openood_copy(svhn, "svhn", "cifar10/test_mnist"),
     "openood-svhn": openood_copy(svhn, "svhn", "cifar10/test_svhn"),
     "openood-tin597": openood_tin597,
+    "omniglot": omniglot,
     "places365": places365,
     "sun397": sun397,
     "svhn": svhn,
+    "svhn-full": svhn_full,
     "tiny-imagenet": tiny_imagenet,
     "uniform": noise("uniform"),
     **IMAGENET_KIN,

@@ -10,14 +10,17 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
+import io
 import lzma
 import pickle
 import re
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from PIL import Image
 
 from tests.facts.imagenet_kin_images import IMAGENET_KIN_INVENTORIES
 from tests.facts.images import Inventory, stem, unique
@@ -147,6 +150,32 @@ def mnist(facts: Path, data: Path, split: str) -> Inventory:
     return Inventory(classes, f"the publisher's {said}", digests)
 
 
+def svhn_full(facts: Path, data: Path, split: str) -> Inventory:
+    """The publisher's files are numbered from 1 in each split."""
+    files = {"train": 33_402, "test": 13_068, "extra": 202_353}[split]
+    origin = f"publisher: Netzer et al. 2011, {split}.tar.gz holds 1.png to {files}.png"
+    return Inventory({f"{split}/{number}": "all" for number in range(1, files + 1)}, origin)
+
+
+def omniglot(facts: Path, data: Path, split: str) -> Inventory:
+    """Names and pixels of the publisher's two small archives, which share Greek and Latin."""
+    digests: dict[str, bytes] = {}
+    said = []
+    for name in ("images_background_small1", "images_background_small2"):
+        path = data / "omniglot" / f"{name}.zip"
+        said.append(f"{name}.zip of MD5 {hashlib.md5(path.read_bytes()).hexdigest()}")
+        with zipfile.ZipFile(path) as archive:
+            for entry in archive.namelist():
+                if entry.endswith(".png"):
+                    picture = Image.open(io.BytesIO(archive.read(entry))).convert("RGB")
+                    digest = digest_pixels(np.asarray(picture))
+                    image_id = stem(entry.removeprefix(f"{name}/"))
+                    if digests.setdefault(image_id, digest) != digest:
+                        raise ValueError(f"{image_id} differs between the two archives")
+    classes = {image_id: image_id.rpartition("/")[0] for image_id in digests}
+    return Inventory(classes, f"the publisher's {' and '.join(said)}", digests)
+
+
 def dtd(facts: Path, data: Path, split: str) -> Inventory:
     files = Published(facts / "dtd/files.txt")
     return Inventory(unique((stem(line), line.split("/")[0]) for line in files.lines()), files.origin)
@@ -200,6 +229,10 @@ INVENTORIES: Mapping[tuple[str, str], tuple[Callable[[Path, Path, str], Inventor
     ("svhn", "test"): (svhn, 26_032),
     ("mnist", "train"): (mnist, 60_000),
     ("mnist", "test"): (mnist, 10_000),
+    ("omniglot", "background-small"): (omniglot, 4_840),
+    ("svhn-full", "train"): (svhn_full, 33_402),
+    ("svhn-full", "test"): (svhn_full, 13_068),
+    ("svhn-full", "extra"): (svhn_full, 202_353),
     ("dtd", "all"): (dtd, 5_640),
     ("digits", "all"): (digits, 1_797),
     ("openood-cifar10", "train"): (openood("openood-cifar10"), 50_000),

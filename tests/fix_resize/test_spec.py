@@ -17,10 +17,12 @@ IDS = {
     "fix-64": "a692f774f9c6",
     "fix-direct": "edaa7dba4c7a",
     "clean": "83e6e1ef44a2",
+    "inverted-28": "33b5786f332b",
     "nearest": "508d047363d4",
     "opencv-bilinear": "7ba89a83e4ec",
     "tensor-bilinear-no-antialias": "6cd9f2840c1b",
 }
+SIDES = {"fix-64": 64, "inverted-28": 28}
 
 
 def test_ids_are_frozen() -> None:
@@ -47,7 +49,7 @@ def test_a_description_is_json_and_reads_back(name: str) -> None:
     assert ResizeSpec.from_description(description) == spec
     assert pickle.loads(pickle.dumps(spec)).id == spec.id
     assert {"pillow", "libjpeg_turbo"} <= set(description["libraries"])
-    assert description["output"]["height"] == spec.side == (64 if name == "fix-64" else 32)
+    assert description["output"]["height"] == spec.side == SIDES.get(name, 32)
 
 
 def test_a_description_that_was_altered_is_refused() -> None:

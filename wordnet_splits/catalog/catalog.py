@@ -29,7 +29,7 @@ FIXED_COLUMNS = ("class_id", "index", "name", "superclass", "wnids", "mapped", "
 TEXT_COLUMNS = ("class_id", "name", "superclass", "mapped", "why", "count_group")
 
 _WNID = re.compile(r"n\d{8}")
-_COUNT = re.compile(r"[1-9]\d*")
+_COUNT = re.compile(r"0|[1-9]\d*")
 _GROUP = re.compile(r"([a-z][a-z0-9]*):([^=\s]+)=([1-9]\d*)")
 
 
@@ -247,7 +247,10 @@ class _Reader:
 
     def _count(self, split: str, cell: str) -> int | None:
         if cell and not _COUNT.fullmatch(cell):
-            raise self._error(f"count_{split} is {cell!r}", hint="a positive integer, or empty where unknown")
+            raise self._error(
+                f"count_{split} is {cell!r}",
+                hint="a whole number, 0 where the split has none of the class, or empty where unknown",
+            )
         return int(cell) if cell else None
 
     def _group(self, cell: str, counts: dict[str, int | None]) -> str:

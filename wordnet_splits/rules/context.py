@@ -90,7 +90,7 @@ class Question:
 
         Raises
         ------
-        UnknownNameError : the group, source, list or class does not exist, or the group comes later.
+        UnknownNameError : the group, source, split, list or class does not exist, or the group comes later.
         """
         if operand not in self._known:
             self._known[operand] = tuple(sorted(self._classes(operand)))
@@ -107,6 +107,10 @@ class Question:
             table = self.context.published(operand.name)
             pairs = table.select(["source", "class_id"]).group_by(["source", "class_id"]).aggregate([])
             return zip(pairs["source"].to_pylist(), pairs["class_id"].to_pylist(), strict=True)
+        if operand.kind == "split":
+            source, _, split = operand.name.partition("/")
+            catalog = self.context.catalog(source)
+            return [(source, item.class_id) for item in catalog if catalog.count(item.class_id, split) != 0]
         return [(self.source, self._class_named(name)) for name in operand.ids]
 
     def _class_named(self, name: str) -> str:

@@ -162,6 +162,7 @@ def _listed(finding: Finding, names: Names) -> str:
     place = {
         "ids": "the rule",
         "source": f"the source {operand.name}",
+        "split": f"the publisher's split {operand.name}",
         "list": f"the published list {operand.name}",
         "group": f"the group {operand.name}",
     }[operand.kind]

@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-OPERANDS = ("group", "source", "list")
+OPERANDS = ("group", "source", "split", "list")
 Hierarchy = Literal["wordnet", "imagenet-tree"]
 Measure = Literal[  # those of wordnet_splits.similarity.similarity.MEASURES, which a test compares
     "distance", "path", "lch", "lch_perl", "wup", "wup_wn", "wup_perl", "mean", "mean_nltk", "mean2"
@@ -31,9 +31,10 @@ Measure = Literal[  # those of wordnet_splits.similarity.similarity.MEASURES, wh
 
 @dataclass(frozen=True)
 class Operand:
-    """The classes that an operator refers to: an earlier group, a source, a published list, or given ids."""
+    """The classes that an operator refers to: an earlier group, a source, one publisher's split of it
+    (``split:SOURCE/SPLIT``), a published list, or given ids."""
 
-    kind: Literal["group", "source", "list", "ids"]
+    kind: Literal["group", "source", "split", "list", "ids"]
     name: str = ""
     ids: tuple[str, ...] = ()
 
@@ -42,7 +43,7 @@ class Operand:
 
 
 def parse_operand(value: Any) -> Operand:
-    """Return the operand that ``group:NAME``, ``source:NAME``, ``list:NAME`` or an array stands for."""
+    """Return the operand that a text such as ``group:NAME``, one of `OPERANDS`, or an array stands for."""
     if isinstance(value, Operand):
         return value
     if isinstance(value, str):

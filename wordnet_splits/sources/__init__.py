@@ -45,6 +45,8 @@ _MODULES = {
     "svhn": "svhn",
     "mnist": "mnist",
     "fashion-mnist": "mnist",
+    "omniglot": "omniglot",
+    "svhn-full": "svhn_full",
     "dtd": "dtd",
     "lsun": "lsun",
     "food101": "food101",

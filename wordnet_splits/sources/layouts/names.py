@@ -24,7 +24,8 @@ class Naming:
     """The names of the images of one split, or of several kept in the same folders.
 
     Where inventories of all its splits are shipped, an image is one iff its id is in them; elsewhere the
-    name must fit ``stem`` and the class must be in the catalog.
+    name must fit ``stem`` and the catalog must have the class in one of the splits (a count of 0 says that a
+    split has none of it).
 
     Attributes
     ----------
@@ -65,7 +66,8 @@ class Naming:
             return (image_id, listed, split) if listed and named in (None, listed) else None
         if named is None or named not in load_catalog(self.source):
             return None
-        return image_id, named, self._only_split()
+        having = self._split_of(named)
+        return None if having is None else (image_id, named, having)
 
     def place(self, image_id: str) -> tuple[str, str]:
         """Return (class_id, stem) of an id; KeyError where it cannot be an id of these splits.
@@ -79,13 +81,15 @@ class Naming:
             raise KeyError(image_id)
         return row[1], stem
 
-    def _only_split(self) -> str:
-        if len(self.splits) > 1:
+    def _split_of(self, class_id: str) -> str | None:
+        counts = load_catalog(self.source)[class_id].counts
+        having = [split for split in self.splits if counts[split] != 0]
+        if len(having) > 1:
             raise SourceError(
                 f"the images of {self.source} cannot be told apart into {' and '.join(self.splits)}",
                 hint="its inventory is not installed; reinstall wordnet-splits",
             )
-        return self.splits[0]
+        return having[0] if having else None
 
 
 class NameIndex:

@@ -74,7 +74,7 @@ class PositionalSource(OneCopyPerProcess):
     def rows(self, splits: Collection[str]) -> Iterator[Row]:
         """Yield (image_id, class_id, split) in the order stored."""
         for split in splits:
-            classes = self._copy().classes(split)
+            classes = self._classes(split)
             if odd := classes.count(None):
                 self.note_unexpected(f"{split}: {self.odd_label}", odd)
             places = self._places(split)
@@ -97,7 +97,7 @@ class PositionalSource(OneCopyPerProcess):
         places = self._places(split)
         if places is not None:
             index = places[image_id]
-        elif index >= len(self._copy().classes(split)):
+        elif index >= len(self._classes(split)):
             raise KeyError(image_id)
         try:
             return self._copy().pixels(split, index)
@@ -108,6 +108,9 @@ class PositionalSource(OneCopyPerProcess):
         assert self.root is not None, "rooted"
         root = self.root
         return self.cached("copy", lambda: self.layouts[self.layout].open(root))
+
+    def _classes(self, split: str) -> list[str | None]:
+        return self.cached(f"classes {split}", lambda: self._copy().classes(split))
 
     def _places(self, split: str) -> dict[str, int] | None:
         """Return where each image of a split is found by its digest, None where ids are positions."""
@@ -121,7 +124,7 @@ class PositionalSource(OneCopyPerProcess):
         for image_id, class_id, digest in zip(*columns, strict=True):
             pool[class_id, digest].append(image_id)
         places = {}
-        for index, class_id in enumerate(self._copy().classes(split)):
+        for index, class_id in enumerate(self._classes(split)):
             if class_id is None:
                 continue
             try:
