@@ -33,11 +33,14 @@ Labels = Mapping[Key, int]
 def labels_of(membership: Membership) -> Labels:
     """Return the label of every ID class: 0..K-1 in the publishers' order, groups in file order.
 
-    ``csid`` classes carry the label of the ID class with the same synset.
+    A group that is not ``labelled`` has none: the classifier has no output for its classes. ``csid`` classes
+    carry the label of the ID class with the same synset.
     """
     labels: dict[Key, int] = {}
     by_wnid: dict[str, int] = {}
     for group in membership.recipe.groups_with_role("id"):
+        if not group.labelled:
+            continue
         catalog = load_catalog(group.source)
         for class_id in sorted(membership.groups[group.name], key=lambda c: catalog[c].index):
             labels.setdefault((group.source, class_id), len(labels))

@@ -19,6 +19,9 @@ def expected_count(plan: SplitPlan, plans: Sequence[SplitPlan], populations: Pop
         return rule.per_class * len(plan.classes)
     if rule.total is not None:
         return rule.total
+    if rule.half:
+        sizes = [_pool_size(source, plan.pool, [c]) for c in plan.classes]
+        return None if None in sizes else sum((size or 0) // 2 for size in sizes)
     left = _pool_size(source, plan.pool, plan.classes)
     if left is None or rule.all:
         return left

@@ -139,8 +139,9 @@ def _cut(
             hint="use `rest`",
         )
     images = {}
-    for class_id, count in plan.quota.items():
+    for class_id, quota in plan.quota.items():
         ids = available[class_id]
+        count = population.counts[class_id] // 2 if plan.rule.half else quota
         if count is None:
             images[class_id] = ids
             continue

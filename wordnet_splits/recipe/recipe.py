@@ -49,6 +49,7 @@ class ImageRule(RecipePart):
     from_: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(default=None, alias="from")
     per_class: Annotated[int, Field(gt=0, strict=True)] | None = None
     total: Annotated[int, Field(gt=0, strict=True)] | None = None
+    half: Yes | None = None
     all: Yes | None = None
     rest: Yes | None = None
     generate: Annotated[int, Field(gt=0, le=100_000, strict=True)] | None = None  # five digits number them
@@ -62,12 +63,12 @@ class ImageRule(RecipePart):
 
     @model_validator(mode="after")
     def _one_way_of_taking(self) -> ImageRule:
-        takers = [k for k in ("per_class", "total", "all", "rest") if getattr(self, k) is not None]
+        takers = [k for k in ("per_class", "total", "half", "all", "rest") if getattr(self, k) is not None]
         ways = [k for k in ("list_", "from_", "generate") if getattr(self, k) is not None]
         if len(ways) != 1:
             raise ValueError("give exactly one of list, from, generate")
         if (self.from_ is not None) != (len(takers) == 1) or len(takers) > 1:
-            raise ValueError("`from` goes with exactly one of per_class, total, all, rest")
+            raise ValueError("`from` goes with exactly one of per_class, total, half, all, rest")
         return self
 
 
@@ -90,6 +91,7 @@ class Group(RecipePart):
     published: dict[CountedKey, Count] = Field(default_factory=dict)
     noise: Noise | None = None
     reuse: bool = False
+    labelled: bool = True
     note: str = ""
 
     @model_validator(mode="after")
@@ -105,6 +107,8 @@ class Group(RecipePart):
             if size > MOST_NOISE:
                 asked, most = size / (1 << 30), MOST_NOISE >> 30
                 raise ValueError(f"{split} asks for {asked:,.1f} GiB of noise, at most {most} are made")
+        if not self.labelled and self.role != "id":
+            raise ValueError("labelled = false is for ID classes that the classifier has no output for")
         if not self.images and self.role != "id":
             raise ValueError("a group that is not ID needs images = { test = ... }")
         return self

@@ -61,6 +61,17 @@ def _of_keywords(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy
     )
 
 
+def _of_words(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
+    others = len({(v["other_source"], v["other_class"]) for v in via if v["relation"] == via[0]["relation"]})
+    where = "its name" if via[0]["relation"] == "name" else "a definition"
+    return f"{where} reaches {counted(others, 'class')}", "other words, or another mapping"
+
+
+def _of_parts(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
+    edges = counted(int(via[0]["value"]), "edge")
+    return f"a pointer to {_named(via[0], taxonomy)}, {edges} up", "WordNet without that pointer"
+
+
 def _of_list(via: list[TableRow], rule: ClassRule | None, taxonomy: Taxonomy) -> MarginAndChange:
     return "named, so there is no margin", "its name off that list"
 
@@ -99,6 +110,8 @@ MARGINS: dict[str, Callable[[list[TableRow], ClassRule | None, Taxonomy], Margin
     **dict.fromkeys(("equal", "ancestor", "descendant", "sibling"), _of_kin),
     "keyword": _of_keywords,
     "list": _of_list,
+    **dict.fromkeys(("name", "gloss", "named-in-gloss"), _of_words),
+    **dict.fromkeys(("part", "whole"), _of_parts),
     "threshold": _of_bound,
     "unrelated": _of_unrelated,
 }

@@ -143,6 +143,9 @@ class Expression(_Model):
     relation: Literal["equal", "self-or-below", "self-or-above", "ancestry"] | None = None
     keyword_overlap: KeywordOverlap | None = None
     clear_of: KeywordOverlap | None = None
+    shares_name_with: OperandField | None = None
+    part_whole_with: OperandField | None = None
+    gloss_mentions: OperandField | None = None
     similarity: SimilarityBound | None = None
     slice: Slice | None = None
     rest: Yes | None = None
@@ -224,6 +227,9 @@ MEANINGS = {
     "overlaps": "equal, above or below",
     "keyword_overlap": "a keyword of the name reaches one or its kin",
     "clear_of": "neither keywords nor synsets come near",
+    "shares_name_with": "a word of its synset is a name",
+    "part_whole_with": "a part, member or substance, either way",
+    "gloss_mentions": "a gloss names the other, either way",
     "similarity": "alike enough, or unlike enough",
     "slice": "a part of the sorted classes below a synset",
     "rest": "all that no earlier group took",
