@@ -109,7 +109,7 @@ def test_a_wrong_key_is_refused_at_its_place(text: str, location: tuple[Any, ...
     [
         ("{ }", (), "no operator; operators: listed (the classes named); subtree"),
         ('{ within = "superclass", rest = true }', (), "within goes with draw"),
-        ('{ subtree = ["n02084071"], rest = true }', (), "here are subtree, rest: combine them with all"),
+        ('{ subtree = ["n02084071"], rest = true }', (), "not subtree, rest: combine them with all"),
         ('{ listed = "group:a", senses = "any" }', (), "senses and relation go with overlaps"),
         ("{ all = [] }", (), "all = [] decides nothing"),
         ('{ listed = "sorce:cifar100" }', ("listed",), "did you mean 'source:cifar100'?"),
