@@ -10,6 +10,7 @@ from wordnet_splits.build.membership import Membership, decide_membership
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import load_list
 from wordnet_splits.recipe import load_recipe
+from wordnet_splits.reports.fidelity_sets import figures
 from wordnet_splits.reports.keyword_switches import SWITCHES, keyword_switches
 from wordnet_splits.rules import ClassRule, Context, decide
 from wordnet_splits.tabular import Records
@@ -64,9 +65,8 @@ class FidelityRow:
 def fidelity(taxonomy: Taxonomy | None = None) -> Records[FidelityRow]:
     """Return every comparison of rule-made classes with published figures."""
     taxonomy = taxonomy or load()
-    return Records(
-        [*_tiny_imagenet(taxonomy), *_near_candidates(taxonomy), *_protocols(taxonomy), *_far(taxonomy)]
-    )
+    ours = [*_tiny_imagenet(taxonomy), *_near_candidates(taxonomy), *_protocols(taxonomy), *_far(taxonomy)]
+    return Records([*ours, *(FidelityRow(*figure) for figure in figures(taxonomy))])
 
 
 def _tiny_imagenet(taxonomy: Taxonomy) -> Iterator[FidelityRow]:

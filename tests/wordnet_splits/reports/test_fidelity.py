@@ -32,6 +32,53 @@ def test_checked_figures(rows, what, ours):
     assert rows[what].ours == ours
 
 
+@pytest.mark.parametrize(
+    ("what", "published", "ours"),
+    [
+        ("common classes of ImageNet-1K and Places365", 32, 32),
+        ("ID classes of ImageNet-1K at T40, our map", 56, 58),
+        ("ID classes of ImageNet-1K at T45, our map", 90, 90),
+        ("ID classes of ImageNet-1K at T50, our map", 140, 165),
+        ("ID classes of ImageNet-1K at T40, first senses", 56, 53),
+        ("classes that TIN-597 leaves out of the 800", 203, 203),
+        ("TIN-597: classes that our ancestry rule drops", 203, 318),
+        ("ssb-hard: classes overlapping with ImageNet-1K", None, 192),
+    ],
+)
+def test_other_peoples_sets(rows, what, published, ours):
+    assert (rows[what].published, rows[what].ours) == (published, ours)
+
+
+def test_precision_and_recall_for_tin597(rows, facts, nltk_wordnet):
+    """The ancestry rule by NLTK, over the published list of kept classes."""
+
+    def closure(wnid):
+        own = nltk_wordnet.synset_from_pos_and_offset("n", int(wnid[1:]))
+        return {own, *(s for path in own.hypernym_paths() for s in path)}
+
+    lines = (facts / "openood/tin597_classes.tsv").read_text().splitlines()
+    kept = {wnid for line in lines for wnid in line.split("\t") if wnid[:1] == "n" and wnid[1:].isdigit()}
+    assert len(kept) == 597
+    tiny = {c.class_id for c in load_catalog("tiny-imagenet")}
+    offered = [c.class_id for c in load_catalog("imagenet1k") if c.class_id not in tiny]
+    of_cifar = {w for name in ("cifar10", "cifar100") for c in load_catalog(name) for w in c.wnids}
+    synsets = {nltk_wordnet.synset_from_pos_and_offset("n", int(w[1:])) for w in of_cifar}
+    above = {s for w in of_cifar for s in closure(w)}
+    own = {c: nltk_wordnet.synset_from_pos_and_offset("n", int(c[1:])) for c in offered}
+    dropped = {c for c in offered if closure(c) & synsets or own[c] in above}
+    both = dropped - kept
+    assert rows["TIN-597: classes that our ancestry rule drops"].ours == len(dropped)
+    assert rows["TIN-597: classes dropped by both"].ours == len(both)
+    said = f"precision {len(both) / len(dropped):.3f}, recall {len(both) / 203:.3f}"
+    assert said in rows["TIN-597: classes dropped by both"].why
+
+
+def test_the_sets_of_openood_are_parted_whole(rows):
+    for source in ("ssb-hard", "ninco"):
+        counts = [row.ours for what, row in rows.items() if what.startswith(f"{source}: ")]
+        assert sum(counts) == len(load_catalog(source))
+
+
 def test_every_difference_has_a_sentence(rows):
     assert all(r.why for r in rows.values() if r.published != r.ours)
 
