@@ -26,9 +26,16 @@ OPENOOD_PATHS: Mapping[str, tuple[str, str]] = {  # source -> pattern, the split
     "places365": (r"places365/(?P<folder>[\w-]+)/(?P<id>Places365_val_\d{8})\.jpg", "val"),
     "svhn": (r"svhn/test/(?P<number>\d{6})_(?P<folder>\d)\.jpg", "test"),
     "mnist": (r"mnist/(?P<split>train|test)/(?P<folder>\d)_(?P<number>\d+)\.jpg", "train test"),
+    "openimage-o": (r"openimage_o/images/(?P<id>[0-9a-f]{16})\.jpg", "all"),
     "openood-cifar10": (r"cifar10/(?P<own>.+)", "test"),
     "openood-cifar100": (r"cifar100/(?P<own>.+)", "test"),
     "openood-tin597": (r"tin597/(?P<own>.+)", "test"),
+}
+# Sets whose inventory is too large to ship or not known: the class is the folder's, or that of the same image
+# in another source's inventory.
+OPENOOD_BY_NAME: Mapping[str, tuple[str, str]] = {
+    "imagenet-c": (r"imagenet_c/(?P<id>[a-z_]+/[1-5]/(?P<of>ILSVRC2012_val_\d{8}))\.JPEG", "imagenet1k"),
+    "ssb-hard": (r"ssb_hard/(?P<of>n\d{8})/(?P<id>(?P=of)_\d+)\.JPEG", ""),
 }
 OPENOOD = {
     "cifar10": (
@@ -55,8 +62,33 @@ OPENOOD = {
         "test_places365",
         "train_tin597",
     ),
-    "imagenet": ("val_imagenet", "test_imagenet", "test_textures"),
-    "imagenet200": ("val_imagenet200", "test_imagenet200", "test_textures"),
+    # The lists of whole sets (ImageNet-R, -V2, iNaturalist, NINCO) are their inventories; those of OOD sets
+    # are the same for both benchmarks.
+    "imagenet": (
+        "val_imagenet",
+        "test_imagenet",
+        "test_imagenet_c",
+        "test_textures",
+        "test_ssb_hard",
+        "val_openimage_o",
+        "test_openimage_o",
+    ),
+    "imagenet200": ("val_imagenet200", "test_imagenet200", "test_imagenet200_c", "test_textures"),
+}
+# NINCO's subsamples that its authors looked at -> source, and how a file names the image; a file is called by
+# its dataset and a number, then as in that dataset.
+NINCO_SUBSAMPLES: Mapping[str, tuple[str, str]] = {
+    "SSB_hard": ("ssb-hard", r"(?P<id>(?P<of>n\d{8})_\d+)"),
+    "iNaturalist_OOD_Plants": ("inaturalist", r"(?P<id>[0-9a-f]{32})"),
+    "Textures": ("dtd", r"(?P<id>(?P<of>[a-z-]+)_\d{4})"),
+    "OpenImage_O": ("openimage-o", r"(?P<id>[0-9a-f]{16})"),
+}
+NINCO_ORIGIN = "j-cb/NINCO:NINCO_popular_datasets_subsamples.csv"
+NINCO_LISTS = {
+    "ssb_hard": "SSB_hard",
+    "inaturalist": "iNaturalist_OOD_Plants",
+    "textures": "Textures",
+    "openimage_o_test": "OpenImage_O",
 }
 
 Row = tuple[str, str, str, int]  # source, image_id, class_id, label
@@ -79,6 +111,10 @@ def openood_rows(published: Published, classes: Mapping[str, Mapping[str, str]])
         path, label = line.split(" ")
         source, match = openood_source(path)
         named = match.groupdict()
+        if source in OPENOOD_BY_NAME:
+            like = OPENOOD_BY_NAME[source][1]
+            yield source, named["id"], classes[like][named["of"]] if like else named["of"], int(label)
+            continue
         if "own" in named:
             image_id = openood_file(path)[2]
         else:
@@ -95,10 +131,25 @@ def publishers_place(source: str, named: Mapping[str, str]) -> str:
 
 
 def openood_source(path: str) -> tuple[str, re.Match[str]]:
-    for source, (pattern, _) in OPENOOD_PATHS.items():
+    for source, (pattern, _) in {**OPENOOD_PATHS, **OPENOOD_BY_NAME}.items():
         if match := re.fullmatch(pattern, path):
             return source, match
     raise ValueError(f"{path} is of no set whose names are known")
+
+
+def ninco_rows(
+    published: Published, dataset: str, classes: Mapping[str, str], left_out: set[str]
+) -> Iterator[Row]:
+    """Read ``image_location,class`` of one dataset's subsample, without the images of another list."""
+    source, pattern = NINCO_SUBSAMPLES[dataset]
+    for line in published.lines()[1:]:
+        match = re.fullmatch(rf".+/{dataset}/{dataset}_\d{{3}}_{pattern}\.\w+,{dataset}", line)
+        if match is None:
+            continue
+        named = match.groupdict()
+        image_id = f"{named['of']}/{named['id']}" if source == "dtd" else named["id"]
+        if image_id not in left_out:
+            yield source, image_id, named["of"] if source == "ssb-hard" else classes[image_id], -1
 
 
 def list_table(rows: Iterable[Row]) -> pa.Table:
@@ -116,7 +167,7 @@ def write_lists(facts: Path, out: Path) -> None:
     @cache
     def classes(source: str) -> dict[str, str]:
         found: dict[str, str] = {}
-        for split in OPENOOD_PATHS[source][1].split():
+        for split in OPENOOD_PATHS[source][1].split() if source in OPENOOD_PATHS else ("all",):
             table = read_table(out / "inventories" / source / f"{split}.parquet", ["image_id", "class_id"])
             found |= zip(table["image_id"].to_pylist(), table["class_id"].to_pylist(), strict=True)
         return found
@@ -131,9 +182,16 @@ def write_lists(facts: Path, out: Path) -> None:
             published = Published(facts / f"openood/benchmark_imglist/{benchmark}/{name}.txt.gz")
             rows = openood_rows(published, by_source)
             _write(published, rows, out / "lists/openood" / f"{benchmark}_{name}.parquet")
+    by_source |= {"inaturalist": classes("inaturalist"), "ssb-hard": {}}
+    looked_at = Published(facts / "ninco/NINCO_popular_datasets_subsamples.csv.gz")
+    validation = Published(facts / "openood/benchmark_imglist/imagenet/val_openimage_o.txt.gz")
+    left_out = {row[1] for row in openood_rows(validation, by_source)}
+    for name, dataset in NINCO_LISTS.items():
+        rows = ninco_rows(looked_at, dataset, by_source[NINCO_SUBSAMPLES[dataset][0]], left_out)
+        _write(looked_at, rows, out / "lists/ninco" / f"{name}.parquet", origin=NINCO_ORIGIN)
 
 
-def _write(published: Published, rows: Iterable[Row], path: Path) -> None:
+def _write(published: Published, rows: Iterable[Row], path: Path, origin: str = "") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {"origin": published.origin, "sha256": published.sha256}
+    metadata = {"origin": origin or published.origin, "sha256": published.sha256}
     write_table(list_table(rows), path, metadata=metadata)

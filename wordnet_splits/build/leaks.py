@@ -102,9 +102,10 @@ def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
 
     Kind ``class`` is an equal synset (or the same class), ``ancestry`` one above the other. ``sibling`` is
     sought between a far group and the classes of an ID source: a far class below a direct hypernym of one,
-    named once for each set, with the class fewest edges away.
+    named once for each set, with the class fewest edges away. Shifted copies of ID classes are passed over:
+    what they share is what the ID classes share.
     """
-    sets = class_sets(membership)
+    sets = [one for one in class_sets(membership) if one.role != "csid"]
     domain = {g.source for g in membership.recipe.groups_with_role("id")}
     above = {wnid: taxonomy.ancestors(wnid) for one in sets for wnid, _ in one.wnids}
     leaks = []

@@ -55,9 +55,24 @@ OPENOOD = {
     "imagenet_test_imagenet": ("imagenet1k", 45_000),
     "imagenet_val_imagenet": ("imagenet1k", 5_000),
     "imagenet_test_textures": ("dtd", 5_160),
+    "imagenet_test_imagenet_c": ("imagenet-c", 10_000),
+    "imagenet_test_ssb_hard": ("ssb-hard", 49_000),
+    "imagenet_test_openimage_o": ("openimage-o", 15_869),
+    "imagenet_val_openimage_o": ("openimage-o", 1_763),
+    "imagenet200_test_imagenet200_c": ("imagenet-c", 2_000),
     "imagenet200_test_imagenet200": ("imagenet1k", 9_000),
     "imagenet200_val_imagenet200": ("imagenet1k", 1_000),
     "imagenet200_test_textures": ("dtd", 5_160),
+}
+
+
+# NINCO's authors' subsamples of these sets (OpenOOD v1.5, appendix, table 4); 41 of the 368 images of
+# OpenImage-O are in OpenOOD's validation list
+NINCO = {
+    "inaturalist": ("inaturalist", 383),
+    "openimage_o_test": ("openimage-o", 368 - 41),
+    "ssb_hard": ("ssb-hard", 208),
+    "textures": ("dtd", 288),
 }
 
 
@@ -67,13 +82,25 @@ def ids(name: str) -> set[str]:
 
 def test_exactly_these_lists_are_shipped() -> None:
     expected = [f"openset-imagenet/{name}" for name in OPENSET] + [f"openood/{name}" for name in OPENOOD]
-    assert list(list_names()) == sorted(expected)
+    assert list(list_names()) == sorted(expected + [f"ninco/{name}" for name in NINCO])
+
+
+@pytest.mark.parametrize("name", NINCO)
+def test_nincos_subsamples_hold_what_its_authors_looked_at(name: str) -> None:
+    source, images = NINCO[name]
+    table = load_list(f"ninco/{name}")
+    assert pc.unique(table["source"]).to_pylist() == [source]
+    assert pc.unique(table["label"]).to_pylist() == [-1]
+    assert len(table) == images
 
 
 @pytest.mark.parametrize("name", list_names())
 def test_a_list_holds_known_images_under_their_own_class(name: str) -> None:
     table = load_list(name)
     assert table.schema.equals(LIST_SCHEMA)
+    val = load_inventory("imagenet1k", "val")
+    assert val is not None
+    validation = dict(zip(val["image_id"].to_pylist(), val["class_id"].to_pylist(), strict=True))
     for source in pc.unique(table["source"]).to_pylist():
         rows = table.filter(pc.equal(table["source"], source))
         assert set(rows["class_id"].to_pylist()) <= {item.class_id for item in load_catalog(source)}
@@ -86,8 +113,10 @@ def test_a_list_holds_known_images_under_their_own_class(name: str) -> None:
         for image_id, class_id in named:
             if image_id in known:
                 assert known[image_id] == class_id
+            elif source == "imagenet-c":  # which has no inventory of its own: it is ImageNet's
+                assert validation[image_id.rpartition("/")[2]] == class_id
             else:  # ImageNet's training ids are known only from these lists; the name bears the class
-                assert source == "imagenet1k"
+                assert source in ("imagenet1k", "ssb-hard")
                 assert image_id.split("_")[0] == class_id
 
 
@@ -130,7 +159,7 @@ def test_openood_counts_are_the_published_ones(name: str) -> None:
     assert pc.unique(table["source"]).to_pylist() == [source]
     assert len(table) == images
     benchmark, _, known = name.partition("_")
-    if source == "imagenet1k" or known in (f"val_{benchmark}", f"test_{benchmark}"):
+    if source in ("imagenet1k", "imagenet-c") or known in (f"val_{benchmark}", f"test_{benchmark}"):
         index = [load_catalog(source)[class_id].index for class_id in table["class_id"].to_pylist()]
         if benchmark != "imagenet200":  # its labels count 200 of the 1,000 classes
             assert index == table["label"].to_pylist()
