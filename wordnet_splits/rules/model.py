@@ -53,14 +53,16 @@ def parse_operand(value: Any) -> Operand:
         near = difflib.get_close_matches(kind, OPERANDS, n=1)
         meant = f"; did you mean '{near[0]}:{name or 'NAME'}'?" if near else ""
         raise ValueError(
-            f"{value!r} is not an operand: group:NAME, source:NAME, list:NAME or an array{meant}"
+            f"{value!r} is not an operand: group:NAME, source:NAME, split:SOURCE/SPLIT, list:NAME or an array"
+            f"{meant}"
         )
     if isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value):
         if len(set(value)) < len(value):
             twice = next(v for v in value if list(value).count(v) > 1)
             raise ValueError(f"{twice!r} stands twice in the array")
         return Operand("ids", ids=tuple(value))
-    raise ValueError("an operand is group:NAME, source:NAME, list:NAME or a non-empty array of class ids")
+    named = ", ".join(f"{kind}:NAME" for kind in OPERANDS)
+    raise ValueError(f"an operand is {named} or a non-empty array of class ids")
 
 
 def operand_value(operand: Operand) -> str | list[str]:

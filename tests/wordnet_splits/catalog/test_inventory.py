@@ -97,7 +97,7 @@ def test_an_inventory_is_whole_and_unique_and_counts_as_published(source: str, s
     if per_class:
         assert set(Counter(table["class_id"].to_pylist()).values()) == {per_class}
     # a file of facts, or the data
-    assert b"@" in table.schema.metadata[b"origin"] or source in ("digits", "mnist")
+    assert b"@" in table.schema.metadata[b"origin"] or source in OF_DATA
 
 
 @pytest.mark.parametrize(("source", "split"), SHIPPED)
