@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from wordnet_splits.catalog.inventory import load_inventory as load_inventory
     from wordnet_splits.catalog.inventory import load_list as load_list
     from wordnet_splits.errors import SplitsError as SplitsError
+    from wordnet_splits.exchange.export import export_benchmark as export_benchmark
+    from wordnet_splits.exchange.importing import import_benchmark as import_benchmark
     from wordnet_splits.fetching.source import fetch as fetch_source
     from wordnet_splits.manifest import Manifest as Manifest
     from wordnet_splits.manifest import load_manifest as load_manifest
@@ -71,11 +73,13 @@ _PUBLIC = {
     "explain_benchmark": "reports.explain:explain_all",
     "explain_class": "reports.explain:explain",
     "fetch_source": "fetching.source:fetch",
+    "export_benchmark": "exchange",
     "fidelity_rows": "reports.fidelity:fidelity",
     "find_near_duplicates": "reports.near_duplicates:near_duplicates",
     "find_synsets": "taxonomy.search",
     "freeze": "reports.freeze",
     "join": "reports.join",
+    "import_benchmark": "exchange",
     "list_benchmarks": "reports.listing:list_all",
     "load_catalog": "catalog",
     "load_inventory": "catalog.inventory",
@@ -108,11 +112,13 @@ __all__ = [
     "distance",
     "explain_benchmark",
     "explain_class",
+    "export_benchmark",
     "fetch_source",
     "fidelity_rows",
     "find_near_duplicates",
     "find_synsets",
     "freeze",
+    "import_benchmark",
     "join",
     "list_benchmarks",
     "load_catalog",

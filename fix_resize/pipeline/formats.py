@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ from wordnet_splits import untrusted
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.files import FileId, file_id, replacing, write_bytes
-from wordnet_splits.manifest.parquet import schema_of
+from wordnet_splits.manifest.parquet import IMAGE, hub_metadata, schema_of
 
 COMPRESSION: Final = 1
 """zlib's fastest level; others hardly make photographs of 32 pixels any smaller."""
@@ -45,16 +44,9 @@ LARGEST_FILE: Final = 64 * untrusted.GiB
 ROW_GROUP: Final = 100
 """Pictures read to get at one; the Hub's advice for images."""
 
-IMAGE: Final = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 PACKED_SCHEMA: Final = schema_of("label:int32 class_id group source image_id").insert(
     0, pa.field("image", IMAGE)
 )
-HF_FEATURES: Final = {
-    "image": {"_type": "Image"},
-    "label": {"dtype": "int32", "_type": "Value"},
-    **{name: {"dtype": "string", "_type": "Value"} for name in ("class_id", "group", "source", "image_id")},
-}
-"""What `datasets` reads from the schema, so that ``image`` comes back as a picture and not as bytes."""
 
 
 _FOLDER_LIKE_A_FILE: Final = r"\.(png|parquet|json)/"
@@ -152,7 +144,7 @@ class ParquetShards:
         ]
         if not rows:
             return
-        metadata = {"huggingface": json.dumps({"info": {"features": HF_FEATURES}}), SPEC_KEY: spec_id}
+        metadata = {**hub_metadata(PACKED_SCHEMA), SPEC_KEY: spec_id}
         table = pa.Table.from_pylist(rows, schema=PACKED_SCHEMA.with_metadata(metadata))
         path = root / self.place("", shard, 0)[0]
         with replacing(path, hint=GO_ON, aside=root / UNFINISHED) as part:

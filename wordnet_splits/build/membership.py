@@ -7,9 +7,10 @@ A class of no group is ``excluded`` and keeps the evidence of every rule that re
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.own_lists import find_list
 from wordnet_splits.errors import RecipeError, SplitsError
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import Context, Key, Verdict, decide
@@ -57,6 +58,7 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
         roles={g.name: g.role for g in recipe.group},
         draw=recipe.draw,
         seed=seed,
+        published=partial(find_list, beside=recipe.folder),
     )
     membership.context = context
     taken: set[Key] = set()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from wordnet_splits import sampling
 from wordnet_splits.build.population import expand
-from wordnet_splits.catalog.inventory import load_list
+from wordnet_splits.catalog.own_lists import find_list
 from wordnet_splits.errors import RecipeError, SplitsError
 from wordnet_splits.manifest.tables import CUT_ORDER
 from wordnet_splits.recipe import Group, ImageRule, Recipe
@@ -59,7 +60,7 @@ def plan_images(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]])
         try:
             pool = expand(group.source, rule.from_ or ())
             if rule.list_ is not None and rule.list_ not in lists:
-                lists[rule.list_] = _by_class(rule.list_)
+                lists[rule.list_] = _by_class(rule.list_, recipe.folder)
         except SplitsError as error:
             raise error.within(where) from None
         quota: Mapping[str, int | None] = dict.fromkeys(members, rule.per_class)
@@ -80,9 +81,10 @@ def plan_images(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]])
     return plans
 
 
-def _by_class(name: str) -> ListedImages:
+def _by_class(name: str, beside: Path | None) -> ListedImages:
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    columns = (load_list(name).column(c).to_pylist() for c in ("source", "class_id", "image_id"))
+    table = find_list(name, beside)
+    columns = (table.column(c).to_pylist() for c in ("source", "class_id", "image_id"))
     for source, class_id, image_id in zip(*columns, strict=True):
         found[source, class_id].append(image_id)
     return found

@@ -99,7 +99,11 @@ def load_list(name: str) -> pa.Table:
     """
     if name not in list_names():
         raise unknown("list", name, list_names())
-    path = DATA / "lists" / f"{name}.parquet"
+    return check_list(DATA / "lists" / f"{name}.parquet")
+
+
+def check_list(path: Path) -> pa.Table:
+    """Return the list in a file; DataError where it is damaged or does not say where it is from."""
     table = _read_sorted(path, LIST_SCHEMA, key=("source", "image_id"))
     absent = [key for key in ("origin", "sha256") if not _metadata(table, key)]
     if absent:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +32,21 @@ def schema_of(columns: str) -> pa.Schema:
     parts = (column.partition(":") for column in columns.split())
     kinds = {"": pa.string(), "sha256": pa.binary(32)}
     return pa.schema([(name, kinds.get(kind) or pa.type_for_alias(kind)) for name, _, kind in parts])
+
+
+IMAGE: Final = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+"""A column of pictures as Hugging Face's `datasets` keeps them."""
+
+
+def hub_metadata(schema: pa.Schema) -> dict[str, str]:
+    """Return the metadata by which `datasets` gives a column of `IMAGE` back as pictures and not as bytes."""
+    features: dict[str, dict[str, str]] = {
+        field.name: {"_type": "Image"}
+        if field.type.equals(IMAGE)
+        else {"dtype": str(field.type), "_type": "Value"}
+        for field in schema
+    }
+    return {"huggingface": json.dumps({"info": {"features": features}})}
 
 
 def write_table(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | None = None) -> None:

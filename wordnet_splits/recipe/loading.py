@@ -56,6 +56,8 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
         recipe = Recipe.model_validate(merged)
     except ValidationError as error:
         raise explain_validation(error, text, where, Recipe) from None
+    if name not in recipe_names():
+        recipe.remember_folder(Path(name).absolute().parent)
     _check_names(recipe, where)
     recipe.remember_lines(lines)
     return recipe
@@ -63,9 +65,12 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
 
 def _within(manifest: Manifest) -> Recipe:
     where = f"{manifest.folder or manifest.name}: the recipe in manifest.json"
-    return validated(
+    recipe = validated(
         Recipe, manifest.data.recipe.as_dict(), where=where, error=ManifestError, hint="build it again"
     )
+    if manifest.folder is not None:
+        recipe.remember_folder(manifest.folder.absolute().parent)
+    return recipe
 
 
 def _recipe_text(name: str | Path) -> tuple[str, str]:
@@ -147,8 +152,9 @@ def _leaks_between(leaks: list[dict[str, Any]], groups: dict[str, Any]) -> list[
 def _check_names(recipe: Recipe, where: str) -> None:
     from fix_resize.spec import spec_names
     from wordnet_splits.catalog import catalog_names
-    from wordnet_splits.catalog.inventory import list_names
+    from wordnet_splits.catalog.own_lists import known_lists
 
+    lists = known_lists(recipe.folder)
     groups = {g.name for g in recipe.group}
     operands = {*(f"group:{g}" for g in groups), *(f"source:{s}" for s in recipe.sources)}
     for group in recipe.group:
@@ -157,10 +163,8 @@ def _check_names(recipe: Recipe, where: str) -> None:
         if group.view not in ("raw", *spec_names()):
             raise unknown("view", group.view, ("raw", *spec_names()), where=f"{where}: group {group.name!r}")
         for split, rule in group.images.items():
-            if rule.list_ is not None and rule.list_ not in list_names():
-                raise unknown(
-                    "list", rule.list_, list_names(), where=f"{where}: group {group.name!r}, {split}"
-                )
+            if rule.list_ is not None and rule.list_ not in lists:
+                raise unknown("list", rule.list_, lists, where=f"{where}: group {group.name!r}, {split}")
     for leak in recipe.known_leak:
         for operand in (leak.a, leak.b):
             if operand not in operands | groups:

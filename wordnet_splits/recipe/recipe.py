@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
@@ -159,6 +160,7 @@ class Recipe(RecipePart):
     group: Annotated[tuple[Group, ...], Field(min_length=1, max_length=MOST_GROUPS)]
     known_leak: tuple[KnownLeak, ...] = ()
     _lines: dict[str, str] = PrivateAttr(default_factory=dict)  # group -> the file and line of its rule
+    _folder: Path | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Recipe:
@@ -181,6 +183,15 @@ class Recipe(RecipePart):
     def remember_lines(self, lines: dict[str, str]) -> None:
         """Note the file and line of each group's rule, for errors."""
         self._lines.update(lines)
+
+    @property
+    def folder(self) -> Path | None:
+        """Return the folder of its file, beside which lists of its own lie; None where it has none."""
+        return self._folder
+
+    def remember_folder(self, folder: Path) -> None:
+        """Note where the recipe was read."""
+        self._folder = folder
 
     def as_data(self) -> dict[str, Any]:
         """Return the recipe as its TOML says, variants resolved; `Recipe.model_validate` reads it back."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.catalog.inventory import list_names
+from wordnet_splits.catalog.own_lists import known_lists
 from wordnet_splits.fields import COUNTED
 from wordnet_splits.manifest import GroupRow, load_manifest, manifest_names
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
@@ -15,10 +15,10 @@ from wordnet_splits.tabular import Tabular
 
 
 def awaited_lists(recipe: Recipe) -> tuple[str, ...]:
-    """Return the lists a recipe names that are not shipped, sorted."""
+    """Return the lists a recipe names that are not at hand, sorted."""
     used = {r.list_ for g in recipe.group for r in g.images.values() if r.list_ is not None}
     used |= {name for g in recipe.group for name in lists_used(g.classes)}
-    return tuple(sorted(used - set(list_names())))
+    return tuple(sorted(used - set(known_lists(recipe.folder))))
 
 
 def buildable() -> tuple[str, ...]:

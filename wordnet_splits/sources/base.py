@@ -117,6 +117,13 @@ class Source(ABC):
     def read_one(self, image_id: str) -> Raw:
         """Return one image as stored; raise KeyError or FileNotFoundError where it is absent."""
 
+    def file(self, image_id: str) -> Path | None:
+        """Return the file that holds just this image, None where it lies in no file of its own.
+
+        Raises KeyError or FileNotFoundError where it is absent.
+        """
+        return None
+
     # -- what callers use -------------------------------------------------------------------------
 
     def scan(self, splits: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,7 @@ from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.layouts.names import Naming, split_extension
 from wordnet_splits.sources.layouts.parts import SAMPLE, Found
 from wordnet_splits.sources.layouts.walk import entries, subfolder
-from wordnet_splits.untrusted import read_picture
+from wordnet_splits.untrusted import check_link, read_picture
 
 LISTINGS = 64  # folder listings kept per process; one of 1,300 names takes about 0.2 MB
 
@@ -168,6 +168,16 @@ class FileReader:
             name = self._listing(folder)[stem]
             self._extension = name[len(stem) :]  # blanks and underscores are of one length
             return read_picture(f"{folder}/{name}", self._root)
+
+    def file(self, class_id: str, stem: str) -> Path:
+        """Return a file's path, its links followed. Raises as `read`, and where a link leaves the root."""
+        folder = self._folder_of(class_id)
+        if stem in self._doubled(folder):
+            raise SourceError(f"two files are named {stem!r}", where=folder, hint="remove one of them")
+        path = Path(folder, self._listing(folder)[stem])
+        if path.is_symlink():
+            check_link(path, self._root)
+        return path.resolve(strict=True)
 
     def position(self, class_id: str, stem: str) -> tuple[int, ...]:
         """Return nothing to sort by: where files lie on a disk is not known."""

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import OneCopyPerProcess, Raw, Row
@@ -27,6 +27,14 @@ class PartReader(Protocol):
 
     def position(self, class_id: str, stem: str) -> tuple[int, ...]:
         """Return what to sort by to read in storage order; KeyError where it is not there."""
+
+
+@runtime_checkable
+class OnDisk(Protocol):
+    """A reader whose images are files of their own."""
+
+    def file(self, class_id: str, stem: str) -> Path:
+        """Return the file of an image; KeyError or FileNotFoundError where it is not there."""
 
 
 class SourcePart(Protocol):
@@ -130,6 +138,14 @@ class PartedSource(OneCopyPerProcess):
         """Return one file's bytes."""
         reader, class_id, stem = self._place(image_id)
         return reader.read(class_id, stem)
+
+    def file(self, image_id: str) -> Path | None:
+        """Return the file of an image, None where its part is an archive or a table."""
+        try:
+            reader, class_id, stem = self._place(image_id)
+            return reader.file(class_id, stem) if isinstance(reader, OnDisk) else None
+        except (KeyError, FileNotFoundError) as error:
+            raise self.missing(image_id) from error
 
     def _position(self, image_id: str) -> tuple[int, ...]:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -224,6 +224,21 @@ class TarReader:
     def __del__(self) -> None:
         if hasattr(self, "_file"):
             self._file.close()
+
+
+def archive_files(path: Path, wanted: Callable[[str], bool], largest: int) -> Iterator[tuple[str, bytes]]:
+    """Yield name and bytes of the members of an archive that are wanted.
+
+    Raises
+    ------
+    UnsafeDataError, SourceError : as `members`, or a wanted member of more than ``largest`` bytes.
+    """
+    with Opened(path) as file:
+        for member in file.members():
+            if wanted(member.name):
+                if member.size > largest:
+                    raise UnsafeDataError(f"{member.name} has {member.size:,} bytes", where=str(path))
+                yield member.name, os.pread(file.descriptor, member.size, member.offset)
 
 
 def archive(base: Path, name: str, root: Path) -> Path | None:

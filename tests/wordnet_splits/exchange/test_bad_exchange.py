@@ -1,0 +1,171 @@
+"""Files that somebody else made, wrong in every way that we could think of: one line and exit code 2."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wordnet_splits.command import Command
+from wordnet_splits.exchange import format_names
+from wordnet_splits.exchange.naming import decoded, encoded, from_tree, tree_path
+
+
+@pytest.fixture
+def command(capsys, monkeypatch, tmp_path):
+    return Command(capsys, monkeypatch, tmp_path)
+
+
+def tar_of(name: str, data: bytes, kind: bytes = tarfile.REGTYPE) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        info = tarfile.TarInfo(name)
+        info.size, info.type = len(data), kind
+        archive.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def parquet_of(**columns: list[object]) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
+NO_IMAGE = "name no image of a known source"
+PLACE = b"places365/airfield/Places365_val_00000001.jpg 0\n"  # which shows another class
+
+BAD = {
+    "openood-no-label": ("openood", "test_a.txt", b"digits/0.png\n", "no label"),
+    "openood-label": ("openood", "test_a.txt", b"0/0.png one\n", "'one' is no label"),
+    "openood-number": ("openood", "test_a.txt", b"0/0.png 99999999999999999999\n", "is no label"),
+    "openood-bytes": ("openood", "test_a.txt", b"\xff\xfe\x00 1\n", "is not UTF-8"),
+    "openood-empty": ("openood", "test_a.txt", b"\n\n", "lists no image"),
+    "openood-elsewhere": (
+        "openood",
+        "test_a.txt",
+        b"../../etc/passwd -1\n",
+        NO_IMAGE,
+    ),
+    "openood-control": ("openood", "test_a.txt", b"\x1b[31m/x.png -1\n", NO_IMAGE),
+    "openood-twice": ("openood", "a.txt", b"texture/banded/banded_0002.jpg -1\n" * 2, "is listed twice"),
+    "openood-class": (
+        "openood",
+        "a.txt",
+        b"places365/airfield/Places365_val_00000001.jpg 0\n",
+        "name no image",
+    ),
+    "openset-cells": ("openset-imagenet", "p1_val.csv", b"a,b,c\n", "3 cells"),
+    "openset-label": ("openset-imagenet", "p1_val.csv", b"a/b.jpg,x\n", "'x' is no label"),
+    "csv-columns": ("csv", "images.csv", b"path,label\na,1\n", "no column 'source'"),
+    "csv-cells": ("csv", "images.csv", b"source,image_id\ndigits\n", "1 cells, not 2"),
+    "csv-quotes": ("csv", "images.csv", b'source,image_id\n"digits"x,1\n', "is not CSV"),
+    "csv-split": ("csv", "images.csv", b"source,image_id,split\ndigits,1,all\n", "'all' is no split"),
+    "csv-digest": ("csv", "images.csv", b"source,image_id,digest\ndigits,1,abc\n", "is no digest"),
+    "csv-source": ("csv", "images.csv", b"source,image_id\ndigit,1\n", NO_IMAGE),
+    "csv-id": ("csv", "images.csv", b"source,image_id\ndigits,1797\n", NO_IMAGE),
+    "csv-role": ("csv", "images.csv", b"source,image_id,role\ndigits,1,excluded\n", "is none of id, near"),
+    "imagefolder-file": ("imagefolder", "tree", b"x", "no such folder"),
+    "hub-rubbish": ("hub", "a.parquet", b"PAR1rubbish", "is not a Parquet file"),
+    "hub-columns": ("hub", "a.parquet", parquet_of(image_id=["1"]), "has no column 'source'"),
+    "hub-types": ("hub", "a.parquet", parquet_of(image_id=[1], source=[2]), "has no source"),
+    "hub-null": ("hub", "a.parquet", parquet_of(image_id=[None], source=["digits"]), "has no image_id"),
+    "pytorch-ood-rubbish": ("pytorch-ood", "classes.json", b"[", "is not JSON"),
+    "pytorch-ood-keys": ("pytorch-ood", "classes.json", b"{}", "malformed at sources"),
+    "pytorch-ood-source": (
+        "pytorch-ood",
+        "classes.json",
+        json.dumps({"sources": {"digit": {"known": [0], "unknown": []}}}).encode(),
+        "did you mean 'digits'",
+    ),
+    "pytorch-ood-class": (
+        "pytorch-ood",
+        "classes.json",
+        json.dumps({"sources": {"digits": {"known": [10], "unknown": []}}}).encode(),
+        "digits has no class 10",
+    ),
+    "webdataset-rubbish": ("webdataset", "a.tar", b"rubbish" * 100, "truncated or corrupt"),
+    "webdataset-outside": ("webdataset", "a.tar", tar_of("../x.json", b"{}"), "outside the archive's folder"),
+    "webdataset-link": ("webdataset", "a.tar", tar_of("x.json", b"", tarfile.SYMTYPE), "is a link"),
+    "webdataset-json": ("webdataset", "a.tar", tar_of("x.json", b"{"), "is not JSON"),
+    "webdataset-array": ("webdataset", "a.tar", tar_of("x.json", b"[]"), "is no object"),
+    "webdataset-large": ("webdataset", "a.tar", tar_of("x.json", b" " * 70_000), "has 70,000 bytes"),
+    "webdataset-bytes": ("webdataset", "a.tar", tar_of("x.json", b"\xff"), "is not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_it_is_refused_in_one_line(case, command, tmp_path):
+    kind, name, data, said = BAD[case]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / name).write_bytes(data)
+    path = tmp_path / "in" / name if kind == "imagefolder" else tmp_path / "in"
+    done = command("import", kind, path, "--out", tmp_path / "out")
+    assert said in done.error
+    assert not (tmp_path / "out").exists()
+    assert "\x1b" not in done.error
+
+
+@pytest.mark.parametrize("kind", format_names())
+def test_nothing_there_is_refused_in_one_line(kind, command, tmp_path):
+    assert "no such" in command("import", kind, tmp_path / "absent", "--out", "out").error
+    (tmp_path / "empty").mkdir()
+    assert command("import", kind, tmp_path / "empty", "--out", "out").error
+    os.mkfifo(tmp_path / "pipe")
+    assert command("import", kind, tmp_path / "pipe", "--out", "out").error
+
+
+def test_options_are_refused_in_one_line(command, tmp_path):
+    assert "is not GROUP=ROLE" in command("import", "openood", tmp_path, "--role", "near").error
+    assert "two sources" in command("import", "openood", tmp_path, "--source", "a", "--source", "b").error
+    assert "did you mean 'csv'" in command("export", "digits", "--format", "cvs", "--out", "x").error
+    (tmp_path / "there").write_text("mine")
+    assert "is there already" in command("export", "digits", "--format", "csv", "--out", "there").error
+    assert (tmp_path / "there").read_text() == "mine"
+
+
+def test_what_is_no_image_is_left_out_when_asked(command, tmp_path):
+    (tmp_path / "test_a.txt").write_text("0/0.png 0\n0/1797.png 0\n")
+    done = command("import", "openood", "test_a.txt", "--source", "digits", "--allow-missing", "--json")
+    assert done.code == 3
+    found = done.json["imported"]
+    assert found["unmatched"] == ["0/1797.png"]
+    assert [g["actual"] for g in found["groups"]] == [1, 1]
+
+
+def test_ood_lists_alone_are_lists(command, tmp_path):
+    (tmp_path / "test_a.txt").write_text("texture/banded/banded_0002.jpg -1\n")
+    done = command("import", "openood", "test_a.txt", "--name", "mine")
+    assert (done.code, done.err) == (0, "")
+    assert '{ list = "mine/test_a" }' in done.out
+    assert not (tmp_path / "imported" / "mine.toml").exists()
+
+
+def test_an_altered_export_exits_with_1(command, tmp_path):
+    assert command("export", "digits", "--format", "openood", "--out", "lists").code == 0
+    (tmp_path / "lists" / "test_gaussian.txt").unlink()
+    done = command("import", "openood", "lists")
+    assert done.code == 1
+    assert "differs: test/gaussian" in done.err
+
+
+@given(st.text(min_size=1))
+def test_every_id_has_a_name_and_comes_back(text):
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return  # no table of ours can hold it
+    for dots in (True, False):
+        name = encoded(text, dots=dots)
+        assert decoded(name) == text
+        assert not set(name) & set("/\\ ,\0\n")
+        assert not name.startswith(".")
+    if len(encoded(text)) <= 250:
+        found = from_tree(tree_path("test", "group", "a b/c", text, ".png"))
+        assert found == ("test", "group", "a b/c", text)

@@ -1,0 +1,90 @@
+"""The lists that OpenOOD and openset-imagenet published, as the oracle: read, and written line for line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.facts.lists import OPENOOD, OPENSET
+from tests.facts.published import Published
+from wordnet_splits.catalog.inventory import LIST_SCHEMA, load_list
+from wordnet_splits.catalog.own_lists import find_list
+from wordnet_splits.exchange import export_benchmark, import_benchmark
+from wordnet_splits.exchange.paths import located, official_path
+
+KNOWN = [(benchmark, name) for benchmark, names in OPENOOD.items() for name in names]
+
+
+@pytest.mark.parametrize(("benchmark", "name"), KNOWN)
+def test_openood_paths_are_read_and_written_as_published(benchmark, name, facts):
+    published = Published(facts / f"openood/benchmark_imglist/{benchmark}/{name}.txt.gz")
+    table = load_list(f"openood/{benchmark}_{name}")
+    rows = zip(*(table[c].to_pylist() for c in LIST_SCHEMA.names), strict=True)
+    written = {f"{official_path('openood', s, i, c)} {label}" for s, i, c, label in rows}
+    assert written == set(published.lines())
+    read = {located("openood", line.split(" ")[0])[:2] for line in published.lines()}
+    assert read == set(zip(table["source"].to_pylist(), table["image_id"].to_pylist(), strict=True))
+
+
+def test_an_openood_list_becomes_a_list_of_a_recipe(facts, tmp_path):
+    for name in ("test_imagenet200", "val_imagenet200", "test_textures"):
+        published = Published(facts / f"openood/benchmark_imglist/imagenet200/{name}.txt.gz")
+        (tmp_path / f"{name}.txt").write_bytes(published.body)
+    done = import_benchmark("openood", tmp_path, tmp_path / "out", name="mine")
+    names = ("test_imagenet200", "val_imagenet200", "test_textures")
+    assert done.lists == [f"mine/{name}" for name in names]
+    for mine, shipped in zip(done.lists, names, strict=True):
+        table = find_list(mine, tmp_path / "out")
+        assert table.replace_schema_metadata().equals(
+            load_list(f"openood/imagenet200_{shipped}").replace_schema_metadata()
+        )
+    assert done.manifest is not None
+    found = [(g.group, g.role, g.split, g.actual) for g in done.manifest.groups]
+    textures = len(load_list("openood/imagenet200_test_textures")["class_id"].unique())
+    assert found == [
+        ("imagenet200", "id", "classes", 200),
+        ("imagenet200", "id", "val", 1000),
+        ("imagenet200", "id", "test", 9000),
+        ("textures", "far", "classes", textures),
+        ("textures", "far", "test", 5160),
+    ]
+    labels = dict(
+        zip(
+            *(done.manifest.images("test", "imagenet200")[c].to_pylist() for c in ("image_id", "label")),
+            strict=True,
+        )
+    )
+    lines = (line.split(" ") for line in (tmp_path / "test_imagenet200.txt").read_text().splitlines())
+    assert labels == {Path(path).stem: int(label) for path, label in lines}
+
+
+def test_protocols_are_written_line_for_line(facts, tmp_path):
+    for benchmark in ("osc-p1", "osc-p2", "osc-p3"):
+        export_benchmark(benchmark, "openset-imagenet", tmp_path / benchmark)
+        written = {f.stem: f.read_text().splitlines() for f in (tmp_path / benchmark).glob("*.csv")}
+        for name in OPENSET:
+            protocol, _, split = name.partition("_")
+            if benchmark.endswith(protocol) and split in written:
+                published = Published(facts / f"openset_imagenet/{name}.csv.gz")
+                assert sorted(written[split]) == sorted(published.lines())
+        assert {"val", "test"} <= written.keys()
+
+
+def test_protocols_are_read(facts, tmp_path):
+    for split in ("val", "test"):
+        published = Published(facts / f"openset_imagenet/p1_{split}.csv.gz")
+        (tmp_path / f"p1_{split}.csv").write_bytes(published.body)
+    done = import_benchmark("openset-imagenet", tmp_path, tmp_path / "out", name="p1")
+    assert done.manifest is not None
+    counts = {(g.group, g.role, g.split): g.actual for g in done.manifest.groups}
+    assert counts == {  # the paper's table
+        ("known", "id", "classes"): 116,
+        ("known", "id", "val"): 29055,
+        ("known", "id", "test"): 5800,
+        ("negative", "external", "classes"): 67,
+        ("negative", "external", "val"): 17420,
+        ("negative", "external", "test"): 3350,
+        ("unknown", "far", "classes"): 166,
+        ("unknown", "far", "test"): 8300,
+    }

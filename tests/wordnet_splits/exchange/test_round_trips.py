@@ -1,0 +1,124 @@
+"""What `export` writes, `import` gives back: every table and fingerprint, in every format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wordnet_splits.errors import DataError, OutputError, SourceError, UnknownNameError
+from wordnet_splits.exchange import export_benchmark, format_names, import_benchmark
+from wordnet_splits.exchange.sidecar import NAME
+from wordnet_splits.manifest import Manifest, load_manifest
+
+WITH_IMAGES = [name for name in format_names() if name != "pytorch-ood"]
+
+
+@pytest.fixture(scope="module")
+def digits() -> Manifest:
+    return load_manifest("digits")
+
+
+@pytest.fixture(scope="module", params=WITH_IMAGES)
+def exported(request, tmp_path_factory) -> tuple[str, Path]:
+    folder = tmp_path_factory.mktemp("exchange") / request.param
+    done = export_benchmark("digits", request.param, folder)
+    assert (done.images, done.complete, done.awaiting) == (2797, True, [])
+    return request.param, folder
+
+
+def test_a_benchmark_comes_back_whole(exported, digits, tmp_path):
+    name, folder = exported
+    done = import_benchmark(name, folder, tmp_path)
+    assert done.same, done.differences
+    assert done.fingerprint == done.expected == digits.fingerprint
+    back = load_manifest(tmp_path / "digits")
+    assert back.classes.equals(digits.classes)
+    assert back.images().equals(digits.images())
+    assert back.data.fingerprints == digits.data.fingerprints
+    assert back.groups == digits.groups
+
+
+def test_it_does_not_overwrite(exported):
+    name, folder = exported
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(OutputError, match="is there already"):
+        export_benchmark("digits", name, folder)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_without_our_notes_the_lists_make_a_recipe(exported, digits, tmp_path):
+    name, folder = exported
+    (copy := tmp_path / "digits").symlink_to(folder)  # the notes are beside the lists, and stay there
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for path in copy.iterdir():
+        if path.name != NAME:
+            (bare / path.name).symlink_to(path)
+    sources = {"digits-0-5": "digits", "digits-6-9": "digits", "gaussian": "gaussian", "uniform": "uniform"}
+    roles = {"digits-6-9": "near"}
+    if name == "openset-imagenet":  # its paths say the group, its labels the role
+        roles |= {"digits-0-5": "id"}
+    done = import_benchmark(name, bare, tmp_path / "out", sources=sources, roles=_said(name, roles))
+    assert done.recipe is not None
+    assert done.manifest is not None
+    assert done.fingerprint == digits.fingerprint
+    assert len(done.lists) == len(digits.parts)
+
+
+def _said(name: str, roles: dict[str, str]) -> dict[str, str]:
+    """A tree of folders has no labels, so that its ID group must be named."""
+    return roles | {"digits-0-5": "id"} if name == "imagefolder" else roles
+
+
+def test_a_list_that_was_changed_is_told(tmp_path):
+    export_benchmark("digits", "openood", tmp_path / "lists")
+    file = tmp_path / "lists" / "test_gaussian.txt"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
+    done = import_benchmark("openood", tmp_path / "lists", tmp_path / "out")
+    assert not done.same
+    assert done.differences == ["test/gaussian has 499 images, others than the 500 exported"]
+
+
+def test_what_awaits_a_source_awaits_it_still(tmp_path):
+    frozen = load_manifest("osc-p1")
+    done = export_benchmark(frozen, "openset-imagenet", tmp_path / "lists")
+    assert done.awaiting == ["known train", "negative train"]
+    back = import_benchmark("openset-imagenet", tmp_path / "lists", tmp_path / "out")
+    assert back.same, back.differences
+    assert back.manifest is not None
+    assert back.manifest.groups == frozen.groups
+    assert back.manifest.data.fingerprints == frozen.data.fingerprints
+
+
+def test_pictures_need_a_root_or_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("WORDNET_SPLITS_ROOT_CIFAR100", raising=False)
+    with pytest.raises(SourceError, match="cifar100, which has no root"):
+        export_benchmark("rungs-cifar100", "imagefolder", tmp_path / "tree")
+    assert not (tmp_path / "tree").exists()
+    done = export_benchmark("rungs-cifar100", "imagefolder", tmp_path / "tree", allow_missing=True)
+    assert done.images == 0
+    assert len(done.problems) == load_manifest("rungs-cifar100").images().num_rows
+
+
+def test_names_that_do_not_exist_are_refused(tmp_path):
+    with pytest.raises(UnknownNameError, match="did you mean 'openood'"):
+        export_benchmark("digits", "openoood", tmp_path / "x")
+    with pytest.raises(UnknownNameError, match="unknown role"):
+        import_benchmark("openood", tmp_path, tmp_path / "out", roles={"a": "nearby"})
+    with pytest.raises(UnknownNameError, match="unknown source"):
+        import_benchmark("openood", tmp_path, tmp_path / "out", source="cifar-10")
+    with pytest.raises(UnknownNameError, match="unknown split"):
+        import_benchmark("openood", tmp_path, tmp_path / "out", split="testing")
+
+
+@pytest.mark.parametrize("field", ["parts", "recipe", "seed"])
+def test_notes_that_lack_something_are_refused(field, tmp_path):
+    export_benchmark("digits", "openood", tmp_path / "lists")
+    notes = json.loads((tmp_path / "lists" / NAME).read_text())
+    del notes[field]
+    (tmp_path / "lists" / NAME).write_text(json.dumps(notes))
+    with pytest.raises(DataError, match=f"malformed at {field}"):
+        import_benchmark("openood", tmp_path / "lists", tmp_path / "out")

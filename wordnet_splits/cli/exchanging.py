@@ -1,0 +1,164 @@
+"""Commands that write and read the formats of other projects: export, import."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wordnet_splits.cli.options import AllowMissing, Json, Manifests, RootOptions, add_command, parse_roots
+from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, say, say_some, show
+from wordnet_splits.errors import SplitsError
+
+if TYPE_CHECKING:
+    from wordnet_splits.exchange import Imported
+
+SHOWN = 20
+FormatName = Annotated[str, typer.Argument(metavar="FORMAT", help="As in `export --format`.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    examples = [
+        "wordnet-splits export digits --format openood --out digits-openood",
+        "wordnet-splits export digits --format imagefolder --out digits-tree",
+    ]
+    notes = "Formats: csv, hub, imagefolder, openood, openset-imagenet, pytorch-ood, webdataset."
+    add_command(app, "export", export, examples, notes)
+    examples = [
+        "wordnet-splits import openood digits-openood --out imported",
+        "wordnet-splits import imagefolder digits-tree --out imported --json",
+    ]
+    add_command(app, "import", import_, examples, notes)
+
+
+def export(
+    benchmark: Annotated[str, typer.Argument(help="A frozen benchmark, or a manifest's folder.")],
+    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="Which format; see below.")],
+    out: Annotated[Path, typer.Option(help="Folder to make; nothing is overwritten.")],
+    root: RootOptions = None,
+    copies: Annotated[bool, typer.Option("--copies", help="Copy files instead of linking to them.")] = False,
+    ids_only: Annotated[bool, typer.Option("--ids-only", help="Write no pictures (hub).")] = False,
+    allow_missing: AllowMissing = False,
+    manifests: Manifests = None,
+    json: Json = False,
+) -> int:
+    """Write a benchmark in another project's format."""
+    from wordnet_splits.exchange import export_benchmark
+    from wordnet_splits.progress import OnStderr
+
+    done = export_benchmark(
+        benchmark,
+        format_,
+        out,
+        roots=parse_roots(root or []),
+        copies=copies,
+        ids_only=ids_only,
+        allow_missing=allow_missing,
+        manifests=manifests,
+        progress=OnStderr(),
+    )
+    if json:
+        about = {"name": done.name, "format": done.format, "out": str(done.folder), "images": done.images}
+        missing = [p.as_dict() for p in done.problems]
+        print_json({"exported": about | {"awaiting": done.awaiting, "missing": missing}})
+    else:
+        for awaited in done.awaiting:
+            say(f"awaiting its source, so not in it: {awaited}")
+        say_some([f"left out: {p.source} {p.image_id}: {p.detail}" for p in done.problems], SHOWN)
+        show(f"exported {done.images:,} images of {done.name} as {done.format} to {done.folder}")
+    return DONE if done.complete else LEFT_OUT
+
+
+def import_(
+    format_: FormatName,
+    path: Annotated[Path, typer.Argument(help="A file or folder of that format.")],
+    out: Annotated[Path, typer.Option(help="Folder to write <name>/ into.")] = Path("imported"),
+    name: Annotated[str | None, typer.Option(help="Of lists that are no export of ours.")] = None,
+    split: Annotated[str, typer.Option(help="Of a list whose name does not say it.")] = "test",
+    role: Annotated[
+        list[str] | None, typer.Option(metavar="GROUP=ROLE", help="id, near, far, external, csid.")
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[GROUP=]NAME", help="Source of a group, or of all, if paths do not say it."),
+    ] = None,
+    root: RootOptions = None,
+    allow_missing: AllowMissing = False,
+    json: Json = False,
+) -> int:
+    """Read a benchmark in another project's format and write its manifest.
+
+    What `export` wrote comes back as it was: the fingerprints are compared (exit code 1 where they differ).
+    Other lists become a recipe, OUT/NAME.toml, with its lists beside it.
+    """
+    from wordnet_splits.exchange import import_benchmark
+    from wordnet_splits.progress import OnStderr
+
+    fallbacks = [text for text in source or [] if "=" not in text]
+    if len(fallbacks) > 1:
+        raise SplitsError("two sources for all groups", where="--source", hint="say GROUP=NAME")
+    done = import_benchmark(
+        format_,
+        path,
+        out,
+        name=name,
+        split=split,
+        roles=_pairs("--role", role or []),
+        sources=_pairs("--source", [text for text in source or [] if "=" in text]),
+        source=fallbacks[0] if fallbacks else None,
+        roots=parse_roots(root or []),
+        allow_missing=allow_missing,
+        progress=OnStderr(),
+    )
+    if json:
+        print_json({"imported": _as_dict(done)})
+    else:
+        _tell(done)
+    if not done.same:
+        return NEGATIVE
+    return LEFT_OUT if done.unmatched or done.problems else DONE
+
+
+def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    for text, (key, _, value) in zip(given, pairs, strict=True):
+        if not key or not value:
+            raise SplitsError(f"{text!r} is not GROUP={option[2:].upper()}", where=option)
+    return {key: value for key, _, value in pairs}
+
+
+def _as_dict(done: Imported) -> dict[str, Any]:
+    return {
+        "name": done.name,
+        "out": str(done.folder),
+        "recipe": None if done.recipe is None else str(done.recipe),
+        "lists": done.lists,
+        "groups": [] if done.manifest is None else [g.model_dump() for g in done.manifest.groups],
+        "fingerprint": done.fingerprint,
+        "expected": done.expected,
+        "same": done.same,
+        "differences": done.differences,
+        "unmatched": [entry.path or entry.image_id for entry in done.unmatched],
+        "missing": [p.as_dict() for p in done.problems],
+    }
+
+
+def _tell(done: Imported) -> None:
+    from wordnet_splits.cli.benchmarks import print_groups
+
+    if done.manifest is not None:
+        print_groups([(done.name, done.manifest.groups, None)])
+    say_some([f"left out: {e.group} {e.split}: {e.path or e.image_id}" for e in done.unmatched], SHOWN)
+    say_some([f"left out: {p.source} {p.image_id}: {p.detail}" for p in done.problems], SHOWN)
+    say_some([f"differs: {text}" for text in done.differences], SHOWN)
+    if done.manifest is None:
+        show("no group is ID, so there is no benchmark yet; a recipe beside `lists` can name")
+        for name in done.lists:
+            show(f'  {{ list = "{name}" }}')
+        return
+    show(f"imported {done.name} to {done.folder}" + (f", its recipe {done.recipe}" if done.recipe else ""))
+    if done.expected is not None and done.same:
+        show("every fingerprint is that of the export")

@@ -1,0 +1,146 @@
+"""From another project's format to a manifest: our exports as they were, other lists as a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wordnet_splits.build import BuildOptions
+from wordnet_splits.errors import DataError, Problem, unknown
+from wordnet_splits.exchange.entries import ImportTask, ListEntry
+from wordnet_splits.exchange.formats import get_format
+from wordnet_splits.exchange.own import own_benchmark
+from wordnet_splits.exchange.resolve import refusal, resolve
+from wordnet_splits.exchange.restore import differences, restore
+from wordnet_splits.exchange.sidecar import read_sidecar
+from wordnet_splits.files import locked
+from wordnet_splits.files import restore as put_back
+from wordnet_splits.manifest import Manifest, read_manifest, write_manifest
+from wordnet_splits.manifest.tables import ROLES, SPLITS
+from wordnet_splits.progress import Progress
+from wordnet_splits.sources import source_names
+from wordnet_splits.sources.roots import Roots
+
+
+@dataclass
+class Imported:
+    """What `import_benchmark` made.
+
+    Attributes
+    ----------
+    manifest : None where no group is ID, so that there are only lists.
+    recipe : the recipe file, where the lists were somebody else's.
+    lists : names of the lists, as recipes name them.
+    expected : the fingerprint that the export noted, None where it did not or a group awaits its source.
+    differences : what differs from the exported benchmark, a sentence each.
+    unmatched : entries that name no image of a known source.
+    problems : images that a root lacks.
+    """
+
+    name: str
+    folder: Path
+    manifest: Manifest | None
+    recipe: Path | None = None
+    lists: list[str] = field(default_factory=list)
+    expected: str | None = None
+    differences: list[str] = field(default_factory=list)
+    unmatched: list[ListEntry] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Return the fingerprint of the images, None while a group awaits its source."""
+        return None if self.manifest is None else self.manifest.fingerprint
+
+    @property
+    def same(self) -> bool:
+        """Say whether nothing differs from the exported benchmark."""
+        return not self.differences
+
+
+def import_benchmark(
+    format: str,
+    path: Path | str,
+    out: Path | str,
+    *,
+    name: str | None = None,
+    split: str = "test",
+    roles: Mapping[str, str] | None = None,
+    sources: Mapping[str, str] | None = None,
+    source: str | None = None,
+    roots: Roots | None = None,
+    allow_missing: bool = False,
+    progress: Progress | None = None,
+) -> Imported:
+    """Read a benchmark in another project's format and write it as a manifest.
+
+    Parameters
+    ----------
+    format : one of `format_names`.
+    path : a file or folder of that format.
+    out : folder to write ``<name>/`` into; for lists of unknown origin ``<name>.toml`` and ``lists/``, too.
+    name : of a benchmark of unknown origin; else that of the file or folder.
+    split : of a list whose name does not say it.
+    roles : role of groups by name, where the lists do not say it: OOD groups are ``far`` otherwise.
+    sources, source : source of groups by name, and of all others, where paths do not say it.
+    roots : folder of each source whose pixels are to be digested.
+    allow_missing : leave out entries that name no image of a known source, and images that a root lacks.
+
+    Raises
+    ------
+    UnknownNameError : no such format, role, split or source.
+    DataError : a malformed file, or entries that name no image of a known source.
+    RecipeError : lists that make no benchmark.
+    """
+    chosen = get_format(format)
+    path, out = Path(path), Path(out)
+    _check(split, roles or {}, {**(sources or {}), "": source} if source else sources or {})
+    notes = read_sidecar(path)
+    reading = ImportTask(path, notes, split, roles or {})
+    known = {g.name: g.source for g in notes.full_recipe().group} if notes is not None else {}
+    entries = resolve(chosen.read(reading), format, {**known, **(sources or {})}, fallback=source)
+    if entries.unmatched and not allow_missing:
+        total = len(entries.images) + len(entries.unmatched)
+        hint = "say --source GROUP=NAME, or leave them out with --allow-missing"
+        raise DataError(refusal(entries.unmatched, total), where=str(path), hint=hint)
+    if not entries.images:
+        raise DataError("lists no image", where=str(path))
+    options = BuildOptions(roots or {}, allow_missing=allow_missing, progress=progress)
+    if notes is None:
+        made = own_benchmark(entries.images, path, out, name=name, roles=roles or {}, options=options)
+        built = made.build
+        return Imported(
+            made.name,
+            out / made.name,
+            None if built is None else built.manifest,
+            made.recipe,
+            made.lists,
+            unmatched=entries.unmatched,
+            problems=[] if built is None else built.problems,
+        )
+    manifest, problems = restore(notes, entries.images, options)
+    folder = out / manifest.name
+    with locked(folder, busy="another process writes here", hint="wait for it, or give another --out"):
+        put_back(folder)
+        write_manifest(manifest, out)
+    return Imported(
+        manifest.name,
+        folder,
+        read_manifest(folder),
+        expected=notes.fingerprint,
+        differences=differences(notes, entries.images, manifest),
+        unmatched=entries.unmatched,
+        problems=problems,
+    )
+
+
+def _check(split: str, roles: Mapping[str, str], sources: Mapping[str, str | None]) -> None:
+    if split not in SPLITS:
+        raise unknown("split", split, SPLITS)
+    for role in roles.values():
+        if role not in ROLES or role == "excluded":
+            raise unknown("role", role, [r for r in ROLES if r != "excluded"])
+    for name in sources.values():
+        if name not in source_names():
+            raise unknown("source", str(name), source_names())

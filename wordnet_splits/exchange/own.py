@@ -1,0 +1,202 @@
+"""Somebody else's lists as a benchmark of one's own: a recipe, its lists beside it, and what it builds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from wordnet_splits.build import Build, BuildOptions, build
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.inventory import LIST_SCHEMA
+from wordnet_splits.catalog.own_lists import FOLDER
+from wordnet_splits.errors import DataError, OutputError
+from wordnet_splits.exchange.entries import ListEntry, slug
+from wordnet_splits.files import write_text
+from wordnet_splits.manifest.parquet import write_table
+from wordnet_splits.manifest.tables import CUT_ORDER, ROLES
+from wordnet_splits.packed.reading import RAW_VIEW
+from wordnet_splits.recipe import load_recipe
+from wordnet_splits.sources import source_class
+from wordnet_splits.sources.noise import NoiseId, NoiseSource
+from wordnet_splits.untrusted import printable
+
+
+@dataclass
+class Own:
+    """What was made of the lists: the recipe and its build only where a group is ID."""
+
+    name: str
+    lists: list[str]
+    recipe: Path | None = None
+    build: Build | None = None
+
+
+@dataclass
+class _Group:
+    """The images of one group of one source, by split."""
+
+    name: str
+    source: str
+    role: str
+    view: str
+    splits: dict[str, list[ListEntry]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def entries(self) -> Iterable[ListEntry]:
+        return (entry for of_split in self.splits.values() for entry in of_split)
+
+    @property
+    def listed(self) -> dict[str, list[ListEntry]]:
+        """The splits whose images are named."""
+        return {split: entries for split, entries in self.splits.items() if split}
+
+    @property
+    def rules(self) -> dict[str, str]:
+        """The rest of a recipe's image rules, by split: where only classes are named, all test images."""
+        if self.listed:
+            return {}
+        splits = load_catalog(self.source).splits
+        first = next((split for split in ("test", "val") if split in splits), splits[-1])
+        return {"test": f"{{ from = {_text(first)}, all = true }}"}
+
+    @property
+    def classes(self) -> list[str]:
+        return sorted({entry.class_id or "" for entry in self.entries})
+
+
+def own_benchmark(
+    images: Sequence[ListEntry],
+    path: Path,
+    out: Path,
+    *,
+    name: str | None,
+    roles: Mapping[str, str],
+    options: BuildOptions,
+) -> Own:
+    """Write lists, recipe and manifest of some images under ``out``.
+
+    Raises
+    ------
+    DataError : a group that no role fits, or in which images contradict each other.
+    OutputError : the recipe is there already, or ``out`` cannot be written.
+    RecipeError : the recipe builds nothing, such as one without training classes.
+    """
+    name = slug(name or path.stem)
+    groups = sorted(_groups(images, roles), key=lambda g: (ROLES.index(g.role), g.name))
+    recipe = out / f"{name}.toml"
+    if recipe.exists():
+        raise OutputError("is there already", where=str(recipe), hint="remove it, or give --name or --out")
+    made = Own(name, _write_lists(groups, path, out, name))
+    if not any(group.role == "id" for group in groups):
+        return made
+    write_text(recipe, _recipe_text(name, groups))
+    made.recipe = recipe
+    made.build = build(
+        load_recipe(recipe),
+        roots=options.roots,
+        out=out,
+        allow_missing=options.allow_missing,
+        progress=options.progress,
+    )
+    return made
+
+
+def _groups(images: Sequence[ListEntry], roles: Mapping[str, str]) -> list[_Group]:
+    """Collect images by group; one that takes from several sources becomes several."""
+    sources: dict[str, set[str]] = defaultdict(set)
+    for entry in images:
+        sources[entry.group].add(entry.source or "")
+    found: dict[tuple[str, str], _Group] = {}
+    views: dict[tuple[str, str], set[str | None]] = defaultdict(set)
+    said: dict[tuple[str, str], set[str | None]] = defaultdict(set)
+    labelled: dict[tuple[str, str], set[bool]] = defaultdict(set)
+    for entry in images:
+        key = (entry.group, entry.source or "")
+        if key not in found:
+            name = slug(entry.group if len(sources[entry.group]) == 1 else f"{entry.group}-{entry.source}")
+            found[key] = _Group(name, key[1], "", RAW_VIEW)
+        found[key].splits[entry.split].append(entry)
+        views[key].add(entry.view)
+        said[key].add(entry.role)
+        if entry.label is not None:
+            labelled[key].add(entry.label >= 0)
+    for key, group in found.items():
+        where = f"group {printable(key[0])}"
+        group.view = _one(views[key], "view", where) or RAW_VIEW
+        role = roles.get(key[0]) or roles.get(group.name) or _one(said[key], "role", where)
+        if role is None and len(labelled[key]) > 1:
+            what = "holds labels of ID classes and negative ones"
+            raise DataError(what, where=where, hint=f"say --role {group.name}=ROLE, or split the list")
+        group.role = role or ("id" if labelled[key] == {True} else "far")
+        if group.role not in ROLES[:-1]:
+            raise DataError(f"role {printable(group.role)!r} is none of {', '.join(ROLES[:-1])}", where=where)
+    if len({g.name for g in found.values()}) < len(found):
+        raise DataError("two groups get the same name", hint="rename one of the files")
+    return list(found.values())
+
+
+def _one(values: set[str | None], what: str, where: str) -> str | None:
+    said = sorted(value for value in values if value is not None)
+    if len(said) > 1:
+        raise DataError(f"two {what}s in it, {said[0]} and {said[1]}", where=where, hint="split the list")
+    return said[0] if said else None
+
+
+def _list_name(name: str, split: str, group: _Group) -> str:
+    return f"{name}/{split}_{group.name}"
+
+
+def _write_lists(groups: Sequence[_Group], path: Path, out: Path, name: str) -> list[str]:
+    names = []
+    for group in groups:
+        for split, entries in sorted(group.listed.items()):
+            rows = sorted(
+                (e.source or "", e.image_id or "", e.class_id or "", -1 if e.label is None else e.label)
+                for e in entries
+            )
+            table = pa.table([list(column) for column in zip(*rows, strict=True)], schema=LIST_SCHEMA)
+            digest = hashlib.sha256("".join(f"{row}\n" for row in rows).encode()).hexdigest()
+            called = _list_name(name, split, group)
+            metadata = {"origin": f"imported from {printable(path.name)}", "sha256": digest}
+            write_table(table, out / FOLDER / f"{called}.parquet", metadata=metadata)
+            names.append(called)
+    return names
+
+
+def _recipe_text(name: str, groups: Sequence[_Group]) -> str:
+    """Return the recipe as TOML; its classes are those of the lists, whatever relates them."""
+    lines = ["schema = 1", f"name = {_text(name)}", "reproduces = true"]
+    taken: set[tuple[str, str]] = set()
+    for group in groups:
+        keys = {(group.source, class_id) for class_id in group.classes}
+        lines += ["", "[[group]]", f"name = {_text(group.name)}", f"role = {_text(group.role)}"]
+        lines += [f"source = {_text(group.source)}", f"view = {_text(group.view)}"]
+        if not group.listed and issubclass(source_class(group.source), NoiseSource):
+            hint = "leave the group out, or import a format that names images"
+            raise DataError("classes of noise say no size", where=f"group {group.name}", hint=hint)
+        noise = NoiseId.parse(next(iter(group.entries)).image_id or "")
+        if noise is not None:
+            lines.append(f"noise = {{ shape = {list(noise.shape)}, seed = {noise.seed} }}")
+        if keys & taken:
+            lines.append("reuse = true")
+        taken |= keys
+        lines.append(f"classes = {{ listed = [{', '.join(map(_text, group.classes))}] }}")
+        rules = [
+            f"{split} = {{ list = {_text(_list_name(name, split, group))} }}"
+            for split in CUT_ORDER
+            if split in group.listed
+        ]
+        rules += [f"{split} = {rule}" for split, rule in group.rules.items()]
+        lines.append(f"images = {{ {', '.join(rules)} }}")
+    return "\n".join(lines) + "\n"
+
+
+def _text(value: str) -> str:
+    """Return a text as TOML: as in JSON, but for DEL, which TOML wants escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -1,0 +1,96 @@
+"""Plain CSV with a head: ``images.csv`` and ``classes.csv`` hold all columns of the two tables of a manifest.
+
+A digest is in hex; lists and evidence (``wnids``, ``via``) are JSON; what is not known is empty.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import pyarrow as pa
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.exchange.entries import ImportTask, ListEntry, label_of
+from wordnet_splits.exchange.export import Export
+from wordnet_splits.exchange.openood import LARGEST
+from wordnet_splits.exchange.rows import entry_of
+from wordnet_splits.files import replacing
+from wordnet_splits.manifest.tables import IMAGE_SCHEMA
+from wordnet_splits.untrusted import read_text
+
+IMAGES, CLASSES = "images.csv", "classes.csv"
+NEEDED = ("source", "image_id")
+
+
+class PlainCsv:
+    """Both tables as CSV."""
+
+    about = "plain CSV: all columns of the image table, and of the class table"
+    pictures = False
+
+    def write(self, export: Export, folder: Path) -> None:
+        """Write the two files."""
+        with replacing(folder / CLASSES) as part, _text(part) as file:
+            _write(file, export.manifest.classes)
+        with replacing(folder / IMAGES) as part, _text(part) as file:
+            head = True
+            for _, table in export.tables():
+                export.images += table.num_rows
+                _write(file, table, head=head)
+                head = False
+            if head:
+                _write(file, IMAGE_SCHEMA.empty_table())
+
+    def read(self, reading: ImportTask) -> Iterator[ListEntry]:
+        """Yield the rows of ``images.csv`` of a folder, or of a file; only source and image_id must be there.
+
+        Raises
+        ------
+        DataError : no such file, a column or a cell that cannot be.
+        """
+        path = reading.path / IMAGES if reading.path.is_dir() else reading.path
+        rows = csv.reader(io.StringIO(read_text(path, largest=LARGEST), newline=""), strict=True)
+        try:
+            head = next(rows, [])
+            if missing := [name for name in NEEDED if name not in head]:
+                columns = ", ".join(NEEDED)
+                raise DataError(f"no column {missing[0]!r}", where=str(path), hint=f"needed: {columns}")
+            for number, cells in enumerate(rows, 2):
+                where = f"{path}, row {number}"
+                if len(cells) != len(head):
+                    raise DataError(f"{len(cells)} cells, not {len(head)}", where=where)
+                yield entry_of(_typed(dict(zip(head, cells, strict=True)), where), reading, where)
+        except csv.Error as error:
+            raise DataError(f"is not CSV: {error}", where=str(path)) from None
+
+
+def _typed(row: dict[str, str], where: str) -> dict[str, str | int | None]:
+    return {**row, "label": label_of(row["label"], where) if row.get("label") else None}
+
+
+def _text(path: Path) -> TextIO:
+    return path.open("w", encoding="utf-8", newline="")
+
+
+def _write(file: TextIO, table: pa.Table, *, head: bool = True) -> None:
+    rows = csv.writer(file, lineterminator="\n")
+    if head:
+        rows.writerow(table.column_names)
+    for batch in table.to_batches(max_chunksize=4096):
+        columns: Sequence[Sequence[Any]] = [column.to_pylist() for column in batch.columns]
+        rows.writerows([_cell(value) for value in row] for row in zip(*columns, strict=True))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)

@@ -1,0 +1,122 @@
+"""From what a format lists to images of ours: source, image id and class of every entry, or why not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.errors import DataError
+from wordnet_splits.exchange.entries import MOST_ENTRIES, ListEntry
+from wordnet_splits.exchange.naming import from_tree
+from wordnet_splits.exchange.paths import located
+from wordnet_splits.sources import source_class, source_names
+from wordnet_splits.sources.noise import NoiseId, NoiseSource
+
+SHOWN = 3
+
+
+@dataclass
+class Resolved:
+    """The images found, with source, class_id and image_id, and the entries that name none of ours."""
+
+    images: list[ListEntry] = field(default_factory=list)
+    unmatched: list[ListEntry] = field(default_factory=list)
+
+
+def resolve(
+    entries: Iterable[ListEntry], format_name: str, sources: Mapping[str, str], *, fallback: str | None = None
+) -> Resolved:
+    """Return the images that entries name.
+
+    Parameters
+    ----------
+    sources : source of each group whose paths do not say it.
+    fallback : source of the other groups.
+
+    Raises
+    ------
+    DataError : more entries than are read, or one image twice in a part.
+    """
+    found = Resolved()
+    seen: set[tuple[str, str, str, str]] = set()
+    for number, entry in enumerate(entries):
+        if number >= MOST_ENTRIES:
+            raise DataError(f"more than {MOST_ENTRIES:,} images", hint="import it in parts")
+        image = _image(entry, format_name, sources, fallback)
+        if image is None:
+            found.unmatched.append(entry)
+            continue
+        named = image.image_id or f"class {image.class_id}"
+        key = (image.split, image.group, image.source or "", named)
+        if key in seen:
+            what = f"image {named!r} of {image.source} is listed twice"
+            raise DataError(what, where=f"{image.group} {image.split}", hint="remove one of them")
+        seen.add(key)
+        found.images.append(image)
+    return found
+
+
+def _image(
+    entry: ListEntry, format_name: str, sources: Mapping[str, str], fallback: str | None
+) -> ListEntry | None:
+    """Return the entry with source, image_id and class_id, None where it names no image of ours."""
+    image_id, folder, source = entry.image_id, entry.class_id, entry.source
+    if image_id is None and (official := located(format_name, entry.path)) is not None:
+        source, image_id, folder = official
+    elif image_id is None and (own := from_tree(entry.path)) is not None:
+        folder, image_id = own.class_id, own.image_id
+        entry = entry._replace(split=own.split or entry.split, group=own.group or entry.group)
+    source = source or sources.get(entry.group, fallback)
+    if source is None or image_id is None or source not in source_names():
+        return None
+    class_id = class_of(source, image_id, folder) if image_id else entry.class_id
+    if class_id is None:
+        return None
+    return entry._replace(source=source, image_id=image_id, class_id=sys.intern(class_id))
+
+
+def class_of(source: str, image_id: str, folder: str | None = None) -> str | None:
+    """Return the class of an image, None where the source can have no image of that id.
+
+    Parameters
+    ----------
+    folder : the class that a list gives it; it must be the image's. Where no inventory has the id, and its
+        first part is no class, this decides.
+    """
+    catalog, known = load_catalog(source), _inventoried(source)
+    class_id = known.get(image_id)
+    if class_id is None and known and set(inventory_splits(source)) == set(catalog.splits):
+        return None
+    if class_id is None and issubclass(source_class(source), NoiseSource):
+        class_id = catalog.classes[0].class_id if NoiseId.parse(image_id) else None
+    elif class_id is None:
+        starts = (image_id[:at] for at, letter in enumerate(image_id) if letter in "/_")
+        class_id = next((start for start in starts if start in catalog), folder)
+    if class_id is None or class_id not in catalog:
+        return None
+    return class_id if folder in (None, "", class_id, class_id.replace("/", "-")) else None
+
+
+@cache
+def _inventoried(source: str) -> dict[str, str]:
+    """Return the class of every image that an inventory has."""
+    classes: dict[str, str] = {}
+    for split in inventory_splits(source):
+        table = load_inventory(source, split)
+        assert table is not None
+        names = [sys.intern(name) for name in table["class_id"].to_pylist()]
+        classes.update(zip(table["image_id"].to_pylist(), names, strict=True))
+    return classes
+
+
+def refusal(unmatched: list[ListEntry], total: int) -> str:
+    """Say which entries name no image of ours."""
+    shown = ", ".join(repr(e.path or e.image_id or "") for e in unmatched[:SHOWN])
+    groups = ", ".join(sorted({e.group for e in unmatched})[:SHOWN])
+    return (
+        f"{len(unmatched):,} of {total:,} entries name no image of a known source, such as {shown} ({groups})"
+    )

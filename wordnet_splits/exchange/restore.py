@@ -1,0 +1,148 @@
+"""From an export of ours back to its manifest: the recipe decides the classes, the lists the images."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pyarrow.compute as pc
+
+from wordnet_splits.build import BuildOptions
+from wordnet_splits.build.assemble import Rules, assemble, decide
+from wordnet_splits.build.images import Selection, select_images
+from wordnet_splits.build.run import missing_error, read_pixels
+from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.errors import DataError, Problem
+from wordnet_splits.exchange.entries import ListEntry
+from wordnet_splits.exchange.sidecar import Sidecar
+from wordnet_splits.manifest import Manifest, Part
+from wordnet_splits.manifest.tables import CUT_ORDER
+from wordnet_splits.recipe import Group
+from wordnet_splits.sources import open_source
+from wordnet_splits.taxonomy import load
+from wordnet_splits.untrusted import printable
+
+Images = dict[str, dict[str, bytes | None]]
+"""Class id -> image id -> digest."""
+
+
+def restore(
+    notes: Sidecar, images: Sequence[ListEntry], options: BuildOptions
+) -> tuple[Manifest, list[Problem]]:
+    """Return the manifest of an export, and the images that a root lacks.
+
+    Raises
+    ------
+    DataError : an image of a class that its group does not have.
+    MissingImageError : a root lacks images, without ``allow_missing``.
+    """
+    recipe = notes.full_recipe()
+    taxonomy = load()
+    rules = decide(recipe, notes.seed, taxonomy)
+    if _of_classes(images):
+        selections = select_images(recipe, notes.seed, rules.membership.groups, {})
+    else:
+        selections = _selections(notes, rules, _by_part(rules, images))
+    sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}
+    problems = read_pixels(selections, sources, options)
+    if problems and not options.allow_missing:
+        raise missing_error(problems, selections, sources, recipe.name)
+    left_out = [Problem(**row.model_dump()) for row in notes.missing]
+    resampled = "@seed=" in notes.benchmark
+    manifest, _ = assemble(
+        rules, selections, taxonomy, missing=[*left_out, *problems], resampled=resampled, strict=False
+    )
+    return manifest, problems
+
+
+def differences(notes: Sidecar, images: Sequence[ListEntry], manifest: Manifest) -> list[str]:
+    """Return what differs from the exported benchmark, a sentence each; pixels only where both are known."""
+    given = {(row.split, row.group): row for row in manifest.data.fingerprints.images}
+    wanted = {(row.split, row.group): row for row in notes.parts}
+    found = [f"{split}/{group} is not there" for split, group in wanted.keys() - given.keys()]
+    found += [f"{split}/{group} is one too many" for split, group in given.keys() - wanted.keys()]
+    for part in sorted(given.keys() & wanted.keys()):
+        ours, theirs = given[part], wanted[part]
+        if ours.images != theirs.images:
+            found.append(
+                f"{part[0]}/{part[1]} has {ours.rows:,} images, others than the {theirs.rows:,} exported"
+            )
+        elif None not in (ours.pixels, theirs.pixels) and ours.pixels != theirs.pixels:
+            found.append(f"{part[0]}/{part[1]} has other pixels")
+    if manifest.data.fingerprints.classes != notes.classes:
+        found.append("the rules give other classes")
+    if _of_classes(images):
+        listed: dict[str, set[str]] = defaultdict(set)
+        for entry in images:
+            listed[entry.group].add(entry.class_id or "")
+        for group in {row.group for row in manifest.groups} | listed.keys():
+            at = pc.equal(manifest.classes["group"], group)
+            if listed[group] != set(manifest.classes.filter(at)["class_id"].to_pylist()):
+                found.append(f"{group} has other classes")
+    return sorted(found)
+
+
+def _of_classes(images: Sequence[ListEntry]) -> bool:
+    """Return whether a format lists classes and no images, so that the recipe draws these."""
+    return bool(images) and not images[0].image_id
+
+
+def _by_part(rules: Rules, images: Sequence[ListEntry]) -> dict[Part, Images]:
+    """Sort images by (split, group); a group that a format does not name is that of the image's class."""
+    groups = {g.name: g for g in rules.recipe.group}
+    members = {name: frozenset(classes) for name, classes in rules.membership.groups.items()}
+    found: dict[Part, Images] = {}
+    for entry in images:
+        class_id, image_id = entry.class_id or "", entry.image_id or ""
+        holding = [
+            g
+            for g in ([groups[entry.group]] if entry.group in groups else groups.values())
+            if g.source == entry.source and class_id in members[g.name] and entry.split in g.images
+        ]
+        if not holding:
+            where = f"{printable(entry.group)} {entry.split}"
+            raise DataError(f"class {class_id!r} of {entry.source} belongs to no group here", where=where)
+        part = found.setdefault((entry.split, holding[0].name), {})
+        part.setdefault(class_id, {})[image_id] = entry.digest
+    return found
+
+
+def _selections(notes: Sidecar, rules: Rules, images: dict[Part, Images]) -> list[Selection]:
+    """Return a selection for every split of every group: what was exported, or what is awaited."""
+    exported = {(row.split, row.group) for row in notes.parts}
+    drawn: dict[Part, Selection] = {}
+    if any((s, g.name) not in exported for g in rules.recipe.group for s in g.images):
+        selected = select_images(rules.recipe, notes.seed, rules.membership.groups, {})
+        drawn = {(s.split, s.group.name): s for s in selected}
+    local = notes.benchmark.endswith("@local")
+    found = []
+    for group in rules.recipe.group:
+        for split in (s for s in CUT_ORDER if s in group.images):
+            part = (split, group.name)
+            selection = drawn.get(part)
+            if part in exported or selection is None:
+                expected = None if selection is None else selection.expected
+                selection = _selection(group, split, images.get(part, {}), expected, local)
+            found.append(selection)
+    return found
+
+
+def _selection(group: Group, split: str, images: Images, expected: int | None, local: bool) -> Selection:
+    given = {i: d for ids in images.values() for i, d in ids.items() if d is not None}
+    ids = {class_id: list(of_class) for class_id, of_class in images.items()}
+    wanted = {i for of_class in ids.values() for i in of_class}
+    count = len(wanted)
+    digests = {**_inventoried(group.source, wanted), **given}
+    return Selection(group, split, count if expected is None else expected, ids, digests, local=local)
+
+
+def _inventoried(source: str, wanted: set[str]) -> dict[str, bytes]:
+    """Return the digests that inventories have of some images."""
+    found: dict[str, bytes] = {}
+    for split in inventory_splits(source):
+        table = load_inventory(source, split)
+        if table is None or table["digest"].null_count:
+            continue
+        pairs = zip(table["image_id"].to_pylist(), table["digest"].to_pylist(), strict=True)
+        found.update((i, d) for i, d in pairs if i in wanted)
+    return found

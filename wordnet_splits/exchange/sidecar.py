@@ -1,0 +1,81 @@
+"""``wordnet-splits.json`` beside an export: which benchmark it is, and what an import must give back.
+
+It is optional: without it an import makes a recipe of lists from what the format itself says.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from wordnet_splits.fields import BenchmarkName, Name, Sha256, StrictModel
+from wordnet_splits.files import write_json
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.data import Declared, MissingRow, PartRow
+from wordnet_splits.recipe import Recipe
+from wordnet_splits.untrusted import read_json, validated
+
+NAME: Final = "wordnet-splits.json"
+
+
+class Sidecar(StrictModel):
+    """The content of the file.
+
+    Attributes
+    ----------
+    recipe : as in ``manifest.json``.
+    classes, fingerprint : fingerprints of the class table and of all images, the latter None where a group
+        awaits its source.
+    parts : the fingerprints of each (split, group) that was exported.
+    missing : images that were left out.
+    """
+
+    schema_: Literal[1] = Field(alias="schema")
+    format: Name
+    benchmark: BenchmarkName
+    version: Annotated[int, Field(ge=1)]
+    seed: int
+    recipe: Declared
+    classes: Sha256
+    fingerprint: Sha256 | None
+    parts: list[PartRow]
+    missing: list[MissingRow]
+
+    def full_recipe(self) -> Recipe:
+        """Return the recipe; DataError where it is none."""
+        return validated(Recipe, self.recipe.as_dict(), where=f"the recipe in {NAME}")
+
+
+def write_sidecar(manifest: Manifest, format_name: str, folder: Path) -> None:
+    """Write the file of a manifest. Raises OutputError."""
+    data = manifest.data
+    content = Sidecar(
+        schema=1,
+        format=format_name,
+        benchmark=data.name,
+        version=data.version,
+        seed=data.seed,
+        recipe=data.recipe,
+        classes=data.fingerprints.classes,
+        fingerprint=data.fingerprint,
+        parts=data.fingerprints.images,
+        missing=data.missing,
+    )
+    recipe = data.recipe.as_dict()
+    write_json(folder / NAME, {**content.model_dump(by_alias=True), "recipe": recipe})
+
+
+def read_sidecar(path: Path) -> Sidecar | None:
+    """Return the file in a folder, or beside a file; None where there is none.
+
+    Raises
+    ------
+    DataError : it is malformed.
+    """
+    file = (path if path.is_dir() else path.parent) / NAME
+    if not file.exists():
+        return None
+    hint = "remove it to import the lists as somebody else's"
+    return validated(Sidecar, read_json(file), where=str(file), hint=hint)
