@@ -27,9 +27,8 @@ WIDTH = 40  # of a column in the table of sources; `sources NAME` has the whole 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     add_command(app, "sources", show_sources, ["wordnet-splits sources", "wordnet-splits sources imagenet1k"])
-    examples = ["wordnet-splits sources svhn", "wordnet-splits fetch --help"]
-    notes = "As in: fetch cifar100 --out ~/data/cifar100, or fetch svhn --file extra_32x32.mat."
-    add_command(app, "fetch", fetch_source, examples, notes)
+    files = "wordnet-splits fetch svhn --file extra_32x32.mat --dry-run"
+    add_command(app, "fetch", fetch_source, ["wordnet-splits fetch cifar100 --dry-run", files])
     add_command(app, "doctor", examine, ["wordnet-splits doctor", "wordnet-splits doctor --json"])
     examples = ["wordnet-splits leaks unknown-cifar", "wordnet-splits leaks digits --near --threshold 8"]
     add_command(app, "leaks", show_leaks, examples)
@@ -112,15 +111,31 @@ def fetch_source(
         str | None, typer.Option(help="An address below which the same files lie; checksums hold there, too.")
     ] = None,
     hub: Annotated[bool, typer.Option("--hub", help="Take the copy on the Hugging Face Hub.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print the publisher's files, checksums and addresses.")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Fetch a dataset where its publisher lets anybody do so, check it and unpack it; else say how to get it.
 
     Ctrl-C loses nothing: the same command goes on where it stopped.
     """
-    from wordnet_splits.fetching.source import fetch
+    from wordnet_splits.fetching.source import fetch, offered
     from wordnet_splits.progress import OnStderr
 
+    if dry_run:
+        wanted = [
+            {"file": f.file, "md5": f.md5, "sha256": f.sha256, "url": url}
+            for f, url in offered(source, files=file or [], mirror=mirror)
+        ]
+        if json:
+            print_json({"source": source, "files": wanted})
+        else:
+            print_table(
+                ("file", "checksum", "address"),
+                [(w["file"], w["sha256"] or w["md5"], w["url"]) for w in wanted],
+            )
+        return DONE
     found = fetch(source, out, files=file or [], mirror=mirror, hub=hub, progress=OnStderr())
     if json:
         print_json(found.as_dict())

@@ -52,6 +52,19 @@ class Fetched(Tabular):
         return {**vars(self), "root": str(self.root), "files": list(self.rows())}
 
 
+def offered(
+    source: str, *, files: Collection[str] = (), mirror: str | None = None
+) -> tuple[tuple[Download, str], ...]:
+    """Return the publisher's files that `fetch` would fetch, each with its address.
+
+    Parameters and errors as of `fetch`.
+    """
+    info = source_info(source)
+    if not source_class(source).rooted:
+        raise SourceError(f"{source} is built in", hint=info.how)
+    return tuple(_chosen(info, files, mirror))
+
+
 def fetch(
     source: str,
     out: Path | str | None = None,
@@ -82,8 +95,7 @@ def fetch(
     OutputError : the folder cannot be written, has too little space, or holds another file of that name.
     """
     info = source_info(source)
-    if not source_class(source).rooted:
-        raise SourceError(f"{source} is built in", hint=info.how)
+    wanted = () if hub else offered(source, files=files, mirror=mirror)
     folder = Path(out) if out is not None else Path("data") / source
     progress = progress or Silent()
     if hub:
@@ -91,8 +103,7 @@ def fetch(
         found = tuple(FetchedFile(name, size, received) for name, (size, received) in sizes.items())
     else:
         origin = mirror or info.url
-        chosen = _chosen(info, files, mirror)
-        found = tuple(_fetched(file, url, folder, progress) for file, url in chosen)
+        found = tuple(_fetched(file, url, folder, progress) for file, url in wanted)
     layout = source_class(source).detect(folder.resolve())
     if layout is None:
         raise SourceError(f"what was fetched is not {source}", where=str(folder), hint=info.how)
