@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wordnet_splits.cli.options import AllowMissing, Json, Manifests, RootOptions, add_command, parse_roots
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, say, say_some, show
+from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, say_some, show
 from wordnet_splits.errors import SplitsError
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def register(app: typer.Typer) -> None:
         "wordnet-splits import openood digits-openood --out imported",
         "wordnet-splits import imagefolder digits-tree --out imported --json",
     ]
+    examples.append("wordnet-splits import kim-archive cifar-bench --root dtd=DIR --allow-missing")
+    notes = f"{notes[:-1]}; kim-archive, the unpacked archives of the paper's authors, is only read."
     add_command(app, "import", import_, examples, notes)
 
 
@@ -143,6 +145,11 @@ def _as_dict(done: Imported) -> dict[str, Any]:
         "differences": done.differences,
         "unmatched": [entry.path or entry.image_id for entry in done.unmatched],
         "missing": [p.as_dict() for p in done.problems],
+        "left_out": [
+            {"set": row.folder, "pictures": len(row.paths), "reason": row.reason} for row in done.left_out
+        ],
+        "like": done.like,
+        "in_common": [vars(row) for row in done.in_common],
     }
 
 
@@ -151,7 +158,10 @@ def _tell(done: Imported) -> None:
 
     if done.manifest is not None:
         print_groups([(done.name, done.manifest.groups, None)])
-    say_some([f"left out: {e.group} {e.split}: {e.path or e.image_id}" for e in done.unmatched], SHOWN)
+    for left_out in done.left_out:
+        say(f"left out: {left_out}")
+    if not done.left_out:
+        say_some([f"left out: {e.group} {e.split}: {e.path or e.image_id}" for e in done.unmatched], SHOWN)
     say_some([f"left out: {p.source} {p.image_id}: {p.detail}" for p in done.problems], SHOWN)
     say_some([f"differs: {text}" for text in done.differences], SHOWN)
     if done.manifest is None:
@@ -159,6 +169,10 @@ def _tell(done: Imported) -> None:
         for name in done.lists:
             show(f'  {{ list = "{name}" }}')
         return
+    if done.like is not None:
+        columns = ("group", "of", "both", f"only {done.like}", f"only {done.name}")
+        rows = [(row.group, row.of, row.both, row.only_a, row.only_b) for row in done.in_common]
+        print_table(columns, rows, right=columns[2:])
     show(f"imported {done.name} to {done.folder}" + (f", its recipe {done.recipe}" if done.recipe else ""))
     if done.expected is not None and done.same:
         show("every fingerprint is that of the export")

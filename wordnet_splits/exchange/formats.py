@@ -44,15 +44,18 @@ FORMATS: Final = {
 }
 """Name -> module of this package, and class in it."""
 
+ARCHIVES: Final = ("kim-archive",)
+"""What can only be read: authors' own archives, which say splits, roles and sources themselves."""
+
 
 def format_names() -> tuple[str, ...]:
     """Return the names of the formats, sorted."""
     return tuple(sorted(FORMATS))
 
 
-def get_format(name: str) -> ExchangeFormat:
-    """Return the format of that name; UnknownNameError where there is none."""
+def get_format(name: str, *, also: Iterable[str] = ()) -> ExchangeFormat:
+    """Return the format of that name; UnknownNameError, which names ``also`` others, where there is none."""
     if name not in FORMATS:
-        raise unknown("format", name, FORMATS)
+        raise unknown("format", name, [*FORMATS, *also])
     module, _, kind = FORMATS[name].partition(":")
     return cast(ExchangeFormat, getattr(import_module(f"wordnet_splits.exchange.{module}"), kind)())

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wordnet_splits.build import BuildOptions
-from wordnet_splits.errors import DataError, Problem, unknown
+from wordnet_splits.errors import DataError, Problem, SplitsError, unknown
+from wordnet_splits.exchange.against import InCommon
+from wordnet_splits.exchange.digest_matching import LeftOut
 from wordnet_splits.exchange.entries import ImportTask, ListEntry
-from wordnet_splits.exchange.formats import get_format
+from wordnet_splits.exchange.formats import ARCHIVES, get_format
 from wordnet_splits.exchange.own import own_benchmark
 from wordnet_splits.exchange.resolve import refusal, resolve
 from wordnet_splits.exchange.restore import differences, restore
@@ -36,6 +38,8 @@ class Imported:
     differences : what differs from the exported benchmark, a sentence each.
     unmatched : entries that name no image of a known source.
     problems : images that a root lacks.
+    left_out : of an archive, the ``unmatched`` pictures by set, and why.
+    like, in_common : of an archive, our benchmark in its place, and what both have in common.
     """
 
     name: str
@@ -47,6 +51,9 @@ class Imported:
     differences: list[str] = field(default_factory=list)
     unmatched: list[ListEntry] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    like: str | None = None
+    in_common: list[InCommon] = field(default_factory=list)
 
     @property
     def fingerprint(self) -> str | None:
@@ -77,8 +84,8 @@ def import_benchmark(
 
     Parameters
     ----------
-    format : one of `format_names`.
-    path : a file or folder of that format.
+    format : one of `format_names`, or ``kim-archive``.
+    path : a file or folder of that format, or the archive unpacked.
     out : folder to write ``<name>/`` into; for lists of unknown origin ``<name>.toml`` and ``lists/``, too.
     name : of a benchmark of unknown origin; else that of the file or folder.
     split : of a list whose name does not say it.
@@ -93,8 +100,16 @@ def import_benchmark(
     DataError : a malformed file, or entries that name no image of a known source.
     RecipeError : lists that make no benchmark.
     """
-    chosen = get_format(format)
     path, out = Path(path), Path(out)
+    options = BuildOptions(roots or {}, allow_missing=allow_missing, progress=progress)
+    if format in ARCHIVES:
+        from wordnet_splits.exchange.kim_archive import import_archive  # which makes an Imported
+
+        if roles or sources or source or split != "test":
+            hint = "leave out --split, --role and --source"
+            raise SplitsError("says splits, roles and sources itself", where=format, hint=hint)
+        return import_archive(path, out, name=name, options=options)
+    chosen = get_format(format, also=ARCHIVES)
     _check(split, roles or {}, {**(sources or {}), "": source} if source else sources or {})
     notes = read_sidecar(path)
     reading = ImportTask(path, notes, split, roles or {})
@@ -106,7 +121,6 @@ def import_benchmark(
         raise DataError(refusal(entries.unmatched, total), where=str(path), hint=hint)
     if not entries.images:
         raise DataError("lists no image", where=str(path))
-    options = BuildOptions(roots or {}, allow_missing=allow_missing, progress=progress)
     if notes is None:
         made = own_benchmark(entries.images, path, out, name=name, roles=roles or {}, options=options)
         built = made.build

@@ -21,7 +21,7 @@ from wordnet_splits.files import write_text
 from wordnet_splits.manifest.parquet import write_table
 from wordnet_splits.manifest.tables import CUT_ORDER, ROLES
 from wordnet_splits.packed.reading import RAW_VIEW
-from wordnet_splits.recipe import load_recipe
+from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.sources import source_class
 from wordnet_splits.sources.noise import NoiseId, NoiseSource
 from wordnet_splits.untrusted import printable
@@ -78,8 +78,14 @@ def own_benchmark(
     name: str | None,
     roles: Mapping[str, str],
     options: BuildOptions,
+    like: Recipe | None = None,
 ) -> Own:
     """Write lists, recipe and manifest of some images under ``out``.
+
+    Parameters
+    ----------
+    like : a recipe of ours for the same benchmark, whose published counts and transforms hold here, too. A
+        group of which only classes are named then has no images yet; otherwise it takes all test images.
 
     Raises
     ------
@@ -95,7 +101,7 @@ def own_benchmark(
     made = Own(name, _write_lists(groups, path, out, name))
     if not any(group.role == "id" for group in groups):
         return made
-    write_text(recipe, _recipe_text(name, groups))
+    write_text(recipe, _recipe_text(name, groups, like))
     made.recipe = recipe
     made.build = build(
         load_recipe(recipe),
@@ -169,9 +175,10 @@ def _write_lists(groups: Sequence[_Group], path: Path, out: Path, name: str) -> 
     return names
 
 
-def _recipe_text(name: str, groups: Sequence[_Group]) -> str:
+def _recipe_text(name: str, groups: Sequence[_Group], like: Recipe | None) -> str:
     """Return the recipe as TOML; its classes are those of the lists, whatever relates them."""
-    lines = ["schema = 1", f"name = {_text(name)}", "reproduces = true"]
+    lines = ["schema = 1", f"name = {_text(name)}", "reproduces = true", *_head(groups, like)]
+    published = {} if like is None else {group.name: group.published for group in like.group}
     taken: set[tuple[str, str]] = set()
     for group in groups:
         keys = {(group.source, class_id) for class_id in group.classes}
@@ -186,15 +193,45 @@ def _recipe_text(name: str, groups: Sequence[_Group]) -> str:
         if keys & taken:
             lines.append("reuse = true")
         taken |= keys
-        lines.append(f"classes = {{ listed = [{', '.join(map(_text, group.classes))}] }}")
+        lines.append(f"classes = {{ listed = {_classes(name, group, like)} }}")
         rules = [
             f"{split} = {{ list = {_text(_list_name(name, split, group))} }}"
             for split in CUT_ORDER
             if split in group.listed
         ]
-        rules += [f"{split} = {rule}" for split, rule in group.rules.items()]
-        lines.append(f"images = {{ {', '.join(rules)} }}")
+        if like is None:
+            rules += [f"{split} = {rule}" for split, rule in group.rules.items()]
+        if rules:
+            lines.append(f"images = {{ {', '.join(rules)} }}")
+        if counts := published.get(group.name):
+            lines.append(f"published = {_table(counts)}")
     return "\n".join(lines) + "\n"
+
+
+def _head(groups: Sequence[_Group], like: Recipe | None) -> list[str]:
+    """Return the lines that hold for the whole benchmark."""
+    if like is None:
+        return []
+    used = {group.source for group in groups}
+    transforms = {source: spec for source, spec in like.transforms.items() if source in used}
+    lines = [f"title = {_text(f'{like.title}: as its authors have it')}", f"paper = {_text(like.paper)}"]
+    lines.append(f"transforms = {_table(transforms)}")
+    if like.normalise is not None:
+        lines.append(f"normalise = {_table(like.normalise.model_dump())}")
+    return lines
+
+
+def _classes(name: str, group: _Group, like: Recipe | None) -> str:
+    """Return the classes as an array, or as the one list that has them all, where the lists are evidence."""
+    for split in CUT_ORDER if like is not None else ():
+        if {entry.class_id or "" for entry in group.listed.get(split, ())} == set(group.classes):
+            return _text(f"list:{_list_name(name, split, group)}")
+    return f"[{', '.join(map(_text, group.classes))}]"
+
+
+def _table(values: Mapping[str, object]) -> str:
+    """Return an inline table of texts, numbers and arrays of these."""
+    return f"{{ {', '.join(f'{_text(key)} = {json.dumps(value)}' for key, value in values.items())} }}"
 
 
 def _text(value: str) -> str:

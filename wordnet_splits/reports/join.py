@@ -179,12 +179,12 @@ Labels = dict[str, tuple[str, str]]
 
 
 def _by_rule(rule: JoinRule, roots: Roots) -> Join:
-    splits = _splits_known(rule.copy, roots, digests=False) & _splits_known(
+    splits = splits_known(rule.copy, roots, digests=False) & splits_known(
         rule.publisher, roots, digests=False
     )
     if not splits:
         raise _no_root(rule.publisher, "image ids")
-    ours, theirs = (_labels(name, roots, splits) for name in (rule.copy, rule.publisher))
+    ours, theirs = (image_labels(name, roots, splits) for name in (rule.copy, rule.publisher))
     pairs = []
     for image_id, (class_id, _) in sorted(ours.items()):
         other = rule.publishers_id(image_id)
@@ -202,17 +202,17 @@ def _by_digest(a: str, b: str, roots: Roots, workers: int, progress: Progress | 
             hint="join copies that are stored alike",
         )
     by_split = bool(set(source_class(a).splits) & set(source_class(b).splits))
-    known_a, known_b = _splits_known(a, roots), _splits_known(b, roots)
+    known_a, known_b = splits_known(a, roots), splits_known(b, roots)
     for name, known in ((a, known_a), (b, known_b)):
         if not known:
             raise _no_root(name, "digests")
     splits_a, splits_b = (known_a & known_b,) * 2 if by_split else (known_a, known_b)
     if not splits_a:
         raise _no_root(b, f"digests of {', '.join(sorted(known_a))}")
-    labels = _labels(a, roots, splits_a), _labels(b, roots, splits_b)
+    labels = image_labels(a, roots, splits_a), image_labels(b, roots, splits_b)
     digests, problems = [], []
     for name, of_copy in zip((a, b), labels, strict=True):
-        found, bad = _digests(name, of_copy, roots, workers, progress)
+        found, bad = image_digests(name, of_copy, roots, workers, progress)
         digests.append(found)
         problems += bad
     key = _Key(by_split, _same_classes(a, b))
@@ -248,7 +248,7 @@ def _same_classes(a: str, b: str) -> bool:
     return ours <= theirs or theirs <= ours
 
 
-def _splits_known(name: str, roots: Roots, *, digests: bool = True) -> set[str]:
+def splits_known(name: str, roots: Roots, *, digests: bool = True) -> set[str]:
     """Return the splits whose images can be told: those of a root, or of inventories (with digests)."""
     if name in roots or not source_class(name).rooted:
         return set(source_class(name).splits)
@@ -260,7 +260,13 @@ def _has_digests(name: str, split: str) -> bool:
     return table is not None and table["digest"].null_count == 0
 
 
-def _labels(name: str, roots: Roots, splits: Collection[str]) -> Labels:
+def image_labels(name: str, roots: Roots, splits: Collection[str]) -> Labels:
+    """Return class and split of every image of some splits, from a root or inventories.
+
+    Raises
+    ------
+    SourceError : the root is not this dataset, or positions in it identify no image.
+    """
     return {i: (c, s) for i, c, s in _rows(name, roots, splits)}
 
 
@@ -281,9 +287,10 @@ def _rows(name: str, roots: Roots, splits: Collection[str]) -> Iterator[tuple[st
         yield from zip(*(table[c].to_pylist() for c in columns), strict=True)
 
 
-def _digests(
+def image_digests(
     name: str, labels: Labels, roots: Roots, workers: int, progress: Progress | None
 ) -> tuple[dict[str, bytes], list[Problem]]:
+    """Return the digests of images, read under a root or from inventories, and what cannot be read."""
     if name in roots or not source_class(name).rooted:
         source = open_source(name, roots.get(name))
         classes = {i: class_id for i, (class_id, _) in labels.items()}

@@ -23,6 +23,7 @@ from wordnet_splits.manifest import GroupRow, Manifest, Part, altered, find_mani
 from wordnet_splits.manifest.diff import RowChanges, diff_manifests
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
+from wordnet_splits.reports.listing import awaited_lists
 from wordnet_splits.sources import Source, open_source
 from wordnet_splits.sources.roots import Roots
 from wordnet_splits.tabular import Tabular
@@ -161,9 +162,13 @@ def verify(
 
 
 def recipe_of(manifest: Manifest) -> Recipe:
-    """Return the recipe to check a manifest against: the shipped one of its name, else the one it holds."""
+    """Return the recipe to check a manifest against: the shipped one of its name, else the one it holds.
+
+    A shipped one that awaits a list is only the place for what a user imports under its name.
+    """
     name = manifest.name.partition("@")[0]
-    return load_recipe(name if name in recipe_names() else manifest)
+    shipped = load_recipe(name) if name in recipe_names() else None
+    return load_recipe(manifest) if shipped is None or awaited_lists(shipped) else shipped
 
 
 def _strange_files(manifest: Manifest) -> Iterator[LocatedProblem]:
