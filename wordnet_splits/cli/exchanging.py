@@ -31,8 +31,7 @@ def register(app: typer.Typer) -> None:
         "wordnet-splits import openood digits-openood --out imported",
         "wordnet-splits import imagefolder digits-tree --out imported --json",
     ]
-    examples.append("wordnet-splits import kim-archive cifar-bench --root dtd=DIR --allow-missing")
-    notes = f"{notes[:-1]}; kim-archive, the unpacked archives of the paper's authors, is only read."
+    notes = f"{notes[:-1]}; kim-archive (the unpacked archives of the paper's authors) is only read."
     add_command(app, "import", import_, examples, notes)
 
 
