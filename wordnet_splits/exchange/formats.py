@@ -11,7 +11,7 @@ from wordnet_splits.errors import unknown
 
 if TYPE_CHECKING:
     from wordnet_splits.exchange.entries import ImportTask, ListEntry
-    from wordnet_splits.exchange.export import Export
+    from wordnet_splits.exchange.outgoing import Export
 
 
 class ExchangeFormat(Protocol):

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import ImportTask, ListEntry
-from wordnet_splits.exchange.export import Export
+from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.exchange.rows import TEXTS, entry_of, plain_row
 from wordnet_splits.files import replacing, write_text
 from wordnet_splits.manifest.parquet import IMAGE, hub_metadata, schema_of

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import ImportTask, ListEntry, slug
-from wordnet_splits.exchange.export import Export
+from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.files import writing
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.sources.stamps import EXTENSIONS

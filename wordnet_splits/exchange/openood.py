@@ -12,7 +12,7 @@ from typing import Final
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import ImportTask, ListEntry, files_of, label_of, split_and_group
-from wordnet_splits.exchange.export import Export
+from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.files import write_text
 from wordnet_splits.untrusted import MiB, read_text
 

@@ -14,8 +14,8 @@ from typing import Final
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import ImportTask, ListEntry, files_of, label_of
-from wordnet_splits.exchange.export import Export
 from wordnet_splits.exchange.openood import LARGEST
+from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.files import write_text
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.untrusted import read_text

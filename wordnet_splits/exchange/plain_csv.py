@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import ImportTask, ListEntry, label_of
-from wordnet_splits.exchange.export import Export
 from wordnet_splits.exchange.openood import LARGEST
+from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.exchange.rows import entry_of
 from wordnet_splits.files import replacing
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA

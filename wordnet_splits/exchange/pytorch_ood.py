@@ -16,7 +16,7 @@ from pydantic import Field
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.exchange.entries import ImportTask, ListEntry
-from wordnet_splits.exchange.export import Export
+from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.fields import StrictModel
 from wordnet_splits.files import write_json
 from wordnet_splits.sources import source_names

@@ -16,7 +16,7 @@ from typing import Final
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import ImportTask, ListEntry
-from wordnet_splits.exchange.export import Export, Picture
+from wordnet_splits.exchange.outgoing import Export, Picture
 from wordnet_splits.exchange.rows import entry_of, plain_row
 from wordnet_splits.files import replacing
 from wordnet_splits.sources.layouts.tars import archive_files

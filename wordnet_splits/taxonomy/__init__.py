@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from wordnet_splits.taxonomy.known import load
-from wordnet_splits.taxonomy.taxonomy import Taxonomy
+from wordnet_splits.taxonomy.taxonomy import Taxonomy, load
 
 __all__ = ["Taxonomy", "load"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,6 +71,11 @@ class Lexicon:
     def keys(self) -> list[str]:
         """Every lower-case lemma, ascending."""
         return list(self._index[0])
+
+    def similar(self, word: str) -> list[str]:
+        """Return up to three lemmas spelt much like ``word`` (lower case), the most similar first."""
+        same_initial = [key for key in self.keys if key[:1] == word[:1]]
+        return difflib.get_close_matches(word, same_initial, n=3, cutoff=0.75)
 
     @cached_property
     def _names(self) -> dict[int, str]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wordnet_splits.tabular import Tabular
-from wordnet_splits.taxonomy.known import load
-from wordnet_splits.taxonomy.taxonomy import Taxonomy
+from wordnet_splits.taxonomy.taxonomy import Taxonomy, load
 
 
 @dataclass(frozen=True)

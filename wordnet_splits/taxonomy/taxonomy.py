@@ -6,10 +6,9 @@ hypernyms and instance hypernyms: a directed acyclic graph with one root, entity
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.errors import TaxonomyError
-from wordnet_splits.taxonomy import graph, lexicon, wndb
+from wordnet_splits.taxonomy import graph, lexicon, shipped, wndb
 from wordnet_splits.taxonomy import tree as projection
 from wordnet_splits.taxonomy.graph import Graph, Ints
 from wordnet_splits.taxonomy.lexicon import LemmaIndex, Lexicon
@@ -61,9 +60,7 @@ class Taxonomy:
     @classmethod
     def embedded(cls) -> Taxonomy:
         """Return WordNet 3.0 as shipped in the package; every call returns the same object."""
-        from wordnet_splits.taxonomy.known import embedded
-
-        return embedded()
+        return _embedded()
 
     @classmethod
     def from_wndb(cls, directory: str | Path) -> Taxonomy:
@@ -147,9 +144,7 @@ class Taxonomy:
             recorded for every synset at or above an ImageNet-1K class (WordNet 3.0 only).
         """
         if choices is None and self._reference == "embedded":
-            from wordnet_splits.taxonomy.known import imagenet_tree
-
-            return imagenet_tree()
+            return _imagenet_tree()
         if choices is None:
             choices = projection.imagenet_choices()
         return Taxonomy(
@@ -197,9 +192,7 @@ class Taxonomy:
 
     def __reduce__(self) -> tuple[object, ...]:
         if self._reference is not None:
-            from wordnet_splits.taxonomy.known import BY_REFERENCE
-
-            return BY_REFERENCE[self._reference], ()
+            return _REFERENCES[self._reference], ()
         content = (self.version, self._ids, self.graph, self._words, self._texts)
         return partial(Taxonomy, parts=self._parts), content
 
@@ -336,10 +329,9 @@ class Taxonomy:
         nodes = self._words.nodes(lemma)
         if rest.isascii() and rest.isdigit() and 0 < int(rest) <= len(nodes):
             return self.wnids[nodes[int(rest) - 1]]
-        known = [key for key in self._words.keys if key[:1] == lemma[:1]] if not nodes else []
         raise TaxonomyError(
             f"{name!r} names no noun synset of WordNet {self.version}",
-            near=difflib.get_close_matches(lemma, known, n=3, cutoff=0.8),
+            near=[] if nodes else self._words.similar(lemma),
             hint=f"{lemma!r} has {len(nodes)} senses" if nodes else "a name is LEMMA.n.NUMBER, as dog.n.01",
         )
 
@@ -358,9 +350,7 @@ class Taxonomy:
             raise self._no_synset(text)
         if senses := self.senses(text.replace(" ", "_")):
             return senses[0]
-        word = text.lower().replace(" ", "_")
-        known = [key for key in self._words.keys if key[:1] == word[:1]]
-        similar = difflib.get_close_matches(word, known, n=3, cutoff=0.75)
+        similar = self._words.similar(text.lower().replace(" ", "_"))
         raise TaxonomyError(
             f"{text!r} is not a noun of WordNet {self.version}",
             near=[f"{lemma}.n.01" for lemma in similar],
@@ -392,3 +382,34 @@ class Taxonomy:
         if self._texts is None:
             raise TaxonomyError("this taxonomy has no WNDB text to export", where=repr(self))
         wndb.write(self._texts, Path(directory))
+
+
+@cache
+def _embedded() -> Taxonomy:
+    nouns = shipped.load()
+    return Taxonomy(
+        nouns.version,
+        nouns.offsets,
+        nouns.graph,
+        nouns.lexicon,
+        shipped.ShippedTexts(),
+        parts=nouns.parts,
+        reference="embedded",
+    )
+
+
+@cache
+def _imagenet_tree() -> Taxonomy:
+    tree = _embedded().tree(projection.imagenet_choices())
+    tree._reference = "imagenet-tree"
+    return tree
+
+
+_REFERENCES: dict[str, Callable[[], Taxonomy]] = {"embedded": _embedded, "imagenet-tree": _imagenet_tree}
+
+
+def load(spec: str | None = None) -> Taxonomy:
+    """Return the embedded taxonomy (None), that of NLTK's corpus (``nltk``), or that of a directory."""
+    if spec is None:
+        return Taxonomy.embedded()
+    return Taxonomy.from_nltk() if spec == "nltk" else Taxonomy.from_wndb(spec)
