@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -50,12 +51,7 @@ def test_it_does_not_overwrite(exported):
 
 def test_without_our_notes_the_lists_make_a_recipe(exported, digits, tmp_path):
     name, folder = exported
-    (copy := tmp_path / "digits").symlink_to(folder)  # the notes are beside the lists, and stay there
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    for path in copy.iterdir():
-        if path.name != NAME:
-            (bare / path.name).symlink_to(path)
+    bare = shutil.copytree(folder, tmp_path / "bare", ignore=shutil.ignore_patterns(NAME))
     sources = {"digits-0-5": "digits", "digits-6-9": "digits", "gaussian": "gaussian", "uniform": "uniform"}
     roles = {"digits-6-9": "near"}
     if name == "openset-imagenet":  # its paths say the group, its labels the role
