@@ -3,67 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from wordnet_splits.build import BuildOptions
-from wordnet_splits.errors import DataError, Problem, SplitsError, unknown
-from wordnet_splits.exchange.against import InCommon
-from wordnet_splits.exchange.digest_matching import LeftOut
-from wordnet_splits.exchange.entries import ImportTask, ListEntry
+from wordnet_splits.errors import DataError, SplitsError, unknown
+from wordnet_splits.exchange.entries import ImportTask
 from wordnet_splits.exchange.formats import ARCHIVES, get_format
+from wordnet_splits.exchange.imported import Imported
+from wordnet_splits.exchange.kim_archive import import_archive
 from wordnet_splits.exchange.own import own_benchmark
 from wordnet_splits.exchange.resolve import refusal, resolve
 from wordnet_splits.exchange.restore import differences, restore
 from wordnet_splits.exchange.sidecar import read_sidecar
 from wordnet_splits.files import locked
 from wordnet_splits.files import restore as put_back
-from wordnet_splits.manifest import Manifest, read_manifest, write_manifest
+from wordnet_splits.manifest import read_manifest, write_manifest
 from wordnet_splits.manifest.tables import ROLES, SPLITS
 from wordnet_splits.progress import Progress
 from wordnet_splits.sources import source_names
 from wordnet_splits.sources.roots import Roots
-
-
-@dataclass
-class Imported:
-    """What `import_benchmark` made.
-
-    Attributes
-    ----------
-    manifest : None where no group is ID, so that there are only lists.
-    recipe : the recipe file, where the lists were somebody else's.
-    lists : names of the lists, as recipes name them.
-    expected : the fingerprint that the export noted, None where it did not or a group awaits its source.
-    differences : what differs from the exported benchmark, a sentence each.
-    unmatched : entries that name no image of a known source.
-    problems : images that a root lacks.
-    left_out : of an archive, the ``unmatched`` pictures by set, and why.
-    like, in_common : of an archive, our benchmark in its place, and what both have in common.
-    """
-
-    name: str
-    folder: Path
-    manifest: Manifest | None
-    recipe: Path | None = None
-    lists: list[str] = field(default_factory=list)
-    expected: str | None = None
-    differences: list[str] = field(default_factory=list)
-    unmatched: list[ListEntry] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
-    like: str | None = None
-    in_common: list[InCommon] = field(default_factory=list)
-
-    @property
-    def fingerprint(self) -> str | None:
-        """Return the fingerprint of the images, None while a group awaits its source."""
-        return None if self.manifest is None else self.manifest.fingerprint
-
-    @property
-    def same(self) -> bool:
-        """Say whether nothing differs from the exported benchmark."""
-        return not self.differences
 
 
 def import_benchmark(
@@ -103,8 +61,6 @@ def import_benchmark(
     path, out = Path(path), Path(out)
     options = BuildOptions(roots or {}, allow_missing=allow_missing, progress=progress)
     if format in ARCHIVES:
-        from wordnet_splits.exchange.kim_archive import import_archive  # which makes an Imported
-
         if roles or sources or source or split != "test":
             hint = "leave out --split, --role and --source"
             raise SplitsError("says splits, roles and sources itself", where=format, hint=hint)

@@ -10,7 +10,7 @@ from wordnet_splits.exchange.against import in_common
 from wordnet_splits.exchange.archive_folders import open_archive
 from wordnet_splits.exchange.digest_matching import match_archive
 from wordnet_splits.exchange.entries import ListEntry
-from wordnet_splits.exchange.importing import Imported
+from wordnet_splits.exchange.imported import Imported
 from wordnet_splits.exchange.own import own_benchmark
 from wordnet_splits.manifest import load_manifest
 from wordnet_splits.untrusted import printable
