@@ -176,6 +176,18 @@ def load_manifest(name: Manifest | str | Path, given: Path | None = None) -> Man
     return manifest
 
 
+def load_classes(name: str | Path, given: Path | None = None) -> pa.Table:
+    """Read the class table of a manifest, comparing only what identifies it; its image tables stay unread.
+
+    For questions to many manifests at once: evidence and distances are not compared. Raises as
+    `load_manifest`.
+    """
+    manifest = read_manifest(find_manifest(name, given))
+    if manifest.data.fingerprints.classes != fingerprint.of_classes(manifest.classes):
+        raise _altered("the class table is not the one that was fingerprinted", str(manifest.folder))
+    return manifest.classes
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Read a manifest without comparing its fingerprints, which `altered` does. Raises as `load_manifest`."""
     data = check_data(read_json(folder / "manifest.json", error=ManifestError), f"{folder}/manifest.json")

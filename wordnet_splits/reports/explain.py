@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 from wordnet_splits.build import build
 from wordnet_splits.build.standing import nearer_ood_classes
 from wordnet_splits.errors import SplitsError, UnknownNameError, unknown
-from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
+from wordnet_splits.manifest import Manifest, load_classes, load_manifest, manifest_names
 from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.reports.appendix import format_rows
 from wordnet_splits.reports.margin import margin
@@ -130,10 +132,12 @@ def _elsewhere(row: TableRow, benchmark: str, manifests: Path | None) -> list[Ta
     for name in manifest_names(manifests):
         if name == benchmark:
             continue
-        classes = load_manifest(name, manifests).classes
-        for other in classes.select(["source", "class_id", "role", "group"]).to_pylist():
-            if (other["source"], other["class_id"]) == (row["source"], row["class_id"]):
-                found.append({"benchmark": name, "role": other["role"], "group": other["group"]})
+        classes = load_classes(name, manifests)
+        same = pc.and_(
+            pc.equal(classes["source"], row["source"]), pc.equal(classes["class_id"], row["class_id"])
+        )
+        for other in classes.filter(same).select(["role", "group"]).to_pylist():
+            found.append({"benchmark": name, **other})
     return found
 
 

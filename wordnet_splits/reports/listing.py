@@ -8,7 +8,7 @@ from typing import Any
 
 from wordnet_splits.catalog.own_lists import known_lists
 from wordnet_splits.fields import COUNTED
-from wordnet_splits.manifest import GroupRow, load_manifest, manifest_names
+from wordnet_splits.manifest import GroupRow, find_manifest, manifest_names, read_manifest
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
 from wordnet_splits.rules import lists_used
 from wordnet_splits.tabular import Tabular
@@ -58,7 +58,7 @@ class Listing(Tabular):
 
 
 def list_all(manifests: Path | None = None) -> Listing:
-    """Return every shipped or frozen benchmark with its groups.
+    """Return every shipped or frozen benchmark with its groups, as their manifests state them; `verify` compares.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def list_all(manifests: Path | None = None) -> Listing:
 
 
 def _frozen(name: str, manifests: Path | None) -> ListedBenchmark:
-    manifest = load_manifest(name, manifests)
+    manifest = read_manifest(find_manifest(name, manifests))
     declared = manifest.data.recipe
     groups = tuple(manifest.groups)
     return ListedBenchmark(

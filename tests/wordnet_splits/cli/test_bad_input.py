@@ -162,7 +162,7 @@ def test_a_recipe_file_that_cannot_be_read(refused, tmp_path):
     [
         (("build", "unknown-cifr"), "did you mean 'unknown-cifar'"),
         (("build", "unknown-cifar-paper"), "it awaits the list kim2023/cifar-40"),
-        (("build",), "no benchmark given (give --all, or some of digits, osc-p1"),
+        (("build",), "no benchmark given (give --all, or some of digits, openood-cifar10"),
         (("build", "digits", "--all"), "give names or --all, not both"),
         (("build", "digits", "--root", "cifar=x"), "unknown source 'cifar'; did you mean 'cifar10'"),
         (("build", "digits", "--root", "cifar10"), "'cifar10' is not NAME=DIR"),
