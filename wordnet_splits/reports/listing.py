@@ -58,7 +58,7 @@ class Listing(Tabular):
 
 
 def list_all(manifests: Path | None = None) -> Listing:
-    """Return every shipped or frozen benchmark with its groups, as their manifests state them; `verify` compares.
+    """Return every shipped or frozen benchmark with its groups, as its manifest states them.
 
     Examples
     --------
