@@ -34,7 +34,7 @@ name = "photographs"
 draw = "photographs"
 [[group]]
 name = "photographs"
-role = "far"
+role = "id"
 source = "imagenet1k"
 classes = { listed = "source:tiny-imagenet" }
 images = { test = { from = "train", all = true } }
