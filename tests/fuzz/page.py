@@ -24,7 +24,7 @@ the end by a signal, another exit code, a refusal without a line, or control cha
 """
 
 TAIL = """
-**Found and mended**: of 1,345 cases once made by hand 115 ended badly: 89 in tracebacks, 13 beyond a
+**Found and fixed**: of 1,345 cases once made by hand 115 ended badly: 89 in tracebacks, 13 beyond a
 minute, 13 above 4 GiB. Since then one place opens and bounds what others made. What these cases found
 beyond: thousands of groups in a recipe took half a minute; a packed store that lists no parts passed its
 check; Parquet shards of which one lacks a column, holds labels that are no integers or names that are no

@@ -22,6 +22,8 @@ _PATTERNS = {
     "number": r"\d{6}",
     "index": r"\d+",
     "position": r"\d+",
+    "above": ".+",
+    "name": "[^/]+",
 }
 
 
@@ -46,7 +48,9 @@ class Place:
         """Return the path of an image, None where the row is not of its kind."""
         if not re.fullmatch(self.id, image_id):
             return None
+        above, _, name = image_id.rpartition("/")
         fields = {"id": image_id, "class": class_id, "folder": class_id.replace("/", "-")}
+        fields |= {"above": above, "name": name}
         if "{index}" in self.path:
             fields["index"] = str(load_catalog(self.source)[class_id].index)
         if "{split}" in self.path:
@@ -61,7 +65,12 @@ class Place:
             return None
         fields = found.groupdict()
         position = fields.get("position") or str(int(fields.get("number") or 1) - 1)
-        image_id = fields.get("id") or f"{fields['split']}/{position}"
+        if "name" in fields:
+            image_id = f"{fields['above']}/{fields['name']}"
+        else:
+            image_id = fields.get("id") or f"{fields['split']}/{position}"
+        if not re.fullmatch(self.id, image_id):
+            return None
         return Located(self.source, image_id, fields.get("class") or fields.get("folder") or "")
 
 

@@ -14,7 +14,6 @@ from wordnet_splits.exchange.entries import MOST_ENTRIES, ListEntry
 from wordnet_splits.exchange.naming import from_tree
 from wordnet_splits.exchange.paths import located
 from wordnet_splits.sources import source_class, source_names
-from wordnet_splits.sources.noise import NoiseId, NoiseSource
 
 SHOWN = 3
 
@@ -91,9 +90,12 @@ def class_of(source: str, image_id: str, folder: str | None = None) -> str | Non
     class_id = known.get(image_id)
     if class_id is None and known and set(inventory_splits(source)) == set(catalog.splits):
         return None
-    if class_id is None and issubclass(source_class(source), NoiseSource):
-        class_id = catalog.classes[0].class_id if NoiseId.parse(image_id) else None
-    elif class_id is None:
+    if class_id is None:
+        try:
+            class_id = source_class(source).class_of(image_id)
+        except KeyError:
+            return None
+    if class_id is None:
         starts = (image_id[:at] for at, letter in enumerate(image_id) if letter in "/_")
         class_id = next((start for start in starts if start in catalog), folder)
     if class_id is None or class_id not in catalog:

@@ -117,6 +117,14 @@ class Source(ABC):
     def read_one(self, image_id: str) -> Raw:
         """Return one image as stored; raise KeyError or FileNotFoundError where it is absent."""
 
+    @classmethod
+    def class_of(cls, image_id: str) -> str | None:
+        """Return the class of an image of which no inventory is shipped, None where its id does not say it.
+
+        Raises KeyError for what cannot be an id of this source.
+        """
+        return None
+
     def file(self, image_id: str) -> Path | None:
         """Return the file that holds just this image, None where it lies in no file of its own.
 

@@ -35,6 +35,13 @@ ARCHIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 SEVERITIES = range(1, 6)
+FOLDERS = frozenset(
+    f"{corruption}/{severity}"
+    for corruptions in ARCHIVES.values()
+    for corruption in corruptions
+    for severity in SEVERITIES
+)
+"""What lies above the images of each corruption and severity."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,14 @@ class ImageNetC(PartedSource):
             if parts:
                 return parts
         return ()
+
+    @classmethod
+    def class_of(cls, image_id: str) -> str | None:
+        """Return the class of the image that is corrupted; KeyError where there is none."""
+        below, _, stem = image_id.rpartition("/")
+        if below not in FOLDERS:
+            raise KeyError(image_id)
+        return VAL.place(stem)[0]
 
 
 def _parts(base: Path, root: Path) -> Iterator[SourcePart]:

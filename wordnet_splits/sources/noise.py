@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from wordnet_splits.catalog import load_catalog
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError, unknown
 from wordnet_splits.sources.base import Raw, Row, Source, as_rgb, register
@@ -90,6 +91,13 @@ class NoiseSource(Source):
     def rows(self, splits: Collection[str]) -> Iterator[Row]:
         """Yield nothing: how many images there are is the recipe's to say."""
         return iter(())
+
+    @classmethod
+    def class_of(cls, image_id: str) -> str | None:
+        """Return the one class; KeyError for what is no id of noise."""
+        if NoiseId.parse(image_id) is None:
+            raise KeyError(image_id)
+        return load_catalog(cls.name).classes[0].class_id
 
     def read_one(self, image_id: str) -> Raw:
         """Return the pixels, uint8 (h, w, 3)."""

@@ -8,8 +8,9 @@ import pytest
 
 from tests.facts.lists import OPENOOD, OPENSET
 from tests.facts.published import Published
-from wordnet_splits.catalog.inventory import LIST_SCHEMA, load_list
+from wordnet_splits.catalog.inventory import LIST_SCHEMA, load_inventory, load_list
 from wordnet_splits.catalog.own_lists import find_list
+from wordnet_splits.errors import DataError
 from wordnet_splits.exchange import export_benchmark, import_benchmark
 from wordnet_splits.exchange.paths import located, official_path
 
@@ -88,3 +89,49 @@ def test_protocols_are_read(facts, tmp_path):
         ("unknown", "far", "classes"): 166,
         ("unknown", "far", "test"): 8300,
     }
+
+
+def by_class(path: str, wnids: dict[str, str]) -> str:
+    """The same path as the publisher's archives have it: a folder of the class above the file."""
+    above, _, name = path.rpartition("/")
+    return f"{above}/{wnids[Path(name).stem]}/{name}"
+
+
+@pytest.mark.parametrize("in_class_folders", [False, True])
+def test_corrupted_images_have_the_class_of_the_image_that_was_corrupted(in_class_folders, facts, tmp_path):
+    """No list of OpenOOD names the class: ImageNet's inventory has it, and a class folder must agree."""
+    published = Published(facts / "openood/benchmark_imglist/imagenet200/test_imagenet200_c.txt.gz")
+    clean = Published(facts / "openood/benchmark_imglist/imagenet200/test_imagenet200.txt.gz")
+    table = load_inventory("imagenet1k", "val")
+    wnids = dict(zip(table["image_id"].to_pylist(), table["class_id"].to_pylist(), strict=True))
+    pairs = [line.split(" ") for line in published.lines()]
+    if in_class_folders:
+        pairs = [[by_class(path, wnids), label] for path, label in pairs]
+    (tmp_path / "test_c.txt").write_text("".join(f"{path} {label}\n" for path, label in pairs))
+    (tmp_path / "test_clean.txt").write_bytes(clean.body)
+    done = import_benchmark("openood", tmp_path, tmp_path / "out", name="mine", roles={"c": "csid"})
+    shipped = load_list("openood/imagenet200_test_imagenet200_c").replace_schema_metadata()
+    assert find_list("mine/test_c", tmp_path / "out").replace_schema_metadata().equals(shipped)
+    assert done.manifest is not None
+    held = {(g.group, g.role): g.actual for g in done.manifest.groups if g.split == "test"}
+    assert held == {("clean", "id"): 9000, ("c", "csid"): len(pairs)}
+    labels = dict(
+        zip(*(done.manifest.images("test", "c")[c].to_pylist() for c in ("class_id", "label")), strict=True)
+    )
+    assert labels == {wnids[Path(path).stem]: int(label) for path, label in pairs}
+    export_benchmark(str(tmp_path / "out" / "mine"), "openood", tmp_path / "again")
+    written = (tmp_path / "again" / "test_c.txt").read_text().splitlines()
+    assert sorted(written) == sorted(published.lines())
+
+
+def test_a_corrupted_image_in_the_folder_of_another_class_is_no_image(tmp_path):
+    name = "ILSVRC2012_val_00000293.JPEG"  # a tench
+    for path in (
+        f"fog/5/n01443537/{name}",
+        f"haze/5/{name}",
+        f"fog/6/{name}",
+        "fog/5/ILSVRC2012_val_00050001.JPEG",
+    ):
+        (tmp_path / "test_c.txt").write_text(f"imagenet_c/{path} 0\n")
+        with pytest.raises(DataError, match="name no image of a known source"):
+            import_benchmark("openood", tmp_path / "test_c.txt", tmp_path / "out")
