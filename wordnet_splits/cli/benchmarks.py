@@ -280,9 +280,9 @@ def _buildable(recipe: Recipe) -> Recipe:
 
     if recipe.name in recipe_names() and (absent := awaited_lists(recipe)):
         raise RecipeError(
-            f"it awaits the list {absent[0]}, which its authors have not published",
+            f"it awaits the list {absent[0]}, which is not ours to ship",
             where=recipe.name,
-            hint="`list` shows what can be built",
+            hint="`import kim-archive` and `import facets` make it of what its authors give out",
         )
     return recipe
 

@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
         "wordnet-splits import openood digits-openood --out imported",
         "wordnet-splits import imagefolder digits-tree --out imported --json",
     ]
-    notes = f"{notes[:-1]}; kim-archive (the unpacked archives of the paper's authors) is only read."
+    notes = f"{notes[:-1]}; facets and kim-archive (what the papers' authors have published) are only read."
     add_command(app, "import", import_, examples, notes)
 
 
@@ -114,13 +114,16 @@ def import_(
         allow_missing=allow_missing,
         progress=OnStderr(),
     )
+    every = [done, *done.also]
     if json:
-        print_json({"imported": _as_dict(done)})
+        also = [_as_dict(other) for other in done.also]
+        print_json({"imported": _as_dict(done) | ({"also": also} if also else {})})
     else:
-        _tell(done)
-    if not done.same:
+        for one in every:
+            _tell(one)
+    if not all(one.same for one in every):
         return NEGATIVE
-    return LEFT_OUT if done.unmatched or done.problems else DONE
+    return LEFT_OUT if any(one.unmatched or one.problems for one in every) else DONE
 
 
 def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import pyarrow.compute as pc
-
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.diff import diff_manifests
 
 
 @dataclass(frozen=True)
@@ -22,26 +20,40 @@ class InCommon:
     only_b: int
 
 
-def in_common(a: Manifest, b: Manifest) -> list[InCommon]:
-    """Count what groups of the same name have in common: classes first, then images by split."""
-    found = diff_manifests(a, b)
-    only_a = _counted(found.classes.only_a) + _counted(found.images.only_a)
-    only_b = _counted(found.classes.only_b) + _counted(found.images.only_b)
-    in_a, in_b = _totals(a), _totals(b)
+def in_common(a: Manifest, b: Manifest, *, merged: Mapping[str, str] | None = None) -> list[InCommon]:
+    """Count what groups of the same name have in common: classes first, then images by split.
+
+    Parameters
+    ----------
+    merged : the name to take for a group of ``a``; several may become one.
+    """
+    in_a, in_b = _members(a, merged or {}), _members(b, {})
     return [
-        InCommon(group, of, in_a[group, of] - only_a[group, of], only_a[group, of], only_b[group, of])
+        InCommon(
+            group,
+            of,
+            len(in_a[group, of] & in_b[group, of]),
+            len(in_a[group, of] - in_b[group, of]),
+            len(in_b[group, of] - in_a[group, of]),
+        )
         for group, of in dict.fromkeys([*in_a, *in_b])
     ]
 
 
-def _counted(rows: list[dict[str, str]]) -> Counter[tuple[str, str]]:
-    return Counter((row["group"], row.get("split", "classes")) for row in rows)
+Key = tuple[str, str]
 
 
-def _totals(manifest: Manifest) -> Counter[tuple[str, str]]:
-    found: Counter[tuple[str, str]] = Counter()
-    for group in dict.fromkeys(row.group for row in manifest.groups):
-        found[group, "classes"] = pc.sum(pc.equal(manifest.classes["group"], group)).as_py()
+def _members(manifest: Manifest, merged: Mapping[str, str]) -> defaultdict[Key, set[Key]]:
+    """Return (source, class_id) or (source, image_id) of each group, by group and "classes" or split."""
+    found: defaultdict[Key, set[Key]] = defaultdict(set)
+    for row in manifest.groups:
+        found[merged.get(row.group, row.group), "classes"] |= set()
+    names = (manifest.classes[name].to_pylist() for name in ("group", "source", "class_id"))
+    for group, source, class_id in zip(*names, strict=True):
+        if group:
+            found[merged.get(group, group), "classes"].add((source, class_id))
     for split, group in manifest.parts:
-        found[group, split] = manifest.parts[split, group]().num_rows
+        table = manifest.parts[split, group]()
+        ids = (table[name].to_pylist() for name in ("source", "image_id"))
+        found[merged.get(group, group), split] |= set(zip(*ids, strict=True))
     return found

@@ -44,7 +44,7 @@ FORMATS: Final = {
 }
 """Name -> module of this package, and class in it."""
 
-ARCHIVES: Final = ("kim-archive",)
+ARCHIVES: Final = ("facets", "kim-archive")
 """What can only be read: authors' own archives, which say splits, roles and sources themselves."""
 
 

@@ -27,6 +27,7 @@ class Imported:
     problems : images that a root lacks.
     left_out : of an archive, the ``unmatched`` pictures by set, and why.
     like, in_common : of an archive, our benchmark in its place, and what both have in common.
+    also : the other benchmarks of one dataset.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Imported:
     left_out: list[LeftOut] = field(default_factory=list)
     like: str | None = None
     in_common: list[InCommon] = field(default_factory=list)
+    also: list[Imported] = field(default_factory=list)
 
     @property
     def fingerprint(self) -> str | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from wordnet_splits.build import BuildOptions
 from wordnet_splits.errors import DataError, SplitsError, unknown
 from wordnet_splits.exchange.entries import ImportTask
+from wordnet_splits.exchange.facets import import_facets
 from wordnet_splits.exchange.formats import ARCHIVES, get_format
 from wordnet_splits.exchange.imported import Imported
 from wordnet_splits.exchange.kim_archive import import_archive
@@ -42,8 +44,8 @@ def import_benchmark(
 
     Parameters
     ----------
-    format : one of `format_names`, or ``kim-archive``.
-    path : a file or folder of that format, or the archive unpacked.
+    format : one of `format_names`, or ``kim-archive`` or ``facets``.
+    path : a file or folder of that format, or the authors' folder.
     out : folder to write ``<name>/`` into; for lists of unknown origin ``<name>.toml`` and ``lists/``, too.
     name : of a benchmark of unknown origin; else that of the file or folder.
     split : of a list whose name does not say it.
@@ -64,7 +66,12 @@ def import_benchmark(
         if roles or sources or source or split != "test":
             hint = "leave out --split, --role and --source"
             raise SplitsError("says splits, roles and sources itself", where=format, hint=hint)
-        return import_archive(path, out, name=name, options=options)
+        if format == "kim-archive":
+            return import_archive(path, out, name=name, options=options)
+        if name is not None:
+            raise SplitsError("holds benchmarks that have their names", where=format, hint="leave out --name")
+        first, *also = import_facets(path, out, options=options)
+        return replace(first, also=also)
     chosen = get_format(format, also=ARCHIVES)
     _check(split, roles or {}, {**(sources or {}), "": source} if source else sources or {})
     notes = read_sidecar(path)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow as pa
-
 from wordnet_splits.build import Build, BuildOptions, build
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.inventory import LIST_SCHEMA
-from wordnet_splits.catalog.own_lists import FOLDER
 from wordnet_splits.errors import DataError, OutputError
 from wordnet_splits.exchange.entries import ListEntry, slug
+from wordnet_splits.exchange.writing_lists import write_list
 from wordnet_splits.files import write_text
-from wordnet_splits.manifest.parquet import write_table
 from wordnet_splits.manifest.tables import CUT_ORDER, ROLES
 from wordnet_splits.packed.reading import RAW_VIEW
 from wordnet_splits.recipe import Recipe, load_recipe
@@ -162,15 +157,8 @@ def _write_lists(groups: Sequence[_Group], path: Path, out: Path, name: str) -> 
     names = []
     for group in groups:
         for split, entries in sorted(group.listed.items()):
-            rows = sorted(
-                (e.source or "", e.image_id or "", e.class_id or "", -1 if e.label is None else e.label)
-                for e in entries
-            )
-            table = pa.table([list(column) for column in zip(*rows, strict=True)], schema=LIST_SCHEMA)
-            digest = hashlib.sha256("".join(f"{row}\n" for row in rows).encode()).hexdigest()
             called = _list_name(name, split, group)
-            metadata = {"origin": f"imported from {printable(path.name)}", "sha256": digest}
-            write_table(table, out / FOLDER / f"{called}.parquet", metadata=metadata)
+            write_list(called, entries, path, out)
             names.append(called)
     return names
 

@@ -96,7 +96,8 @@ def class_of(source: str, image_id: str, folder: str | None = None) -> str | Non
         except KeyError:
             return None
     if class_id is None:
-        starts = (image_id[:at] for at, letter in enumerate(image_id) if letter in "/_")
+        # the longest: SUN397 has the classes hospital and hospital_room
+        starts = (image_id[:at] for at in range(len(image_id) - 1, 0, -1) if image_id[at] in "/_")
         class_id = next((start for start in starts if start in catalog), folder)
     if class_id is None or class_id not in catalog:
         return None

@@ -58,7 +58,7 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
         raise explain_validation(error, text, where, Recipe) from None
     if name not in recipe_names():
         recipe.remember_folder(Path(name).absolute().parent)
-    _check_names(recipe, where)
+    _check_names(recipe, where, lists_may_be_awaited=name in recipe_names())
     recipe.remember_lines(lines)
     return recipe
 
@@ -149,7 +149,7 @@ def _leaks_between(leaks: list[dict[str, Any]], groups: dict[str, Any]) -> list[
     return [leak for leak in leaks if there(leak.get("a")) and there(leak.get("b"))]
 
 
-def _check_names(recipe: Recipe, where: str) -> None:
+def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> None:
     from fix_resize.spec import spec_names
     from wordnet_splits.catalog import catalog_names
     from wordnet_splits.catalog.own_lists import known_lists
@@ -163,7 +163,7 @@ def _check_names(recipe: Recipe, where: str) -> None:
         if group.view not in ("raw", *spec_names()):
             raise unknown("view", group.view, ("raw", *spec_names()), where=f"{where}: group {group.name!r}")
         for split, rule in group.images.items():
-            if rule.list_ is not None and rule.list_ not in lists:
+            if rule.list_ is not None and rule.list_ not in lists and not lists_may_be_awaited:
                 raise unknown("list", rule.list_, lists, where=f"{where}: group {group.name!r}, {split}")
     for leak in recipe.known_leak:
         for operand in (leak.a, leak.b):

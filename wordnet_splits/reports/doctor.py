@@ -233,7 +233,8 @@ def _awaits(
     frozen: frozenset[Part] = frozenset(manifest.parts if manifest else ())
     lacking = awaited_lists(recipe)
     for name in lacking:
-        yield Awaited("", "", f"list {name}", False, "the list is not published; see the recipe's note")
+        reason = "not ours to ship: `import` makes it of what its authors give out"
+        yield Awaited("", "", f"list {name}", False, reason)
     for group in recipe.group:
         for split, rule in group.images.items():
             if (split, group.name) in frozen or rule.from_ is None:
