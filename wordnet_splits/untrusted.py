@@ -113,12 +113,12 @@ def read_picture(path: Path | str, root: Path) -> bytes:
             raise
         check_link(path, root)
         descriptor = os.open(path, flags)
-    _check_regular(descriptor, path, LARGEST_PICTURE, SourceError)
+    size = _check_regular(descriptor, path, LARGEST_PICTURE, SourceError)
     with os.fdopen(descriptor, "rb") as file:
-        return file.read(LARGEST_PICTURE + 1)
+        return file.read(size)  # asked for the most there may be, it would make room for as much each time
 
 
-def _check_regular(descriptor: int, path: Path | str, largest: int, error: ErrorType) -> None:
+def _check_regular(descriptor: int, path: Path | str, largest: int, error: ErrorType) -> int:
     found = os.fstat(descriptor)
     what = None
     if not stat.S_ISREG(found.st_mode):
@@ -128,6 +128,7 @@ def _check_regular(descriptor: int, path: Path | str, largest: int, error: Error
     if what is not None:
         os.close(descriptor)
         raise error(what, where=printable(path))
+    return found.st_size
 
 
 def check_link(path: Path | str, root: Path) -> None:
