@@ -69,7 +69,7 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:  # a time-out is an OSError
         raise _unanswered("no Dask scheduler answers", address) from error
-    with _quiet("distributed.client"), client:
+    with _quiet("distributed", "distributed.client"), client:
         try:
             client.wait_for_workers(1, timeout=WORKER_SECONDS)
         except OSError as error:
@@ -78,15 +78,19 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _quiet(name: str) -> Iterator[None]:
-    """Keep a logger from printing what is raised here as one of our own errors."""
-    logger = logging.getLogger(name)
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+def _quiet(*names: str) -> Iterator[None]:
+    """Keep loggers from printing what is raised here as one of our own errors.
+
+    A connection that ends is reported by whichever part of distributed notices first, some with a traceback.
+    """
+    levels = {logging.getLogger(name): logging.getLogger(name).level for name in names}
+    for logger in levels:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in levels.items():
+            logger.setLevel(level)
 
 
 def _unanswered(what: str, address: str) -> SplitsError:
