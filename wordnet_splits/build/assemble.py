@@ -75,11 +75,9 @@ def assemble(
     known = sorted(
         (s for s in selections if s.awaiting is None), key=lambda s: (s.split, s.group.role, s.group.name)
     )
-    parts: dict[Part, Callable[[], pa.Table]] = {
-        (s.split, s.group.name): partial(_table, s, labels) for s in known
-    }
-    check_once((read() for read in parts.values()), recipe.name)
-    leaks = [*rules.leaks, *digest_leaks(recipe, (read() for read in parts.values()))]
+    tables = {(s.split, s.group.name): _table(s, labels) for s in known}
+    check_once(list(tables.values()), recipe.name)
+    leaks = [*rules.leaks, *digest_leaks(recipe, list(tables.values()))]
     undigested = {s.group.name for s in selections if s.awaiting is not None or len(s.digests) < s.count}
     judge(recipe, leaks, unknown_digests=undigested, strict=strict and not resampled and not missing)
     of_leaks = leak_evidence(rules.membership, leaks, taxonomy)
@@ -95,7 +93,7 @@ def assemble(
         "seed": rules.seed,
         "taxonomy": {"name": "WordNet", "version": taxonomy.version, "hierarchy": recipe.hierarchy},
         "groups": group_rows(recipe, rules.membership, selections),
-        **_fingerprints(classes, parts, whole=not awaiting),
+        **_fingerprints(classes, tables, whole=not awaiting),
         "leaks": [leak.as_dict() for leak in leaks],
         "complete": not missing and not awaiting,
         "missing": [p.as_dict() for p in missing],
@@ -106,17 +104,20 @@ def assemble(
             "pyarrow": pa.__version__,
         },
     }
+    parts: dict[Part, Callable[[], pa.Table]] = {part: partial(_given, t) for part, t in tables.items()}
     return Manifest(check_data(data, recipe.name), classes, parts), leaks
 
 
-def _fingerprints(
-    classes: pa.Table, parts: Mapping[Part, Callable[[], pa.Table]], *, whole: bool
-) -> dict[str, Any]:
-    of_parts, of_all = fingerprint.of_parts(read() for read in parts.values())
+def _given(table: pa.Table) -> pa.Table:
+    return table
+
+
+def _fingerprints(classes: pa.Table, tables: Mapping[Part, pa.Table], *, whole: bool) -> dict[str, Any]:
+    of_parts, of_all = fingerprint.of_parts(tables.values())
     in_all = of_all.images if whole else None
     rows = [
         {"split": split, "group": group, **vars(prints)}
-        for (split, group), prints in zip(parts, of_parts, strict=True)
+        for (split, group), prints in zip(tables, of_parts, strict=True)
     ]
     prints = {
         "classes": fingerprint.of_classes(classes),

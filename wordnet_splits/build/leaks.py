@@ -13,8 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from wordnet_splits.build.membership import Membership
 from wordnet_splits.catalog import load_catalog
@@ -171,27 +173,22 @@ def _siblings(
     return sorted(found)
 
 
-def digest_leaks(recipe: Recipe, tables: Iterable[pa.Table]) -> list[Leak]:
+def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
     """Return the identical pictures between groups, and within a group across splits or classes.
 
     One pair per shared digest and pair of groups. A leak is not ``certain`` while a digest of either
     group is unknown.
     """
     holders: dict[bytes, list[tuple[str, str, str]]] = defaultdict(list)
-    incomplete: set[str] = set()
-    for table in tables:
-        for group, split, image_id, digest in zip(
-            *(table.column(c).to_pylist() for c in ("group", "split", "image_id", "digest")), strict=True
-        ):
-            if digest is None:
-                incomplete.add(group)
-            else:
-                holders[digest].append((group, split, image_id))
+    shared = _repeated(table["digest"].drop_null() for table in tables)
+    for table in tables if len(shared) else ():
+        rows = table.filter(pc.is_in(table["digest"], shared))
+        for group, split, image_id, digest in _columns(rows, "group", "split", "image_id", "digest"):
+            holders[digest].append((group, split, image_id))
+    incomplete = {table["group"][0].as_py() for table in tables if table["digest"].null_count}
     order = {g.name: n for n, g in enumerate(recipe.group)}
     found: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     for images in holders.values():
-        if len(images) < 2:
-            continue
         first: dict[tuple[str, str], tuple[str, str]] = {}
         for (group_a, _, a), (group_b, _, b) in combinations(sorted(images), 2):
             if order[group_a] > order[group_b]:
@@ -205,20 +202,39 @@ def digest_leaks(recipe: Recipe, tables: Iterable[pa.Table]) -> list[Leak]:
     ]
 
 
-def check_once(parts: Iterable[pa.Table], where: str) -> None:
-    """Raise RecipeError where one (source, image_id) is in two splits or roles."""
-    seen: dict[tuple[str, str], tuple[str, str, str]] = {}
-    for table in parts:
-        columns = (table.column(c).to_pylist() for c in ("source", "image_id", "split", "role", "group"))
-        for source, image_id, split, role, group in zip(*columns, strict=True):
-            place = (split, role, group)
-            before = seen.setdefault((source, image_id), place)
-            if before is not place and before != place:
-                raise RecipeError(
-                    f"image {image_id} of {source} is in {before[2]} ({before[0]}) and in {group} ({split})",
-                    where=where,
-                    hint="let each image be taken once",
-                )
+def check_once(tables: Sequence[pa.Table], where: str) -> None:
+    """Raise RecipeError where one (source, image_id) is in two splits or groups."""
+    by_source: dict[str, list[pa.Table]] = defaultdict(list)
+    for table in tables:
+        if table.num_rows:
+            by_source[table["source"][0].as_py()].append(table)
+    for source, of_source in by_source.items():
+        shared = _repeated(table["image_id"].unique() for table in of_source)
+        seen: dict[str, str] = {}
+        for table in of_source if len(shared) else ():
+            rows = table.filter(pc.is_in(table["image_id"], shared))
+            for image_id, split, group in _columns(rows, "image_id", "split", "group"):
+                place = f"{group} ({split})"
+                before = seen.setdefault(image_id, place)
+                if before != place:
+                    raise RecipeError(
+                        f"image {image_id} of {source} is in {before} and in {place}",
+                        where=where,
+                        hint="let each image be taken once",
+                    )
+
+
+def _repeated(columns: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array:
+    """Return the values that several columns hold, or one several times."""
+    chunks = [chunk for column in columns for chunk in getattr(column, "chunks", [column])]
+    if not chunks:
+        return pa.array([])
+    counts = pc.value_counts(pa.chunked_array(chunks))
+    return counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+
+
+def _columns(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    return zip(*(table[name].to_pylist() for name in names), strict=True)
 
 
 def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> None:
@@ -260,7 +276,8 @@ def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxon
     A sibling is mentioned for the far class only: it says nothing against the other.
     """
     sets = {one.name: one for one in class_sets(membership)}
-    clauses: dict[Key, dict[tuple[str, str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
+    clauses: dict[Key, dict[tuple[str, str, str], list[tuple[ClassSet, str]]]]
+    clauses = defaultdict(lambda: defaultdict(list))
     for leak in sorted(
         (k for k in leaks if k.kind != "digest"), key=lambda leak: CLASS_KINDS.index(leak.kind)
     ):
@@ -268,25 +285,26 @@ def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxon
             own, others = sets[mine], sets[other]
             if own.role == "excluded" or (leak.kind == "sibling" and own.role != "far"):
                 continue
-            role = "ID" if others.role == "id" else others.role
             for pair in leak.pairs:
                 c, o = pair[::-1] if swapped else pair
                 relation = _relation(leak.kind, own.members[c], others.members[o], taxonomy)
-                name = load_catalog(others.source)[o].name.replace("_", " ")
-                said = clauses[own.source, c][leak.severity, relation, leak.reason]
-                said.append(f"the {role} class {name}")
+                clauses[own.source, c][leak.severity, relation, leak.reason].append((others, o))
     return {
-        key: "; ".join(_clause(*said, names) for said, names in grouped.items())
+        key: "; ".join(_clause(*said, kin) for said, kin in grouped.items())
         for key, grouped in clauses.items()
     }
 
 
-def _clause(severity: str, relation: str, reason: str, names: Sequence[str]) -> str:
+def _clause(severity: str, relation: str, reason: str, kin: Sequence[tuple[ClassSet, str]]) -> str:
     kind = {"known": "known leak", "unnamed": "leak that the recipe does not name"}.get(severity, "leak")
-    more = [f"{len(names) - NAMED:,} more"] if len(names) > NAMED else []
-    return f"{kind}: it {relation} {listed([*names[:NAMED], *more])}" + (
-        f" ({reason.rstrip('.')})" if reason else ""
-    )
+    names = [_called(others, class_id) for others, class_id in kin[:NAMED]]
+    more = [f"{len(kin) - NAMED:,} more"] if len(kin) > NAMED else []
+    return f"{kind}: it {relation} {listed([*names, *more])}" + (f" ({reason.rstrip('.')})" if reason else "")
+
+
+def _called(group: ClassSet, class_id: str) -> str:
+    role = "ID" if group.role == "id" else group.role
+    return f"the {role} class {load_catalog(group.source)[class_id].name.replace('_', ' ')}"
 
 
 def _relation(kind: str, own: Sequence[str], other: Sequence[str], taxonomy: Taxonomy) -> str:

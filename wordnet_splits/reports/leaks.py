@@ -97,7 +97,7 @@ def report_leaks(manifest: Manifest) -> LeakReport:
     """
     recipe = load_recipe(manifest)
     found = class_leaks(_membership(manifest, recipe), load())
-    found += digest_leaks(recipe, (read() for read in manifest.parts.values()))
+    found += digest_leaks(recipe, [read() for read in manifest.parts.values()])
     recorded: dict[tuple[str, str, str], LeakRow] = {
         (row.kind, row.a.removeprefix("group:"), row.b.removeprefix("group:")): row
         for row in manifest.data.leaks
