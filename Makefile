@@ -38,8 +38,8 @@ $(VENV)/dev: $(BIN)/python pyproject.toml
 	@touch $@ $(VENV)/torch $(VENV)/core
 
 run: $(VENV)/core
-	$(BIN)/wordnet-splits build --all --out $(OUT) --workers $(WORKERS) --json > /dev/null
-	$(BIN)/wordnet-splits verify --all --workers $(WORKERS)
+	$(BIN)/wordnet-splits verify --all --out $(OUT) --workers $(WORKERS)
+	$(BIN)/wordnet-splits fidelity
 
 shell: $(VENV)/core
 	@echo "wordnet-splits, fix-resize and unknown-eval are on the path of this shell; leave it with exit"

@@ -166,6 +166,7 @@ def verify_benchmarks(
     all_: Annotated[bool, typer.Option("--all", help="Verify every frozen benchmark (the default).")] = False,
     root: RootOptions = None,
     manifests: Manifests = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to keep the fresh builds in.")] = None,
     workers: Workers = 1,
     json: Json = False,
 ) -> int:
@@ -187,6 +188,7 @@ def verify_benchmarks(
         workers=workers,
         progress=OnStderr(),
         manifests=manifests,
+        out=out,
     ):
         found.append(result)
         if not json:

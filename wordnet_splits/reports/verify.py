@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from filecmp import cmp
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from wordnet_splits.build.digesting import read_digests
 from wordnet_splits.build.images import Selection, select_images
 from wordnet_splits.build.run import (
     BuildOptions,
+    build,
     generated_source,
     read_pixels,
     unexpected_names,
@@ -111,6 +113,7 @@ def verify(
     *,
     roots: Roots | None = None,
     manifests: Path | None = None,
+    out: Path | None = None,
     workers: int = 1,
     taxonomy: Taxonomy | None = None,
     progress: Progress | None = None,
@@ -125,6 +128,8 @@ def verify(
     name : a frozen benchmark's name, or the folder of a manifest.
     roots : folder of each source whose pixels are to be compared.
     manifests : folder to look the manifest up in, else the usual ones.
+    out : folder to build the benchmark into afresh, as `build` does; a manifest that is this build byte for
+        byte says what the rules give.
     workers : processes that read images.
 
     Raises
@@ -139,15 +144,30 @@ def verify(
     ('digits-0-5', 360, 360)
     """
     frozen = read_manifest(find_manifest(name, manifests))
-    findings = [*_strange_files(frozen), *_unreadable(frozen)]
-    if any(finding.part for finding in findings):
-        return _verification(frozen, findings, None, {})
+    resampled = "@seed=" in frozen.name
     options = BuildOptions(
         roots or {}, workers=workers, progress=progress, local=frozen.name.endswith("@local")
     )
     recipe = recipe_of(frozen)
-    resampled = "@seed=" in frozen.name
     taxonomy = taxonomy or load()
+    if out is not None:
+        built = build(
+            recipe,
+            roots=roots,
+            out=out,
+            seed=frozen.data.seed if resampled else None,
+            local=options.local,
+            workers=workers,
+            taxonomy=taxonomy,
+            progress=progress,
+        )
+        assert frozen.folder is not None
+        assert built.folder is not None
+        if not _shows_pictures(recipe, options) and _same_bytes(frozen.folder, built.folder):
+            return _verification(frozen, [], *_counts_of(recipe, frozen))
+    findings = [*_strange_files(frozen), *_unreadable(frozen)]
+    if any(finding.part for finding in findings):
+        return _verification(frozen, findings, None, {})
     rules = decide(recipe, frozen.data.seed if resampled else recipe.seed, taxonomy)
     sources = {n: open_source(n, r) for n, r in sorted(options.roots.items()) if n in recipe.sources}
     drawn, compared = _drawn(frozen, rules, sources, options)
@@ -159,6 +179,25 @@ def verify(
     findings += found
     unexpected = unexpected_names(sources, {f.problem.source for f in found})
     return _verification(frozen, findings, compared, pixels, unexpected, unread)
+
+
+def _shows_pictures(recipe: Recipe, options: BuildOptions) -> bool:
+    """Say whether pictures are at hand whose digests a build takes from an inventory."""
+    embedded = (group for group in recipe.group if group.noise is None and generated_source(group))
+    return bool(options.roots) or any(embedded)
+
+
+def _same_bytes(a: Path, b: Path) -> bool:
+    """Say whether two folders hold the same files."""
+    names = [{p.relative_to(f).as_posix() for p in f.rglob("*") if p.is_file()} for f in (a, b)]
+    return names[0] == names[1] and all(cmp(a / name, b / name, shallow=False) for name in names[0])
+
+
+def _counts_of(recipe: Recipe, frozen: Manifest) -> tuple[dict[Part, int], dict[Part, int]]:
+    """Return the images of each part of a manifest that a build gave again, and those it generated."""
+    noise = {group.name for group in recipe.group if group.noise is not None}
+    images: dict[Part, int] = {(row.split, row.group): row.rows for row in frozen.data.fingerprints.images}
+    return images, {part: rows for part, rows in images.items() if part[1] in noise}
 
 
 def recipe_of(manifest: Manifest) -> Recipe:

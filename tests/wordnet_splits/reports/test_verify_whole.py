@@ -103,6 +103,28 @@ def test_a_sound_manifest_holds(digits):
     assert found.to_table().num_rows == len(found.groups)
 
 
+@pytest.mark.parametrize("name", ["digits", "rungs-cifar100", "optimizers-mnist-small"])
+def test_with_the_fresh_build_kept_it_finds_the_same(name, tmp_path):
+    found = verify(name, out=tmp_path)
+    assert found == verify(name)
+    assert found.ok
+    assert load_manifest(tmp_path / name).fingerprint == load_manifest(name).fingerprint
+
+
+@pytest.mark.parametrize("stray", [True, False])
+def test_with_the_fresh_build_kept_an_altered_manifest_is_none_of_it(stray, tmp_path):
+    folder = Path(shutil.copytree(find_manifest("rungs-cifar100"), tmp_path / "frozen" / "rungs-cifar100"))
+    data = json.loads((folder / "manifest.json").read_text())
+    if stray:
+        (folder / "images" / "notes.txt").write_text("mine")
+    else:
+        data["groups"][0]["actual"] += 1
+        (folder / "manifest.json").write_text(json.dumps(data))
+    found = verify(folder, out=tmp_path / "built")
+    assert found == verify(folder)
+    assert not found.ok
+
+
 def test_provenance_may_differ(digits):
     data = {**CONTENT, "provenance": {"pyarrow": "1.0"}}
     (digits / "manifest.json").write_text(json.dumps(data))
