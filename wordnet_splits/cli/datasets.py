@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -13,7 +13,7 @@ from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, prin
 if TYPE_CHECKING:
     from wordnet_splits.errors import Problem
     from wordnet_splits.reports.doctor import Diagnosis
-    from wordnet_splits.reports.join import Join
+    from wordnet_splits.reports.join import By, Join
     from wordnet_splits.reports.leaks import LeakReport
     from wordnet_splits.reports.near_duplicates import NearReport
 
@@ -32,7 +32,8 @@ def register(app: typer.Typer) -> None:
     add_command(app, "doctor", examine, ["wordnet-splits doctor", "wordnet-splits doctor --json"])
     examples = ["wordnet-splits leaks unknown-cifar", "wordnet-splits leaks digits --near --threshold 8"]
     add_command(app, "leaks", show_leaks, examples)
-    examples = ["wordnet-splits join openood-mnist mnist", "wordnet-splits join openood-svhn svhn --json"]
+    guess = "wordnet-splits join openood-tin597 imagenet1k --by position"
+    examples = ["wordnet-splits join openood-mnist mnist", guess]
     add_command(app, "join", join_copies, examples)
     examples = ["wordnet-splits cite unknown-cifar", "wordnet-splits cite digits --json"]
     add_command(app, "cite", cite_benchmark, examples)
@@ -291,6 +292,9 @@ def _problem_line(problem: Problem) -> str:
 def join_copies(
     a: Annotated[str, typer.Argument(metavar="SOURCE-A", help="A copy, such as openood-cifar10.")],
     b: Annotated[str, typer.Argument(metavar="SOURCE-B", help="Another, such as cifar10.")],
+    by: Annotated[
+        str, typer.Option(metavar="WAY", help="evidence (a rule, pixels), or position: a guess, marked so.")
+    ] = "evidence",
     root: RootOptions = None,
     out: Annotated[Path | None, typer.Option(help="Write the table here: .csv or .parquet.")] = None,
     workers: Workers = 1,
@@ -298,12 +302,15 @@ def join_copies(
 ) -> int:
     """Find which image of one copy of a dataset is which of another, by rule or by pixels.
 
+    `--by position` takes image n for the n-th of its class with the publisher, which nobody has verified.
+
     Exit code 1 where nothing is joined, 3 where an image of SOURCE-A is not.
     """
     from wordnet_splits.progress import OnStderr
     from wordnet_splits.reports.join import join
 
-    found = join(a, b, roots=parse_roots(root or []), workers=workers, progress=OnStderr())
+    way = cast("By", by)  # join refuses what is none
+    found = join(a, b, by=way, roots=parse_roots(root or []), workers=workers, progress=OnStderr())
     if out is not None:
         found.write(out)
     if json:
@@ -320,7 +327,7 @@ def _print_join(found: Join) -> None:
         f" ({found.ambiguous:,} of equal pictures, in the order of their ids)" if found.ambiguous else ""
     )
     show(f"{found.a} and {found.b}, {', '.join(found.splits)}: {found.reason}")
-    show(f"  joined     {len(found.pairs):,}{ambiguous}")
+    show(f"  joined     {len(found.pairs):,}{ambiguous}{'' if found.verified else ', unverified'}")
     for name, left in ((found.a, found.unmatched_a), (found.b, found.unmatched_b)):
         such = f", such as {', '.join(left[:SHOWN_NAMES])}" if left else ""
         show(f"  unmatched  {len(left):,} of {name}{such}")

@@ -2,7 +2,7 @@
 
 OpenOOD renumbered CIFAR, and keeps MNIST and SVHN as JPEG, whose pixels are no longer the publisher's: the
 former are joined by digest when both copies are at hand, the latter by the number in the name, held against
-the labels.
+the labels. A guess by the place in each class is made on request only, and marked as one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -25,16 +25,18 @@ from wordnet_splits.build.digesting import read_digests
 from wordnet_splits.build.population import NO_POSITIONS
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.errors import Problem, SourceError, SplitsError
+from wordnet_splits.errors import Problem, SourceError, SplitsError, unknown
 from wordnet_splits.files import write_text
 from wordnet_splits.manifest.parquet import schema_of, write_table
 from wordnet_splits.progress import Progress
+from wordnet_splits.reports.positions import BY_ID, REASON, PositionGuess, guess_for, paired
 from wordnet_splits.sources import open_source, source_class
 from wordnet_splits.sources.roots import Roots
 from wordnet_splits.tabular import Tabular
 
 COLUMNS = ("a_id", "b_id", "class", "digest", "how")
-How = Literal["rule", "digest", "order"]
+How = Literal["rule", "digest", "order", "unverified"]
+By = Literal["evidence", "position"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class JoinedPair:
     """One image in both copies.
 
     ``how`` is ``rule``, ``digest``, or ``order``: the pictures of the class that equal this one are joined in
-    the order of their ids, for nothing tells them apart. ``digest`` is None where the rule decided.
+    the order of their ids, for nothing tells them apart; ``unverified`` is a guess by position. ``digest`` is
+    None where no pixels decided.
     """
 
     a_id: str
@@ -97,6 +100,11 @@ class Join(Tabular):
         return sum(pair.how == "order" for pair in self.pairs)
 
     @property
+    def verified(self) -> bool:
+        """Say whether every pair rests on a rule that labels confirm, or on pixels."""
+        return all(pair.how != "unverified" for pair in self.pairs)
+
+    @property
     def complete(self) -> bool:
         """Say whether every image of ``a`` was read and joined."""
         return not self.unmatched_a and not any(p.source == self.a for p in self.problems)
@@ -117,6 +125,7 @@ class Join(Tabular):
             "reason": self.reason,
             "splits": list(self.splits),
             "joined": len(self.pairs),
+            "verified": self.verified,
             "ambiguous": self.ambiguous,
             "unmatched_a": list(self.unmatched_a),
             "unmatched_b": list(self.unmatched_b),
@@ -140,7 +149,13 @@ class Join(Tabular):
 
 
 def join(
-    a: str, b: str, *, roots: Roots | None = None, workers: int = 1, progress: Progress | None = None
+    a: str,
+    b: str,
+    *,
+    by: By = "evidence",
+    roots: Roots | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
 ) -> Join:
     """Return which image of source ``a`` is which of source ``b``.
 
@@ -149,14 +164,25 @@ def join(
     by split, class and digest, the first two where both copies name them alike; equal pictures in the order
     of their ids. Without a root, digests that are shipped stand for the pixels.
 
+    Parameters
+    ----------
+    by : ``position`` guesses that image n of a renumbered copy is the n-th of its class with the publisher.
+        Nobody has verified that: every such pair is ``unverified``, and nothing frozen rests on one.
+
     Raises
     ------
-    UnknownNameError : no such source.
+    UnknownNameError : no such source, or no such way to join.
     SourceError : a root is needed and not given, or is not this dataset; positions in it identify no image;
-        one copy is stored without loss, the other as JPEG.
+        one copy is stored without loss, the other as JPEG; by position, counts of a class that differ.
     """
     for name in (a, b):
         source_class(name)
+    if by not in get_args(By):
+        raise unknown("way to join", by, get_args(By))
+    if by == "position":
+        guess = guess_for(a, b)
+        found = _by_position(guess, roots or {})
+        return found if guess.copy == a else _flipped(found)
     if (rule := join_rules().get(a)) is not None and rule.publisher == b:
         return _by_rule(rule, roots or {})
     if (rule := join_rules().get(b)) is not None and rule.publisher == a:
@@ -191,6 +217,33 @@ def _by_rule(rule: JoinRule, roots: Roots) -> Join:
         if other is not None and theirs.get(other, ("", ""))[0] == class_id:
             pairs.append(JoinedPair(image_id, other, class_id, None, "rule"))
     return _result(rule.copy, rule.publisher, rule.reason, splits, pairs, ours, theirs)
+
+
+def _by_position(guess: PositionGuess, roots: Roots) -> Join:
+    if guess.order != BY_ID:
+        root = roots.get(guess.publisher)
+        layout = None if root is None else open_source(guess.publisher, root).layout
+        if layout != guess.order:
+            raise SourceError(
+                f"only the publisher's {guess.order} files of {guess.publisher} have his order",
+                where=None if root is None else str(root),
+                hint=f"--root {guess.publisher}=DIR of these files",
+            )
+    copies = splits_known(guess.copy, roots, digests=False) & guess.splits.keys()
+    ours = image_labels(guess.copy, roots, copies)
+    theirs = image_labels(guess.publisher, roots, {guess.splits[split] for split in copies})
+    if guess.order == BY_ID:
+        theirs = dict(sorted(theirs.items()))
+    held = {split for _, split in theirs.values()}
+    both = {split for _, split in ours.values() if guess.splits[split] in held}
+    if not both:
+        raise _no_root(guess.copy, "image ids")
+    offered = {guess.splits[split] for split in both}
+    catalog = load_catalog(guess.copy)  # it may have some of the publisher's classes only
+    ours = {i: label for i, label in ours.items() if label[1] in both}
+    theirs = {i: (c, split) for i, (c, split) in theirs.items() if split in offered and c in catalog}
+    pairs = [JoinedPair(a, b, c, None, "unverified") for a, b, c in paired(guess, ours, theirs)]
+    return _result(guess.copy, guess.publisher, REASON, both, pairs, ours, theirs)
 
 
 def _by_digest(a: str, b: str, roots: Roots, workers: int, progress: Progress | None) -> Join:

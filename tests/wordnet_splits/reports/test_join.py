@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from PIL import Image
 
 import wordnet_splits as ws
 from tests.wordnet_splits.command import Command
+from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.errors import SourceError, UnknownNameError
 from wordnet_splits.reports import join as joining
 
@@ -142,6 +144,97 @@ def test_svhn_is_joined_by_a_number_from_one(tmp_path: Path) -> None:
     found = ws.join("openood-svhn", "svhn")
     assert (len(found.pairs), found.unmatched_a, found.unmatched_b) == (26_032, [], [])
     assert ("test/022008_2", "test/22007") in {(p.a_id, p.b_id) for p in found.pairs}
+
+
+@pytest.fixture
+def in_order(tmp_path: Path, real_data: Path) -> tuple[Path, Path, Truth]:
+    """A small CIFAR-10 in the publisher's files, and a copy numbered in their order: root, copy, truth."""
+    names = ws.load_catalog("cifar10").column("class_id")
+    root, copied = tmp_path / "publisher", tmp_path / "openood"
+    root.mkdir()
+    batch = pickle.loads((real_data / "cifar-10-batches-py/test_batch").read_bytes(), encoding="latin1")
+    few = {key: batch[key][:200] for key in ("labels", "data", "filenames")}
+    (root / "test_batch").write_bytes(pickle.dumps(few, protocol=2))
+    truth: Truth = {}
+    for name, label, pixels in pictures(root / "test_batch"):
+        before = sum(image_id.split("/")[1] == names[label] for image_id in truth)
+        image_id = f"test/{names[label]}/{before + 1:04d}"
+        truth[image_id] = f"test/{names[label]}/{name}"
+        save(copied, image_id, pixels)
+    return root, copied, truth
+
+
+def test_by_position_is_the_nth_of_its_class_and_marked_as_a_guess(
+    in_order: tuple[Path, Path, Truth], command: Command
+) -> None:
+    root, copied, truth = in_order
+    roots = {"openood-cifar10": copied, "cifar10": root}
+    found = ws.join("openood-cifar10", "cifar10", by="position", roots=roots)
+    assert {p.a_id: p.b_id for p in found.pairs} == truth
+    assert {(p.how, p.digest) for p in found.pairs} == {("unverified", None)}
+    assert not found.verified
+    assert found.splits == ("test",)
+    by_pixels = ws.join("openood-cifar10", "cifar10", roots=roots)  # of this made copy the guess is right
+    assert by_pixels.verified
+    assert {p.a_id: p.b_id for p in by_pixels.pairs} == truth
+    back = ws.join("cifar10", "openood-cifar10", by="position", roots=roots)
+    assert {p.b_id: p.a_id for p in back.pairs} == truth
+    given = ("--root", f"openood-cifar10={copied}", "--root", f"cifar10={root}", "--by", "position")
+    done = command("join", "openood-cifar10", "cifar10", *given, "--out", "guess.csv")
+    assert done.code == 0
+    assert "UNVERIFIED guess" in done.out
+    assert "joined     200, unverified" in done.out
+    with Path("guess.csv").open() as file:
+        assert {row["how"] for row in csv.DictReader(file)} == {"unverified"}
+    assert command("join", "openood-cifar10", "cifar10", *given, "--json").json["verified"] is False
+
+
+def test_by_position_where_a_class_has_other_counts_is_refused(in_order: tuple[Path, Path, Truth]) -> None:
+    root, copied, truth = in_order
+    roots = {"openood-cifar10": copied, "cifar10": root}
+    last = max(image_id for image_id in truth if "/cat/" in image_id)
+    (copied / f"{last}.png").rename(copied / "test/cat/0999.png")
+    with pytest.raises(SourceError, match="the numbers do not run from 1 to"):
+        ws.join("openood-cifar10", "cifar10", by="position", roots=roots)
+    (copied / "test/cat/0999.png").unlink()
+    with pytest.raises(SourceError, match="test cat: .* images and .*: no place can be told"):
+        ws.join("openood-cifar10", "cifar10", by="position", roots=roots)
+
+
+def test_by_position_of_tin597_needs_no_root() -> None:
+    found = ws.join("openood-tin597", "imagenet1k", by="position")
+    assert (len(found.pairs), found.unmatched_a, found.unmatched_b) == (29_850, [], [])
+    table = load_inventory("imagenet1k", "val")
+    assert table is not None
+    tench = sorted(r["image_id"] for r in table.to_pylist() if r["class_id"] == "n01440764")
+    pairs = {p.a_id: p.b_id for p in found.pairs}
+    assert [pairs[f"n01440764_{n}"] for n in range(50)] == tench
+    assert {p.how for p in found.pairs} == {"unverified"}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        ("openood-mnist", "mnist", "no guess by position is made"),
+        ("openood-cifar10", "cifar100", "no guess by position is made"),
+        ("openood-cifar100", "cifar100", "only the publisher's pickle files of cifar100 have his order"),
+    ],
+)
+def test_by_position_only_where_places_are_known(a: str, b: str, message: str) -> None:
+    with pytest.raises(SourceError, match=message):
+        ws.join(a, b, by="position")
+
+
+def test_nothing_frozen_knows_of_the_guess() -> None:
+    """No module but join reads it."""
+    package = Path(ws.__file__).parent
+    reads = re.compile(r"reports\.positions|position_guesses")
+    users = {p.name for p in package.rglob("*.py") if reads.search(p.read_text(encoding="utf-8"))}
+    assert users == {"join.py", "positions.py"}
+
+
+def test_another_way_to_join_is_refused(command: Command) -> None:
+    assert "unknown way to join 'place'" in command("join", "openood-mnist", "mnist", "--by", "place").error
 
 
 @pytest.mark.parametrize(
