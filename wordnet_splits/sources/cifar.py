@@ -98,7 +98,7 @@ class Cifar(OneCopyPerProcess):
 
     def _index(self, split: str) -> Index[Any]:
         splits = (split,) if self._copy().by_split else self.splits
-        return self.cached(f"index {splits}", lambda: match(self.name, splits, self._copy()))
+        return self.cached(f"index {splits}", lambda: match(self.name, splits, self._copy(), str(self.root)))
 
 
 @register

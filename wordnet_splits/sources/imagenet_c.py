@@ -9,39 +9,19 @@ Perturbations, ICLR 2019.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import ClassVar
 
 from wordnet_splits.sources.base import Row, register
 from wordnet_splits.sources.imagenet1k import VAL
+from wordnet_splits.sources.layouts.corruptions import ARCHIVES, FOLDERS, SEVERITIES
 from wordnet_splits.sources.layouts.declared import openood
 from wordnet_splits.sources.layouts.folders import class_folders, flat_folder
 from wordnet_splits.sources.layouts.names import Naming
 from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
 from wordnet_splits.sources.layouts.walk import bases
-
-# The publisher's archives and the corruptions in each. The fifteen of the benchmark are the split
-# "standard"; the four of extra.tar, meant for choosing hyperparameters, are "extra".
-ARCHIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),
-        "blur": ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
-        "weather": ("frost", "snow", "fog", "brightness"),
-        "digital": ("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
-        "extra": ("gaussian_blur", "saturate", "spatter", "speckle_noise"),
-    }
-)
-SEVERITIES = range(1, 6)
-FOLDERS = frozenset(
-    f"{corruption}/{severity}"
-    for corruptions in ARCHIVES.values()
-    for corruption in corruptions
-    for severity in SEVERITIES
-)
-"""What lies above the images of each corruption and severity."""
 
 
 @dataclass(frozen=True)
@@ -91,12 +71,20 @@ def _parts(base: Path, root: Path) -> Iterator[SourcePart]:
         split = "extra" if archive == "extra" else "standard"
         for corruption in corruptions:
             for severity in SEVERITIES:
-                below = f"{corruption}/{severity}"
-                naming = Corrupted("imagenet-c", (split,), VAL.stem, prefix=f"{below}/")
-                for folder in (below, f"{archive}/{below}"):
+                naming = Corrupted("imagenet-c", (split,), VAL.stem, prefix=f"{corruption}/{severity}/")
+                for folder in _folders(base, archive, corruption, severity):
                     part = class_folders(base, folder, root, naming) or flat_folder(
                         base, folder, root, naming
                     )
                     if part is not None:
                         yield part
                         break
+
+
+def _folders(base: Path, archive: str, corruption: str, severity: int) -> Iterator[str]:
+    """Yield where below ``base`` the images may lie, which may itself be the folder of a corruption."""
+    yield from (f"{corruption}/{severity}", f"{archive}/{corruption}/{severity}")
+    if base.name == corruption:
+        yield str(severity)
+    if base.parts[-2:] == (corruption, str(severity)):
+        yield ""

@@ -61,6 +61,15 @@ def check_bytes(data: bytes) -> str | None:
     return None
 
 
+def size_of(data: bytes) -> tuple[int, int] | None:
+    """Return width and height as a file's header says them, None where it says nothing."""
+    try:
+        with _opened(data) as image:
+            return image.size
+    except (*_DAMAGED, *_TOO_LARGE):
+        return None
+
+
 def _opened(data: bytes) -> Image.Image:
     image = Image.open(io.BytesIO(data), formats=FORMATS)
     if image.width * image.height > MAX_PIXELS:

@@ -100,7 +100,8 @@ def load_mat(path: Path) -> tuple[Pixels, list[int]]:
     pictures, labels = arrays["X"], arrays["y"]
     if pictures.dtype != np.uint8 or pictures.shape != (*SHAPE, count) or labels.dtype.kind not in "uif":
         raise SourceError("X is not an array of bytes, or y not one of numbers", where=str(path))
-    whole: npt.NDArray[np.int64] = labels.ravel().astype(np.int64)
+    with np.errstate(invalid="ignore"):  # what is no number is no whole one
+        whole: npt.NDArray[np.int64] = labels.ravel().astype(np.int64)
     if not np.array_equal(whole, labels.ravel()):
         raise SourceError("a label is not a whole number", where=str(path))
     return pictures, whole.tolist()

@@ -183,6 +183,30 @@ def test_one_is_not_taken_for_the_other(tmp_path: Path) -> None:
         assert open_source(name, tmp_path / name).layout == "idx"
 
 
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_part_of_the_digits_is_not_taken_for_clothes(split: str, real_data: Path, tmp_path: Path) -> None:
+    """The labels of a part are of either; the shipped digests know its pictures."""
+    pictures, labels = (
+        gzip.decompress((real_data / "mnist" / f"{name}.gz").read_bytes()) for name in NAMES[split]
+    )
+    images = np.frombuffer(pictures, np.uint8, offset=16).reshape(-1, 28, 28)[300:500]
+    write(tmp_path, split, images, list(labels[308:508]), ending=".gz")
+    with pytest.raises(SourceError, match="this is not fashion-mnist: .*it looks like mnist"):
+        open_source("fashion-mnist", tmp_path)
+    assert open_source("mnist", tmp_path).count()[split] == 200
+
+
+def test_a_part_of_the_clothes_has_no_digit(real_data: Path, tmp_path: Path) -> None:
+    pictures, labels = (
+        gzip.decompress((real_data / "fashion-mnist" / f"{name}.gz").read_bytes()) for name in NAMES["test"]
+    )
+    images = np.frombuffer(pictures, np.uint8, offset=16).reshape(-1, 28, 28)[:200]
+    write(tmp_path, "test", images, list(labels[8:208]))
+    source = open_source("mnist", tmp_path)
+    assert source.count() == {"train": 0, "test": 0}
+    assert source.unexpected == {"test: pixels of no known image": 200}
+
+
 def test_a_root_without_a_whole_split(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / NAMES["test"][1]).unlink()

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.layouts.folders import Spellings, class_paths
 from wordnet_splits.sources.layouts.names import NameIndex, Naming
 from wordnet_splits.sources.layouts.parts import Found
 from wordnet_splits.sources.layouts.tars import Opened, TarReader, stem_of
+from wordnet_splits.untrusted import printable
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,19 @@ class ClassTar:
     layout: str = "tars"
 
     def names(self) -> Iterator[Found]:
-        """Yield the members' names; what lies beside the class folders and is no image is passed over."""
+        """Yield the members' names; what lies beside the class folders and is no image is passed over.
+
+        Raises SourceError for an image held twice: members of one class need not follow each other.
+        """
+        held: set[tuple[str, str]] = set()
         with Opened(self.path) as file:
             for member in file.members():
                 stem, class_id = stem_of(member.name), self.class_of(member.name)
+                if class_id is not None and stem is not None:
+                    if (class_id, stem) in held:
+                        what = f"two members are named {class_id}/{printable(stem)}"
+                        raise SourceError(what, where=str(self.path), hint="fetch this file again")
+                    held.add((class_id, stem))
                 if class_id is not None or stem is not None:
                     yield class_id, stem, member.name
 

@@ -21,9 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.digests import Pixels
+from wordnet_splits.catalog.inventory import load_inventory
+from wordnet_splits.digests import Pixels, digest_pixels
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.base import Order
+from wordnet_splits.sources.base import Order, as_rgb
 from wordnet_splits.sources.info import source_info
 from wordnet_splits.sources.layouts.positional import PositionalLayout
 from wordnet_splits.sources.layouts.walk import bases
@@ -39,6 +40,7 @@ FILES: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 """Pictures and labels of each split, as the publisher calls them."""
+SAMPLE = 50  # pictures looked at to tell datasets with like files apart
 _BYTES = 0x08  # the type of the values: uint8
 _FETCH = "fetch this file again"
 
@@ -58,10 +60,10 @@ class IdxLayout:
     def positions(self) -> PositionalLayout:
         """Return it as a layout of a dataset without names."""
         return PositionalLayout(
-            found=lambda root: bool(self.find(root)) and self._counted_as(root) not in self.like,
+            found=lambda root: bool(self.find(root)) and self._held(root) not in self.like,
             order=self.order,
             open=lambda root: IdxFiles(self.find(root), class_ids(self.source)),
-            certain=lambda root: self._counted_as(root) == self.source,
+            certain=lambda root: self._held(root) == self.source,
         )
 
     def find(self, root: Path) -> dict[str, tuple[Path, Path]]:
@@ -87,17 +89,30 @@ class IdxLayout:
         )
         return "published" if same else "unknown"
 
-    def _counted_as(self, root: Path) -> str | None:
-        """Return the dataset of ours or like ours whose labels these are, by how many there are of each."""
-        for split, (_, path) in self.find(root).items():
+    def _held(self, root: Path) -> str | None:
+        """Return the dataset of ours or like ours that these files are, None where nothing tells.
+
+        It is told by how often there is each label, else by the digests of its first pictures.
+        """
+        for split, (pictures, labels) in self.find(root).items():
             try:
-                held = Counter(read_idx(path, 1).tolist())
+                counts = Counter(read_idx(labels, 1).tolist())
+                if name := self._counted_as(counts, split):
+                    return name
+                if name := self._pictured_as(read_idx(pictures, 3)[:SAMPLE], split):
+                    return name
             except SourceError:
                 continue  # reading it says what is wrong
-            for name in (self.source, *self.like):
-                if held == {c.index: c.counts[split] for c in load_catalog(name)}:
-                    return name
         return None
+
+    def _counted_as(self, counts: Counter[int], split: str) -> str | None:
+        names = (self.source, *self.like)
+        return next((n for n in names if counts == {c.index: c.counts[split] for c in load_catalog(n)}), None)
+
+    def _pictured_as(self, pictures: Pixels, split: str) -> str | None:
+        found = [digest_pixels(as_rgb(picture)) for picture in pictures]
+        names = (self.source, *self.like)
+        return next((n for n in names if 2 * len(_digests(n, split).intersection(found)) > len(found)), None)
 
 
 class IdxFiles:
@@ -119,6 +134,13 @@ class IdxFiles:
         """Return a picture, uint8 (28, 28)."""
         pictures, _ = self._load(*self._paths[split])
         return np.ascontiguousarray(pictures[index])
+
+
+@cache
+def _digests(source: str, split: str) -> frozenset[bytes]:
+    """Return the digests that are shipped of a split."""
+    table = load_inventory(source, split)
+    return frozenset() if table is None else frozenset(table["digest"].to_pylist())
 
 
 def class_ids(source: str) -> tuple[str, ...]:

@@ -55,11 +55,11 @@ class Index(Generic[Place]):
     unexpected: Counter[str] = field(default_factory=Counter)
 
 
-def match(source: str, splits: Sequence[str], copy: Copy[Place]) -> Index[Place]:
+def match(source: str, splits: Sequence[str], copy: Copy[Place], where: str) -> Index[Place]:
     """Return the index of a copy, whose ids are ``<split>/<class_id>/<name>``.
 
     An item whose name the inventory holds has that id. Every other is matched by (split, class_id, digest),
-    equal ones in image_id order; what still has none is counted in ``unexpected``.
+    equal ones in image_id order; what still has none is counted in ``unexpected``. ``where`` is the root.
 
     Raises SourceError where two items have one name, or an inventory is needed and not there.
     """
@@ -71,7 +71,7 @@ def match(source: str, splits: Sequence[str], copy: Copy[Place]) -> Index[Place]
         if len(ids) != 1:
             nameless.append(item)
         elif ids[0] in index.places:
-            raise SourceError(f"image {ids[0]!r} of {source} is there twice", where=item.label)
+            raise SourceError(f"image {ids[0]!r} of {source} is there twice", where=f"{where}: {item.label}")
         else:
             index.places[ids[0]] = item.place
     pool = _pool(known, index.places)

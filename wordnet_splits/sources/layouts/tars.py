@@ -149,8 +149,7 @@ class NestedTar:
     def names(self) -> Iterator[Found]:
         """Yield the names in all inner archives, and outer members that are not archives."""
         with Opened(self.path) as file:
-            for outer in file.members():
-                class_id = _class_of(outer)
+            for class_id, outer in _class_archives(file):
                 if class_id is None:
                     yield None, None, outer.name
                     continue
@@ -218,8 +217,7 @@ class TarReader:
 
     @cached_property
     def _inner(self) -> dict[str, Member]:
-        outer = ((_class_of(member), member) for member in self._file.members())
-        return {class_id: member for class_id, member in outer if class_id is not None}
+        return {class_id: outer for class_id, outer in _class_archives(self._file) if class_id is not None}
 
     def __del__(self) -> None:
         if hasattr(self, "_file"):
@@ -251,9 +249,18 @@ def archive(base: Path, name: str, root: Path) -> Path | None:
     return path
 
 
-def _class_of(member: Member) -> str | None:
-    path = PurePosixPath(member.name)
-    return path.stem if path.suffix == ".tar" else None
+def _class_archives(file: Opened) -> Iterator[tuple[str | None, Member]]:
+    """Yield the class of each inner archive, None of what is none; SourceError where a class has two."""
+    held: set[str] = set()
+    for member in file.members():
+        path = PurePosixPath(member.name)
+        class_id = path.stem if path.suffix == ".tar" else None
+        if class_id is not None:
+            if class_id in held:
+                what = f"two archives in it are of class {printable(class_id)}"
+                raise SourceError(what, where=str(file.path), hint="fetch this file again")
+            held.add(class_id)
+        yield class_id, member
 
 
 def stem_of(name: str) -> str | None:
