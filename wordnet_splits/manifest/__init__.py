@@ -11,6 +11,7 @@ from wordnet_splits.manifest.manifest import (
     load_classes,
     load_manifest,
     manifest_names,
+    open_manifest,
     read_manifest,
     write_manifest,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "load_classes",
     "load_manifest",
     "manifest_names",
+    "open_manifest",
     "read_manifest",
     "write_manifest",
 ]

@@ -176,16 +176,23 @@ def load_manifest(name: Manifest | str | Path, given: Path | None = None) -> Man
     return manifest
 
 
-def load_classes(name: str | Path, given: Path | None = None) -> pa.Table:
-    """Read the class table of a manifest, comparing only what identifies it; its image tables stay unread.
+def open_manifest(name: str | Path, given: Path | None = None) -> Manifest:
+    """Read a manifest, comparing only what identifies its classes; its image tables are there, and unread.
 
-    For questions to many manifests at once: evidence and distances are not compared. Raises as
+    For questions to many manifests at once: evidence, distances and images are not compared. Raises as
     `load_manifest`.
     """
     manifest = read_manifest(find_manifest(name, given))
     if manifest.data.fingerprints.classes != fingerprint.of_classes(manifest.classes):
         raise _altered("the class table is not the one that was fingerprinted", str(manifest.folder))
-    return manifest.classes
+    for part in manifest.parts:
+        _file_id(_path(manifest.folder, part))
+    return manifest
+
+
+def load_classes(name: str | Path, given: Path | None = None) -> pa.Table:
+    """Return the class table of `open_manifest`."""
+    return open_manifest(name, given).classes
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -1,6 +1,8 @@
 """What is at hand: every source under its root, and what each benchmark still lacks.
 
-A report, not a check: a bad root is reported in its row and stops nothing else.
+A report, not a check: a bad root is reported in its row and stops nothing else. Of a frozen benchmark
+``manifest.json`` and the class table are read, its fingerprint compared, and each image table's file must be
+there; `verify` recomputes the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from wordnet_splits.build.population import NO_POSITIONS, count_difference, expa
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
 from wordnet_splits.errors import SplitsError
-from wordnet_splits.manifest import Manifest, Part, load_manifest, manifest_names
+from wordnet_splits.manifest import Manifest, Part, manifest_names, open_manifest
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.recipe import Group, ImageRule, Recipe, load_recipe, recipe_names
 from wordnet_splits.reports.listing import awaited_lists
@@ -217,10 +219,10 @@ def _benchmark(
 ) -> BenchmarkState:
     found = BenchmarkState(name, frozen)
     try:
-        manifest = load_manifest(name, manifests) if frozen else None
+        manifest = open_manifest(name, manifests) if frozen else None
         recipe = load_recipe(manifest or name)
         found.awaits = list(_awaits(recipe, manifest, states))
-        found.pixels = {s: _pixels(s, _splits_used(recipe, s), states) for s in recipe.sources}
+        found.pixels = {s: _pixels(s, recipe, states) for s in recipe.sources}
     except SplitsError as error:
         found.error = error.as_dict()
     return found
@@ -261,11 +263,12 @@ def _readiness(state: SourceState, held: SplitState) -> tuple[bool, str]:
     return True, "at hand: build and freeze"
 
 
-def _pixels(source: str, splits: tuple[str, ...], states: Mapping[str, SourceState]) -> str:
+def _pixels(source: str, recipe: Recipe, states: Mapping[str, SourceState]) -> str:
     """Say in a few words how far the pixels that a benchmark takes from a source are at hand."""
     state = states[source]
     if state.state in (BUILT_IN, NO_ROOT, BAD_ROOT):
         return state.state
+    splits = _splits_used(recipe, source)
     short = [s for s in state.splits if s.split in splits and (s.expected is None or s.held != s.expected)]
     return ", ".join(f"{s.split} {count_text(s)}" for s in short) or COMPLETE
 

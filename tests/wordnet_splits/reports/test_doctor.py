@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from wordnet_splits.build import build
 from wordnet_splits.errors import UnknownNameError
-from wordnet_splits.manifest import write_manifest
+from wordnet_splits.manifest import fingerprint, write_manifest
+from wordnet_splits.manifest.parquet import write_table
 from wordnet_splits.recipe import recipe_names
 from wordnet_splits.reports import doctor as dr
 from wordnet_splits.sources import source_names
@@ -151,6 +154,28 @@ def test_a_damaged_manifest_is_told_in_its_row(tmp_path):
     assert found["digits"].error is not None
     assert not found["digits"].complete
     assert found["osc-p1"].error is None
+
+
+def test_a_changed_class_table_or_an_absent_image_table_is_told_in_its_row(tmp_path):
+    folder = write_manifest(build("digits").manifest, tmp_path)
+    other = write_manifest(build("digits").manifest, tmp_path / "other")
+    table = pq.read_table(folder / "classes.parquet")
+    labels = pa.array([label + 1 for label in table["label"].to_pylist()], table.schema.field("label").type)
+    changed = table.set_column(table.schema.get_field_index("label"), table.schema.field("label"), labels)
+    write_table(changed, folder / "classes.parquet")
+    said = benchmarks(examine(manifests=tmp_path))["digits"].error
+    assert said is not None
+    assert "class table is not the one" in str(said["what"])
+    next(other.glob("images/*/*.parquet")).unlink()
+    said = benchmarks(examine(manifests=tmp_path / "other"))["digits"].error
+    assert said is not None
+    assert "No such file" in str(said["what"])
+
+
+def test_what_is_frozen_is_not_fingerprinted_anew(tmp_path, monkeypatch):
+    write_manifest(build("digits").manifest, tmp_path)
+    monkeypatch.setattr(fingerprint, "of_parts", lambda *_: pytest.fail("the image tables are read"))
+    assert benchmarks(examine(manifests=tmp_path))["digits"].complete
 
 
 def test_real_datasets_are_counted(real_data):
