@@ -14,6 +14,7 @@ from wordnet_splits.errors import SplitsError
 
 if TYPE_CHECKING:
     from wordnet_splits.exchange import Imported
+    from wordnet_splits.exchange.entries import ListEntry
 
 SHOWN = 20
 FormatName = Annotated[str, typer.Argument(metavar="FORMAT", help="As in `export --format`.")]
@@ -42,11 +43,13 @@ def export(
     root: RootOptions = None,
     copies: Annotated[bool, typer.Option("--copies", help="Copy files instead of linking to them.")] = False,
     ids_only: Annotated[bool, typer.Option("--ids-only", help="Write no pictures (hub).")] = False,
+    group: Annotated[list[str] | None, typer.Option(help="This group only (again for more).")] = None,
+    split: Annotated[list[str] | None, typer.Option(help="This split only (again for more).")] = None,
     allow_missing: AllowMissing = False,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
-    """Write a benchmark in another project's format."""
+    """Write a benchmark in another project's format, or a part of one."""
     from wordnet_splits.exchange import export_benchmark
     from wordnet_splits.progress import OnStderr
 
@@ -58,6 +61,8 @@ def export(
         copies=copies,
         ids_only=ids_only,
         allow_missing=allow_missing,
+        groups=group or (),
+        splits=split or (),
         manifests=manifests,
         progress=OnStderr(),
     )
@@ -134,6 +139,10 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
+def _named(entry: ListEntry) -> str:
+    return entry.path or entry.image_id or entry.class_id or ""
+
+
 def _as_dict(done: Imported) -> dict[str, Any]:
     return {
         "name": done.name,
@@ -145,7 +154,7 @@ def _as_dict(done: Imported) -> dict[str, Any]:
         "expected": done.expected,
         "same": done.same,
         "differences": done.differences,
-        "unmatched": [entry.path or entry.image_id for entry in done.unmatched],
+        "unmatched": [_named(entry) for entry in done.unmatched],
         "missing": [p.as_dict() for p in done.problems],
         "left_out": [
             {"set": row.folder, "pictures": len(row.paths), "reason": row.reason} for row in done.left_out
@@ -163,7 +172,8 @@ def _tell(done: Imported) -> None:
     for left_out in done.left_out:
         say(f"left out: {left_out}")
     if not done.left_out:
-        say_some([f"left out: {e.group} {e.split}: {e.path or e.image_id}" for e in done.unmatched], SHOWN)
+        said = [f"left out: {e.group} {e.split or 'classes'}: {_named(e)}" for e in done.unmatched]
+        say_some(said, SHOWN)
     say_some([f"left out: {p.source} {p.image_id}: {p.detail}" for p in done.problems], SHOWN)
     say_some([f"differs: {text}" for text in done.differences], SHOWN)
     if done.manifest is None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from wordnet_splits.errors import OutputError, Problem
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordnet_splits.errors import OutputError, Problem, SplitsError, unknown
 from wordnet_splits.exchange.formats import get_format
 from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.exchange.sidecar import write_sidecar
 from wordnet_splits.files import locked, replacing_folder
-from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.manifest import Manifest, Part, load_manifest
 from wordnet_splits.packed.reading import open_sources
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources.roots import Roots
@@ -49,10 +53,12 @@ def export_benchmark(
     copies: bool = False,
     ids_only: bool = False,
     allow_missing: bool = False,
+    groups: Collection[str] = (),
+    splits: Collection[str] = (),
     manifests: Path | None = None,
     progress: Progress | None = None,
 ) -> Exported:
-    """Write a benchmark in another project's format.
+    """Write a benchmark, or a part of one, in another project's format.
 
     Parameters
     ----------
@@ -63,15 +69,19 @@ def export_benchmark(
     copies : copy files where a link to them would do (``imagefolder``).
     ids_only : write no pictures (``hub``).
     allow_missing : leave out images that a root lacks, or whose source has no root, instead of raising.
+    groups, splits : write these alone, where any are named. A part is a list as any other: no note is written
+        beside it, for the rest is not there to be given back.
 
     Raises
     ------
-    UnknownNameError : no such benchmark, format or source.
+    UnknownNameError : no such benchmark, format, source, group or split.
     OutputError : ``out`` holds something, or cannot be written.
     SourceError, MissingImageError : pictures that are not there, without ``allow_missing``.
     """
     chosen = get_format(format)
     manifest = load_manifest(benchmark, manifests)
+    if groups or splits:
+        manifest = _part(manifest, groups, splits)
     out = Path(out).absolute()
     pictures = chosen.pictures and not ids_only
     names = sorted({manifest.source_of(group) for _, group in manifest.parts}) if pictures else []
@@ -89,6 +99,37 @@ def export_benchmark(
             raise OutputError("is there already", where=str(out), hint="give --out a new or empty folder")
         with replacing_folder(out) as folder:
             chosen.write(export, folder)
-            write_sidecar(manifest, format, folder)
-    awaiting = [f"{row.group} {row.split}" for row in manifest.groups if row.awaits]
+            if not (groups or splits):
+                write_sidecar(manifest, format, folder)
+    awaiting = [
+        f"{row.group} {row.split}"
+        for row in manifest.groups
+        if row.awaits and _asked((row.split, row.group), groups, splits)
+    ]
     return Exported(manifest.name, format, out, export.images, export.problems, awaiting)
+
+
+def _part(manifest: Manifest, groups: Collection[str], splits: Collection[str]) -> Manifest:
+    """Return a manifest of some groups and splits: their classes, and their images where these are known."""
+    rows = {(row.split, row.group) for row in manifest.groups if row.split != "classes"}
+    for kind, asked, known in (
+        ("group", groups, {row.group for row in manifest.groups}),
+        ("split", splits, {split for split, _ in rows}),
+    ):
+        for name in asked:
+            if name not in known:
+                raise unknown(kind, name, known, where=manifest.name)
+    if not any(_asked(part, groups, splits) for part in rows):
+        named = f"{', '.join(groups) or 'it'} has no {' and no '.join(splits) or 'images'}"
+        raise SplitsError(named, where=manifest.name, hint="`wordnet-splits list` shows what there is")
+    chosen = pc.is_in(manifest.classes["group"], pa.array(list(groups), pa.string()))
+    return replace(
+        manifest,
+        classes=manifest.classes.filter(chosen) if groups else manifest.classes,
+        parts={part: read for part, read in manifest.parts.items() if _asked(part, groups, splits)},
+    )
+
+
+def _asked(part: Part, groups: Collection[str], splits: Collection[str]) -> bool:
+    split, group = part
+    return split in (splits or (split,)) and group in (groups or (group,))

@@ -23,7 +23,7 @@ class Imported:
     lists : names of the lists, as recipes name them.
     expected : the fingerprint that the export noted, None where it did not or a group awaits its source.
     differences : what differs from the exported benchmark, a sentence each.
-    unmatched : entries that name no image of a known source.
+    unmatched : entries that name no image of a known source, or classes of groups without images.
     problems : images that a root lacks.
     left_out : of an archive, the ``unmatched`` pictures by set, and why.
     like, in_common : of an archive, our benchmark in its place, and what both have in common.

@@ -93,7 +93,7 @@ def import_benchmark(
             None if built is None else built.manifest,
             made.recipe,
             made.lists,
-            unmatched=entries.unmatched,
+            unmatched=[*entries.unmatched, *made.left_out],
             problems=[] if built is None else built.problems,
         )
     manifest, problems = restore(notes, entries.images, options)

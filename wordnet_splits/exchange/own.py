@@ -24,12 +24,16 @@ from wordnet_splits.untrusted import printable
 
 @dataclass
 class Own:
-    """What was made of the lists: the recipe and its build only where a group is ID."""
+    """What was made of the lists: the recipe and its build only where a group is ID.
+
+    ``left_out`` are the classes of groups that are not ID and of which no image is named.
+    """
 
     name: str
     lists: list[str]
     recipe: Path | None = None
     build: Build | None = None
+    left_out: list[ListEntry] = field(default_factory=list)
 
 
 @dataclass
@@ -53,9 +57,7 @@ class _Group:
 
     @property
     def rules(self) -> dict[str, str]:
-        """The rest of a recipe's image rules, by split: where only classes are named, all test images."""
-        if self.listed:
-            return {}
+        """The image rules by split where only classes are named: all test images."""
         splits = load_catalog(self.source).splits
         first = next((split for split in ("test", "val") if split in splits), splits[-1])
         return {"test": f"{{ from = {_text(first)}, all = true }}"}
@@ -79,21 +81,29 @@ def own_benchmark(
 
     Parameters
     ----------
-    like : a recipe of ours for the same benchmark, whose published counts and transforms hold here, too. A
-        group of which only classes are named then has no images yet; otherwise it takes all test images.
+    like : a recipe of ours for the same benchmark, whose published counts and transforms hold here, too.
+
+    An ID group of which only classes are named has no images yet; another is left out with ``allow_missing``.
+    Where no image is named at all, nor ``like``, each takes all test images.
 
     Raises
     ------
-    DataError : a group that no role fits, or in which images contradict each other.
+    DataError : a group that no role fits, in which images contradict each other, or that has none.
     OutputError : the recipe is there already, or ``out`` cannot be written.
     RecipeError : the recipe builds nothing, such as one without training classes.
     """
     name = slug(name or path.stem)
     groups = sorted(_groups(images, roles), key=lambda g: (ROLES.index(g.role), g.name))
+    bare = [g for g in groups if g.role != "id" and not g.listed] if any(g.listed for g in groups) else []
+    if bare and not options.allow_missing:
+        what = f"no image is listed of {', '.join(g.name for g in bare)}, which only ID groups can do without"
+        raise DataError(what, where=printable(path), hint="leave out such groups with --allow-missing")
+    groups = [group for group in groups if group not in bare]
     recipe = out / f"{name}.toml"
     if recipe.exists():
         raise OutputError("is there already", where=str(recipe), hint="remove it, or give --name or --out")
-    made = Own(name, _write_lists(groups, path, out, name))
+    left_out = [entry for group in bare for entry in group.entries]
+    made = Own(name, _write_lists(groups, path, out, name), left_out=left_out)
     if not any(group.role == "id" for group in groups):
         return made
     write_text(recipe, _recipe_text(name, groups, like))
@@ -167,6 +177,7 @@ def _recipe_text(name: str, groups: Sequence[_Group], like: Recipe | None) -> st
     """Return the recipe as TOML; its classes are those of the lists, whatever relates them."""
     lines = ["schema = 1", f"name = {_text(name)}", "reproduces = true", *_head(groups, like)]
     published = {} if like is None else {group.name: group.published for group in like.group}
+    of_classes = like is None and not any(group.listed for group in groups)
     taken: set[tuple[str, str]] = set()
     for group in groups:
         keys = {(group.source, class_id) for class_id in group.classes}
@@ -187,7 +198,7 @@ def _recipe_text(name: str, groups: Sequence[_Group], like: Recipe | None) -> st
             for split in CUT_ORDER
             if split in group.listed
         ]
-        if like is None:
+        if of_classes:
             rules += [f"{split} = {rule}" for split, rule in group.rules.items()]
         if rules:
             lines.append(f"images = {{ {', '.join(rules)} }}")

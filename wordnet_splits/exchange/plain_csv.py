@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -25,6 +25,7 @@ from wordnet_splits.untrusted import read_text
 
 IMAGES, CLASSES = "images.csv", "classes.csv"
 NEEDED = ("source", "image_id")
+NEEDED_OF_CLASSES = ("source", "class_id", "role", "group")
 
 
 class PlainCsv:
@@ -49,24 +50,44 @@ class PlainCsv:
     def read(self, reading: ImportTask) -> Iterator[ListEntry]:
         """Yield the rows of ``images.csv`` of a folder, or of a file; only source and image_id must be there.
 
+        Where our notes do not say the classes, ``classes.csv`` of the folder does: an entry without an image
+        for each class of a group, so that a class of which no image is listed is not lost.
+
         Raises
         ------
         DataError : no such file, a column or a cell that cannot be.
         """
-        path = reading.path / IMAGES if reading.path.is_dir() else reading.path
-        rows = csv.reader(io.StringIO(read_text(path, largest=LARGEST), newline=""), strict=True)
-        try:
-            head = next(rows, [])
-            if missing := [name for name in NEEDED if name not in head]:
-                columns = ", ".join(NEEDED)
-                raise DataError(f"no column {missing[0]!r}", where=str(path), hint=f"needed: {columns}")
-            for number, cells in enumerate(rows, 2):
-                where = f"{path}, row {number}"
-                if len(cells) != len(head):
-                    raise DataError(f"{len(cells)} cells, not {len(head)}", where=where)
-                yield entry_of(_typed(dict(zip(head, cells, strict=True)), where), reading, where)
-        except csv.Error as error:
-            raise DataError(f"is not CSV: {error}", where=str(path)) from None
+        whole = reading.path.is_dir()
+        for row, where in _read(reading.path / IMAGES if whole else reading.path, NEEDED):
+            yield entry_of(_typed(row, where), reading, where)
+        if whole and reading.notes is None and (reading.path / CLASSES).exists():
+            for row, _ in _read(reading.path / CLASSES, NEEDED_OF_CLASSES):
+                if row["group"]:
+                    yield ListEntry(
+                        "",
+                        row["group"],
+                        source=row["source"],
+                        class_id=row["class_id"],
+                        image_id="",
+                        role=row["role"] or None,
+                    )
+
+
+def _read(path: Path, needed: Collection[str]) -> Iterator[tuple[dict[str, str], str]]:
+    """Yield the rows of a file that has some columns, and where each is."""
+    rows = csv.reader(io.StringIO(read_text(path, largest=LARGEST), newline=""), strict=True)
+    try:
+        head = next(rows, [])
+        if missing := [name for name in needed if name not in head]:
+            columns = ", ".join(needed)
+            raise DataError(f"no column {missing[0]!r}", where=str(path), hint=f"needed: {columns}")
+        for number, cells in enumerate(rows, 2):
+            where = f"{path}, row {number}"
+            if len(cells) != len(head):
+                raise DataError(f"{len(cells)} cells, not {len(head)}", where=where)
+            yield dict(zip(head, cells, strict=True)), where
+    except csv.Error as error:
+        raise DataError(f"is not CSV: {error}", where=str(path)) from None
 
 
 def _typed(row: dict[str, str], where: str) -> dict[str, str | int | None]:

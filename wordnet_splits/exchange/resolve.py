@@ -73,7 +73,7 @@ def _image(
     if source is None or image_id is None or source not in source_names():
         return None
     class_id = class_of(source, image_id, folder) if image_id else entry.class_id
-    if class_id is None:
+    if class_id is None or class_id not in load_catalog(source):
         return None
     return entry._replace(source=source, image_id=image_id, class_id=sys.intern(class_id))
 
@@ -118,7 +118,7 @@ def _inventoried(source: str) -> dict[str, str]:
 
 def refusal(unmatched: list[ListEntry], total: int) -> str:
     """Say which entries name no image of ours."""
-    shown = ", ".join(repr(e.path or e.image_id or "") for e in unmatched[:SHOWN])
+    shown = ", ".join(repr(e.path or e.image_id or e.class_id or "") for e in unmatched[:SHOWN])
     groups = ", ".join(sorted({e.group for e in unmatched})[:SHOWN])
     return (
         f"{len(unmatched):,} of {total:,} entries name no image of a known source, such as {shown} ({groups})"

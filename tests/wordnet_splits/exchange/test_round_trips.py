@@ -6,9 +6,10 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from wordnet_splits.errors import DataError, OutputError, SourceError, UnknownNameError
+from wordnet_splits.errors import DataError, OutputError, SourceError, SplitsError, UnknownNameError
 from wordnet_splits.exchange import export_benchmark, format_names, import_benchmark
 from wordnet_splits.exchange.sidecar import NAME
 from wordnet_splits.manifest import Manifest, load_manifest
@@ -61,6 +62,81 @@ def test_without_our_notes_the_lists_make_a_recipe(exported, digits, tmp_path):
     assert done.manifest is not None
     assert done.fingerprint == digits.fingerprint
     assert len(done.lists) == len(digits.parts)
+
+
+def groups_of(table: pa.Table) -> set[tuple[str, str, str, int]]:
+    names = ("source", "class_id", "group", "label")
+    rows = zip(*(table[name].to_pylist() for name in names), strict=True)
+    return {row for row in rows if row[2]}
+
+
+def test_csv_keeps_classes_without_images(tmp_path):
+    """Two digits have lost their images."""
+    digits = load_manifest("digits")
+    export_benchmark(digits, "csv", tmp_path / "csv")
+    (tmp_path / "csv" / NAME).unlink()
+    file = tmp_path / "csv" / "images.csv"
+    head, *rows = file.read_text().splitlines(keepends=True)
+    column = head.split(",").index("class_id")
+    kept = [row for row in rows if not (row.startswith("digits,") and row.split(",")[column] in "38")]
+    assert len(kept) < len(rows)
+    file.write_text("".join([head, *kept]))
+    done = import_benchmark("csv", tmp_path / "csv", tmp_path / "out")
+    assert done.manifest is not None
+    assert groups_of(done.manifest.classes) == groups_of(digits.classes)
+    assert done.manifest.images().num_rows == len(kept)
+    assert "'3'" not in str(done.manifest.images("test", "digits-0-5")["class_id"].to_pylist())
+    (tmp_path / "csv" / "classes.csv").unlink()
+    bare = import_benchmark("csv", tmp_path / "csv", tmp_path / "bare").manifest
+    assert bare is not None
+    lost = groups_of(digits.classes) - groups_of(bare.classes)
+    assert {class_id for source, class_id, *_ in lost if source == "digits"} >= {"3", "8"}
+
+
+def test_csv_names_ood_groups_that_have_classes_and_no_images(tmp_path):
+    frozen = load_manifest("unknown-cifar-tinyval")
+    assert frozen.data.awaiting == ["lsun"]
+    export_benchmark(frozen, "csv", tmp_path / "csv")
+    (tmp_path / "csv" / NAME).unlink()
+    with pytest.raises(DataError, match="no image is listed of lsun, which only ID groups can do without"):
+        import_benchmark("csv", tmp_path / "csv", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    done = import_benchmark("csv", tmp_path / "csv", tmp_path / "out", allow_missing=True)
+    assert done.manifest is not None
+    assert groups_of(done.manifest.classes) == {r for r in groups_of(frozen.classes) if r[2] != "lsun"}
+    assert done.manifest.images().num_rows == frozen.images().num_rows
+    assert {(e.group, e.class_id) for e in done.unmatched} == {
+        (group, class_id) for _, class_id, group, _ in groups_of(frozen.classes) if group == "lsun"
+    }
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_a_part_of_a_benchmark(name, digits, tmp_path):
+    given = {"roots": {}, "groups": ["digits-0-5"], "splits": ["test", "val"]}
+    done = export_benchmark("digits", name, tmp_path / "part", **given)
+    wanted = pa.concat_tables([digits.images(s, "digits-0-5") for s in ("val", "test")])
+    if name != "pytorch-ood":
+        assert done.images == wanted.num_rows
+    assert not (tmp_path / "part" / NAME).exists()
+    sources, roles = {"digits-0-5": "digits"}, {"digits-0-5": "id"}
+    back = import_benchmark(name, tmp_path / "part", tmp_path / "out", sources=sources, roles=roles).manifest
+    assert back is not None
+    classes = {row for row in groups_of(digits.classes) if row[2] == "digits-0-5"}
+    assert groups_of(back.classes) == classes
+    if name != "pytorch-ood":
+        assert set(back.images()["image_id"].to_pylist()) == set(wanted["image_id"].to_pylist())
+        assert {split for split, _ in back.parts} == {"val", "test"}
+
+
+def test_a_part_that_is_none_is_refused(tmp_path):
+    for given, message in (
+        ({"groups": ["digits-0-6"]}, "did you mean 'digits-0-5'"),
+        ({"splits": ["tests"]}, "did you mean 'test'"),
+        ({"groups": ["gaussian"], "splits": ["train"]}, "gaussian has no train"),
+    ):
+        with pytest.raises(SplitsError, match=message):
+            export_benchmark("digits", "openood", tmp_path / "x", **given)
+    assert not (tmp_path / "x").exists()
 
 
 def _said(name: str, roles: dict[str, str]) -> dict[str, str]:
