@@ -151,12 +151,12 @@ class _Judged:
 
 
 def _lines(file: Path, split: str, benchmark: str, judged: _Judged) -> Iterator[ListEntry]:
-    text = read_text(file, largest=LARGEST)
+    text, shown = read_text(file, largest=LARGEST), printable(file)
     if not text.strip():
-        raise DataError("is empty", where=printable(file), hint="fetch the dataset again")
+        raise DataError("is empty", where=shown, hint="fetch the dataset again")
     sets = facets_sets()
     for number, line in enumerate(text.splitlines(), 1):
-        cells, where = line.split(), f"{printable(file)}, line {number}"
+        cells, where = line.split(), f"{shown}, line {number}"
         if not cells:
             continue
         if len(cells) != 4:
