@@ -68,7 +68,7 @@ bench: $(VENV)/dev
 faults: $(VENV)/dev
 	$(BIN)/python -m tests.faults --table docs/faults.md
 
-# a thousand hostile files, seeded (minutes; not part of `make test`)
+# thirteen hundred hostile files, seeded (minutes; not part of `make test`)
 fuzz: $(VENV)/dev
 	$(BIN)/python -m tests.fuzz --workers $(WORKERS) --table docs/hostile-input.md
 

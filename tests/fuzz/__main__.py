@@ -18,15 +18,19 @@ from tests.fuzz.running import cases, fuzz
 def main() -> int:
     """Run all cases; 1 where one ended badly."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
-    parser.add_argument("--cases", type=int, default=1000, help="of all kinds")
+    parser.add_argument("--cases", type=int, default=1300, help="of all kinds")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="part of the names of the kinds to run")
+    parser.add_argument("--only", default="", help="parts of the names of the kinds to run, by commas")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--table", type=Path, default=None)
     options = parser.parse_args()
     started = time.monotonic()
     results = []
-    chosen = [case for case in cases(options.cases) if options.only in case.kind.name]
+    chosen = [
+        case
+        for case in cases(options.cases)
+        if any(name in case.kind.name for name in options.only.split(","))
+    ]
     if not chosen:
         parser.error(f"no kind has {options.only!r} in its name")
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
@@ -44,7 +48,8 @@ def main() -> int:
     )
     if options.table is not None:
         words = f"python -m tests.fuzz --cases {options.cases} --seed {options.seed}"
-        options.table.write_text(as_page(results, words), "utf-8")
+        before = options.table.read_text("utf-8") if options.only and options.table.exists() else ""
+        options.table.write_text(as_page(results, words, before), "utf-8")
     return 1 if any(result.wrong for result in results) else 0
 
 

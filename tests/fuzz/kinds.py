@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,59 +12,14 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from tests.fuzz.made import listings, pickles, pictures, recipes, resealed, tables, tars, weights
-from tests.fuzz.made.making import Made
+from tests.fuzz.exchanged import EXCHANGED
+from tests.fuzz.kind import Kind, made_by
+from tests.fuzz.made import archives, listings, pickles, pictures, recipes, resealed, tables, tars, weights
 from wordnet_splits.catalog.catalog import CATALOGS
 from wordnet_splits.catalog.inventory import DATA
 from wordnet_splits.manifest import find_manifest
 
 IMAGES = {"a.jpg": "JPEG", "b.png": "PNG", "c.gif": "GIF", "d.bmp": "BMP", "e.webp": "WEBP", "f.tif": "TIFF"}
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of file.
-
-    Attributes
-    ----------
-    make : write a sound example into an empty folder.
-    command : what reads it, run in the folder.
-    files : patterns of the files to alter.
-    verified : whether the command has to refuse whatever was altered.
-    share : how many cases of about a thousand.
-    made : what stands once each in the place of a sound file; the other cases alter one.
-    """
-
-    name: str
-    make: Callable[[Path], None]
-    command: Sequence[str]
-    files: Sequence[str]
-    verified: bool = False
-    share: int = 40
-    made: Made = field(default_factory=dict)
-
-    @property
-    def torch(self) -> bool:
-        """Return whether its reader needs torch."""
-        return self.command[0] in ("unknown-eval", "weights")
-
-    def targets(self, folder: Path) -> list[Path]:
-        """Return the files to alter, relative to the folder."""
-        found = {p.relative_to(folder) for pattern in self.files for p in folder.glob(pattern) if p.is_file()}
-        hidden = {path for path in found if any(part.startswith(".") for part in path.parts)}
-        return sorted(hidden if any("/." in pattern for pattern in self.files) else found - hidden)
-
-
-def _run(folder: Path, *words: str) -> None:
-    """Run a command of ours to make an example."""
-    from tests.fuzz.zygote import Zygote
-
-    zygote = Zygote([words[0]])
-    try:
-        ended = zygote.run(words, folder)
-    finally:
-        zygote.close()
-    assert ended.code == 0, ended.said
 
 
 def _recipe(folder: Path) -> None:
@@ -113,7 +67,7 @@ def _resized(file_format: str) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
         _pictures(folder)
         words = ["fix-resize", "build", "folder", "--root", "in", "--out", "out", "--format", file_format]
-        _run(folder, *words, "--backend", "pillow")
+        made_by(folder, *words, "--backend", "pillow")
 
     return make
 
@@ -174,6 +128,20 @@ def _mat(folder: Path) -> None:
     savemat(folder / "test_32x32.mat", arrays)
 
 
+def _idx(folder: Path) -> None:
+    from tests.wordnet_splits.sources.test_mnist import write
+
+    write(folder)
+    write(folder, "train", ending=".gz")
+
+
+def _zips(folder: Path) -> None:
+    from tests.wordnet_splits.sources.test_omniglot import ANGELIC, OTHER, as_zip
+
+    as_zip(folder, "images_background", OTHER)
+    as_zip(folder, "images_evaluation", ANGELIC)
+
+
 def _textures(folder: Path) -> None:
     from tests.wordnet_splits.sources.trees import in_class_folders, some, write_images
 
@@ -209,8 +177,8 @@ _TRAIN = ("--epochs", "1", "--threads", "1", "--device", "cpu", "--seeds", "0")
 
 def _evaluated(folder: Path) -> None:
     words = ["unknown-eval", "train", "--benchmark", "digits", "--recipe", "digits-demo", *_TRAIN]
-    _run(folder, *words, "--out", "models")
-    _run(folder, *EVALUATE, "--out", "results")
+    made_by(folder, *words, "--out", "models")
+    made_by(folder, *EVALUATE, "--out", "results")
 
 
 EVALUATE = (
@@ -272,6 +240,8 @@ LIGHT = (
     ),
     Kind("LMDB", _lmdb, ("look", "lsun", "."), ["*/data.mdb"]),
     Kind("MATLAB files", _mat, ("look", "svhn", "."), ["*.mat"]),
+    Kind("idx files", _idx, ("look", "fashion-mnist", "."), ["*-ubyte*"], share=60, made=archives.IDX_FILES),
+    Kind("zip archives", _zips, ("look", "omniglot", "."), ["*.zip"], share=60, made=archives.ZIPS),
     Kind("class folders", _textures, ("look", "dtd", "."), ["images/*/*"], share=30, made=pictures.FOLDERS),
     Kind("published lists, inventories", _lists, ("look", "lists", "."), _ANY, share=30),
     Kind(
@@ -321,4 +291,4 @@ HEAVY = (
 
 def kinds() -> tuple[Kind, ...]:
     """Return the kinds that can be read here."""
-    return LIGHT + (HEAVY if find_spec("torch") else ())
+    return (*LIGHT, *EXCHANGED, *(HEAVY if find_spec("torch") else ()))

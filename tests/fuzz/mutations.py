@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
 import os
-import shutil
-import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tests.fuzz import members
+from tests.fuzz.members import Members
 
 Mutation = Callable[[Path, Random], None]
 
@@ -89,11 +91,23 @@ PLACES: dict[str, Mutation] = {
 }
 
 
-def _on_bytes(change: Callable[[bytearray, Random], bytes | bytearray]) -> Mutation:
-    def mutate(path: Path, rng: Random) -> None:
-        path.write_bytes(change(bytearray(path.read_bytes()), rng))
+Content = TypeVar("Content")
+Changes = Mapping[str, Callable[[Content, Random], Content]]
 
-    return mutate
+
+def _each(
+    read: Callable[[Path], Content], write: Callable[[Path, Content], object], changes: Changes[Content]
+) -> dict[str, Mutation]:
+    """Return changes of what a file holds as mutations of the file."""
+
+    def mutation(change: Callable[[Content, Random], Content]) -> Mutation:
+        return lambda path, rng: _ignore(write(path, change(read(path), rng)))
+
+    return {what: mutation(change) for what, change in changes.items()}
+
+
+def _ignore(_: object) -> None:
+    return None
 
 
 def _at(data: bytearray, rng: Random) -> int:
@@ -133,25 +147,33 @@ def _hole(data: bytearray, rng: Random) -> bytearray:
     return data
 
 
-BYTES: dict[str, Mutation] = {
-    "bits flipped": _on_bytes(_flip),
-    "a size claimed": _on_bytes(_claim),
-    "bytes repeated": _on_bytes(_splice),
-    "cut off": _on_bytes(_cut),
-    "bytes taken out": _on_bytes(_hole),
-    "noise": _on_bytes(lambda data, rng: rng.randbytes(len(data) or 100)),
-}
+BYTES = _each(
+    lambda path: bytearray(path.read_bytes()),
+    Path.write_bytes,
+    {
+        "bits flipped": _flip,
+        "a size claimed": _claim,
+        "bytes repeated": _splice,
+        "cut off": _cut,
+        "bytes taken out": _hole,
+        "noise": lambda data, rng: bytearray(rng.randbytes(len(data) or 100)),
+    },
+)
 
 
 # -- text ----------------------------------------------------------------------------------------------------
 
 
-def _on_lines(change: Callable[[list[str], Random], list[str]]) -> Mutation:
-    def mutate(path: Path, rng: Random) -> None:
-        lines = path.read_text("utf-8", errors="replace").split("\n")
-        path.write_text("\n".join(change(lines, rng)), "utf-8", errors="surrogatepass")
+def _lines(path: Path) -> list[str]:
+    return path.read_text("utf-8", errors="replace").split("\n")
 
-    return mutate
+
+def _write_lines(path: Path, lines: list[str]) -> None:
+    path.write_text("\n".join(lines), "utf-8", errors="surrogatepass")
+
+
+def _no_utf8(path: Path, rng: Random) -> None:
+    path.write_bytes(path.read_bytes() + b"\xff\xfe\x80")
 
 
 def _token(lines: list[str], rng: Random) -> list[str]:
@@ -192,13 +214,19 @@ def _word(lines: list[str], rng: Random) -> list[str]:
     return lines
 
 
-TEXT: dict[str, Mutation] = {
-    "another value": _on_lines(_token),
-    "lines swapped": _on_lines(_swapped),
-    "a line dropped": _on_lines(_dropped),
-    "a line repeated": _on_lines(_many),
-    "a letter put in": _on_lines(_word),
-    "no UTF-8": _on_bytes(lambda data, rng: data + b"\xff\xfe\x80"),
+TEXT = {
+    **_each(
+        _lines,
+        _write_lines,
+        {
+            "another value": _token,
+            "lines swapped": _swapped,
+            "a line dropped": _dropped,
+            "a line repeated": _many,
+            "a letter put in": _word,
+        },
+    ),
+    "no UTF-8": _no_utf8,
 }
 
 
@@ -261,14 +289,6 @@ JSON: dict[str, Mutation] = {
 # -- Parquet -------------------------------------------------------------------------------------------------
 
 
-def _on_table(change: Callable[[pa.Table, Random], pa.Table]) -> Mutation:
-    def mutate(path: Path, rng: Random) -> None:
-        table = pq.read_table(path)
-        pq.write_table(change(table, rng), path)
-
-    return mutate
-
-
 def _cell(table: pa.Table, rng: Random) -> pa.Table:
     if not len(table):
         return table
@@ -326,12 +346,41 @@ def _bomb(path: Path, rng: Random) -> None:
             writer.write_table(table, row_group_size=count)
 
 
-PARQUET: dict[str, Mutation] = {
-    "a cell altered": _on_table(_cell),
-    "a column altered": _on_table(_column),
-    "rows altered": _on_table(_rows),
+PARQUET = {
+    **_each(
+        pq.read_table,
+        lambda path, table: pq.write_table(table, path),
+        {"a cell altered": _cell, "a column altered": _column, "rows altered": _rows},
+    ),
     "a bomb": _bomb,
 }
+
+
+# -- archives ------------------------------------------------------------------------------------------------
+
+
+def _inside(path: Path, rng: Random) -> None:
+    mutations = rng.choice([*_OF_SUFFIX.get(path.suffix, ()), BYTES])
+    mutations[rng.choice(sorted(mutations))](path, rng)
+
+
+def _altered(held: Members, rng: Random) -> Members:
+    return members.altered(held, rng, _inside)
+
+
+_MEMBERS: Changes[Members] = {
+    "a member altered": _altered,
+    "a member renamed": members.renamed,
+    "a member repeated": members.repeated,
+    "a member left out": members.left_out,
+}
+TAR = _each(members.of_tar, members.write_tar, _MEMBERS)
+ZIP = _each(members.of_zip, members.write_zip, _MEMBERS)
+GZIP = _each(
+    lambda path: [("", gzip.decompress(path.read_bytes()))],
+    lambda path, held: path.write_bytes(gzip.compress(held[0][1])),
+    {"what is packed altered": _altered},
+)
 
 _OF_SUFFIX = {
     ".json": (JSON, TEXT),
@@ -339,6 +388,10 @@ _OF_SUFFIX = {
     ".toml": (TEXT,),
     ".tsv": (TEXT,),
     ".txt": (TEXT,),
+    ".csv": (TEXT,),
+    ".tar": (TAR,),
+    ".zip": (ZIP,),
+    ".gz": (GZIP,),
 }
 
 
@@ -349,40 +402,3 @@ def mutate(path: Path, rng: Random) -> str:
     what = rng.choice(sorted(mutations))
     mutations[what](path, rng)
     return what
-
-
-def same(one: Path, other: Path) -> bool:
-    """Return whether an altered file says what it said before: padding, the order of keys, provenance."""
-    if other.is_symlink() or not other.is_file() or other.stat().st_size > 1 << 30:
-        return False
-    if one.read_bytes() == other.read_bytes():
-        return True
-    try:
-        if one.suffix == ".json":
-            return bool(_said(one) == _said(other))
-        if one.suffix == ".parquet":
-            return bool(pq.read_table(one).equals(pq.read_table(other), check_metadata=True))
-    except (ValueError, OSError, RecursionError, pa.ArrowException):
-        pass
-    return False
-
-
-def _said(path: Path) -> Any:
-    value = json.loads(path.read_text("utf-8"))
-    if isinstance(value, dict):  # who made it, with what: in no fingerprint, relied on by nobody
-        value = {k: v for k, v in value.items() if k not in ("provenance", "versions")}
-    return value
-
-
-def copied(whole: Path, to: Path) -> None:
-    """Put a fresh copy of a folder at ``to``."""
-    remove(to)
-    shutil.copytree(whole, to, symlinks=True)
-
-
-def remove(folder: Path) -> None:
-    """Remove a folder, however deep."""
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-    except RecursionError:  # it goes down by calling itself
-        subprocess.run(["rm", "-rf", folder], check=True)

@@ -11,10 +11,12 @@ from typing import NamedTuple
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.sidecar import Sidecar
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.untrusted import printable
+from wordnet_splits.untrusted import MiB, printable
 
 MOST_ENTRIES = 20_000_000
 """Of one import; ImageNet-21K has 14 million images."""
+LARGEST = 1024 * MiB
+"""Bytes of a list; that of all of ImageNet-1K has 60 MB."""
 
 
 class ListEntry(NamedTuple):

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wordnet_splits.errors import DataError
-from wordnet_splits.exchange.entries import ListEntry, label_of
-from wordnet_splits.exchange.openood import LARGEST
+from wordnet_splits.exchange.entries import LARGEST, ListEntry, label_of
 from wordnet_splits.exchange.resolve import class_of
 from wordnet_splits.untrusted import printable, read_text, read_toml
 

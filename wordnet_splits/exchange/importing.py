@@ -106,7 +106,7 @@ def import_benchmark(
         folder,
         read_manifest(folder),
         expected=notes.fingerprint,
-        differences=differences(notes, entries.images, manifest),
+        differences=differences(notes, entries.images, manifest, format),
         unmatched=entries.unmatched,
         problems=problems,
     )

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from wordnet_splits.errors import DataError
-from wordnet_splits.exchange.entries import ImportTask, ListEntry, files_of, label_of, split_and_group
+from wordnet_splits.exchange.entries import (
+    LARGEST,
+    ImportTask,
+    ListEntry,
+    files_of,
+    label_of,
+    split_and_group,
+)
 from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.files import write_text
-from wordnet_splits.untrusted import MiB, read_text
-
-LARGEST: Final = 1024 * MiB
-"""Bytes of a list; that of all of ImageNet-1K has 60 MB."""
+from wordnet_splits.untrusted import read_text
 
 
 class OpenOOD:
@@ -29,7 +32,7 @@ class OpenOOD:
     def write(self, export: Export, folder: Path) -> None:
         """Write ``<split>_<group>.txt`` for each part."""
         for (split, group), table in export.tables():
-            lines = (f"{export.path(row)} {row['label']}\n" for row in export.rows(table))
+            lines = (f"{export.path(row)} {export.label(row)}\n" for row in export.rows(table))
             write_text(folder / f"{split}_{group}.txt", "".join(lines))
 
     def read(self, reading: ImportTask) -> Iterator[ListEntry]:

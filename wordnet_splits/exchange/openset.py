@@ -14,16 +14,11 @@ from typing import Final
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import ImportTask, ListEntry, files_of, label_of
-from wordnet_splits.exchange.openood import LARGEST
-from wordnet_splits.exchange.outgoing import Export
+from wordnet_splits.exchange.outgoing import NEGATIVE, UNKNOWN, Export
+from wordnet_splits.exchange.rows import csv_rows
 from wordnet_splits.files import write_text
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.untrusted import read_text
 
-NEGATIVE: Final = -1
-UNKNOWN: Final = -2
-LABELS: Final = {"external": NEGATIVE, "near": UNKNOWN, "far": UNKNOWN}
-"""By role; ID and covariate-shifted images keep their own label."""
 GROUPS: Final = {NEGATIVE: ("negative", "external"), UNKNOWN: ("unknown", "far")}
 """Group and role of what a list of unknown origin labels so; others are ``known``, and ID."""
 
@@ -40,7 +35,7 @@ class OpensetImagenet:
         for (split, _), table in export.tables():
             rows = csv.writer(texts[split], lineterminator="\n")
             for row in export.rows(table):
-                rows.writerow((export.path(row), LABELS.get(row["role"], row["label"])))
+                rows.writerow((export.path(row), export.label(row)))
         for split, text in texts.items():
             write_text(folder / f"{split}.csv", text.getvalue())
 
@@ -49,8 +44,7 @@ class OpensetImagenet:
         for file in files_of(reading.path, ".csv"):
             split = file.stem.rpartition("_")[2]
             split = split if split in SPLITS else reading.split
-            rows = csv.reader(io.StringIO(read_text(file, largest=LARGEST)))
-            for number, cells in enumerate(rows, 1):
+            for number, cells in enumerate(csv_rows(file), 1):
                 where = f"{file}, line {number}"
                 if len(cells) != 2:
                     raise DataError(f"{len(cells)} cells", where=where, hint="a line is PATH,LABEL")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -19,6 +20,12 @@ from wordnet_splits.sources import Source, source_class
 
 AT_ONCE = 4096
 """Rows of an image table held as objects."""
+
+NEGATIVE, UNKNOWN = -1, -2
+LABELS: Mapping[str, Mapping[str, int]] = MappingProxyType(
+    {"openset-imagenet": {"external": NEGATIVE, "near": UNKNOWN, "far": UNKNOWN}}
+)
+"""Format -> role -> label, where a project has labels of its own for what is not ID."""
 
 ImageRow = dict[str, Any]
 """One row of an image table, by column."""
@@ -95,6 +102,11 @@ class Export:
         if row["view"] == RAW_VIEW:
             official = official_path(self.format, row["source"], row["image_id"], row["class_id"])
         return official or self.tree_path(row)
+
+    def label(self, row: ImageRow) -> int:
+        """Return the label that the other project gives an image."""
+        label: int = LABELS.get(self.format, {}).get(row["role"], row["label"])
+        return label
 
     def tree_path(self, row: ImageRow) -> str:
         """Return where the tree of an export has an image; a rendered one is a PNG file, others JPEG."""

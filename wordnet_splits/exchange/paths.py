@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,6 +43,11 @@ class Place:
     source: str
     path: str
     id: str
+
+    @cached_property
+    def beginning(self) -> str:
+        """What all its paths begin with."""
+        return self.path.partition("{")[0]
 
     def write(self, image_id: str, class_id: str) -> str | None:
         """Return the path of an image, None where the row is not of its kind."""
@@ -82,7 +87,7 @@ def official_path(format_name: str, source: str, image_id: str, class_id: str) -
 
 def located(format_name: str, path: str) -> Located | None:
     """Return the image of ours that a project's path names, None where it names none."""
-    places = (p for p in _places() if p.format == format_name)
+    places = (p for p in _places() if p.format == format_name and path.startswith(p.beginning))
     return next((image for p in places if (image := p.read(path))), None)
 
 

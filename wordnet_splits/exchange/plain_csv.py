@@ -6,7 +6,6 @@ A digest is in hex; lists and evidence (``wnids``, ``via``) are JSON; what is no
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -16,12 +15,10 @@ import pyarrow as pa
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import ImportTask, ListEntry, label_of
-from wordnet_splits.exchange.openood import LARGEST
 from wordnet_splits.exchange.outgoing import Export
-from wordnet_splits.exchange.rows import entry_of
+from wordnet_splits.exchange.rows import csv_rows, entry_of
 from wordnet_splits.files import replacing
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA
-from wordnet_splits.untrusted import read_text
 
 IMAGES, CLASSES = "images.csv", "classes.csv"
 NEEDED = ("source", "image_id")
@@ -75,19 +72,16 @@ class PlainCsv:
 
 def _read(path: Path, needed: Collection[str]) -> Iterator[tuple[dict[str, str], str]]:
     """Yield the rows of a file that has some columns, and where each is."""
-    rows = csv.reader(io.StringIO(read_text(path, largest=LARGEST), newline=""), strict=True)
-    try:
-        head = next(rows, [])
-        if missing := [name for name in needed if name not in head]:
-            columns = ", ".join(needed)
-            raise DataError(f"no column {missing[0]!r}", where=str(path), hint=f"needed: {columns}")
-        for number, cells in enumerate(rows, 2):
-            where = f"{path}, row {number}"
-            if len(cells) != len(head):
-                raise DataError(f"{len(cells)} cells, not {len(head)}", where=where)
-            yield dict(zip(head, cells, strict=True)), where
-    except csv.Error as error:
-        raise DataError(f"is not CSV: {error}", where=str(path)) from None
+    rows = csv_rows(path)
+    head = next(rows, [])
+    if missing := [name for name in needed if name not in head]:
+        columns = ", ".join(needed)
+        raise DataError(f"no column {missing[0]!r}", where=str(path), hint=f"needed: {columns}")
+    for number, cells in enumerate(rows, 2):
+        where = f"{path}, row {number}"
+        if len(cells) != len(head):
+            raise DataError(f"{len(cells)} cells, not {len(head)}", where=where)
+        yield dict(zip(head, cells, strict=True)), where
 
 
 def _typed(row: dict[str, str], where: str) -> dict[str, str | int | None]:

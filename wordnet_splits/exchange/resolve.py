@@ -16,6 +16,8 @@ from wordnet_splits.exchange.paths import located
 from wordnet_splits.sources import source_class, source_names
 
 SHOWN = 3
+LONGEST_PATH = 4096
+"""Letters; the system's own limit."""
 
 
 @dataclass
@@ -38,13 +40,15 @@ def resolve(
 
     Raises
     ------
-    DataError : more entries than are read, or one image twice in a part.
+    DataError : more entries than are read, a path longer than any, or one image twice in a part.
     """
     found = Resolved()
     seen: set[tuple[str, str, str, str]] = set()
     for number, entry in enumerate(entries):
         if number >= MOST_ENTRIES:
             raise DataError(f"more than {MOST_ENTRIES:,} images", hint="import it in parts")
+        if (letters := max(len(entry.path), len(entry.image_id or ""))) > LONGEST_PATH:
+            raise DataError(f"a path of {letters:,} letters", where=f"{entry.group} {entry.split}")
         image = _image(entry, format_name, sources, fallback)
         if image is None:
             found.unmatched.append(entry)

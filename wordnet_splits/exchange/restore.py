@@ -14,6 +14,7 @@ from wordnet_splits.build.run import missing_error, read_pixels
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.errors import DataError, Problem
 from wordnet_splits.exchange.entries import ListEntry
+from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.exchange.sidecar import Sidecar
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.manifest.tables import CUT_ORDER
@@ -55,8 +56,11 @@ def restore(
     return manifest, problems
 
 
-def differences(notes: Sidecar, images: Sequence[ListEntry], manifest: Manifest) -> list[str]:
+def differences(
+    notes: Sidecar, images: Sequence[ListEntry], manifest: Manifest, format_name: str
+) -> list[str]:
     """Return what differs from the exported benchmark, a sentence each; pixels only where both are known."""
+    data = manifest.data
     given = {(row.split, row.group): row for row in manifest.data.fingerprints.images}
     wanted = {(row.split, row.group): row for row in notes.parts}
     found = [f"{split}/{group} is not there" for split, group in wanted.keys() - given.keys()]
@@ -69,7 +73,13 @@ def differences(notes: Sidecar, images: Sequence[ListEntry], manifest: Manifest)
             )
         elif None not in (ours.pixels, theirs.pixels) and ours.pixels != theirs.pixels:
             found.append(f"{part[0]}/{part[1]} has other pixels")
-    if manifest.data.fingerprints.classes != notes.classes:
+    if (notes.benchmark, notes.version, notes.seed) != (data.name, data.version, data.seed):
+        found.append(f"is {data.name} version {data.version}, not the {printable(notes.benchmark)} exported")
+    if notes.format != format_name:
+        found.append(f"was exported as {notes.format}")
+    elif count := _altered(images, Export(manifest, format_name, {})):
+        found.append(f"{count:,} images have another path, label, role, group or view than was exported")
+    if data.fingerprints.classes != notes.classes:
         found.append("the rules give other classes")
     if _of_classes(images):
         listed: dict[str, set[str]] = defaultdict(set)
@@ -80,6 +90,25 @@ def differences(notes: Sidecar, images: Sequence[ListEntry], manifest: Manifest)
             if listed[group] != set(manifest.classes.filter(at)["class_id"].to_pylist()):
                 found.append(f"{group} has other classes")
     return sorted(found)
+
+
+def _altered(images: Sequence[ListEntry], export: Export) -> int:
+    """Return how many entries say what the export does not, of what the format says of them."""
+    said = {_said(entry) for entry in images if entry.label is not None}
+    for (split, _), table in export.tables():
+        for row in export.rows(table):
+            entry = ListEntry(split, row["group"], export.path(row), export.label(row))
+            said.discard(_said(entry))
+            columns = {name: row[name] for name in ("source", "class_id", "image_id", "role", "view")}
+            said.discard(_said(entry._replace(path="", **columns)))
+    return len(said)
+
+
+def _said(entry: ListEntry) -> tuple[object, ...]:
+    """Return what must be as exported: a path says the image, and most files of paths no group."""
+    if entry.path:
+        return entry.split, entry.path, entry.label
+    return entry._replace(digest=None)
 
 
 def _of_classes(images: Sequence[ListEntry]) -> bool:

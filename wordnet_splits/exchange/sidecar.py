@@ -5,17 +5,18 @@ It is optional: without it an import makes a recipe of lists from what the forma
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from wordnet_splits.fields import BenchmarkName, Name, Sha256, StrictModel
-from wordnet_splits.files import write_json
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.data import Declared, MissingRow, PartRow
 from wordnet_splits.recipe import Recipe
-from wordnet_splits.untrusted import read_json, validated
+from wordnet_splits.sealed import read_sealed, write_sealed
+from wordnet_splits.untrusted import validated
 
 NAME: Final = "wordnet-splits.json"
 
@@ -64,7 +65,7 @@ def write_sidecar(manifest: Manifest, format_name: str, folder: Path) -> None:
         missing=data.missing,
     )
     recipe = data.recipe.as_dict()
-    write_json(folder / NAME, {**content.model_dump(by_alias=True), "recipe": recipe})
+    write_sealed(folder / NAME, {**content.model_dump(by_alias=True), "recipe": recipe})
 
 
 def read_sidecar(path: Path) -> Sidecar | None:
@@ -72,10 +73,10 @@ def read_sidecar(path: Path) -> Sidecar | None:
 
     Raises
     ------
-    DataError : it is malformed.
+    DataError : it is malformed, or was altered since it was written.
     """
     file = (path if path.is_dir() else path.parent) / NAME
-    if not file.exists():
+    if not os.path.lexists(file):  # a link to nowhere, or to itself, is no absence
         return None
     hint = "remove it to import the lists as somebody else's"
-    return validated(Sidecar, read_json(file), where=str(file), hint=hint)
+    return read_sealed(file, Sidecar, hint=hint)

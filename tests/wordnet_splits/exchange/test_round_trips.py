@@ -153,6 +153,48 @@ def test_a_list_that_was_changed_is_told(tmp_path):
     assert done.differences == ["test/gaussian has 499 images, others than the 500 exported"]
 
 
+@pytest.mark.parametrize(
+    ("name", "file", "old", "new"),
+    [
+        ("openood", "test_digits-0-5.txt", "/0/101.png 0\n", "/0/101.png 2\n"),
+        ("openood", "test_digits-0-5.txt", "/0/101.png 0\n", "/0/101.jpg 0\n"),
+        ("openset-imagenet", "test.csv", ".png,-2\n", ".png,-1\n"),
+        ("csv", "images.csv", ",far,", ",near,"),
+        ("csv", "images.csv", ",raw,", ",fix,"),
+    ],
+)
+def test_a_line_that_says_another_thing_is_told(name, file, old, new, digits, tmp_path):
+    """The images are the same, so that fingerprints are, too."""
+    export_benchmark("digits", name, tmp_path / "lists")
+    path = tmp_path / "lists" / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    done = import_benchmark(name, tmp_path / "lists", tmp_path / "out")
+    assert done.fingerprint == digits.fingerprint
+    what = "1 images have another path, label, role, group or view than was exported"
+    assert done.differences == [what]
+
+
+def test_lists_are_not_those_of_another_format(tmp_path):
+    for name in ("csv", "openset-imagenet"):
+        export_benchmark("digits", name, tmp_path / name)
+    shutil.copy(tmp_path / "csv" / NAME, tmp_path / "openset-imagenet" / NAME)
+    done = import_benchmark("openset-imagenet", tmp_path / "openset-imagenet", tmp_path / "out")
+    assert done.differences == ["was exported as csv"]
+
+
+def test_notes_that_were_altered_are_refused(tmp_path):
+    export_benchmark("digits", "openood", tmp_path / "lists")
+    notes = tmp_path / "lists" / NAME
+    notes.write_text(notes.read_text().replace('"generate": 500', '"generate": 499', 1))
+    with pytest.raises(DataError, match="was altered"):
+        import_benchmark("openood", tmp_path / "lists", tmp_path / "out")
+    notes.unlink()
+    notes.symlink_to(NAME)  # which is no absence
+    with pytest.raises(DataError, match="cannot be read"):
+        import_benchmark("openood", tmp_path / "lists", tmp_path / "out")
+
+
 def test_what_awaits_a_source_awaits_it_still(tmp_path):
     frozen = load_manifest("osc-p1")
     done = export_benchmark(frozen, "openset-imagenet", tmp_path / "lists")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from weakref import finalize
 
 from wordnet_splits.errors import SourceError, UnsafeDataError
 from wordnet_splits.sources.layouts.names import NameIndex, Naming, split_extension
@@ -162,24 +163,19 @@ class NestedTar:
 
 
 class Opened:
-    """A tar file held open."""
+    """A tar file held open, until it is closed or nobody has it any more, the end of the program included."""
 
     def __init__(self, path: Path) -> None:
         check_regular(path, largest=LARGEST_ARCHIVE, error=SourceError)
         self.path = path
         self.descriptor = os.open(path, os.O_RDONLY)
+        self.close = finalize(self, os.close, self.descriptor)
 
     def __enter__(self) -> Opened:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def close(self) -> None:
-        """Close the file, once."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
 
     def members(self, inner: Member | None = None) -> Iterator[Member]:
         """Yield the members of the archive, or of an archive in it."""
@@ -218,10 +214,6 @@ class TarReader:
     @cached_property
     def _inner(self) -> dict[str, Member]:
         return {class_id: outer for class_id, outer in _class_archives(self._file) if class_id is not None}
-
-    def __del__(self) -> None:
-        if hasattr(self, "_file"):
-            self._file.close()
 
 
 def archive_files(path: Path, wanted: Callable[[str], bool], largest: int) -> Iterator[tuple[str, bytes]]:
