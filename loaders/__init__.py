@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .dataset import UnknownDetectionSet
+    from .harness import evaluate, evaluate_arrays
 
-__all__ = ["UnknownDetectionSet"]
+__all__ = ["UnknownDetectionSet", "evaluate", "evaluate_arrays"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name.startswith("evaluate"):
+        from . import harness
+
+        return getattr(harness, name)
     from wordnet_splits.lazy import need
 
     need("torch", "torch", where=f"loaders.{name}")

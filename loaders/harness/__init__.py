@@ -15,7 +15,7 @@ from wordnet_splits.lazy import names_of
 
 if TYPE_CHECKING:
     from .detectors import list_detectors, register
-    from .evaluation import Results, check_results, evaluate
+    from .evaluation import Results, check_results, evaluate, evaluate_arrays
     from .model import Model, load_model
     from .training import train
 
@@ -24,6 +24,7 @@ __all__ = [
     "Results",
     "check_results",
     "evaluate",
+    "evaluate_arrays",
     "list_detectors",
     "load_model",
     "register",
@@ -34,7 +35,7 @@ __getattr__ = names_of(
     __name__,
     {
         "detectors": ("list_detectors", "register"),
-        "evaluation": ("Results", "check_results", "evaluate"),
+        "evaluation": ("Results", "check_results", "evaluate", "evaluate_arrays"),
         "model": ("Model", "load_model"),
         "training": ("train",),
     },

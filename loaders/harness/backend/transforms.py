@@ -6,9 +6,11 @@ the specification, not the code, enters the key of stored activations.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -20,7 +22,11 @@ from fix_resize.spec import CenterCrop, Resize
 from wordnet_splits.digests import canonical, digest_json
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.manifest.data import Declared
+from wordnet_splits.untrusted import sha256_of
 
+from ..plugins import imported
+
+LARGEST_MODULE = 1 << 28
 Triple = tuple[float, float, float]
 ZEROS: Triple = (0.0, 0.0, 0.0)
 ONES: Triple = (1.0, 1.0, 1.0)
@@ -152,6 +158,27 @@ def recipe_transform(recipe: Declared, source: str) -> Transform:
     if normalise is None:
         return evaluation_transform(name)
     return evaluation_transform(name, normalise.mean, normalise.sd)
+
+
+def named_transform(text: str, recipe: Declared) -> Transform:
+    """Return the transform that a command line names.
+
+    Parameters
+    ----------
+    text : one of `evaluation_transform`, normalised as the recipe says; or ``MODULE:NAME``, a function of a
+        PIL image, which the content of its module's file identifies, too.
+    """
+    if ":" not in text:
+        normalise = recipe.normalise
+        return evaluation_transform(text, *(() if normalise is None else (normalise.mean, normalise.sd)))
+    found = imported(text, where="--transform")
+    if isinstance(found, Transform):
+        return found
+    if not callable(found):
+        raise DataError(f"{type(found).__name__} is no function of an image", where=f"--transform {text}")
+    file = getattr(sys.modules[text.partition(":")[0]], "__file__", None)
+    content = sha256_of(Path(file), largest=LARGEST_MODULE)[:12] if file else "builtin"
+    return as_transform(found, transform_id=f"{text} {content}")
 
 
 def as_transform(image: Any, batch: Any = None, transform_id: str | None = None) -> Transform:

@@ -63,6 +63,15 @@ def run(
             help="Which column is which class: a file, a source's name, or 'identity' (column k is class k)."
         ),
     ] = None,
+    transform: Annotated[
+        str | None,
+        typer.Option(
+            help="In place of the model's own: MODULE:NAME, a function of a PIL image, or resize-32, ..."
+        ),
+    ] = None,
+    num_classes: Annotated[
+        int | None, typer.Option(min=1, help="Outputs of a model that a name makes, such as timm:resnet18.")
+    ] = None,
     restrict: Annotated[
         str, typer.Option(help="Softmax over the benchmark's columns, or over all: columns, full.")
     ] = "columns",
@@ -116,9 +125,11 @@ def run(
     _say_absent(detectors)
     need("torch", "torch", where="unknown-eval run")
     from ..backend.ranks import current_ranks
+    from ..backend.transforms import named_transform
     from ..evaluation.of_models import evaluate
     from ..model import open_models
 
+    preprocess = None if transform is None else named_transform(transform, manifest.data.recipe)
     models = open_models(
         model,
         weights or (),
@@ -130,6 +141,8 @@ def run(
         restrict=restrict,
         background=background,
         mapping=mapping,
+        preprocess=preprocess,
+        options=None if num_classes is None else {"num_classes": num_classes},
     )
     folder = out or OUT / manifest.name / folder_name(models)
     if not overwrite:

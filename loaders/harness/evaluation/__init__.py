@@ -8,12 +8,18 @@ from wordnet_splits.lazy import names_of
 
 if TYPE_CHECKING:
     from .check import CheckedResults, check_results
+    from .of_arrays import evaluate_arrays
     from .of_models import evaluate
     from .results import Results
 
-__all__ = ["CheckedResults", "Results", "check_results", "evaluate"]
+__all__ = ["CheckedResults", "Results", "check_results", "evaluate", "evaluate_arrays"]
 
 __getattr__ = names_of(
     __name__,
-    {"check": ("CheckedResults", "check_results"), "of_models": ("evaluate",), "results": ("Results",)},
+    {
+        "check": ("CheckedResults", "check_results"),
+        "of_arrays": ("evaluate_arrays",),
+        "of_models": ("evaluate",),
+        "results": ("Results",),
+    },
 )

@@ -18,9 +18,11 @@ from wordnet_splits.untrusted import validated
 from ...opening import PackedFolders
 from ..activations.on_benchmark import BenchmarkImages, model_run
 from ..activations.store import Store
+from ..backend.transforms import Transform, as_transform
 from ..model import Model, load_model, open_models
 from ..model.loading import Models
 from .about import EvaluationOptions
+from .of_loaders import OwnImages, loader_runs
 from .of_runs import evaluate_runs
 from .results import Results
 from .sets import EvaluatedSets
@@ -28,9 +30,15 @@ from .sets import EvaluatedSets
 
 def evaluate(
     model: Any,
-    benchmark: Manifest | str | Path,
+    benchmark: Manifest | str | Path | None = None,
     detectors: str | Sequence[Any] = "preset:simple",
     *,
+    sets: Mapping[str, Any] | None = None,
+    classes: int | None = None,
+    std: Sequence[float] | None = None,
+    transform: Any = None,
+    transform_id: str | None = None,
+    num_classes: int | None = None,
     roots: Roots | None = None,
     packed: PackedFolders | None = None,
     groups: Sequence[str] | None = None,
@@ -45,7 +53,7 @@ def evaluate(
     progress: Progress | None = None,
     **loading: Any,
 ) -> Results:
-    """Evaluate models on a benchmark's test images, with every detector.
+    """Evaluate models on a benchmark's test images, or on sets of one's own, with every detector.
 
     Parameters
     ----------
@@ -55,6 +63,15 @@ def evaluate(
     benchmark : a manifest, its name, or its folder.
     detectors : names as on the command line (``"msp,knn[k=50]"``, ``"preset:openood"``), or a sequence of
         names, detector classes, functions and instances.
+    sets : in place of a benchmark: set -> dataset or loader of (images, labels), named ``ROLE``,
+        ``ROLE:NAME`` or ``ROLE:NAME/SPLIT``: ``{"id": loader, "near": loader, "id/train": loader}``. They are
+        read in the order they have, one pass for each model, and one more where a detector needs gradients.
+    classes : K, the number of ID classes of ``sets``; by default one more than the greatest ID label.
+    std : three standard deviations that the tensors of ``sets`` were divided by, (1, 1, 1) without
+        normalisation, where their dataset has no transform that says so. Steps along gradients need them.
+    transform : of a PIL image (a `Transform` or a function), in place of the model's own and the benchmark's.
+    transform_id : names a transform that is a function, for stored activations: change it with the function.
+    num_classes : of the model, where a specification makes it with as many outputs as one asks for.
     roots, packed, allow_missing : as of `loaders.UnknownDetectionSet`.
     groups : the sets to evaluate besides ID; all by default.
     sweep : choose parameters that were not given on validation images, for each run.
@@ -75,17 +92,32 @@ def evaluate(
     SplitsError : a name that does not exist, a model that does not fit the benchmark, images that are not
         there, a detector that needs what is absent or raises.
     """
-    manifest = load_manifest(benchmark)
     given = {"replicates": bootstrap, "seed": seed_boot, "prevalences": tuple(prevalences)}
     options = validated(EvaluationOptions, given, where="options of the evaluation")
-    sets = EvaluatedSets.of(manifest, groups)
+    if (benchmark is None) == (sets is None):
+        raise DataError("give a benchmark, or sets of your own", where="evaluate")
+    watched = progress or Silent()
+    named = transform_id or ("" if store else "as given in this call")  # what is stored needs a name
+    chosen = None if transform is None else as_transform(transform, transform_id=named)
+    if num_classes is not None:
+        loading["options"] = {**(loading.get("options") or {}), "num_classes": num_classes}
+    if sets is not None:
+        own = OwnImages(sets, batch_size, workers, chosen, watched, classes, std)
+        manifest, runs = loader_runs(own, _opened(model, loading))
+        return evaluate_runs(
+            manifest, runs, detectors, options=options, sweep=sweep, groups=groups, progress=watched
+        )
+    assert benchmark is not None
+    manifest = load_manifest(benchmark)
+    tested = EvaluatedSets.of(manifest, groups)
     models = _opened(model, loading)
+    if chosen is not None:
+        models = {name: [_through(one, chosen) for one in several] for name, several in models.items()}
     images = BenchmarkImages(manifest, roots, packed, allow_missing)
-    held = {name: len(opened) for name, opened in images.test(list(sets.test)).items()}
-    unread = [name for name, role in sets.test.items() if role == "id" and not held[name]]
+    held = {name: len(opened) for name, opened in images.test(list(tested.test)).items()}
+    unread = [name for name, role in tested.test.items() if role == "id" and not held[name]]
     if unread:
         raise SourceError("there are no ID images", where=unread[0], hint="; ".join(images.left_out) or None)
-    watched = progress or Silent()
     with TemporaryDirectory() if store is None else nullcontext(str(store)) as folder:
         runs = [
             model_run(
@@ -106,10 +138,17 @@ def evaluate(
             detectors,
             options=options,
             sweep=sweep,
-            groups=[name for name in sets.test if held[name]],
+            groups=[name for name in tested.test if held[name]],
             left_out=images.left_out,
             progress=watched,
         )
+
+
+def _through(model: Model, transform: Transform) -> Model:
+    """Return a model whose images go through a transform; the caller's own keeps its."""
+    other = copy(model)
+    other.preprocess = transform
+    return other
 
 
 def _opened(model: Any, loading: Mapping[str, Any]) -> Models:
@@ -143,4 +182,12 @@ def _runs(item: Any, loading: Mapping[str, Any]) -> list[Model]:
 
 
 def _one(item: Any, loading: Mapping[str, Any]) -> Model:
-    return item if isinstance(item, Model) else load_model(item, **loading)
+    if not isinstance(item, Model):
+        return load_model(item, **loading)
+    if loading:
+        raise DataError(
+            f"{', '.join(loading)}: {item.name} is loaded already",
+            where="evaluate",
+            hint="load_model takes them",
+        )
+    return item

@@ -17,6 +17,9 @@ from .sources.objects import from_import, from_object
 from .sources.registry import SOURCES
 from .sources.trained import PREFIX, trained_folders
 
+MADE = ("exported", "trained")
+"""Sources whose models take no options."""
+
 
 def load_model(
     spec: Any,
@@ -54,6 +57,12 @@ def load_model(
     ------
     UnknownNameError, DataError, UnsafeDataError : no such model or device, or it cannot be loaded.
     """
+    if options and (not isinstance(spec, str) or spec.partition(":")[0] in MADE):
+        raise DataError(
+            f"{', '.join(options)}: this model is made already",
+            where=spec if isinstance(spec, str) else type(spec).__name__,
+            hint="options are for models that a name makes, such as timm:resnet50",
+        )
     chosen = choose_device(device)  # first: a missing device is reported at once
     request = Request(None if weights is None else str(weights), trust_model, model_id, dict(options or {}))
     loaded = _load(spec, request)

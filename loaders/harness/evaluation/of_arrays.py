@@ -1,0 +1,149 @@
+"""`evaluate_arrays`: detectors on logits and features that a user has computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.progress import Progress
+from wordnet_splits.untrusted import validated
+
+from ..activations.runs import GroupOutputs, ModelRun
+from ..arrays import Array, Arrays, Head
+from .about import EvaluationOptions
+from .of_runs import evaluate_runs
+from .own_sets import OwnSet, labels_of, own_manifest, place_of
+from .results import Results
+
+ARRAYS = ("logits", "features", "labels")
+PROBABILITY_ERROR = 1e-2
+"""How far from 1 a row of half-precision probabilities may sum."""
+
+
+def evaluate_arrays(
+    sets: Mapping[str, Mapping[str, Any]],
+    detectors: str | Sequence[Any] = "preset:simple",
+    *,
+    head: tuple[Any, Any] | None = None,
+    classes: int | None = None,
+    name: str = "own-sets",
+    model: str = "arrays",
+    sweep: bool = False,
+    bootstrap: int = 0,
+    seed_boot: int = 0,
+    prevalences: Sequence[float] = (0.5,),
+    progress: Progress | None = None,
+) -> Results:
+    """Evaluate detectors on arrays: no model, no image.
+
+    Parameters
+    ----------
+    sets : set -> ``{"logits": (n, K), "features": (n, D), "labels": (n,)}``, of which logits or features may
+        be left out. A set is named ``ROLE``, ``ROLE:NAME`` or ``ROLE:NAME/SPLIT``: ``id``, ``near:cifar10``,
+        ``id/train``, ``external/val``. Without a split it is of the test split. ID sets need labels, 0 to
+        K - 1; those of other sets name their classes in ``by_class``.
+    detectors : as of `evaluate`. One that fits on ID train needs the set ``id/train``.
+    head : weights (K, D) and biases (K,) of the last layer, for detectors that need them.
+    classes : K; by default one more than the greatest ID label.
+    name, model : what the results call the benchmark and the model.
+    sweep, bootstrap, seed_boot, prevalences : as of `evaluate`.
+
+    Raises
+    ------
+    DataError : sets that do not fit together, or a detector that needs what is absent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> logits = np.eye(3, dtype=np.float32)
+    >>> sets = {"id": {"logits": 9 * logits, "labels": [0, 1, 2]}, "near": {"logits": logits}}
+    >>> found = evaluate_arrays(sets, "msp")
+    >>> found.values("auroc", group="near", detector="msp")
+    [1.0]
+    """
+    given = {"replicates": bootstrap, "seed": seed_boot, "prevalences": tuple(prevalences)}
+    options = validated(EvaluationOptions, given, where="options of the evaluation")
+    own, data = [], []
+    for text, arrays in sets.items():
+        one, held = _set(text, arrays)
+        own.append(one)
+        data.append(held)
+    widths = {key: {held[key].shape[1] for held in data if key in held} for key in ("logits", "features")}
+    for key, found in widths.items():
+        if len(found) > 1:
+            raise DataError(f"{key} of {' and '.join(map(str, sorted(found)))} columns", where=name)
+    columns = next(iter(widths["logits"]), None)
+    if classes is not None and columns not in (None, classes):
+        raise DataError(f"logits of {columns} columns for {classes} classes", where=name)
+    manifest = own_manifest(own, name=name, classes=columns if classes is None else classes)
+    linear = None if head is None else _head(*head)
+    outputs = {
+        one.part: GroupOutputs(manifest.parts[one.part](), held, head=linear)
+        for one, held in zip(own, data, strict=True)
+    }
+    run = ModelRun.of(model, outputs)
+    return evaluate_runs(manifest, [run], detectors, options=options, sweep=sweep, progress=progress)
+
+
+def _head(weight: Any, bias: Any) -> Head:
+    given = Head(_matrix(weight, "weights", "head"), _numpy(bias).astype(np.float32))
+    if given.bias.shape != given.weight.shape[:1]:
+        raise DataError(
+            f"biases of shape {given.bias.shape} for {len(given.weight)} rows of weights", where="head"
+        )
+    return given
+
+
+def _numpy(given: Any) -> Array:
+    detach = getattr(given, "detach", None)
+    return np.asarray(given if detach is None else detach().cpu().numpy())
+
+
+def _set(text: str, given: Mapping[str, Any]) -> tuple[OwnSet, Arrays]:
+    """Return a set and its arrays, checked; labels stay out of those of test images."""
+    role, group, split = place_of(text)
+    for key in given:
+        if key not in ARRAYS:
+            raise unknown("array", key, ARRAYS, where=text)
+    arrays = {key: _matrix(given[key], key, text) for key in ("features", "logits") if key in given}
+    if not arrays:
+        raise DataError("neither logits nor features are given", where=text)
+    lengths = {key: len(array) for key, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"arrays differ in rows: {lengths}", where=text)
+    n = next(iter(lengths.values()))
+    if not n:
+        raise DataError("there are no images", where=text)
+    labels = labels_of(given.get("labels"), n, role=role, where=text)
+    if split != "test":
+        arrays["labels"] = labels if role in ("id", "csid") else np.full(n, -1, np.int64)
+    width = len(str(n - 1))
+    return OwnSet(role, group, split, labels, [f"{i:0{width}d}" for i in range(n)]), Arrays(arrays)
+
+
+def _matrix(given: Any, key: str, where: str) -> Array:
+    """Return an (n, width) float32 or float16 array of numbers that are finite."""
+    array = _numpy(given)
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        raise DataError(
+            f"{key} of shape {array.shape} and type {array.dtype}; an (n, width) array is wanted", where=where
+        )
+    if array.dtype not in (np.float16, np.float32):
+        array = array.astype(np.float32)
+    if not np.isfinite(array).all():
+        raise DataError(f"{key} hold NaN or infinity", where=where)
+    if key == "logits" and len(array) and array.shape[1] > 1 and _are_probabilities(array):
+        raise DataError(
+            "probabilities are given where logits are expected: every row sums to 1",
+            where=where,
+            hint="give what goes into the softmax",
+        )
+    return array
+
+
+def _are_probabilities(array: Array) -> bool:
+    sums = array.sum(axis=1, dtype=np.float64)
+    return bool((array >= 0).all() and (np.abs(sums - 1) < PROBABILITY_ERROR).all())

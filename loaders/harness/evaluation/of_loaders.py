@@ -1,0 +1,235 @@
+"""Models on a user's own datasets and loaders: what `evaluate` does with ``sets=``."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, default_collate
+
+from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.manifest import Manifest, Part
+from wordnet_splits.progress import Progress
+
+from ..activations.extraction import image_generator
+from ..activations.on_benchmark import PLAIN
+from ..activations.runs import GroupOutputs, ModelRun
+from ..activations.settings import deterministic, settings
+from ..arrays import Arrays
+from ..backend.transforms import Transform, as_transform
+from ..model import Model
+from ..model.class_map import LabelSpace
+from ..plugins import reason
+from ..probes import Probe, for_classes, parse_probe, probe_name
+from .own_sets import OwnSet, labels_of, own_manifest, place_of
+
+IMAGES, LABELS = ("pixel_values", "images", "image"), ("labels", "label")
+"""Names of the two in a batch that is a mapping, as Hugging Face's datasets have them."""
+Outputs = dict[str, Any]
+
+
+@dataclass
+class OwnImages:
+    """A user's sets of images, read batch by batch, in the same order each time."""
+
+    sets: Mapping[str, Any]
+    batch_size: int
+    workers: int
+    transform: Transform | None
+    progress: Progress
+    classes: int | None = None
+    std: Sequence[float] | None = None
+    name: str = "own-sets"
+    known: dict[str, OwnSet] = field(default_factory=dict)
+
+    def read(self, text: str, model: Model, probes: Sequence[Probe] = (), *, forward: bool = True) -> Outputs:
+        """Put a set through a model and its probes; return array -> (n, ...).
+
+        Raises
+        ------
+        DataError : batches that are none, a model that fails on them, or other images than the first time.
+        """
+        layers = sorted({layer for probe in probes for layer in probe.layers})
+        kept: dict[str, list[Any]] = {}
+        labels: list[Any] = []
+        ids: list[str] = []
+        role, group, split = place_of(text)
+        with (
+            deterministic(),
+            model.evaluating(self.transform_of(text)),
+            self.progress.task(f"{model.name} on {text}", 0) as task,
+        ):
+            for images, given in self._batches(text):
+                numbers = range(len(ids), len(ids) + len(images))
+                ids += [f"{n:08d}-{_digest(image)}" for n, image in zip(numbers, images, strict=True)]
+                labels.append(given)
+                x = images.to(model.device, model.dtype)
+                try:
+                    outputs = _outputs(model, x, probes, layers, forward, group, ids[numbers.start :])
+                except SplitsError:
+                    raise
+                except Exception as error:
+                    raise DataError(
+                        f"the forward pass failed: {reason(error)}", where=f"{model.name} on {text}"
+                    ) from error
+                for name, tensor in outputs.items():
+                    kept.setdefault(name, []).append(tensor.detach().float().cpu().numpy())
+                task.advance(len(images))
+        if not ids:
+            raise DataError("there are no images", where=text)
+        joined = None if any(one is None for one in labels) else np.concatenate(labels)
+        own = OwnSet(role, group, split, labels_of(joined, len(ids), role=role, where=text), ids)
+        before = self.known.setdefault(text, own)
+        if before.ids != own.ids or not np.array_equal(before.labels, own.labels):
+            raise DataError(
+                "gives other images, or another order, each time it is read",
+                where=text,
+                hint="turn shuffling and augmentation off",
+            )
+        return {name: np.concatenate(parts) for name, parts in kept.items()}
+
+    def transform_of(self, text: str) -> Transform:
+        """Return what the images of a set go through: the given, else the function that its dataset names."""
+        given = self.sets[text]
+        function = getattr(getattr(given, "dataset", given), "transform", None)
+        found = self.transform or as_transform(function, transform_id="the dataset's own")
+        if self.std is None:
+            return found
+        values = tuple(map(float, self.std))
+        if len(values) != 3 or min(values) <= 0:
+            raise DataError(f"std {values}: three positive numbers are wanted", where="evaluate")
+        return replace(found, std=(values[0], values[1], values[2]))
+
+    def _batches(self, text: str) -> Iterator[tuple[Tensor, Any]]:
+        given = self.sets[text]
+        if isinstance(given, Iterator):
+            raise DataError(
+                "an iterator can be read only once", where=text, hint="give the dataset or loader itself"
+            )
+        if self.transform is not None and not isinstance(given, Dataset):
+            raise DataError("a loader's images are transformed already", where=text, hint="give its dataset")
+        if isinstance(given, Dataset):
+            given = DataLoader(
+                given, batch_size=self.batch_size, num_workers=self.workers, collate_fn=self._collate
+            )
+        try:
+            for batch in given:
+                yield _parts(batch, text)
+        except SplitsError:
+            raise
+        except Exception as error:
+            hint = "give transform=, or a dataset whose items are (tensor, label)"
+            raise DataError(f"cannot be read: {reason(error)}", where=text, hint=hint) from error
+
+    def _collate(self, items: Sequence[Any]) -> Any:
+        if self.transform is None:
+            return default_collate(list(items))
+        pairs = [item if isinstance(item, tuple | list) else (item,) for item in items]
+        return default_collate([(self.transform(pair[0]), *pair[1:]) for pair in pairs])
+
+    def manifest(self) -> Manifest:
+        """Return what was read so far as a manifest."""
+        return own_manifest([self.known[text] for text in self.sets], name=self.name, classes=self.classes)
+
+
+def loader_runs(images: OwnImages, models: Mapping[str, Sequence[Model]]) -> tuple[Manifest, list[ModelRun]]:
+    """Put every set through every model and return the sets as a manifest, and the runs."""
+    if not images.sets:
+        raise DataError("no set is given", where="sets", hint='as in sets={"id": loader, "near": loader}')
+    flat = [(name, one) for name, several in models.items() for one in several]
+    read = [{text: images.read(text, one) for text in images.sets} for _, one in flat]
+    manifest = images.manifest()
+    space = LabelSpace.of(manifest.classes)
+    runs = []
+    for (name, one), outputs in zip(flat, read, strict=True):
+        device = settings(one.device, one.dtype, images.batch_size)["device"]
+        reader = _Reader(one, images, manifest, space, outputs)
+        runs.append(ModelRun(name, one.key, reader.read, one.name, one.weights, device))
+    return manifest, runs
+
+
+@dataclass
+class _Reader:
+    model: Model
+    images: OwnImages
+    manifest: Manifest
+    space: LabelSpace
+    outputs: dict[str, Outputs]
+
+    def read(self, split: str, name: str, needs: frozenset[str]) -> GroupOutputs:
+        """Return the outputs on one set; probes are computed in another pass when they are asked for."""
+        texts: dict[Part, str] = {own.part: text for text, own in self.images.known.items()}
+        text = next((t for part, t in texts.items() if part == (split, name)), None)
+        if text is None:
+            raise DataError(
+                f"there is no set {name}/{split}",
+                where="sets",
+                hint=f"there are {', '.join(self.images.sets)}",
+            )
+        class_map = self.model.class_map(self.space, int(self.model.width or 0))
+        probes = [for_classes(parse_probe(need), class_map) for need in sorted(needs - PLAIN) if "/" in need]
+        held = {array.rpartition("/")[0] for array in self.outputs[text]}
+        lacking = {probe_name(p): p for p in probes if probe_name(p) not in held}
+        if lacking:
+            self.outputs[text] |= self.images.read(text, self.model, list(lacking.values()), forward=False)
+        labels = self.images.known[text].labels
+        own = labels if self.images.known[text].role in ("id", "csid") else np.full_like(labels, -1)
+        head = self.model.head
+        chosen = self.images.transform_of(text)
+        return GroupOutputs(
+            self.manifest.parts[split, name](),
+            class_map.arrays(Arrays(self.outputs[text]), None if split == "test" else own),
+            class_map,
+            None if head is None else head.rows(class_map.kept),
+            chosen.key,
+            chosen.words,
+        )
+
+
+def _outputs(
+    model: Model,
+    x: Tensor,
+    probes: Iterable[Probe],
+    layers: Sequence[str],
+    forward: bool,
+    group: str,
+    ids: Sequence[str],
+) -> dict[str, Tensor]:
+    """Return the arrays of one batch."""
+    if model.width is None:
+        model.prepare(x[:8])
+    made: dict[str, Tensor] = {}
+    with model.batch(x, layers, skip=not forward and not layers) as result:
+        if forward and result is not None:
+            made = {"features": result[0], "logits": result[1]}
+        for probe in probes:
+            unit = probe_name(probe)
+            draws = ([image_generator(unit, group, i, "raw") for i in ids],) if probe.random else ()
+            made |= {f"{unit}/{name}": tensor for name, tensor in probe(model, x, *draws).items()}
+    return made
+
+
+def _parts(batch: Any, where: str) -> tuple[Tensor, Any]:
+    """Return the images (n, 3, h, w) of a batch, and its labels (n,) or None."""
+    if isinstance(batch, Mapping):
+        found = [next((batch[key] for key in keys if key in batch), None) for keys in (IMAGES, LABELS)]
+    else:
+        found = [*(batch if isinstance(batch, tuple | list) else (batch,)), None][:2]
+    images, labels = found
+    if not isinstance(images, Tensor) or images.ndim < 2:
+        kind = (
+            f"a tensor of shape {tuple(images.shape)}"
+            if isinstance(images, Tensor)
+            else type(images).__name__
+        )
+        raise DataError(f"a batch of {kind} where images (n, 3, h, w) are expected", where=where)
+    return images, None if labels is None else np.asarray(labels).reshape(-1)
+
+
+def _digest(image: Tensor) -> str:
+    """Name what goes into the model: equal for equal inputs."""
+    return hashlib.blake2b(image.detach().cpu().contiguous().numpy().tobytes(), digest_size=8).hexdigest()

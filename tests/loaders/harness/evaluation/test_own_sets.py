@@ -1,0 +1,290 @@
+"""Sets of a user's own: arrays, datasets and loaders in place of a benchmark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from wordnet_splits.errors import SplitsError
+
+torch = pytest.importorskip("torch", reason="needs torch")
+from torch import nn  # noqa: E402  (after the skip)
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+
+from loaders import UnknownDetectionSet, evaluate, evaluate_arrays  # noqa: E402
+from loaders.harness import check_results  # noqa: E402
+
+K = 6
+
+
+def logits(n: int, seed: int, scale: float = 1.0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(scale=scale, size=(n, K)).astype(np.float32)
+
+
+def labels(n: int) -> np.ndarray:
+    return np.arange(n) % K
+
+
+def arrays(**more):
+    sets = {
+        "id": {"logits": logits(60, 0, 4), "features": logits(60, 1), "labels": labels(60)},
+        "near": {"logits": logits(40, 2), "features": logits(40, 3)},
+        "far:noise": {"logits": logits(30, 4), "features": logits(30, 5), "labels": labels(30) % 2},
+        "id/train": {"logits": logits(90, 6), "features": logits(90, 7), "labels": labels(90)},
+    }
+    return {**sets, **more}
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 16), nn.ReLU(), nn.Linear(16, K))
+
+
+def pictures(n: int, seed: int, *, labelled: bool = True) -> TensorDataset:
+    images = torch.rand(n, 3, 8, 8, generator=torch.Generator().manual_seed(seed))
+    return TensorDataset(images, torch.from_numpy(labels(n))) if labelled else TensorDataset(images)
+
+
+def sets(**more):
+    return {"id": pictures(60, 0), "near": pictures(40, 1, labelled=False), **more}
+
+
+def test_arrays_give_what_scikit_learn_computes_of_them():
+    given = arrays()
+    found = evaluate_arrays(given, "msp,knn[k=5]")
+    softmax = {
+        name: torch.from_numpy(given[name]["logits"]).double().softmax(1).max(1).values.numpy()
+        for name in ("id", "near", "far:noise")
+    }
+    for name, group in (("near", "near"), ("far:noise", "noise")):
+        truth = np.repeat([1, 0], [60, len(softmax[name])])
+        expected = roc_auc_score(truth, np.concatenate([softmax["id"], softmax[name]]))
+        assert found.values("auroc", group=group, detector="msp") == pytest.approx([expected], abs=1e-12)
+    right = (given["id"]["logits"].argmax(1) == given["id"]["labels"]).mean()
+    assert found.values("accuracy", group="(pooled)", detector="msp") == pytest.approx([right])
+    assert found.values("auroc", group="noise", detector="knn[k=5]") != found.values(
+        "auroc", group="noise", detector="msp"
+    )
+    classes = {(row["group"], row["class_id"]) for row in found.by_class.to_pylist()}
+    assert classes == {("near", "all"), ("noise", "0"), ("noise", "1")}
+
+
+def test_arrays_need_no_torch():
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import numpy as np\nfrom loaders import evaluate_arrays\n"
+        "z = 9 * np.eye(3, dtype='f4')\n"
+        "sets = {'id': {'logits': z, 'labels': [0, 1, 2]}, 'near': {'logits': z / 9 + z}}\n"
+        "print(evaluate_arrays(sets, 'msp'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Model arrays" in done.stdout
+
+
+def test_a_head_is_for_detectors_that_need_one():
+    weight, bias = logits(K, 8), np.zeros(K, np.float32)
+    given = {name: {**one, "logits": one["features"] @ weight.T + bias} for name, one in arrays().items()}
+    assert evaluate_arrays(given, "vim[dim=2]" if "vim" in _names() else "msp", head=(weight, bias))
+    with pytest.raises(SplitsError, match=r"biases of shape \(2,\) for 6 rows of weights"):
+        evaluate_arrays(given, "msp", head=(weight, bias[:2]))
+
+
+def _names() -> tuple[str, ...]:
+    from loaders.harness import list_detectors
+
+    return list_detectors()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"idd": {"logits": logits(3, 0)}}, "'idd' names no set"),
+        ({"near/later": {"logits": logits(3, 0)}}, "names no set"),
+        ({"near:noise": {"logits": logits(3, 0)}}, "the name noise is used for far and for near"),
+        ({"csid": {"logits": logits(3, 0)}}, "csid: an ID set needs the label of each image"),
+        ({"id": {"logits": logits(3, 0), "labels": [0, 1]}}, r"labels of shape \(2,\)"),
+        ({"id": {"logits": logits(3, 0), "labels": [0, 1, 6]}}, "label 6 of 6 classes"),
+        ({"id": {"logits": logits(3, 0), "labels": [0, 1, -1]}}, "label -1 of an ID image"),
+        ({"id": {"logits": logits(3, 0), "labels": [0.0, 1.0, 2.0]}}, "type float64"),
+        ({"near": {"logits": logits(3, 0)[:, :5]}}, "logits of 5 and 6 columns"),
+        ({"near": {"logits": logits(3, 0), "features": logits(4, 0)}}, "arrays differ in rows"),
+        ({"near": {"logits": logits(0, 0)}}, "there are no images"),
+        ({"near": {"logits": logits(3, 0)[:, 0]}}, r"an \(n, width\) array is wanted"),
+        ({"near": {"logits": np.full((3, K), np.nan)}}, "NaN or infinity"),
+        ({"near": {"logits": np.full((3, K), 1 / K)}}, "probabilities are given where logits"),
+        ({"near": {}}, "neither logits nor features"),
+        ({"near": {"logit": logits(3, 0)}}, "did you mean 'logits'"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused_in_one_line(more, said):
+    with pytest.raises(SplitsError, match=said) as caught:
+        evaluate_arrays(arrays(**more), "msp")
+    assert "\n" not in caught.value.line()
+
+
+def test_without_an_id_set_there_is_nothing_to_compare_with():
+    with pytest.raises(SplitsError, match="has no ID test images"):
+        evaluate_arrays({"near": {"logits": logits(3, 0)}}, "msp")
+
+
+def test_datasets_give_what_the_benchmark_gives():
+    def transform(image):
+        return torch.from_numpy(np.array(image)).permute(2, 0, 1).float() / 255
+
+    parts = UnknownDetectionSet.parts("digits", "test", transform=transform)
+    train = UnknownDetectionSet("digits", role="id", split="train", transform=transform)
+    roles = {"digits-0-5": "id", "digits-6-9": "near"}
+    own = {f"{roles.get(name, 'far')}:{name}": part for name, part in parts.items()}
+    own |= {"id:digits-0-5/train": train}
+    detectors = "msp,energy,knn[k=5],odin"
+    net = network()
+    found = evaluate(net, sets=own, detectors=detectors, std=(1, 1, 1))
+    whole = evaluate(net, "digits", detectors)
+    for detector in detectors.split(","):
+        for group in parts:
+            for metric in ("auroc", "fpr95"):
+                ours = found.values(metric, group=group, detector=detector)
+                assert ours == pytest.approx(whole.values(metric, group=group, detector=detector), abs=1e-6)
+    assert found.values("accuracy", group="(pooled)") == whole.values("accuracy", group="(pooled)")
+
+
+def test_datasets_and_loaders_and_lists_of_batches_are_the_same():
+    net = network()
+    near = pictures(40, 1, labelled=False)
+    ways = [near, DataLoader(near, batch_size=7), [near.tensors[0][:30], near.tensors[0][30:]]]
+    ways.append([{"pixel_values": near.tensors[0]}])
+    found = {
+        evaluate(net, sets=sets(near=way), detectors="msp").values("auroc", group="near")[0] for way in ways
+    }
+    assert max(found) - min(found) < 1e-6
+
+
+def test_several_models_have_a_row_each():
+    other = nn.Sequential(nn.Flatten(), nn.Linear(192, K))
+    found = evaluate({"a": network(), "b": other}, sets=sets(), detectors="msp")
+    assert found.about.models == ("a", "b")
+
+
+def test_a_transform_is_of_the_items_of_a_dataset():
+    class Items(torch.utils.data.Dataset):
+        def __len__(self):
+            return 12
+
+        def __getitem__(self, index):
+            return index, index % K
+
+    def made(index):
+        return torch.full((3, 8, 8), index / 12)
+
+    found = evaluate(network(), sets={"id": Items(), "far": Items()}, detectors="msp", transform=made)
+    assert found.values("auroc", group="far") == [0.5]
+    with pytest.raises(SplitsError, match="a loader's images are transformed already"):
+        evaluate(network(), sets={"id": DataLoader(pictures(9, 1))}, detectors="msp", transform=made)
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "said"),
+    [
+        ({"near": iter([])}, {}, "an iterator can be read only once"),
+        ({"near": []}, {}, "near: there are no images"),
+        ({"near": ["text"]}, {}, "a batch of str where images"),
+        ({"near": [torch.rand(3, 1, 5, 5)]}, {}, "near: the forward pass failed"),
+        (
+            {"id": DataLoader(pictures(60, 0), shuffle=True)},
+            {"detectors": "odin"},
+            "another order, each time",
+        ),
+        ({}, {"detectors": "odin", "std": None}, "needs the standard deviations"),
+        ({}, {"std": (1, 0, 1)}, "three positive numbers"),
+        ({}, {"classes": 10}, "the model has 6 classes, the benchmark 10 labels"),
+        ({}, {"benchmark": "digits"}, "give a benchmark, or sets of your own"),
+        ({}, {"detectors": "knn[k=3]"}, "fits on ID train images, and there are none"),
+    ],
+)
+def test_sets_that_do_not_fit_are_refused_in_one_line(more, options, said):
+    given = {"detectors": "msp", "std": (1, 1, 1), **options}
+    with pytest.raises(SplitsError, match=said) as caught:
+        evaluate(network(), sets=sets(**more), **given)
+    assert "\n" not in caught.value.line()
+
+
+def test_what_is_written_says_that_no_benchmark_was_compared(tmp_path):
+    evaluate(network(), sets=sets(), detectors="msp").write(tmp_path / "results")
+    found = check_results(tmp_path / "results")
+    assert found.ok
+    assert found.benchmark == "images not compared: there is no own-sets here"
+
+
+def test_a_transform_replaces_the_benchmarks_own():
+    net = network()
+    dark = evaluate(net, "digits", "msp", groups=["uniform"], transform=lambda image: torch.zeros(3, 8, 8))
+    assert dark.values("auroc", group="uniform") == [0.5]
+
+
+def test_options_of_a_model_that_is_made_already_are_refused():
+    from loaders.harness import load_model
+
+    for model, more, said in (
+        (network(), {"num_classes": 3}, "num_classes: this model is made already"),
+        (load_model(network()), {"mapping": [0]}, "mapping: Sequential is loaded already"),
+    ):
+        with pytest.raises(SplitsError, match=said):
+            evaluate(model, "digits", "msp", **more)
+
+
+MODULE = """
+import torch
+from torch import nn
+
+
+def dark(image):
+    return torch.zeros(3, 8, 8)
+
+
+def make(num_classes=2):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, num_classes))
+"""
+
+
+def test_the_command_line_takes_a_transform_and_a_number_of_classes(tmp_path):
+    (tmp_path / "mine.py").write_text(MODULE)
+    run = ["run", "--benchmark", "digits", "--model", "mine:make", "--detectors", "msp", "--group", "uniform"]
+
+    def called(*more):
+        return subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "from loaders.harness.cli.main import main; main()",
+                *run,
+                "--device",
+                "cpu",
+                *more,
+            ],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            check=False,
+        )
+
+    assert "the model has 2 classes, the benchmark 6 labels" in called().stderr
+    dark = called("--num-classes", "6", "--transform", "mine:dark", "--overwrite")
+    assert (dark.returncode, dark.stderr.count("\n")) == (0, 1), dark.stderr
+    assert " 50.00" in dark.stdout
+    (tmp_path / "mine.py").write_text(MODULE.replace("zeros(3, 8, 8)", "rand(3, 8, 8)"))
+    other = called("--num-classes", "6", "--transform", "mine:dark", "--overwrite")
+    assert other.returncode == 0, other.stderr
+    assert other.stdout != dark.stdout  # stored activations are of the other function
+    for text, said in (
+        ("mine:none", "did you mean"),
+        ("resize-31", "evaluation transform"),
+        ("mine:torch", "no function"),
+    ):
+        wrong = called("--num-classes", "6", "--transform", text)
+        assert (wrong.returncode, said in wrong.stderr) == (2, True), wrong.stderr
