@@ -6,7 +6,7 @@ what may be swept. ``list_detectors("k*")``, ``get_detector("knn", k=100)``; a u
 
 from __future__ import annotations
 
-from . import ensembles, features, logits, probes
+from . import ensembles, gaussians, geometry, logits, neighbours, openmax, posteriors, probes, shaping
 from .choosing import Preset, from_object, parse_detectors, preset, preset_names
 from .paper import Paper
 from .registry import (
@@ -30,15 +30,20 @@ __all__ = [
     "Preset",
     "describe",
     "ensembles",
-    "features",
     "from_object",
+    "gaussians",
+    "geometry",
     "get_detector",
     "get_method",
     "list_detectors",
     "logits",
+    "neighbours",
+    "openmax",
     "parse_detectors",
+    "posteriors",
     "preset",
     "preset_names",
     "probes",
     "register",
+    "shaping",
 ]

@@ -1,7 +1,7 @@
 """Detectors of several models of one benchmark.
 
-They get a sequence of arrays, one per model; ``combine(data) -> Arrays`` gives the joint logits, which
-predictions are read from.
+They get a sequence of arrays, one per model; ``predict`` gives the joint logits, which predictions are read
+from.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .softmax import log_max_softmax, log_sum_exp, logits_of
 class Ensemble:
     """Maximum of the mean softmax of several models (Deep Ensemble)."""
 
-    def combine(self, data: Sequence[Arrays]) -> Arrays:
+    def predict(self, state: None, data: Sequence[Arrays]) -> Arrays:
         """Return the log of the mean softmax as ``logits`` (and ``background``): its softmax is that mean.
 
         Raises
@@ -40,7 +40,7 @@ class Ensemble:
 
     def score(self, state: None, data: Sequence[Arrays]) -> Array:
         """Return the log of the greatest mean softmax."""
-        return log_max_softmax(*logits_of(self.combine(data)))
+        return log_max_softmax(*logits_of(self.predict(state, data)))
 
 
 def _log_softmax(data: Arrays) -> tuple[Array, Array | None]:

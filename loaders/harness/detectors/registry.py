@@ -14,8 +14,9 @@ A detector turns stored arrays into confidence, higher = more in-distribution::
 ``fit`` sees the ID images of one split and the head, never a test image; ``score`` sees chunks of any size. A
 function of the arrays, ``def confidence(data, *, T=1.0)``, is a detector without ``fit``. One of
 ``models="many"`` gets a sequence of arrays, one per model, in the place of each `Arrays`, and of heads in the
-place of the head. ``combine(data) -> Arrays``, where it has that, gives the logits (and ``background``) of
-the models together: the ensemble's predictions, and so its accuracy, are read from those; else it has none.
+place of the head. ``predict(state, data) -> Arrays``, where it has that, gives the logits (and
+``background``) that its predictions, and so its accuracy, are read from: of a detector that changes them
+(ReAct), or of several models together (an ensemble without it has none). The model's own by default.
 """
 
 from __future__ import annotations

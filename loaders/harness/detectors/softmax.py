@@ -11,7 +11,7 @@ import numpy as np
 
 from wordnet_splits.errors import DataError
 
-from ..arrays import Array, Arrays
+from ..arrays import Array, Arrays, ArrayView
 
 
 def logits_of(data: Arrays, name: str = "logits", *, classes: int = 1) -> tuple[Array, Array | None]:
@@ -65,6 +65,17 @@ def scaled_odds(logits: Array, background: Array | None, temperature: float) -> 
     """
     others = logits.shape[1] - (background is None)
     return np.asarray(temperature * (np.log(others) - log_others(logits, background, temperature)))
+
+
+def log_softmax(logits: Array) -> Array:
+    """Return the log of the softmax over the columns, shape (n, K)."""
+    below = gaps(logits)
+    return np.asarray(below - log_sum_exp(below)[:, None])
+
+
+def energy(logits: Array | ArrayView) -> Array:
+    """Return the log of the sum of exp over the columns, shape (n,): minus the free energy at T = 1."""
+    return log_sum_exp(np.asarray(logits, dtype=np.float64))
 
 
 def log_sum_exp(values: Array) -> Array:

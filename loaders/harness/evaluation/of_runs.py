@@ -15,14 +15,23 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.progress import Progress, Silent
 
 from ..activations.runs import GroupOutputs, ModelRun, predict
-from ..arrays import CHUNK, Array, Arrays
+from ..arrays import Array
 from ..detectors import Chosen, from_object, parse_detectors
 from ..detectors.choosing import each_once
 from .about import About, ColumnsUsed, Coverage, EvaluationOptions, RunFacts
 from .derive import MODEL, Derived, DetectorRun, derive
 from .results import Results, table_of
 from .rows import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES
-from .scoring import choose_on_validation, confidence, fit, fit_data
+from .scoring import (
+    Data,
+    Fitted,
+    choose_on_validation,
+    confidence,
+    fit,
+    fit_data,
+    predicted,
+    predicts,
+)
 from .sets import EvaluatedSets
 
 
@@ -139,6 +148,7 @@ class _Work:
                 found = {group: confidence(fitted, seen.arrays, on=group) for group, seen in test.items()}
                 key = (one.label, number)
                 self.scores[key] = _score_table(key, test, found)
+                self._predicted(key, fitted, {group: (seen, seen.arrays) for group, seen in test.items()})
                 self.uses[key] = replace(use, params=one.params, chosen_on=one.chosen_on)
                 task.advance()
 
@@ -158,16 +168,23 @@ class _Work:
             first = {group: several[0] for group, several in seen.items()}
             found = {group: confidence(fitted, data, on=group) for group, data in arrays.items()}
             self.scores[key] = _score_table(key, first, found)
-            combine = getattr(fitted.detector, "combine", None)
-            if combine is not None:
-                joint = {g: replace(first[g], arrays=_combined(combine, arrays[g])) for g in first}
-                self.predictions[key] = _prediction_table(key, joint, self.sets.test, one.label)
+            self._predicted(key, fitted, {group: (first[group], arrays[group]) for group in first})
             self.uses[key] = _Use(
                 runs[0].model,
                 _joined(run.model_key for run in runs),
                 _joined(own.transform_key for several in seen.values() for own in several),
                 one.params,
             )
+
+    def _predicted(
+        self, key: DetectorRun, fitted: Fitted, groups: Mapping[str, tuple[GroupOutputs, Data]]
+    ) -> None:
+        """Keep the predictions of a detector that has its own."""
+        if predicts(fitted):
+            own = {
+                group: replace(seen, arrays=predicted(fitted, data)) for group, (seen, data) in groups.items()
+            }
+            self.predictions[key] = _prediction_table(key, own, self.sets.test, key[0])
 
     def results(self, options: EvaluationOptions, order: Sequence[str], left_out: Sequence[str]) -> Results:
         """Compute every row of everything scored; detectors come in the order given."""
@@ -225,12 +242,6 @@ def _facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> RunF
         known_classes=known,
         other_columns=classes is not None and len(classes.softmax_columns) > known,
     )
-
-
-def _combined(combine: Any, arrays: Sequence[Arrays]) -> Arrays:
-    """The arrays that several networks give together, computed chunk by chunk."""
-    parts = [combine(list(chunk)) for chunk in zip(*(one.chunks(CHUNK) for one in arrays), strict=True)]
-    return Arrays.concat(parts) if parts else arrays[0]
 
 
 def _score_table(

@@ -20,6 +20,7 @@ from ..plugins import Value, reason
 from .sets import EvaluatedSets
 
 Data = Arrays | Sequence[Arrays]  # one model's arrays, or those of each of several models
+PREDICTED = ("logits", "background")
 Heads = Head | None | Sequence[Head | None]
 
 
@@ -95,6 +96,22 @@ def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -
             scores = np.asarray(fitted.detector.score(fitted.state, chunk))
         parts.append(_narrow(scores, size, where))
     return _finite(np.concatenate(parts), where)
+
+
+def predicts(fitted: Fitted) -> bool:
+    """Say whether a detector has predictions of its own."""
+    return hasattr(fitted.detector, "predict")
+
+
+def predicted(fitted: Fitted, data: Data, *, rows: int = CHUNK) -> Arrays:
+    """Return the logits (and background) that a detector's own predictions are read from, chunk by chunk."""
+    detector: Any = fitted.detector
+    parts = []
+    for _, chunk in _chunks(data, rows):
+        with _errors_of(fitted.where), np.errstate(all="ignore"):
+            own = detector.predict(fitted.state, chunk)
+        parts.append(Arrays({name: own[name] for name in PREDICTED if name in own}))
+    return Arrays.concat(parts) if parts else _each(data)[0]
 
 
 @contextmanager

@@ -1,43 +1,57 @@
-"""Data on which ID and OOD are told apart by construction: clusters on axes against points between them."""
+"""Data on which ID and OOD are told apart by construction: features lit by class against others, faintly."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from loaders.harness.arrays import Array, Arrays
+from loaders.harness.arrays import Array, Arrays, Head
 
-CLASSES, WIDTH = 4, 6
+CLASSES, WIDTH = 4, 40
+OWN = 6
+"""Features that a class lights; those of no class are the last."""
 PROBES = tuple((T, eps) for T in (1, 10, 100, 1000) for eps in (0.0014, 0.0028))
 
 
-def images(n: int, *, seed: int, unknown: bool = False) -> Arrays:
-    """Features (n, 6), logits (n, 4), labels and ODIN's logits of ID images, or of OOD ones between them."""
+def images(n: int, *, seed: int, unknown: bool = False, classes: int = CLASSES, width: int = WIDTH) -> Arrays:
+    """Features (n, width), logits (n, classes), labels and ODIN's logits of ID images, or of OOD ones.
+
+    An ID image has features of about 6 in the block of its class, an OOD one about 0.5 in every block and 5
+    in some features that no class uses.
+    """
     rng = np.random.default_rng(seed)
-    labels = np.full(n, -1) if unknown else np.arange(n) % CLASSES
-    centres = np.zeros((CLASSES + 1, WIDTH))
-    centres[:CLASSES, :CLASSES] = 6 * np.eye(CLASSES)
-    centres[-1, :CLASSES] = 1.5  # as far from every class
-    features = centres[labels] + rng.normal(0, 1, (n, WIDTH))
-    return arrays_of(features, labels, rng)
+    labels = np.full(n, -1) if unknown else np.arange(n) % classes
+    centres = np.zeros((n, width))
+    if unknown:
+        centres[:, : OWN * classes] = 0.5
+        lit = rng.permuted(
+            np.arange(n * (width - OWN * classes)).reshape(n, -1) % (width - OWN * classes), axis=1
+        )
+        np.put_along_axis(centres, OWN * classes + lit[:, :5], 5.0, axis=1)
+    else:
+        np.put_along_axis(centres, OWN * labels[:, None] + np.arange(OWN), 6.0, axis=1)
+    spread = np.where(centres > 1, 1.0, 0.3)
+    features = np.abs(centres + spread * rng.normal(size=(n, width)))
+    return arrays_of(features, labels, rng, head_of(classes, width))
 
 
-def arrays_of(features: Array, labels: Array, rng: np.random.Generator) -> Arrays:
-    weights = np.concatenate([np.eye(CLASSES), 0.1 * np.ones((WIDTH - CLASSES, CLASSES))])
-    logits = features @ weights
+def head_of(classes: int = CLASSES, width: int = WIDTH) -> Head:
+    """The head of `images`: the mean of a class's own features, and a little of all."""
+    rng = np.random.default_rng(7)
+    weight = 0.01 * rng.normal(size=(classes, width))
+    weight[np.arange(classes)[:, None], OWN * np.arange(classes)[:, None] + np.arange(OWN)] += 1 / OWN
+    return Head(weight.astype(np.float32), (0.1 * rng.normal(size=classes)).astype(np.float32))
+
+
+def arrays_of(features: Array, labels: Array, rng: np.random.Generator, head: Head) -> Arrays:
+    features = features.astype(np.float32)
+    logits = features @ head.weight.T + head.bias
     probes = {
         f"odin[T={T:g},eps={eps:g}]/logits": (
             logits * (1 + 100 * eps) + eps * rng.normal(size=logits.shape)
         ).astype(np.float32)
         for T, eps in PROBES
     }
-    return Arrays(
-        {
-            "features": features.astype(np.float32),
-            "logits": logits.astype(np.float32),
-            "labels": labels.astype(np.int64),
-            **probes,
-        }
-    )
+    return Arrays({"features": features, "logits": logits, "labels": labels.astype(np.int64), **probes})
 
 
 def reordered(data: Arrays, order: Array) -> Arrays:

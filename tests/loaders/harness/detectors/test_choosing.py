@@ -21,12 +21,12 @@ from loaders.harness.detectors import (
     register,
 )
 from loaders.harness.evaluation.scoring import combinations, confidence, fit
-from tests.loaders.harness.detectors.separable import CLASSES, images
+from tests.loaders.harness.detectors.separable import head_of, images
 from wordnet_splits.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.metrics import auroc
 
 BUILT_IN = list_detectors()
-TRAIN, KNOWN, UNKNOWN = images(400, seed=1), images(300, seed=3), images(300, seed=4, unknown=True)
+TRAIN, KNOWN, UNKNOWN = images(1600, seed=1), images(300, seed=3), images(300, seed=4, unknown=True)
 Z = np.asarray(KNOWN["logits"], dtype=np.float64)
 
 
@@ -54,13 +54,8 @@ def test_a_users_class_with_head_and_fit() -> None:
                 np.abs((np.asarray(data["features"]) - mean) @ weight.T).max(axis=1) ** self.power
             )
 
-    @dataclass(frozen=True)
-    class Head:
-        weight: Array
-        bias: Array
-
     chosen = get_detector("residual", power=2)
-    fitted = fit(chosen, TRAIN, Head(np.eye(CLASSES, 6), np.zeros(CLASSES)))
+    fitted = fit(chosen, TRAIN, head_of())
     assert auroc(confidence(fitted, KNOWN), confidence(fitted, UNKNOWN)) > 0.9
     assert [one.params for one in combinations(get_detector("residual"))] == [{"power": 1}, {"power": 2}]
     with pytest.raises(DataError, match="'residual.*needs the weights of a linear head"):

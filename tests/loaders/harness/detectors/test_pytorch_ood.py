@@ -17,14 +17,15 @@ from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.evaluation.scoring import confidence, fit
 from loaders.harness.model import load_model
-from tests.loaders.harness.detectors.separable import CLASSES, images
+from tests.loaders.harness.detectors.separable import CLASSES, head_of, images
 from tests.loaders.harness.model.networks import small_network
 from wordnet_splits.manifest import load_manifest
 from wordnet_splits.metrics import auroc
 
 theirs = pytest.importorskip("pytorch_ood.detector", reason="pytorch-ood is not installed")
 
-TRAIN, KNOWN, UNKNOWN = images(400, seed=1), images(300, seed=3), images(300, seed=4, unknown=True)
+TRAIN, KNOWN, UNKNOWN = images(1600, seed=1), images(300, seed=3), images(300, seed=4, unknown=True)
+HEAD = head_of()
 LABELS = np.where(np.arange(120) % 10, np.arange(120) % CLASSES, 0)  # some are wrong, so that T is not 0
 VAL = images(120, seed=2).replace(labels=LABELS)
 
@@ -42,6 +43,42 @@ def features(detector: Any) -> Callable[[Arrays], Array]:
     return lambda data: -learned.predict_features(tensor(data, "features")).numpy()
 
 
+def maps(data: Arrays, name: str = "features") -> Any:
+    return tensor(data, name)[:, :, None, None]
+
+
+def linear() -> Any:
+    head = torch.nn.Linear(*HEAD.weight.shape[::-1])
+    head.weight.data, head.bias.data = torch.from_numpy(HEAD.weight), torch.from_numpy(HEAD.bias)
+    return head.eval()
+
+
+def shaped(kind: Any, fit_on: Arrays | None = None, **options: Any) -> Callable[[Arrays], Array]:
+    """One that changes maps of 1 x 1 before the head."""
+    detector = kind(None, lambda x: linear()(x.flatten(1)), **options)
+    if fit_on is not None:
+        detector.fit_feature_maps(maps(fit_on), tensor(fit_on, "labels"))
+    return lambda data: -detector.predict_feature_maps(maps(data)).detach().numpy()
+
+
+def klm() -> Callable[[Arrays], Array]:
+    detector = theirs.KLMatching(None).fit_logits(tensor(VAL, "logits").double())
+    return lambda data: -detector.predict_logits(tensor(data, "logits").double()).numpy()
+
+
+def openmax(**options: Any) -> Callable[[Arrays], Array]:
+    detector = theirs.OpenMax(None, **options)
+    detector.fit_logits(tensor(TRAIN, "logits").double(), tensor(TRAIN, "labels"))
+    return lambda data: -detector.predict_logits(tensor(data, "logits").double()).numpy()
+
+
+def gradnorm() -> Callable[[Arrays], Array]:
+    detector = theirs.GradNorm(linear(), param_filter=lambda name: name == "weight")
+    return lambda data: -detector.predict(tensor(data, "features")).detach().numpy()
+
+
+WEIGHTS = {"w": torch.from_numpy(HEAD.weight), "b": torch.from_numpy(HEAD.bias)}
+
 PAIRS: dict[str, Callable[[], Callable[[Arrays], Array]]] = {
     "msp": lambda: logits(theirs.MaxSoftmax(None)),
     "ts[T=10]": lambda: logits(theirs.MaxSoftmax(None, t=10)),
@@ -51,13 +88,36 @@ PAIRS: dict[str, Callable[[], Callable[[Arrays], Array]]] = {
     "energy[T=5]": lambda: logits(theirs.EnergyBased(None, t=5)),
     "knn[k=20]": lambda: features(theirs.KNN(None, k=20)),
     "mahalanobis": lambda: features(theirs.Mahalanobis(None)),
+    "rmds": lambda: features(theirs.RMD(None)),
+    "nnguide[k=20]": lambda: features(theirs.NNGuide(None, linear(), k=20)),
+    "she": lambda: features(theirs.SHE(None, linear())),
+    "fdbd": lambda: features(theirs.fDBD(None, linear())),
+    "nci[alpha=0]": lambda: features(theirs.NCI(None, linear())),
+    "nci[alpha=0.05]": lambda: features(theirs.NCI(None, linear(), alpha=0.05)),
+    "vim[dim=10]": lambda: features(theirs.ViM(None, d=10, **WEIGHTS)),
+    "vim[dim=30]": lambda: features(theirs.ViM(None, d=30, **WEIGHTS)),
+    "vim": lambda: features(theirs.ViM(None, d=256, **WEIGHTS)),  # wider than the features: half of them
+    "dice[p=30]": lambda: features(theirs.DICE(None, p=0.3, **WEIGHTS)),
+    "dice": lambda: features(theirs.DICE(None, p=0.9, **WEIGHTS)),
+    "react": lambda: shaped(theirs.ReAct, VAL, percentile=0.9),
+    "react[threshold=4]": lambda: shaped(theirs.ReAct, threshold=4),
+    "ash": lambda: shaped(theirs.ASH, variant="ash-b", percentile=0.9),
+    "ash[variant=s,percentile=70]": lambda: shaped(theirs.ASH, variant="ash-s", percentile=0.7),
+    "ash[variant=p,percentile=80]": lambda: shaped(theirs.ASH, variant="ash-p", percentile=0.8),
+    "scale": lambda: shaped(theirs.SCALE, percentile=0.85),
+    "gen[M=4]": lambda: logits(theirs.GEN(None, gamma=0.1, M=4)),
+    "gen[gamma=0.5,M=2]": lambda: logits(theirs.GEN(None, gamma=0.5, M=2)),
+    "klm": klm,
+    "gradnorm": gradnorm,
+    "openmax[weight=1]": lambda: openmax(alpha=3, tailsize=20, euclid_weight=0.5),
+    "openmax[alpha=10,tail=30,weight=3]": lambda: openmax(alpha=10, tailsize=30, euclid_weight=0.75),
 }
 
 
 @pytest.mark.parametrize("spec", PAIRS)
 def test_the_same_ranking_and_auroc(spec: str) -> None:
     (chosen,) = parse_detectors(spec)
-    fitted = fit(chosen, {"train": TRAIN, "val": VAL, None: None}[chosen.method.fit_on])
+    fitted = fit(chosen, {"train": TRAIN, "val": VAL, None: None}[chosen.method.fit_on], HEAD)
     other = PAIRS[spec]()
     ours = [confidence(fitted, data) for data in (KNOWN, UNKNOWN)]
     reference = [other(data) for data in (KNOWN, UNKNOWN)]

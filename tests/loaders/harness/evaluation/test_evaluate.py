@@ -13,7 +13,8 @@ import pytest
 from loaders.harness.activations.runs import GroupOutputs, ModelRun
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import describe, get_detector
-from loaders.harness.detectors.features import KNN, Mahalanobis
+from loaders.harness.detectors.gaussians import Mahalanobis
+from loaders.harness.detectors.neighbours import KNN
 from loaders.harness.detectors.registry import choose
 from loaders.harness.evaluation.about import EvaluationOptions
 from loaders.harness.evaluation.measure import MEAN, POOLED
@@ -380,6 +381,29 @@ def test_detectors_may_be_given_as_objects() -> None:
     assert value(found, "auroc", "far-a", detector="largest") == value(
         plain, "auroc", "far-a", detector="mls"
     )
+
+
+@dataclass(frozen=True)
+class Contrary:
+    """A detector that predicts the least likely class."""
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return the least logit."""
+        return np.asarray(data["logits"]).min(axis=1)
+
+    def predict(self, state: None, data: Arrays) -> Arrays:
+        """Return the logits with their signs changed."""
+        return data.replace(logits=-np.asarray(data["logits"]))
+
+
+def test_a_detector_that_changes_predictions_is_measured_by_its_own() -> None:
+    run = fake_run(OPEN_SET)
+    found = evaluate_runs(OPEN_SET, [run], ["msp", choose(describe(Contrary), {}, label="contrary")])
+    group = run.group("test", "known")
+    logits, labels = np.asarray(group.arrays["logits"]), group.labels
+    assert value(found, "accuracy", POOLED, "id") == (logits.argmax(axis=1) == labels).mean()
+    (own,) = found.rows(metric="accuracy", group=POOLED, role="id", detector="contrary")
+    assert own["value"] == (logits.argmin(axis=1) == labels).mean()
 
 
 def test_two_detectors_of_one_name_are_refused() -> None:

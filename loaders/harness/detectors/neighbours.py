@@ -1,19 +1,18 @@
-"""Detectors on features: distances to the training data."""
+"""Detectors on the nearest training features."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
-from wordnet_splits.errors import DataError, SplitsError, unknown
+from wordnet_splits.errors import DataError, SplitsError
 
 from ..arrays import Array, Arrays, Head
 from .paper import PAPERS
 from .registry import register
+from .softmax import energy
 
 QUERIES, BANK = 1024, 16_384  # rows of one block of similarities: 64 MB in float32
 
@@ -70,12 +69,13 @@ class KNN:
         )
 
     def _score(self, bank: Array, queries: Array) -> Array:
-        kth = nearest(bank, queries, self.k)
+        products, rows = most_similar(bank, queries, self.k)
+        kth = np.take_along_axis(rows, products.argmin(axis=1)[:, None], axis=1)[:, 0]
         return np.asarray(-np.square(queries.astype(np.float64) - bank[kth]).sum(axis=1))
 
 
-def nearest(bank: Array, queries: Array, k: int) -> Array:
-    """Return the row in ``bank`` of the k-th most similar to each query (by product), shape (n,)."""
+def most_similar(bank: Array, queries: Array, k: int) -> tuple[Array, Array]:
+    """Return each query's k greatest products with rows of ``bank``, and those rows: (n, k), unordered."""
     best = np.empty((len(queries), 0), np.float32)
     rows = np.empty((len(queries), 0), np.int64)
     for start in range(0, len(bank), BANK):
@@ -85,7 +85,7 @@ def nearest(bank: Array, queries: Array, k: int) -> Array:
         rows = np.concatenate([rows, top + start], axis=1)
         top = greatest(best, k)
         best, rows = np.take_along_axis(best, top, axis=1), np.take_along_axis(rows, top, axis=1)
-    return np.take_along_axis(rows, best.argmin(axis=1)[:, None], axis=1)[:, 0]
+    return best, rows
 
 
 def greatest(values: Array, k: int) -> Array:
@@ -102,68 +102,53 @@ def unit_length(features: Array) -> Array:
     return np.asarray(scaled, dtype=np.float32)
 
 
-class Gaussians(NamedTuple):
-    """Class means (C, R) and the map (D, R) to coordinates in which the tied covariance is the identity."""
+class Guides(NamedTuple):
+    """Training features (N, D) float32: directions, each as long as its image's energy."""
 
-    centre: Array
-    whiten: Array
-    means: Array
+    bank: Array
 
 
-@register(paper=PAPERS["lee2018"], needs=("{on}", "labels"), fit_on="train", aliases=("mds",))
+@register(
+    paper=PAPERS["park2023"],
+    needs=("features", "logits"),
+    fit_on="train",
+    sweep={"k": (1, 5, 10, 50, 100)},
+)
 @dataclass(frozen=True)
-class Mahalanobis:
-    """Distance to the nearest class mean under the covariance that all classes share."""
+class NNGuide:
+    """Energy times the mean, over the k nearest training images, of their energy times the cosine to them.
 
-    on: str = "features"
+    The bank is the whole training set; its authors take 1% of ImageNet's (OpenOOD too, with k = 100).
+    """
+
+    k: int = 10
 
     def __post_init__(self) -> None:
-        if self.on not in ("features", "logits"):
-            raise unknown("array for mahalanobis", self.on, ("features", "logits"))
+        if self.k < 1:
+            raise SplitsError(f"k={self.k} is not positive")
 
-    def fit(self, data: Arrays, head: Head | None) -> Gaussians:
-        """Return class means and whitening of the labelled training images.
-
-        Directions in which the data do not vary, to the precision of their type (numpy's rank tolerance),
-        are left out, as a pseudo-inverse leaves them out.
+    def fit(self, data: Arrays, head: Head | None) -> Guides:
+        """Return the scaled directions of the training images.
 
         Raises
         ------
-        DataError : no image has a label, or no direction varies within classes.
+        DataError : fewer than k training images.
         """
-        labels = np.asarray(data["labels"])
-        classes, members = np.unique(labels[labels >= 0], return_counts=True)
-        if not len(classes):
-            raise DataError("no training image has a label, so there are no class means")
-        width = data[self.on].shape[1]
-        means = np.zeros((len(classes), width))
-        for rows, which in _labelled(data, self.on, labels, classes):
-            np.add.at(means, which, rows)
-        means /= members[:, None]
-        scatter = np.zeros((width, width))
-        for rows, which in _labelled(data, self.on, labels, classes):
-            rows -= means[which]
-            scatter += rows.T @ rows
-        variance, directions = eigh(scatter / members.sum())
-        tolerance = width * np.finfo(data[self.on].dtype).eps  # of standard deviations
-        kept = variance > max(variance[-1], 0.0) * tolerance**2
-        if not kept.any():
-            raise DataError("training images of one class are all alike, so there is no covariance")
-        whiten = directions[:, kept] / np.sqrt(variance[kept])
-        centre = means.mean(axis=0)
-        return Gaussians(centre, whiten, (means - centre) @ whiten)
+        if data.n < self.k:
+            raise DataError(f"{data.n} training images are too few for the {self.k} nearest")
+        bank = np.empty(data["features"].shape, np.float32)
+        start = 0
+        for chunk in data.chunks():
+            directions = unit_length(np.asarray(chunk["features"]))
+            bank[start : start + chunk.n] = directions * energy(chunk["logits"])[:, None].astype(np.float32)
+            start += chunk.n
+        return Guides(bank)
 
-    def score(self, state: Gaussians, data: Arrays) -> Array:
-        """Return minus the squared Mahalanobis distance to the nearest class mean."""
-        points = (np.asarray(data[self.on], dtype=np.float64) - state.centre) @ state.whiten
-        lengths = np.square(points).sum(axis=1)[:, None] + np.square(state.means).sum(axis=1)
-        return np.asarray(-np.min(lengths - 2 * points @ state.means.T, axis=1))
-
-
-def _labelled(data: Arrays, on: str, labels: Array, classes: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield chunks of the labelled rows in float64, with the position of each row's class."""
-    start = 0
-    for chunk in data[on].chunks():
-        own = labels[start : start + len(chunk)]
-        start += len(chunk)
-        yield chunk[own >= 0].astype(np.float64), np.searchsorted(classes, own[own >= 0])
+    def score(self, state: Guides, data: Arrays) -> Array:
+        """Return the energy of each image times its guidance."""
+        queries = unit_length(np.asarray(data["features"]))
+        guidance = [
+            most_similar(state.bank, queries[i : i + QUERIES], self.k)[0].mean(axis=1, dtype=np.float64)
+            for i in range(0, len(queries), QUERIES)
+        ]
+        return np.concatenate(guidance or [np.empty(0)]) * energy(data["logits"])

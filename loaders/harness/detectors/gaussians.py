@@ -1,0 +1,139 @@
+"""Detectors on features around class means: Mahalanobis distances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from wordnet_splits.errors import DataError, unknown
+
+from ..arrays import Array, Arrays, ArrayView, Head
+from .classwise import class_means, classes_of, labelled_chunks
+from .paper import PAPERS
+from .registry import register
+
+ARRAYS = ("features", "logits")
+
+
+class Gaussians(NamedTuple):
+    """Means (C, R) and the map (D, R) to coordinates in which their common covariance is the identity."""
+
+    centre: Array
+    whiten: Array
+    means: Array
+
+    def distances(self, rows: Array) -> Array:
+        """Return the squared Mahalanobis distances (n, C) of rows (n, D) to the means."""
+        points = (rows.astype(np.float64) - self.centre) @ self.whiten
+        lengths = np.square(points).sum(axis=1)[:, None] + np.square(self.means).sum(axis=1)
+        return np.asarray(lengths - 2 * points @ self.means.T)
+
+
+class Moments(NamedTuple):
+    """Class means (C, D), images of each class (C,), and the scatter (D, D) around the class means."""
+
+    means: Array
+    members: Array
+    scatter: Array
+    tolerance: float
+
+    def within(self) -> Gaussians:
+        """Return a Gaussian around each class mean, all of one covariance."""
+        return _gaussians(self.means, self.scatter / self.members.sum(), self.tolerance)
+
+    def overall(self) -> Gaussians:
+        """Return the one Gaussian of all images, whatever their class."""
+        shares = self.members / self.members.sum()
+        centre = shares @ self.means
+        between = (self.means - centre) * np.sqrt(shares)[:, None]
+        covariance = self.scatter / self.members.sum() + between.T @ between
+        return _gaussians(centre[None], covariance, self.tolerance)
+
+
+def moments(view: ArrayView, labels: Array) -> Moments:
+    """Return the moments of the labelled rows of an array (n, D).
+
+    Raises
+    ------
+    DataError : no image has a label.
+    """
+    classes, which = classes_of(labels)
+    width = view.shape[1]
+    means, members = class_means(view, which, len(classes))
+    scatter = np.zeros((width, width))
+    for rows, own in labelled_chunks(view, which):
+        rows -= means[own]
+        scatter += rows.T @ rows
+    return Moments(means, members, scatter, width * float(np.finfo(view.dtype).eps))
+
+
+def _gaussians(means: Array, covariance: Array, tolerance: float) -> Gaussians:
+    """Whiten by a covariance.
+
+    Directions in which the data do not vary, to the precision of their type (numpy's rank tolerance, of
+    standard deviations), are left out, as a pseudo-inverse leaves them out.
+    """
+    variance, directions = eigh(covariance)
+    kept = variance > max(variance[-1], 0.0) * tolerance**2
+    if not kept.any():
+        raise DataError("training images of one class are all alike, so there is no covariance")
+    whiten = directions[:, kept] / np.sqrt(variance[kept])
+    centre = means.mean(axis=0)
+    return Gaussians(centre, whiten, (means - centre) @ whiten)
+
+
+@register(paper=PAPERS["lee2018"], needs=("{on}", "labels"), fit_on="train", aliases=("mds",))
+@dataclass(frozen=True)
+class Mahalanobis:
+    """Distance to the nearest class mean under the covariance that all classes share."""
+
+    on: str = "features"
+
+    def __post_init__(self) -> None:
+        if self.on not in ARRAYS:
+            raise unknown("array for mahalanobis", self.on, ARRAYS)
+
+    def fit(self, data: Arrays, head: Head | None) -> Gaussians:
+        """Return class means and whitening of the labelled training images.
+
+        Raises
+        ------
+        DataError : no image has a label, or no direction varies within classes.
+        """
+        return moments(data[self.on], np.asarray(data["labels"])).within()
+
+    def score(self, state: Gaussians, data: Arrays) -> Array:
+        """Return minus the squared Mahalanobis distance to the nearest class mean."""
+        return np.asarray(-state.distances(np.asarray(data[self.on])).min(axis=1))
+
+
+class Relative(NamedTuple):
+    """Gaussians of the classes, and the one of all images."""
+
+    classes: Gaussians
+    everything: Gaussians
+
+
+@register(paper=PAPERS["ren2021"], needs=("features", "labels"), fit_on="train")
+@dataclass(frozen=True)
+class RMDS:
+    """Distance to the nearest class mean less that to the mean of all, each under its own covariance."""
+
+    def fit(self, data: Arrays, head: Head | None) -> Relative:
+        """Return both kinds of Gaussians of the labelled training images.
+
+        Raises
+        ------
+        DataError : no image has a label, or no direction varies within classes.
+        """
+        found = moments(data["features"], np.asarray(data["labels"]))
+        return Relative(found.within(), found.overall())
+
+    def score(self, state: Relative, data: Arrays) -> Array:
+        """Return minus the squared distance to the nearest class, relative to the one to all images."""
+        rows = np.asarray(data["features"])
+        nearest = state.classes.distances(rows).min(axis=1)
+        return np.asarray(state.everything.distances(rows)[:, 0] - nearest)

@@ -1,0 +1,192 @@
+"""Detectors on where features lie: beside the head's weights, class patterns, the training subspace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.spatial.distance import cdist
+
+from wordnet_splits.errors import DataError, SplitsError
+
+from ..arrays import Array, Arrays, Head
+from .classwise import class_means, mean_of
+from .logits import positive
+from .paper import PAPERS
+from .registry import register
+from .softmax import energy, logits_of
+
+
+@register(paper=PAPERS["zhang2023"], needs=("features", "logits", "labels"), fit_on="train")
+@dataclass(frozen=True)
+class SHE:
+    """Inner product with the predicted class's mean features, over rightly predicted training images.
+
+    A class that is never predicted rightly has the mean of all its training images.
+    """
+
+    def fit(self, data: Arrays, head: Head | None) -> Array:
+        """Return the patterns (K, D) float64 of the classes.
+
+        Raises
+        ------
+        DataError : no image has a label.
+        """
+        labels = np.asarray(data["labels"])
+        if not (labels >= 0).any():
+            raise DataError("no training image has a label, so there are no class patterns")
+        classes = data["logits"].shape[1]
+        said = np.concatenate([np.asarray(chunk).argmax(axis=1) for chunk in data["logits"].chunks()])
+        patterns, right = class_means(data["features"], np.where(said == labels, labels, -1), classes)
+        if not right.all():
+            missed = np.where(right[labels] == 0, labels, -1)
+            means, _ = class_means(data["features"], missed, classes)
+            patterns = np.where(right[:, None] > 0, patterns, means)
+        return patterns
+
+    def score(self, state: Array, data: Arrays) -> Array:
+        """Return the inner product with the pattern of the predicted class."""
+        predicted = np.asarray(data["logits"]).argmax(axis=1)
+        features = np.asarray(data["features"], dtype=np.float64)
+        return np.asarray(np.einsum("ij,ij->i", features, state[predicted]))
+
+
+class Boundaries(NamedTuple):
+    """The mean (D,) of training features and the distances (K, K) between the weights of two classes."""
+
+    centre: Array
+    apart: Array
+
+
+@register("fdbd", paper=PAPERS["liu2024"], needs=("features", "logits", "head"), fit_on="train")
+@dataclass(frozen=True)
+class FDBD:
+    """Mean distance to the decision boundaries, relative to that from the training images' mean."""
+
+    def fit(self, data: Arrays, head: Head) -> Boundaries:
+        """Return the training mean and the distances between weights."""
+        weight = head.weight.astype(np.float64)
+        return Boundaries(mean_of(data["features"]), cdist(weight, weight))
+
+    def score(self, state: Boundaries, data: Arrays) -> Array:
+        """Return the mean over other classes of (z_top - z_j) / |w_top - w_j|, over the distance."""
+        logits = logits_of(data)[0]
+        predicted = logits.argmax(axis=1)
+        behind = logits.max(axis=1, keepdims=True) - logits
+        apart = state.apart[predicted]
+        distances = np.divide(behind, apart, out=np.zeros_like(behind), where=apart > 0).sum(axis=1)
+        away = np.linalg.norm(np.asarray(data["features"]) - state.centre, axis=1)
+        others = max(1, logits.shape[1] - 1)
+        return np.asarray(distances / others / np.maximum(away, np.finfo(np.float32).tiny))
+
+
+class Collapsed(NamedTuple):
+    """The mean (D,) of training features, and the head."""
+
+    centre: Array
+    head: Head
+
+
+@register(
+    paper=PAPERS["liu2025"],
+    needs=("features", "logits", "head"),
+    fit_on="train",
+    sweep={"alpha": (0.0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)},
+)
+@dataclass(frozen=True)
+class NCI:
+    """The predicted class's weights along the features' way from the mean, plus alpha |features|_1."""
+
+    alpha: float = 0.001
+
+    def __post_init__(self) -> None:
+        if not (self.alpha >= 0 and np.isfinite(self.alpha)):
+            raise SplitsError(f"alpha={self.alpha:g} is negative")
+
+    def fit(self, data: Arrays, head: Head) -> Collapsed:
+        """Return the training mean."""
+        return Collapsed(mean_of(data["features"]), head)
+
+    def score(self, state: Collapsed, data: Arrays) -> Array:
+        """Return the projection and the weighted norm; the projection of features at the mean is 0."""
+        features = np.asarray(data["features"], dtype=np.float64)
+        weights = state.head.weight[np.asarray(data["logits"]).argmax(axis=1)]
+        centred = features - state.centre
+        along = np.einsum("ij,ij->i", centred, weights)
+        length = np.linalg.norm(centred, axis=1)
+        projection = np.divide(along, length, out=np.zeros_like(along), where=length > 0)
+        return np.asarray(projection + self.alpha * np.abs(features).sum(axis=1))
+
+
+class Subspace(NamedTuple):
+    """The training data's main subspace and the scale of the virtual logit.
+
+    Attributes
+    ----------
+    origin : (D,) the features that give equal logits.
+    directions : (D, R) an orthonormal basis of the subspace, or, where that has fewer, of what is outside.
+    outside : whether it is the latter.
+    """
+
+    origin: Array
+    directions: Array
+    outside: bool
+    alpha: float = 1.0
+
+    def residual(self, features: Array) -> Array:
+        """Return the length (n,) of features outside the main subspace; float64, as it is a small rest."""
+        rows = features - self.origin
+        squares = np.square(rows @ self.directions).sum(axis=1)
+        if not self.outside:
+            squares = np.square(rows).sum(axis=1) - squares
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+
+@register(
+    "vim",
+    paper=PAPERS["wang2022"],
+    needs=("features", "logits", "head"),
+    fit_on="train",
+    sweep={"dim": (256, 1000)},
+)
+@dataclass(frozen=True)
+class ViM:
+    """Energy less the scaled length of the features outside the training data's main subspace.
+
+    That length is the virtual logit. ``dim`` is that of the main subspace, half the width where there are no
+    more features than that.
+    """
+
+    dim: int = 256
+
+    def __post_init__(self) -> None:
+        positive("dim", self.dim)
+
+    def fit(self, data: Arrays, head: Head) -> Subspace:
+        """Return the subspace of the training images' features around the point of equal logits.
+
+        Raises
+        ------
+        DataError : there are no images, or nothing lies outside the subspace.
+        """
+        width = data["features"].shape[1]
+        origin = -np.linalg.pinv(head.weight.astype(np.float64)) @ head.bias
+        scatter = np.zeros((width, width))
+        for chunk in data["features"].chunks():
+            rows = chunk - origin
+            scatter += rows.T @ rows
+        kept = self.dim if self.dim < width else width // 2
+        outside = width - kept < kept
+        wanted = (0, width - kept - 1) if outside else (width - kept, width - 1)
+        state = Subspace(origin, eigh(scatter, subset_by_index=wanted)[1], outside)
+        rest = sum(state.residual(chunk).sum() for chunk in data["features"].chunks())
+        if not rest > 0:
+            raise DataError(f"training features have nothing outside {kept} of {width} dimensions")
+        tops = sum(chunk.max(axis=1).sum(dtype=np.float64) for chunk in data["logits"].chunks())
+        return state._replace(alpha=float(tops / rest))
+
+    def score(self, state: Subspace, data: Arrays) -> Array:
+        """Return the energy less the virtual logit."""
+        return energy(data["logits"]) - state.alpha * state.residual(np.asarray(data["features"]))

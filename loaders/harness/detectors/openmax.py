@@ -1,0 +1,170 @@
+"""OpenMax: logits revised by how far they are from the class means, by extreme-value theory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from wordnet_splits.errors import DataError, SplitsError
+
+from ..arrays import Array, Arrays, Head
+from .classwise import class_means
+from .paper import PAPERS
+from .registry import register
+from .softmax import log_sum_exp, logits_of
+
+SHIFT = 10_000.0
+"""What LibMR, the authors' library, adds to distances before it fits a Weibull distribution to them."""
+STEPS = 80  # bisections of a shape between 1e-9 and 1e9 on a log scale: to the last bit
+
+
+class Weibull(NamedTuple):
+    """Of C classes: the tail's smallest distance, shape and location; NaN where none is fitted."""
+
+    smallest: Array
+    shape: Array
+    location: Array
+
+    def cdf(self, distances: Array) -> Array:
+        """Return the share (n, C) of each class's images nearer than these; 0 where none is fitted."""
+        stretched = self.shape * (_stretched(distances - self.smallest) - self.location)
+        # -expm1(-exp(x)); a class without a distribution revises nothing
+        return np.asarray(np.nan_to_num(-np.expm1(-np.exp(np.minimum(stretched, 700.0))), nan=0.0))
+
+
+class Centres(NamedTuple):
+    """Mean logits (K, K) of rightly predicted training images, and the distributions of distances to them."""
+
+    means: Array
+    tails: Weibull
+
+
+@register(
+    paper=PAPERS["bendale2016"],
+    needs=("logits", "labels"),
+    fit_on="train",
+    sweep={"alpha": (1, 5, 10, 20, 30, 40), "tail": (2, 5, 10, 20, 30, 40)},
+)
+@dataclass(frozen=True)
+class OpenMax:
+    """Log odds of the known classes against the unknown one, after the top logits lost to it what is far.
+
+    ``alpha`` is the number of classes revised, ``tail`` that of distances fitted, ``weight`` that of the
+    Euclidean distance beside the cosine one (the authors' code divides it by 200). Predictions are read from
+    the revised logits, with the unknown class as background. The sweep is Kim et al.'s.
+    """
+
+    alpha: int = 3
+    tail: int = 20
+    weight: float = 0.005
+
+    def __post_init__(self) -> None:
+        if self.alpha < 1 or self.tail < 2:
+            raise SplitsError(f"alpha={self.alpha} below 1 or tail={self.tail} below 2")
+        if not (self.weight >= 0 and np.isfinite(self.weight)):
+            raise SplitsError(f"weight={self.weight:g} is negative")
+
+    def fit(self, data: Arrays, head: Head | None) -> Centres:
+        """Return class means and the distributions of the greatest distances to them.
+
+        Raises
+        ------
+        DataError : no training image is predicted rightly.
+        """
+        labels = np.asarray(data["labels"])
+        said = np.concatenate([np.asarray(chunk).argmax(axis=1) for chunk in data["logits"].chunks()])
+        right = (labels >= 0) & (said == labels)
+        if not right.any():
+            raise DataError("no training image is predicted rightly, so there are no class means")
+        classes = data["logits"].shape[1]
+        which = np.where(right, labels, -1)
+        means, members = class_means(data["logits"], which, classes)
+        means[members == 0] = np.nan
+        own = np.full(data.n, np.nan)
+        start = 0
+        for chunk in data["logits"].chunks():
+            rows = slice(start, start + len(chunk))
+            start += len(chunk)
+            kept = np.flatnonzero(right[rows])
+            distances = self._distances(chunk[kept].astype(np.float64), means)
+            own[rows][kept] = distances[np.arange(len(kept)), labels[rows][kept]]
+        return Centres(means, weibull(_tails(own, which, classes, self.tail)))
+
+    def score(self, state: Centres, data: Arrays) -> Array:
+        """Return log(P(known) / P(unknown)) of the revised logits."""
+        known, unknown = self._revised(state, data)
+        return log_sum_exp(known) - unknown
+
+    def predict(self, state: Centres, data: Arrays) -> Arrays:
+        """Return the revised logits, the unknown class as background."""
+        known, unknown = self._revised(state, data)
+        return data.replace(logits=known, background=unknown)
+
+    def _revised(self, state: Centres, data: Arrays) -> tuple[Array, Array]:
+        logits = logits_of(data)[0]
+        number = min(self.alpha, logits.shape[1])
+        top = np.argsort(-logits, axis=1, kind="stable")[:, :number]
+        far = state.tails.cdf(self._distances(logits, state.means))
+        taken = np.zeros_like(logits)
+        shares = (number - np.arange(number)) / number
+        np.put_along_axis(taken, top, np.take_along_axis(far, top, axis=1) * shares, axis=1)
+        return logits * (1 - taken), np.asarray((logits * taken).sum(axis=1))
+
+    def _distances(self, logits: Array, means: Array) -> Array:
+        """Return weight |z - m| + 1 - cos(z, m) for every image and class, NaN for a class without a mean."""
+        products = logits @ means.T
+        lengths, sizes = (np.linalg.norm(a, axis=1) for a in (logits, means))
+        squared = np.square(lengths)[:, None] + np.square(sizes) - 2 * products
+        both = lengths[:, None] * sizes
+        cosine = np.divide(products, both, out=np.zeros_like(products), where=both != 0)
+        return np.asarray(self.weight * np.sqrt(np.maximum(squared, 0.0)) + 1 - cosine)
+
+
+def _tails(distances: Array, which: Array, classes: int, number: int) -> Array:
+    """Return the ``number`` greatest distances of each class (classes, number), NaN beyond what it has."""
+    tails = np.full((classes, number), np.nan)
+    order = np.lexsort((distances, which))
+    ends = np.searchsorted(which[order], np.arange(classes), side="right")
+    starts = np.searchsorted(which[order], np.arange(classes), side="left")
+    for k in range(classes):
+        own = distances[order[max(starts[k], ends[k] - number) : ends[k]]]
+        tails[k, : len(own)] = own
+    return tails
+
+
+def _stretched(above: Array) -> Array:
+    """Return log(1 + above/SHIFT) SHIFT: log of LibMR's shifted distances, near ``above`` itself."""
+    return np.asarray(SHIFT * np.log1p(np.maximum(above / SHIFT, -0.999_999)))
+
+
+def weibull(tails: Array) -> Weibull:
+    """Fit Weibull distributions to rows of distances (C, T), NaN where there are fewer, by likelihood.
+
+    The likelihood has one maximum, where sum(x^k log x)/sum(x^k) - 1/k is the mean of log x; all rows are
+    solved together by bisection. One distance, or equal ones, give a step.
+    """
+    held = np.isfinite(tails)
+    some = held.any(axis=1)
+    smallest = np.where(some, np.where(held, tails, np.inf).min(axis=1), np.nan)
+    logs = np.where(held, _stretched(tails - smallest[:, None]), 0.0)
+    count = np.maximum(held.sum(axis=1), 1)
+    mean = logs.sum(axis=1) / count
+    top = logs.max(axis=1)
+    spread = np.sqrt(np.where(held, np.square(logs - mean[:, None]), 0.0).sum(axis=1) / count)
+    unit = 1 / np.maximum(spread, 1e-9 * np.maximum(1.0, np.abs(top)))
+
+    def weights(shape: Array) -> Array:
+        return np.where(held, np.exp(shape[:, None] * (logs - top[:, None])), 0.0)
+
+    low, high = np.full(len(tails), np.log(1e-9)), np.full(len(tails), np.log(1e9))
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        shape = unit * np.exp(middle)
+        powers = weights(shape)
+        slope = (powers * logs).sum(axis=1) / np.maximum(powers.sum(axis=1), 1e-300) - mean - 1 / shape
+        low, high = np.where(slope < 0, middle, low), np.where(slope < 0, high, middle)
+    shape = np.where(spread > 0, unit * np.exp((low + high) / 2), unit)
+    location = top + np.log(np.maximum(weights(shape).sum(axis=1), 1e-300) / count) / shape
+    return Weibull(smallest, np.where(some, shape, np.nan), location)

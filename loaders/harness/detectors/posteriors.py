@@ -1,0 +1,115 @@
+"""Detectors on the whole softmax of an image: its entropy-like sums, divergences and gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from wordnet_splits.errors import DataError, SplitsError
+
+from ..arrays import Array, Arrays, Head
+from .logits import positive
+from .paper import PAPERS
+from .registry import register
+from .softmax import log_max_softmax, log_others, log_softmax, log_sum_exp, logits_of
+
+
+@register(
+    paper=PAPERS["liu2023"],
+    needs=("logits",),
+    sweep={"gamma": (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0), "M": (10, 50, 100)},
+)
+@dataclass(frozen=True)
+class GEN:
+    """Minus the generalised entropy, the sum of p^gamma (1 - p)^gamma over the M greatest probabilities.
+
+    Probabilities are not cut at 1e-7, as pytorch-ood cuts them: with a gamma of 0.1 the cut would give each
+    class of no probability at all a share of 0.2.
+    """
+
+    gamma: float = 0.1
+    M: int = 100
+
+    def __post_init__(self) -> None:
+        positive("gamma", self.gamma)
+        if self.M < 1:
+            raise SplitsError(f"M={self.M} is not positive")
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return minus the sum; of M beyond the number of classes, over all of them.
+
+        Raises
+        ------
+        DataError : there is a background class; the sum over the remaining classes has no meaning.
+        """
+        logits, background = logits_of(data)
+        if background is not None:
+            raise DataError("gen is not defined once a background column is dropped", hint="use msp")
+        top = log_max_softmax(logits)
+        below = log_others(logits) + top  # log(1 - p) of the top class, which 1 - p itself would round to 0
+        others = log_softmax(logits)
+        others[np.arange(len(logits)), logits.argmax(axis=1)] = -np.inf
+        rest = min(self.M, logits.shape[1]) - 1
+        if rest < logits.shape[1] - 1:
+            others = np.partition(others, logits.shape[1] - rest - 1, axis=1)[:, logits.shape[1] - rest :]
+        terms = np.exp(self.gamma * (others + np.log1p(-np.exp(others)))).sum(axis=1)
+        return np.asarray(-np.exp(self.gamma * (top + below)) - terms)
+
+
+class Typical(NamedTuple):
+    """Log of the mean softmax (C, K) of the images predicted as each class that is predicted at all."""
+
+    log_mean: Array
+
+
+@register(paper=PAPERS["hendrycks2022"], needs=("logits",), fit_on="val")
+@dataclass(frozen=True)
+class KLM:
+    """Minus the smallest KL divergence from the softmax to the mean one of ID validation images of a class.
+
+    The classes are those that the model predicts, so that no label is needed.
+    """
+
+    def fit(self, data: Arrays, head: Head | None) -> Typical:
+        """Return the mean softmax by predicted class.
+
+        Raises
+        ------
+        DataError : there are no validation images.
+        """
+        if not data.n:
+            raise DataError("there is no validation image to take a mean softmax of")
+        logits, background = logits_of(data)
+        each = _log_columns(logits, background)
+        predicted = logits.argmax(axis=1)
+        groups = [each[predicted == k] for k in np.unique(predicted)]
+        # in logs: a class of no probability in float64 would have a divergence without end
+        return Typical(np.stack([log_sum_exp(one.T) - np.log(len(one)) for one in groups]))
+
+    def score(self, state: Typical, data: Arrays) -> Array:
+        """Return minus the divergence to the nearest mean."""
+        each = _log_columns(*logits_of(data))
+        p = np.exp(each)
+        return np.asarray(-((p * each).sum(axis=1) - (p @ state.log_mean.T).max(axis=1)))
+
+
+def _log_columns(logits: Array, background: Array | None) -> Array:
+    return log_softmax(logits if background is None else np.column_stack([logits, background]))
+
+
+@register(paper=PAPERS["huang2021"], needs=("features", "logits", "head"))
+@dataclass(frozen=True)
+class GradNorm:
+    """L1 norm of the gradient, by the head's weights, of the divergence of the softmax from the uniform one.
+
+    The gradient is the outer product of softmax less 1/K and the features, so its norm is the product of
+    theirs: no backward pass is needed.
+    """
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return the norm."""
+        logits = logits_of(data)[0]
+        away = np.abs(np.exp(log_softmax(logits)) - 1 / logits.shape[1]).sum(axis=1)
+        return np.asarray(np.abs(np.asarray(data["features"])).sum(axis=1, dtype=np.float64) * away)
