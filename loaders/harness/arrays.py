@@ -224,6 +224,12 @@ class Arrays(Mapping[str, ArrayView]):
     def __repr__(self) -> str:
         return f"Arrays(n={self.n}, {', '.join(f'{k}{list(v.shape[1:])}' for k, v in self.items())})"
 
+    def under(self, unit: str) -> dict[str, ArrayView]:
+        """Return the arrays of one probe by their own names: ``odin[...]/logits`` as ``logits``."""
+        return {
+            name.removeprefix(f"{unit}/"): view for name, view in self.items() if name.startswith(f"{unit}/")
+        }
+
     def chunks(self, rows: int = CHUNK) -> Iterator[Arrays]:
         """Yield `Arrays` of ``rows`` consecutive rows (the last may have fewer)."""
         for start in range(0, self.n, rows):

@@ -15,7 +15,7 @@ from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
 from ..probes import Probe, for_classes, parse_probe, probe_name
 from .activations import BATCH, Activations, extract, output_width
-from .runs import GroupOutputs, ModelRun
+from .runs import GroupOutputs, ModelRun, Need
 from .settings import settings
 from .store import Store
 
@@ -90,9 +90,14 @@ class Extractor:
     _opened: dict[Part, Activations] = field(default_factory=dict)
     _class_map: ClassMap | None = None
 
-    def read(self, split: str, name: str, needs: frozenset[str]) -> GroupOutputs:
-        """Return the model's outputs on one group, with at least the arrays named."""
-        wanted = {parse_probe(need) for need in needs - PLAIN if "/" in need}
+    def lacks(self, needs: frozenset[Need]) -> str:
+        """Return why the model cannot give these arrays, "" where it can."""
+        reasons = (getattr(probe, "lacks", lambda model: "")(self.model) for probe in _probes(needs))
+        return next(filter(None, reasons), "")
+
+    def read(self, split: str, name: str, needs: frozenset[Need]) -> GroupOutputs:
+        """Return the model's outputs on one group, with at least what is named."""
+        wanted = _probes(needs)
         found = self._opened.get((split, name))
         if self._class_map is None:  # refuse a model that does not fit before hours of forward passes
             width = output_width(self.model, self.images.group(split, name))
@@ -127,6 +132,12 @@ class Extractor:
         return found
 
 
+def _probes(needs: frozenset[Need]) -> set[Probe]:
+    """Return the probes among what is needed; what is neither an array nor of a probe is found out later."""
+    named = {need for need in needs - PLAIN if isinstance(need, str)}
+    return {*(needs - named - PLAIN), *(parse_probe(need) for need in named if "/" in need or "[" in need)}
+
+
 def model_run(
     model: Model,
     images: BenchmarkImages,
@@ -147,4 +158,6 @@ def model_run(
     space = LabelSpace.of(images.benchmark.classes)
     extractor = Extractor(model, images, store, space, batch_size, workers, progress or Silent())
     device = settings(model.device, model.dtype, batch_size)["device"]
-    return ModelRun(of or model.name, model.key, extractor.read, model.name, model.weights, device)
+    return ModelRun(
+        of or model.name, model.key, extractor.read, model.name, model.weights, device, extractor.lacks
+    )

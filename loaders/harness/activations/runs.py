@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -57,8 +57,10 @@ class GroupOutputs:
         return ClassMap(tuple(range(width)), width)
 
 
-Read = Callable[[str, str, frozenset[str]], GroupOutputs]
-"""(split, group, names of arrays) -> the model's outputs, with at least those arrays."""
+Need = Any
+"""The name of an array, or of all arrays of a probe, or a probe itself (one that uses fitted state)."""
+Read = Callable[[str, str, frozenset[Need]], GroupOutputs]
+"""(split, group, needs) -> the model's outputs, with at least those arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,7 @@ class ModelRun:
     read : returns a group, computing what is not stored yet.
     name : of this network; that of the model by default.
     weights, device : where its weights come from, and what it computes on.
+    refuses : returns why the model cannot give what is needed (no dropout layers), "" where it can.
     """
 
     model: str
@@ -80,6 +83,7 @@ class ModelRun:
     name: str = ""
     weights: str = ""
     device: str = ""
+    refuses: Callable[[frozenset[Need]], str] = lambda needs: ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.model)
@@ -90,16 +94,20 @@ class ModelRun:
     ) -> ModelRun:
         """Return a run over arrays held in memory, by (split, group)."""
 
-        def read(split: str, group: str, needs: frozenset[str]) -> GroupOutputs:
+        def read(split: str, group: str, needs: frozenset[Need]) -> GroupOutputs:
             if (split, group) not in groups:
                 raise DataError(f"nothing was computed on {group}/{split}", where=model)
             return groups[split, group]
 
         return cls(model, model_key, read, name)
 
-    def group(self, split: str, name: str, needs: Iterable[str] = ()) -> GroupOutputs:
+    def group(self, split: str, name: str, needs: Iterable[Need] = ()) -> GroupOutputs:
         """Return the model's outputs on one group of one split."""
         return self.read(split, name, frozenset(needs))
+
+    def lacks(self, needs: Iterable[Need]) -> str:
+        """Return why the model cannot give these arrays, "" where it can."""
+        return self.refuses(frozenset(needs))
 
 
 class Prediction(NamedTuple):

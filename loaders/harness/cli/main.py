@@ -52,6 +52,7 @@ def show_detectors(
 ) -> int:
     """List detectors with their parameters, what they fit on and their papers; and presets."""
     from ..detectors import get_method, list_detectors, preset, preset_names
+    from ..detectors.registry import SPLITS
 
     methods = [get_method(name) for name in list_detectors(pattern)]
     presets = [preset(name) for name in preset_names()]
@@ -73,7 +74,7 @@ def show_detectors(
                 m.name,
                 ", ".join(m.aliases) or None,
                 ", ".join(f"{k}={v}" for k, v in m.parameters.items()) or None,
-                m.fit_on and f"ID {m.fit_on}",
+                ", ".join(SPLITS[split] for split in m.splits) or None,
                 m.summary,
                 m.paper and f"{m.paper.authors.partition(',')[0]} {m.paper.year}",
             )

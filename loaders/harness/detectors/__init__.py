@@ -6,7 +6,18 @@ what may be swept. ``list_detectors("k*")``, ``get_detector("knn", k=100)``; a u
 
 from __future__ import annotations
 
-from . import ensembles, gaussians, geometry, logits, neighbours, openmax, posteriors, probes, shaping
+from . import (
+    ensembles,
+    gaussians,
+    geometry,
+    logits,
+    neighbours,
+    openmax,
+    posteriors,
+    probes,
+    sampling,
+    shaping,
+)
 from .choosing import Preset, from_object, parse_detectors, preset, preset_names
 from .paper import Paper
 from .registry import (
@@ -45,5 +56,6 @@ __all__ = [
     "preset_names",
     "probes",
     "register",
+    "sampling",
     "shaping",
 ]

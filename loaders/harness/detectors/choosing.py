@@ -81,15 +81,16 @@ def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[C
     SplitsError : malformed, unknown, not importable, or two of one label.
     """
     specs = [s for part in ([text] if isinstance(text, str) else text) for s in split_list(part)]
-    expanded: list[str] = []
+    found: list[Chosen] = []
     for spec in specs:
         if spec.startswith(PRESET):
-            expanded += preset(spec.removeprefix(PRESET)).for_benchmark(benchmark)
+            several = preset(spec.removeprefix(PRESET)).for_benchmark(benchmark)
+            found += (dataclasses.replace(_parse(one), optional=True) for one in several)
         else:
-            expanded.append(spec)
-    if not expanded:
+            found.append(_parse(spec))
+    if not found:
         raise SplitsError("no detector is named", where=WHERE, hint="as in --detectors msp,knn[k=50]")
-    return each_once(_parse(spec) for spec in expanded)
+    return each_once(found)
 
 
 def each_once(given: Iterable[Chosen]) -> list[Chosen]:

@@ -11,8 +11,13 @@ A detector turns stored arrays into confidence, higher = more in-distribution::
 
         def score(self, state: State, data: Arrays) -> np.ndarray: ...  # (n,)
 
-``fit`` sees the ID images of one split and the head, never a test image; ``score`` sees chunks of any size. A
-function of the arrays, ``def confidence(data, *, T=1.0)``, is a detector without ``fit``. One of
+``fit`` sees the ID images of one split and the head, never a test image; ``score`` sees chunks of any size.
+``fit_on=("train", "val", "ood-val")`` gives `fit` a dict of `Arrays` by those names. A need without a slash,
+``"stages[statistic=mean]"``, is every array of that probe (`Arrays.under`). ``probes(state)``, where there is
+one, gives probes that use what was fitted; their arrays are then among the data of ``score``, and of
+``calibrate(state, data) -> State``, which sees ID validation images.
+
+A function of the arrays, ``def confidence(data, *, T=1.0)``, is a detector without ``fit``. One of
 ``models="many"`` gets a sequence of arrays, one per model, in the place of each `Arrays`, and of heads in the
 place of the head. ``predict(state, data) -> Arrays``, where it has that, gives the logits (and
 ``background``) that its predictions, and so its accuracy, are read from: of a detector that changes them
@@ -34,7 +39,9 @@ from ..arrays import Array, Arrays
 from ..plugins import Value, converted, show_named
 from .paper import Paper
 
-FitOn = Literal["train", "val"]
+FitOn = Literal["train", "val", "ood-val"]
+SPLITS = {"train": "ID train", "val": "ID val", "ood-val": "OOD validation"}
+"""What a detector may fit on, in words. OOD validation images are external where a benchmark has such."""
 OneOrMany = Literal["one", "many"]
 NOT_SCORED = frozenset({"head", "labels"})  # needed to fit, if at all
 Anything = TypeVar("Anything", bound=Callable[..., Any])
@@ -59,7 +66,7 @@ class Method:
     made_of : the class or function that was registered.
     parameters : parameter -> default.
     needs : names of arrays, filled with parameters ("{on}", "odin[T={T:g},eps={eps:g}]/logits"); "head".
-    fit_on : the split whose ID images `fit` sees, or None.
+    fit_on : whose images `fit` sees, a key of `SPLITS`, or several of them, or None.
     sweep : parameter -> values tried on validation data.
     models : "one" or "many". paper : where it comes from, None for a user's own.
     """
@@ -69,11 +76,16 @@ class Method:
     parameters: Mapping[str, Value]
     made_of: Any
     needs: tuple[str, ...] = ()
-    fit_on: FitOn | None = None
+    fit_on: FitOn | tuple[FitOn, ...] | None = None
     sweep: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     models: OneOrMany = "one"
     paper: Paper | None = None
     aliases: tuple[str, ...] = ()
+
+    @property
+    def splits(self) -> tuple[FitOn, ...]:
+        """What it fits on, one by one."""
+        return (self.fit_on,) if isinstance(self.fit_on, str) else self.fit_on or ()
 
     @property
     def summary(self) -> str:
@@ -91,6 +103,7 @@ class Chosen:
     params : every parameter's value.
     given : the parameters that were given; a sweep leaves them as they are.
     chosen_on : on what data the parameters were chosen, "" where they were given or are defaults.
+    optional : whether a model or a benchmark that lacks what it needs is passed over, as of a preset's.
     """
 
     label: str
@@ -98,6 +111,7 @@ class Chosen:
     params: Mapping[str, Value]
     given: frozenset[str] = frozenset()
     chosen_on: str = ""
+    optional: bool = field(default=False, compare=False)
 
     @property
     def detector(self) -> Detector:
@@ -127,7 +141,7 @@ def register(
     *,
     paper: Paper | None = None,
     needs: Sequence[str] = (),
-    fit_on: FitOn | None = None,
+    fit_on: FitOn | Sequence[FitOn] | None = None,
     sweep: Mapping[str, Sequence[Value]] | None = None,
     models: OneOrMany = "one",
     aliases: Sequence[str] = (),
@@ -145,7 +159,7 @@ def register(
             name=name,
             paper=paper,
             needs=tuple(needs),
-            fit_on=fit_on,
+            fit_on=fit_on if fit_on is None or isinstance(fit_on, str) else tuple(fit_on),
             sweep={key: tuple(values) for key, values in (sweep or {}).items()},
             models=models,
             aliases=tuple(aliases),
@@ -165,6 +179,9 @@ def describe(thing: Any, *, name: str | None = None, **about: Any) -> Method:
     """Return the `Method` of a detector class or function without registering it."""
     called = name or str(getattr(thing, "__name__", type(thing).__name__)).lower()
     build, parameters = _class_of(thing) if inspect.isclass(thing) else _function_of(thing, called)
+    for split in Method(called, build, parameters, thing, **about).splits:
+        if split not in SPLITS:
+            raise unknown("split to fit on", split, SPLITS, where=called)
     for parameter in about.get("sweep") or {}:
         if parameter not in parameters:
             raise unknown("parameter", parameter, parameters, where=f"sweep of {called}")

@@ -20,18 +20,10 @@ from ..detectors import Chosen, from_object, parse_detectors
 from ..detectors.choosing import each_once
 from .about import About, ColumnsUsed, Coverage, EvaluationOptions, RunFacts
 from .derive import MODEL, Derived, DetectorRun, derive
+from .learning import HEAD, choose_on_validation, fit_data, learn, read_ahead, usable
 from .results import Results, table_of
 from .rows import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES
-from .scoring import (
-    Data,
-    Fitted,
-    choose_on_validation,
-    confidence,
-    fit,
-    fit_data,
-    predicted,
-    predicts,
-)
+from .scoring import Data, Fitted, confidence, fit, predicted, predicts
 from .sets import EvaluatedSets
 
 
@@ -131,9 +123,10 @@ class _Work:
     def score_run(self, number: int, chosen: Sequence[Chosen], *, sweep: bool) -> None:
         """Fit and score detectors of one run."""
         run = self.runs[number]
+        chosen = self._usable(chosen, run)
         if sweep:
             chosen = [choose_on_validation(one, self.sets, run) if one.sweep else one for one in chosen]
-        needs = {name for one in chosen for name in one.needs}  # all at once: one pass over the images
+        needs: set[Any] = {name for one in chosen for name in one.needs}  # at once: one pass over the images
         test = {group: run.group("test", group, needs) for group in self.sets.test}
         self.scored.update({group: seen.arrays.n for group, seen in test.items()})
         self.notes += [f"{run.name}, {group}: {note}" for group, seen in test.items() for note in seen.notes]
@@ -142,15 +135,32 @@ class _Work:
         use = _Use(run.model, run.model_key, _joined(seen.transform_key for seen in test.values()))
         self.uses[MODEL, number] = use
         head = next(iter(test.values())).head
+        if head is None:
+            chosen = self._without_head(chosen)
+        read_ahead(chosen, self.sets, run)
         with self.progress.task(f"scoring {run.name}", len(chosen)) as task:
             for one in chosen:
-                fitted = fit(one, fit_data(one, self.sets, run), head)
+                fitted = learn(one, self.sets, run, head)
+                if fitted.probes:
+                    needs.update(fitted.probes)
+                    test = {group: run.group("test", group, needs) for group in self.sets.test}
                 found = {group: confidence(fitted, seen.arrays, on=group) for group, seen in test.items()}
                 key = (one.label, number)
                 self.scores[key] = _score_table(key, test, found)
                 self._predicted(key, fitted, {group: (seen, seen.arrays) for group, seen in test.items()})
                 self.uses[key] = replace(use, params=one.params, chosen_on=one.chosen_on)
                 task.advance()
+
+    def _usable(self, chosen: Sequence[Chosen], run: ModelRun) -> list[Chosen]:
+        kept, notes = usable(chosen, self.sets, run)
+        self.notes += [f"{run.name}: {note}" for note in notes]
+        return kept
+
+    def _without_head(self, chosen: Sequence[Chosen]) -> list[Chosen]:
+        """Leave out those of a preset that need a linear head; others are refused when they are fitted."""
+        left = [one for one in chosen if one.optional and "head" in one.method.needs]
+        self.notes += [f"{one.label} is left out: it {HEAD}" for one in left]
+        return [one for one in chosen if one not in left]
 
     def score_together(self, numbers: Sequence[int], chosen: Sequence[Chosen]) -> None:
         """Fit and score detectors of all runs of one model together; rows carry the number of the first."""
@@ -160,7 +170,7 @@ class _Work:
             for group, several in seen.items():
                 if any(not other.table.equals(several[0].table) for other in several[1:]):
                     raise DataError("the runs of one model saw different images", where=group)
-            learned = [fit_data(one, self.sets, run) for run in runs]
+            learned: list[Any] = [fit_data(one, self.sets, run) for run in runs]
             heads = [own.head for own in next(iter(seen.values()))]
             fitted = fit(one, [data for data in learned if data is not None] or None, heads)
             key = (one.label, numbers[0])

@@ -1,32 +1,30 @@
-"""Choosing a detector's parameters, fitting it and scoring with it: confidences are float32 and finite."""
+"""Fitting a detector and scoring with it: confidences are float32 and finite."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from wordnet_splits.errors import DataError, SplitsError
-from wordnet_splits.metrics import auroc
 
-from ..activations.runs import ModelRun
 from ..arrays import CHUNK, Array, Arrays, Head
 from ..detectors import Chosen, Detector
-from ..plugins import Value, reason
-from .sets import EvaluatedSets
+from ..detectors.registry import SPLITS
+from ..plugins import reason
 
 Data = Arrays | Sequence[Arrays]  # one model's arrays, or those of each of several models
+Learned = Data | Mapping[str, Arrays]  # of several splits, for a detector that fits on them
 PREDICTED = ("logits", "background")
 Heads = Head | None | Sequence[Head | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A detector and what it learned; ``where`` names it in errors."""
+    """A detector and what it learned."""
 
     chosen: Chosen
     detector: Detector
@@ -35,16 +33,37 @@ class Fitted:
     @property
     def where(self) -> str:
         """The detector as errors name it."""
-        return f"detector {self.chosen.label!r}"
+        return named(self.chosen)
+
+    @property
+    def probes(self) -> tuple[Any, ...]:
+        """The probes that use what it learned."""
+        of_state = getattr(self.detector, "probes", None)
+        if of_state is None:
+            return ()
+        with errors_of(self.where):
+            return tuple(of_state(self.state))
+
+    def calibrated(self, data: Arrays) -> Fitted:
+        """Return it as it is after ``calibrate`` has seen ID validation images."""
+        detector: Any = self.detector
+        with errors_of(self.where):
+            return replace(self, state=detector.calibrate(self.state, data))
 
 
-def fit(chosen: Chosen, data: Data | None = None, head: Heads = None) -> Fitted:
-    """Fit a detector on the ID images of its split; one that fits nothing gets none.
+def named(chosen: Chosen) -> str:
+    """Return a detector as errors name it."""
+    return f"detector {chosen.label!r}"
+
+
+def fit(chosen: Chosen, data: Learned | None = None, head: Heads = None) -> Fitted:
+    """Fit a detector on the images of its split or splits; one that fits nothing gets none.
 
     Parameters
     ----------
-    data : arrays with ``labels`` of the split named by ``chosen.method.fit_on``; a sequence of them, one per
-        model, for a detector of many models. head : the classifier head(s), where there are any.
+    data : arrays with ``labels`` of the split named by ``chosen.method.fit_on``, or a dict of them by split
+        where it names several; a sequence of them, one per model, for a detector of many models.
+    head : the classifier head(s), where there are any.
 
     Raises
     ------
@@ -64,15 +83,13 @@ def fit(chosen: Chosen, data: Data | None = None, head: Heads = None) -> Fitted:
     if learn is None:
         return fitted
     if data is None:
-        if chosen.method.fit_on is not None:
-            raise DataError(
-                f"fits on ID {chosen.method.fit_on} images, and none are given", where=fitted.where
-            )
+        for split in chosen.method.splits:
+            raise DataError(f"fits on {SPLITS[split]} images, and none are given", where=fitted.where)
         data = [Arrays({})] if many else Arrays({})
     else:
         labels = [n for n in chosen.method.needs if n == "labels"]
         require([*chosen.needs, *labels], data, fitted.where)
-    with _errors_of(fitted.where):
+    with errors_of(fitted.where):
         return Fitted(chosen, detector, learn(data, head))
 
 
@@ -92,7 +109,7 @@ def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -
     parts = [np.empty(0, np.float32)]
     for size, chunk in _chunks(data, rows):
         # what the ignored warnings lead to, NaN or infinity, is refused below
-        with _errors_of(where), np.errstate(all="ignore"):
+        with errors_of(where), np.errstate(all="ignore"):
             scores = np.asarray(fitted.detector.score(fitted.state, chunk))
         parts.append(_narrow(scores, size, where))
     return _finite(np.concatenate(parts), where)
@@ -108,14 +125,14 @@ def predicted(fitted: Fitted, data: Data, *, rows: int = CHUNK) -> Arrays:
     detector: Any = fitted.detector
     parts = []
     for _, chunk in _chunks(data, rows):
-        with _errors_of(fitted.where), np.errstate(all="ignore"):
+        with errors_of(fitted.where), np.errstate(all="ignore"):
             own = detector.predict(fitted.state, chunk)
         parts.append(Arrays({name: own[name] for name in PREDICTED if name in own}))
     return Arrays.concat(parts) if parts else _each(data)[0]
 
 
 @contextmanager
-def _errors_of(where: str) -> Iterator[None]:
+def errors_of(where: str) -> Iterator[None]:
     """Name the detector in its errors; whatever a user's own raises becomes one line."""
     try:
         yield
@@ -151,11 +168,11 @@ def _finite(scores: Array, where: str) -> Array:
     return scores
 
 
-def require(names: Iterable[str], data: Data, where: str) -> None:
+def require(names: Iterable[str], data: Learned, where: str) -> None:
     """Refuse data that lack one of the named arrays."""
     for arrays in _each(data):
         for name in names:
-            if name not in arrays:
+            if name not in arrays and not arrays.under(name):
                 raise DataError(
                     f"needs the array {name!r}, which is not there",
                     where=where,
@@ -173,73 +190,6 @@ def _chunks(data: Data, rows: int) -> Iterable[tuple[int, Data]]:
 
 
 def _each(data: Any) -> Sequence[Any]:
+    if isinstance(data, Mapping) and not isinstance(data, Arrays):
+        return list(data.values())
     return data if isinstance(data, list | tuple) else [data]
-
-
-def fit_data(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> Arrays | None:
-    """Return the ID arrays that a detector fits on, with labels; None where it fits on nothing.
-
-    Raises
-    ------
-    DataError : the benchmark has no ID images in that split.
-    """
-    split = chosen.method.fit_on
-    if split is None:
-        return None
-    groups = sets.of_role(split, "id")
-    if not groups:
-        raise DataError(
-            f"detector {chosen.label!r} fits on ID {split} images, and there are none",
-            where=sets.manifest.name,
-            hint="leave the detector out",
-        )
-    return Arrays.concat([run.group(split, group, chosen.needs).arrays for group in groups])
-
-
-def validation_sets(sets: EvaluatedSets) -> tuple[list[str], list[str]]:
-    """Return the ID and the OOD validation groups; external ones, where there are any, are all of the latter.
-
-    Raises
-    ------
-    DataError : the benchmark has none, so nothing may be chosen.
-    """
-    inside = sets.of_role("val", "id")
-    outside = sets.of_role("val", "external") or sets.of_role("val", "near", "far")
-    if not inside or not outside:
-        raise DataError(
-            "has no ID and OOD validation images to choose parameters on",
-            where=sets.manifest.name,
-            hint="give them, as in knn[k=50], without --sweep",
-        )
-    return inside, outside
-
-
-def choose_on_validation(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> Chosen:
-    """Return the detector with the values of its sweep that separate validation images best.
-
-    The best is the highest unweighted mean over OOD validation sets of the AUROC; of equal ones the first.
-    """
-    inside, outside = validation_sets(sets)
-    grid = list(combinations(chosen))
-    needs = {name for one in grid for name in one.needs}  # all at once: one pass over the images
-    groups = {group: run.group("val", group, needs) for group in [*inside, *outside]}
-
-    def separation(candidate: Chosen) -> float:
-        fitted = fit(candidate, fit_data(candidate, sets, run), groups[inside[0]].head)
-        scores: dict[str, Array] = {
-            group: confidence(fitted, seen.arrays, on=f"{group}/val") for group, seen in groups.items()
-        }
-        known = np.concatenate([scores[group] for group in inside])
-        return float(np.mean([auroc(known, scores[group], name=fitted.where) for group in outside]))
-
-    best = max(grid, key=separation)
-    names = (" + ".join(f"{group}/val" for group in side) for side in (inside, outside))
-    return chosen.with_params(best.params, "auroc of {} against {}".format(*names))
-
-
-def combinations(chosen: Chosen) -> Iterator[Chosen]:
-    """Yield the detector with every combination of the values of its sweep; given parameters stay."""
-    sweep = chosen.sweep
-    for values in product(*sweep.values()):
-        params: dict[str, Value] = dict(zip(sweep, values, strict=True))
-        yield chosen.with_params(params, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .dropout import Dropout
 from .layer_statistic import LayerStatistic
 from .odin import Odin
 from .registry import (
@@ -17,6 +18,7 @@ from .registry import (
 
 __all__ = [
     "PROBES",
+    "Dropout",
     "LayerStatistic",
     "Odin",
     "Probe",

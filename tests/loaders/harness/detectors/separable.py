@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import log_softmax, logsumexp
 
 from loaders.harness.arrays import Array, Arrays, Head
 
@@ -51,6 +52,11 @@ def arrays_of(features: Array, labels: Array, rng: np.random.Generator, head: He
         ).astype(np.float32)
         for T, eps in PROBES
     }
+    passes = log_softmax(logits + 0.3 * rng.normal(size=(9, *logits.shape)), axis=2)
+    mean = logsumexp(passes, axis=0) - np.log(len(passes))
+    probes["dropout[passes=50]/logits"] = mean.astype(np.float32)
+    information = (np.exp(passes) * (passes - mean)).sum(axis=2).mean(axis=0)
+    probes["dropout[passes=50]/information"] = information.astype(np.float32)
     return Arrays({"features": features, "logits": logits, "labels": labels.astype(np.int64), **probes})
 
 

@@ -20,7 +20,8 @@ from loaders.harness.detectors import (
     preset_names,
     register,
 )
-from loaders.harness.evaluation.scoring import combinations, confidence, fit
+from loaders.harness.evaluation.learning import combinations
+from loaders.harness.evaluation.scoring import confidence, fit
 from tests.loaders.harness.detectors.separable import head_of, images
 from wordnet_splits.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.metrics import auroc

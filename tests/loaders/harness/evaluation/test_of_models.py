@@ -136,3 +136,18 @@ def test_results_of_another_model_are_not_replaced(two_models: Results, tmp_path
     (place / "about.json").write_text("{}")
     with pytest.raises(OutputError, match="holds results that cannot be read"):
         more.write(place)
+
+
+def test_a_preset_passes_over_what_a_model_lacks_and_a_name_is_refused() -> None:
+    plain = nn.Sequential(nn.Flatten(), nn.Linear(192, 6))
+    found = evaluate(plain, "digits", "preset:abdelzad", groups=["uniform"])
+    assert "mc_dropout" not in found.detectors
+    assert "mahalanobis[on=logits]" in found.detectors
+    said = "mc_dropout is left out: it needs dropout, and the model has no dropout layers"
+    assert any(said in note for note in found.about.notes)
+    with pytest.raises(DataError, match="'mc_dropout' needs dropout, and the model has no dropout layers"):
+        evaluate(plain, "digits", "mc_dropout", groups=["uniform"])
+    head_less = load_model(lambda x: (x.flatten(1), x.flatten(1)[:, :6]), device="cpu", model_id="f")
+    without = evaluate(head_less, "digits", "preset:openood", groups=["uniform"])
+    assert {"vim", "react"}.isdisjoint(without.detectors)
+    assert {"knn", "msp", "klm"} <= set(without.detectors)

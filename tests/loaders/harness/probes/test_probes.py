@@ -9,15 +9,19 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from loaders import UnknownDetectionSet
 from loaders.harness.activations import Store, extract
+from loaders.harness.activations.extraction import image_generator
 from loaders.harness.backend.transforms import Transform, evaluation_transform, to_uint8
 from loaders.harness.detectors.probes import ODIN
 from loaders.harness.model import Model, load_model
 from loaders.harness.model.class_map import ClassMap
+from loaders.harness.model.head import captured
 from loaders.harness.probes import (
     PROBES,
+    Dropout,
     LayerStatistic,
     Odin,
     for_classes,
@@ -259,6 +263,72 @@ class NoisyLogits:
         noise = torch.stack([torch.randn(x.shape[1:], generator=g) for g in generators])
         with torch.no_grad():
             return {"logits": model.forward(x + self.sd * noise)[1]}
+
+
+def test_dropout_averages_its_passes_whatever_the_batches(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    """Against the definition, with the masks drawn outside: the one dropout layer stands before the head."""
+    network = small_network()
+    found = []
+    for number, (batch_size, shard) in enumerate([(128, 300), (7, 64)]):
+        torch.manual_seed(number)
+        store = Store(tmp_path / str(number), shard)
+        stored = extract(
+            load_model(network, device="cpu"),
+            near,
+            store,
+            probes=["dropout[passes=9]"],
+            batch_size=batch_size,
+        )
+        found.append({k: stored.arrays[f"dropout[passes=9]/{k}"][:] for k in ("logits", "information")})
+    for name, values in found[0].items():
+        np.testing.assert_allclose(found[1][name], values, rtol=1e-4, atol=1e-6)
+    features = torch.from_numpy(np.array(stored.features[:40])).double()
+    rows = near.table.slice(0, 40).select(["source", "image_id", "view"]).to_pylist()
+    means, informations = [], []
+    for feature, row in zip(features, rows, strict=True):
+        generator = image_generator("dropout[passes=9]", *row.values())
+        masks = torch.stack([torch.rand(32, generator=generator) for _ in range(9)]) >= 0.5
+        with torch.no_grad():
+            p = network.double()[6](feature * masks / 0.5).softmax(1)
+        mean = p.mean(0)
+        means.append(mean.log().numpy())
+        informations.append(float((p * p.log()).sum(1).mean() - (mean * mean.log()).sum()))
+    np.testing.assert_allclose(found[0]["logits"][:40], means, rtol=1e-4)
+    np.testing.assert_allclose(found[0]["information"][:40], informations, rtol=1e-3, atol=1e-7)
+    assert not any(part._forward_hooks for part in network.modules())
+
+
+def test_dropout_goes_over_the_benchmarks_columns(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    classes = ClassMap((4, 1, 0), 6)
+    probe = for_classes(Dropout(5), classes)
+    found = extract(load_model(small_network(), device="cpu"), near, Store(tmp_path), probes=[probe])
+    logits = found.data(classes)["dropout[passes=5]/logits"][:]
+    assert logits.shape == (len(near), 3)
+    np.testing.assert_allclose(np.exp(logits).sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [nn.Dropout, nn.Dropout1d, nn.Dropout2d])
+def test_dropout_of_every_kind_drops_its_share(kind: Any) -> None:
+    dropping = nn.Sequential(kind(0.25), nn.Flatten(), nn.Linear(12, 2)).eval()
+    model = load_model(dropping, device="cpu")
+    x = torch.ones(2000, 3, 4) if kind is nn.Dropout1d else torch.ones(2000, 3, 2, 2)
+    generators = [image_generator("test", str(i)) for i in range(len(x))]
+    with captured(dropping, ["1"]) as seen:
+        Dropout(1)(model, x, generators)
+    maps = seen["1"].unflatten(1, (3, 4))
+    assert float((maps == 0).float().mean()) == pytest.approx(0.25, abs=0.02)
+    assert float(maps.max()) == pytest.approx(1 / 0.75)
+    whole_channels = bool((maps == maps[..., :1]).all())
+    assert whole_channels == (kind is not nn.Dropout)
+
+
+def test_a_model_without_dropout_is_refused() -> None:
+    assert Dropout().lacks(load_model(small_network(), device="cpu")) == ""
+    plain = load_model(nn.Sequential(nn.Flatten(), nn.Linear(12, 2)), device="cpu")
+    with pytest.raises(DataError, match="the model has no dropout layers"):
+        Dropout(2)(plain, torch.ones(1, 3, 2, 2), [image_generator("x")])
+    with pytest.raises(DataError, match="passes=0 is not positive"):
+        Dropout(0)
 
 
 def test_a_probe_that_draws_repeats_whatever_the_batches(

@@ -1,0 +1,151 @@
+"""What detectors fit on, and choosing their parameters: training and validation images, never test ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.metrics import auroc
+
+from ..activations.runs import ModelRun
+from ..arrays import Array, Arrays, Head
+from ..detectors import Chosen
+from ..detectors.registry import SPLITS, FitOn
+from ..plugins import Value
+from .scoring import Fitted, confidence, fit, named
+from .sets import EvaluatedSets
+
+HEAD = "needs the weights of a linear head, and this model has none"
+
+
+def groups_of(split: FitOn, sets: EvaluatedSets) -> tuple[str, list[str]]:
+    """Return the benchmark's split and the groups that a detector's split stands for."""
+    if split == "ood-val":
+        return "val", sets.of_role("val", "external") or sets.of_role("val", "near", "far")
+    return split, sets.of_role(split, "id")
+
+
+def usable(chosen: Sequence[Chosen], sets: EvaluatedSets, run: ModelRun) -> tuple[list[Chosen], list[str]]:
+    """Return the detectors that lack nothing on a model and a benchmark, and a note on each other.
+
+    Raises
+    ------
+    DataError : one that is not optional lacks something.
+    """
+    kept, notes = [], []
+    for one in chosen:
+        reason = why_not(one, sets, run)
+        if not reason:
+            kept.append(one)
+        elif one.optional:
+            notes.append(f"{one.label} is left out: it {reason}")
+        else:
+            where = sets.manifest.name if "images" in reason else run.name
+            raise DataError(f"{named(one)} {reason}", where=where, hint="leave the detector out")
+    return kept, notes
+
+
+def why_not(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> str:
+    """Return what a detector lacks on a model and a benchmark, "" where it lacks nothing."""
+    for split in chosen.method.splits:
+        if not groups_of(split, sets)[1]:
+            return f"fits on {SPLITS[split]} images, and there are none"
+    return run.lacks(chosen.needs)
+
+
+def fit_data(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> Arrays | dict[str, Arrays] | None:
+    """Return the arrays that a detector fits on, with labels; by split for several; None for nothing.
+
+    Raises
+    ------
+    DataError : the benchmark has no such images.
+    """
+    found: dict[str, Arrays] = {}
+    for part in chosen.method.splits:
+        split, groups = groups_of(part, sets)
+        if not groups:
+            raise DataError(
+                f"{named(chosen)} fits on {SPLITS[part]} images, and there are none",
+                where=sets.manifest.name,
+                hint="leave the detector out",
+            )
+        found[part] = Arrays.concat([run.group(split, group, chosen.needs).arrays for group in groups])
+    return found[chosen.method.fit_on] if isinstance(chosen.method.fit_on, str) else found or None
+
+
+def read_ahead(chosen: Iterable[Chosen], sets: EvaluatedSets, run: ModelRun) -> None:
+    """Read what detectors fit on, each group once with what all of them need: one pass over the images."""
+    needs: dict[tuple[str, str], set[Any]] = {}
+    for one in chosen:
+        for part in one.method.splits:
+            split, groups = groups_of(part, sets)
+            for group in groups:
+                needs.setdefault((split, group), set()).update(one.needs)
+    for (split, group), names in needs.items():
+        run.group(split, group, names)
+
+
+def learn(chosen: Chosen, sets: EvaluatedSets, run: ModelRun, head: Head | None) -> Fitted:
+    """Fit a detector on a benchmark; one that calibrates, with its own probes on ID validation images."""
+    fitted = fit(chosen, fit_data(chosen, sets, run), head)
+    if not hasattr(fitted.detector, "calibrate"):
+        return fitted
+    groups = sets.of_role("val", "id")
+    if not groups:
+        raise DataError(f"{fitted.where} fits on ID val images, and there are none", where=sets.manifest.name)
+    needs = {*chosen.needs, *fitted.probes}
+    return fitted.calibrated(Arrays.concat([run.group("val", group, needs).arrays for group in groups]))
+
+
+def validation_sets(sets: EvaluatedSets) -> tuple[list[str], list[str]]:
+    """Return the ID and the OOD validation groups; external ones, where there are any, are all of the latter.
+
+    Raises
+    ------
+    DataError : the benchmark has none, so nothing may be chosen.
+    """
+    inside, outside = (groups_of(split, sets)[1] for split in ("val", "ood-val"))
+    if not inside or not outside:
+        raise DataError(
+            "has no ID and OOD validation images to choose parameters on",
+            where=sets.manifest.name,
+            hint="give them, as in knn[k=50], without --sweep",
+        )
+    return inside, outside
+
+
+def choose_on_validation(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> Chosen:
+    """Return the detector with the values of its sweep that separate validation images best.
+
+    The best is the highest unweighted mean over OOD validation sets of the AUROC; of equal ones the first.
+    """
+    inside, outside = validation_sets(sets)
+    grid = list(combinations(chosen))
+    needs = {name for one in grid for name in one.needs}  # all at once: one pass over the images
+    groups = {group: run.group("val", group, needs) for group in [*inside, *outside]}
+    head = groups[inside[0]].head
+
+    def separation(candidate: Chosen) -> float:
+        fitted = learn(candidate, sets, run, head)
+        scores: dict[str, Array] = {}
+        for group, seen in groups.items():
+            own = run.group("val", group, {*needs, *fitted.probes}) if fitted.probes else seen
+            scores[group] = confidence(fitted, own.arrays, on=f"{group}/val")
+        known = np.concatenate([scores[group] for group in inside])
+        return float(np.mean([auroc(known, scores[group], name=fitted.where) for group in outside]))
+
+    best = max(grid, key=separation)
+    names = (" + ".join(f"{group}/val" for group in side) for side in (inside, outside))
+    return chosen.with_params(best.params, "auroc of {} against {}".format(*names))
+
+
+def combinations(chosen: Chosen) -> Iterator[Chosen]:
+    """Yield the detector with every combination of the values of its sweep; given parameters stay."""
+    sweep = chosen.sweep
+    for values in product(*sweep.values()):
+        params: dict[str, Value] = dict(zip(sweep, values, strict=True))
+        yield chosen.with_params(params, "")

@@ -1,0 +1,108 @@
+"""MC-dropout: several forward passes with dropout drawing, each image's masks from its own generator.
+
+Gal, Ghahramani: Dropout as a Bayesian Approximation (ICML 2016). All else stays in evaluation mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from wordnet_splits.errors import DataError
+
+from .registry import register_probe
+
+if TYPE_CHECKING:
+    from torch import Generator
+
+    from ..model import Model
+
+WHOLE = (nn.Dropout,)
+NONE = "needs dropout, and the model has no dropout layers"
+BY_CHANNEL = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+
+
+@register_probe("dropout")
+@dataclass(frozen=True)
+class Dropout:
+    """Mean softmax and mutual information of ``passes`` forward passes.
+
+    Attributes
+    ----------
+    passes : how many.
+    columns : the columns that softmax goes over, all by default, as of `Odin`.
+    """
+
+    passes: int = 50
+    columns: tuple[int, ...] | None = None
+
+    kind: ClassVar[str]
+    layers: ClassVar[tuple[str, ...]] = ()
+    gradients: ClassVar[bool] = False
+    random: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.passes < 1:
+            raise DataError(f"passes={self.passes} is not positive", where="dropout")
+
+    def lacks(self, model: Model) -> str:
+        """Return why a model has no such passes, "" where it has."""
+        return "" if model.module is not None and _layers(model.module) else NONE
+
+    def __call__(self, model: Model, x: Any, generators: Sequence[Generator]) -> Mapping[str, Any]:
+        """Return ``logits`` (n, K), the log of the mean softmax, and ``information`` (n,), in nats."""
+        if model.module is None or self.lacks(model):
+            raise DataError(NONE, where=model.name, hint="train it with dropout")
+        each = []
+        with torch.no_grad(), _drawing(model.module, generators):
+            for _ in range(self.passes):
+                logits = model.forward(x)[1].double()
+                each.append(torch.log_softmax(logits if self.columns is None else logits[:, self.columns], 1))
+        found = torch.stack(each)
+        mean = found.exp().mean(0)
+        log_mean = _log_of_mean(mean)
+        information = (found.exp() * (found - log_mean)).sum(2).mean(0)
+        if self.columns is not None:
+            wide = log_mean.new_full((len(x), logits.shape[1]), float(log_mean.min()))  # never looked at
+            wide[:, self.columns] = log_mean
+            log_mean = wide
+        return {"logits": log_mean, "information": information.clamp_min(0)}
+
+
+def _log_of_mean(mean: Tensor) -> Tensor:
+    """Log of probabilities (n, K); of the greatest as log(1 - the others), which never saturates."""
+    peak = mean.argmax(1, keepdim=True)
+    others = mean.scatter(1, peak, 0.0).sum(1, keepdim=True)
+    return mean.clamp_min(1e-300).log().scatter(1, peak, torch.log1p(-others))
+
+
+def _layers(module: nn.Module) -> list[nn.Module]:
+    return [part for part in module.modules() if isinstance(part, (*WHOLE, *BY_CHANNEL)) and part.p > 0]
+
+
+@contextmanager
+def _drawing(module: nn.Module, generators: Sequence[Generator]) -> Iterator[None]:
+    """Let dropout layers, which pass their input on in evaluation mode, drop while inside."""
+
+    def hook_of(part: Any) -> Callable[..., Tensor]:
+        by_channel = isinstance(part, BY_CHANNEL)
+
+        def hook(_: nn.Module, __: Any, output: Tensor) -> Tensor:
+            shape = (output.shape[1], *(1 for _ in output.shape[2:])) if by_channel else output.shape[1:]
+            drawn = torch.stack([torch.rand(shape, generator=generator) for generator in generators])
+            kept = (drawn >= part.p).to(output.device, output.dtype)
+            return output * kept / (1 - part.p) if part.p < 1 else output * 0
+
+        return hook
+
+    handles = [part.register_forward_hook(hook_of(part)) for part in _layers(module)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
