@@ -14,8 +14,9 @@ Names in use (n rows, one per image, in the order of the image table):
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -260,6 +261,41 @@ class Head:
         """Return the head of the given classes, in that order."""
         chosen = np.asarray(index, dtype=np.int64)
         return Head(self.weight[chosen], self.bias[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class FittedArrays(Mapping[str, Array]):
+    """Arrays that a detector fitted, for a probe that uses them: ``key`` names them in the probe's name.
+
+    Attributes
+    ----------
+    arrays : name -> array. key : 16 hex digits of the SHA-256 of their names, types, shapes and bytes.
+    """
+
+    arrays: Mapping[str, Array]
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha256()
+        for name, array in sorted(self.arrays.items()):
+            digest.update(f"{name}\x1f{array.dtype.str}\x1f{array.shape}\x1f".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        object.__setattr__(self, "key", digest.hexdigest()[:16])
+
+    def __getitem__(self, name: str) -> Array:
+        return self.arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.arrays)
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FittedArrays) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
 
 def _same_columns(a: Array | None, b: Array | None) -> bool:

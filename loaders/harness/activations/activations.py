@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import torch
+from torch import Tensor
 
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.manifest.data import Declared
@@ -181,11 +182,26 @@ def output_width(model: Model, dataset: ImageSet) -> int:
     DataError : the model refuses them, or gives no logits: see `Model.prepare`.
     """
     if model.width is None:
-        transform = choose_transform(model, dataset)
-        reader = BatchReader(dataset, transform, device=model.device, dtype=model.dtype, workers=0)
-        with model.evaluating(transform):
-            model.prepare(reader.rows(range(min(CANARY_ROWS, len(dataset)))))
+        with few_images(model, dataset):
+            pass
     return int(model.width or 0)
+
+
+@contextmanager
+def few_images(model: Model, dataset: ImageSet) -> Iterator[Tensor]:
+    """Give a few images of ``dataset`` as the model gets them, in evaluation mode, prepared by them.
+
+    Raises
+    ------
+    DataError : the model refuses them, or gives no logits: see `Model.prepare`.
+    """
+    transform = choose_transform(model, dataset)
+    reader = BatchReader(dataset, transform, device=model.device, dtype=model.dtype, workers=0)
+    with model.evaluating(transform):
+        x = reader.rows(range(min(CANARY_ROWS, len(dataset))))
+        if model.width is None:
+            model.prepare(x)
+        yield x
 
 
 def choose_transform(

@@ -14,7 +14,7 @@ from ...opening import PackedFolders
 from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
 from ..probes import Probe, for_classes, parse_probe, probe_name
-from .activations import BATCH, Activations, extract, output_width
+from .activations import BATCH, Activations, extract, few_images, output_width
 from .runs import GroupOutputs, ModelRun, Need
 from .settings import settings
 from .store import Store
@@ -90,10 +90,13 @@ class Extractor:
     _opened: dict[Part, Activations] = field(default_factory=dict)
     _class_map: ClassMap | None = None
 
-    def lacks(self, needs: frozenset[Need]) -> str:
-        """Return why the model cannot give these arrays, "" where it can."""
-        reasons = (getattr(probe, "lacks", lambda model: "")(self.model) for probe in _probes(needs))
-        return next(filter(None, reasons), "")
+    def refuses(self, needs: frozenset[Need], split: str, name: str) -> str:
+        """Return why the model cannot give these arrays of a group's images, "" where it can."""
+        checks = [probe.lacks for probe in _probes(needs) if hasattr(probe, "lacks")]
+        if not checks:
+            return ""
+        with few_images(self.model, self.images.group(split, name)) as x:
+            return next(filter(None, (check(self.model, x) for check in checks)), "")
 
     def read(self, split: str, name: str, needs: frozenset[Need]) -> GroupOutputs:
         """Return the model's outputs on one group, with at least what is named."""
@@ -159,5 +162,5 @@ def model_run(
     extractor = Extractor(model, images, store, space, batch_size, workers, progress or Silent())
     device = settings(model.device, model.dtype, batch_size)["device"]
     return ModelRun(
-        of or model.name, model.key, extractor.read, model.name, model.weights, device, extractor.lacks
+        of or model.name, model.key, extractor.read, model.name, model.weights, device, extractor.refuses
     )

@@ -74,7 +74,8 @@ class ModelRun:
     read : returns a group, computing what is not stored yet.
     name : of this network; that of the model by default.
     weights, device : where its weights come from, and what it computes on.
-    refuses : returns why the model cannot give what is needed (no dropout layers), "" where it can.
+    refuses : returns why the model cannot give what is needed of a split's group (no dropout layers), ""
+        where it can.
     """
 
     model: str
@@ -83,7 +84,7 @@ class ModelRun:
     name: str = ""
     weights: str = ""
     device: str = ""
-    refuses: Callable[[frozenset[Need]], str] = lambda needs: ""
+    refuses: Callable[[frozenset[Need], str, str], str] = lambda needs, split, group: ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.model)
@@ -105,9 +106,9 @@ class ModelRun:
         """Return the model's outputs on one group of one split."""
         return self.read(split, name, frozenset(needs))
 
-    def lacks(self, needs: Iterable[Need]) -> str:
-        """Return why the model cannot give these arrays, "" where it can."""
-        return self.refuses(frozenset(needs))
+    def lacks(self, split: str, name: str, needs: Iterable[Need]) -> str:
+        """Return why the model cannot give these arrays of one group, "" where it can."""
+        return self.refuses(frozenset(needs), split, name)
 
 
 class Prediction(NamedTuple):

@@ -54,7 +54,7 @@ def why_not(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> str:
     for split in chosen.method.splits:
         if not groups_of(split, sets)[1]:
             return f"fits on {SPLITS[split]} images, and there are none"
-    return run.lacks(chosen.needs)
+    return run.lacks("test", next(iter(sets.test)), chosen.needs)
 
 
 def fit_data(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> Arrays | dict[str, Arrays] | None:

@@ -20,6 +20,7 @@ from .class_map import ClassMap, LabelSpace
 from .class_match import MappingGiven, class_map
 from .head import HookedNetwork, captured, check_logits
 from .sources.registry import Loaded
+from .stages import STAGES, find_stages
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Model:
         self.module = loaded.module
         self._shared: dict[Any, Any] = {}
         self._batch: Tensor | None = None
+        self._stages: tuple[str, ...] | None = None
         self.width: int | None = None
         if self.module is not None:
             self.module.to(self.device)
@@ -121,10 +123,30 @@ class Model:
 
         While activations are extracted they were taken in the one forward pass; else this is a forward pass.
         """
-        if x is self._batch and all(("layer", name) in self._shared for name in names):
-            return {name: self._shared["layer", name] for name in names}
-        with self.batch(x, names):
-            return {name: self._shared["layer", name] for name in names}
+        wanted = self.layer_names(x, names)
+        if x is self._batch and all(("layer", name) in self._shared for name in wanted):
+            return {name: self._shared["layer", name] for name in wanted}
+        with self.batch(x, wanted):
+            return {name: self._shared["layer", name] for name in wanted}
+
+    def layer_names(self, x: Tensor, names: Sequence[str]) -> tuple[str, ...]:
+        """Return names of layers, with the network's stages (see `stages`) in the place of ``stages``."""
+        if STAGES in names and self._stages is None:
+            self._stages = find_stages(self.module_or_refuse(), x[:2], self.head_name)
+        stages = self._stages or ()
+        spread = (stages if name == STAGES else (name,) for name in names)
+        return tuple(dict.fromkeys(name for several in spread for name in several))
+
+    def module_or_refuse(self) -> Any:
+        """Return the module.
+
+        Raises
+        ------
+        DataError : the model is a function.
+        """
+        if self.module is None:
+            raise DataError("a function has no layers to name", where=self.name)
+        return self.module
 
     def shared(self, x: Tensor, key: Any, compute: Callable[[], Any]) -> Any:
         """Return ``compute()``, computed once for the batch being extracted: what several probes share."""
@@ -154,11 +176,10 @@ class Model:
     def _forward_keeping(self, x: Tensor, layers: Sequence[str]) -> tuple[Tensor, Tensor]:
         if not layers:
             return self.forward(x)
-        if self.module is None:
-            raise DataError("a function has no layers to name", where=self.name)
-        with captured(self.module, layers, copy=True) as seen:
+        names = self.layer_names(x, layers)
+        with captured(self.module_or_refuse(), names, copy=True) as seen:
             outputs = self.forward(x)
-        for name in layers:
+        for name in names:
             if name not in seen:
                 raise DataError(f"layer {name!r} was not called in the forward pass", where=self.name)
             self._shared["layer", name] = seen[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .dropout import Dropout
 from .layer_statistic import LayerStatistic
+from .mahalanobis_step import MahalanobisStep
 from .odin import Odin
 from .registry import (
     PROBES,
@@ -15,13 +16,18 @@ from .registry import (
     probe_name,
     register_probe,
 )
+from .stages import Gram, RankFeat, Stages
 
 __all__ = [
     "PROBES",
     "Dropout",
+    "Gram",
     "LayerStatistic",
+    "MahalanobisStep",
     "Odin",
     "Probe",
+    "RankFeat",
+    "Stages",
     "for_classes",
     "get_probe",
     "list_probes",

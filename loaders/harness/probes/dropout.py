@@ -50,13 +50,13 @@ class Dropout:
         if self.passes < 1:
             raise DataError(f"passes={self.passes} is not positive", where="dropout")
 
-    def lacks(self, model: Model) -> str:
+    def lacks(self, model: Model, x: Any) -> str:
         """Return why a model has no such passes, "" where it has."""
         return "" if model.module is not None and _layers(model.module) else NONE
 
     def __call__(self, model: Model, x: Any, generators: Sequence[Generator]) -> Mapping[str, Any]:
         """Return ``logits`` (n, K), the log of the mean softmax, and ``information`` (n,), in nats."""
-        if model.module is None or self.lacks(model):
+        if model.module is None or self.lacks(model, x):
             raise DataError(NONE, where=model.name, hint="train it with dropout")
         each = []
         with torch.no_grad(), _drawing(model.module, generators):

@@ -52,16 +52,9 @@ class Odin:
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return ``logits`` (n, K) of the perturbed batch."""
-        if model.std is None:
-            raise DataError(
-                "the step needs the standard deviations that the input was normalised by",
-                where=f"{model.name}: {probe_name(self)}",
-                hint="give the transform as Transform(..., std=(...)); (1, 1, 1) without normalisation",
-            )
         sign = model.shared(x, ("odin", self.T, self.columns), lambda: self.direction(model, x))
-        std = torch.tensor(model.std, dtype=x.dtype, device=x.device).view(1, 3, 1, 1)
         with torch.no_grad():
-            return {"logits": model.forward(x - self.eps * sign / std)[1]}
+            return {"logits": model.forward(step(model, x, self.eps * sign, probe_name(self)))[1]}
 
     def direction(self, model: Model, x: Any) -> Any:
         """Return sign(-g) of a batch: the same for every eps, so steps of one temperature share it."""
@@ -76,3 +69,19 @@ class Odin:
                 peak.sum(), inputs
             )  # rows are independent: the gradient of each
         return (-gradient).sign()
+
+
+def step(model: Model, x: Any, pixels: Any, where: str) -> Any:
+    """Return x less a step in units of pixels in [0, 1], whatever the input was normalised by.
+
+    Raises
+    ------
+    DataError : the transform does not say what it normalises by.
+    """
+    if model.std is None:
+        raise DataError(
+            "the step needs the standard deviations that the input was normalised by",
+            where=f"{model.name}: {where}",
+            hint="give the transform as Transform(..., std=(...)); (1, 1, 1) without normalisation",
+        )
+    return x - pixels / torch.tensor(model.std, dtype=x.dtype, device=x.device).view(1, 3, 1, 1)

@@ -46,7 +46,9 @@ class Probe(Protocol):
     kind : the name it is registered under.
     gradients : whether it differentiates with respect to the input.
     passes : forward passes of its own, besides the one that gives features and logits.
-    layers : names of the layers whose outputs it reads from that one forward pass.
+    layers : names of the layers whose outputs it reads from that one forward pass; ``stages`` is all stages
+        of the network. ``lacks(model, x) -> str``, where it has that, says why a model cannot give it of
+        images x.
     random : whether it draws. It then gets n CPU generators as a third argument, one per image and seeded by
         the image's id, and draws for image i from the i-th alone: runs repeat, and batches of any size give
         the same.
@@ -98,12 +100,16 @@ def probe_name(probe: Any) -> str:
     """Return the name of a probe with its parameters: what its arrays are stored under.
 
     Parameters at None are left out, numbers are written as ``%g``, sequences as the eight digits that name
-    them (see `class_map.columns_key`).
+    them (see `class_map.columns_key`), fitted state as its key.
     """
     from ..model.class_map import columns_key
 
     values = {item.name: getattr(probe, item.name) for item in dataclasses.fields(probe)}
-    shown = {k: columns_key(v) if isinstance(v, tuple) else v for k, v in values.items() if v is not None}
+    shown = {
+        k: columns_key(v) if isinstance(v, tuple) else getattr(v, "key", v)
+        for k, v in values.items()
+        if v is not None
+    }
     for name, value in shown.items():
         if not PLAIN.fullmatch(str(value)):
             raise DataError(f"{name}={value!r} cannot be part of a name", where=probe.kind)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from scipy.special import log_softmax, logsumexp
 
 from loaders.harness.arrays import Array, Arrays, Head
+from loaders.harness.probes.stages import gram_rows
 
 CLASSES, WIDTH = 4, 40
 OWN = 6
@@ -57,7 +59,25 @@ def arrays_of(features: Array, labels: Array, rng: np.random.Generator, head: He
     probes["dropout[passes=50]/logits"] = mean.astype(np.float32)
     information = (np.exp(passes) * (passes - mean)).sum(axis=2).mean(axis=0)
     probes["dropout[passes=50]/information"] = information.astype(np.float32)
+    probes |= layers_of(features, rng)
+    probes["rankfeat[of=stages]/logits"] = logits + 0.1 * rng.normal(size=logits.shape)
     return Arrays({"features": features, "logits": logits, "labels": labels.astype(np.int64), **probes})
+
+
+def layers_of(features: Array, rng: np.random.Generator) -> dict[str, Array]:
+    """What probes give of two layers: ``late`` is all features, ``early`` some of all and no classes."""
+    some = np.r_[0 : features.shape[1] : 7, -4:0]
+    found = {}
+    for layer, channels in (("early", features[:, some]), ("late", features)):
+        fading = channels[:, :, None] * np.array([1, 0.5, 0.25]) + 0.05 * rng.normal(
+            size=(*channels.shape, 3)
+        )
+        maps = torch.from_numpy(fading).float()
+        found[f"stages[of=stages,statistic=mean]/{layer}"] = maps.mean(2).numpy()
+        found[f"stages[of=stages,statistic=sum]/{layer}"] = maps.sum(2).numpy()
+        if layer == "early":
+            found[f"gram[of=stages,powers=5]/{layer}"] = gram_rows(maps, 5).numpy()
+    return found
 
 
 def reordered(data: Arrays, order: Array) -> Arrays:

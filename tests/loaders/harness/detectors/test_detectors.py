@@ -30,9 +30,11 @@ from wordnet_splits.errors import DataError
 from wordnet_splits.metrics import auroc
 
 BUILT_IN = list_detectors()
+WITHOUT_STEP: dict[str, Any] = {"mdsens": {"eps": 0.0}}
+"""Values at which a detector needs no pass through a network; see test_layers for those that need one."""
 TRAIN, VAL = images(1600, seed=1), images(120, seed=2)
 KNOWN, UNKNOWN = images(300, seed=3), images(300, seed=4, unknown=True)
-SPLITS = {"train": TRAIN, "val": VAL}
+SPLITS = {"train": TRAIN, "val": VAL, "ood-val": images(100, seed=5, unknown=True)}
 HEAD = head_of()
 WIDE = {"classes": 110, "width": 1030}  # room for every swept value: 110 > M of GEN, 1030 > dim of ViM
 Z = np.asarray(KNOWN["logits"], dtype=np.float64)
@@ -54,15 +56,24 @@ def score(
     splits: Mapping[str, Arrays] = SPLITS,
     head: Head = HEAD,
 ) -> Array:
-    learn = splits[chosen.method.fit_on] if chosen.method.fit_on else None
+    learn: Any = {split: splits[split] for split in chosen.method.splits}
+    if isinstance(chosen.method.fit_on, str):
+        learn = splits[chosen.method.fit_on]
     if chosen.method.models == "many":
         return confidence(fit(chosen, None, [None] * 3), several(data), rows=rows)
-    return confidence(fit(chosen, learn, head), data, rows=rows)
+    fitted = fit(chosen, learn or None, head)
+    if hasattr(fitted.detector, "calibrate"):
+        fitted = fitted.calibrated(splits["val"])
+    return confidence(fitted, data, rows=rows)
+
+
+def detector(name: str) -> Chosen:
+    return get_detector(name, **WITHOUT_STEP.get(name, {}))
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_known_images_score_higher(name: str) -> None:
-    chosen = get_detector(name)
+    chosen = detector(name)
     assert auroc(score(chosen, KNOWN), score(chosen, UNKNOWN)) > 0.9
 
 
@@ -75,7 +86,7 @@ def wide() -> dict[str, Arrays]:
 
 @pytest.mark.parametrize("name", [n for n in BUILT_IN if METHODS[n].sweep])
 def test_every_swept_value_changes_the_scores(name: str, wide: dict[str, Arrays]) -> None:
-    chosen = get_detector(name)
+    chosen = detector(name)
     for parameter, values in chosen.method.sweep.items():
         scores = [
             score(chosen.with_params({parameter: v}, ""), wide["test"], splits=wide, head=head_of(**WIDE))
@@ -88,7 +99,7 @@ def test_every_swept_value_changes_the_scores(name: str, wide: dict[str, Arrays]
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_chunks_and_row_order_play_no_part(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = get_detector(name)
+    chosen = detector(name)
     whole, outside = score(chosen, KNOWN), score(chosen, UNKNOWN)
     monkeypatch.setattr(neighbours, "QUERIES", 7)
     monkeypatch.setattr(neighbours, "BANK", 64)

@@ -323,7 +323,7 @@ def test_dropout_of_every_kind_drops_its_share(kind: Any) -> None:
 
 
 def test_a_model_without_dropout_is_refused() -> None:
-    assert Dropout().lacks(load_model(small_network(), device="cpu")) == ""
+    assert Dropout().lacks(load_model(small_network(), device="cpu"), None) == ""
     plain = load_model(nn.Sequential(nn.Flatten(), nn.Linear(12, 2)), device="cpu")
     with pytest.raises(DataError, match="the model has no dropout layers"):
         Dropout(2)(plain, torch.ones(1, 3, 2, 2), [image_generator("x")])

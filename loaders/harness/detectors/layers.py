@@ -1,0 +1,253 @@
+"""Detectors over several layers of a network.
+
+``layers`` names them, joined by ``+``; by default they are the network's stages, the last layer of each
+resolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.lazy import need
+from wordnet_splits.metrics import auroc
+
+from ..arrays import Array, Arrays, ArrayView, FittedArrays, Head
+from .gaussians import Gaussians, moments
+from .logits import positive
+from .paper import PAPERS
+from .registry import register
+from .softmax import log_sum_exp, logits_of
+
+STAGES = "stages"
+MEANS, SUMS = "stages[of={layers},statistic=mean]", "stages[of={layers},statistic=sum]"
+GRAM, RANKFEAT = "gram[of={layers},powers={powers}]", "rankfeat[of={layers}]/logits"
+STEP = "mahalanobis_step[state={key},eps={eps:g}]"
+
+
+class Bounds(NamedTuple):
+    """Least and greatest values by predicted class (K, powers, C); mean deviation of ID val images."""
+
+    least: Array
+    greatest: Array
+    usual: float = 1.0
+
+    def deviation(self, rows: Array, predicted: Array) -> Array:
+        """Return how far (n,) rows (n, powers, C) are beyond the bounds of the class predicted."""
+        least, greatest = self.least[predicted], self.greatest[predicted]
+        below = np.maximum(least - rows, 0) / np.abs(least + TINY)
+        above = np.maximum(rows - greatest, 0) / np.abs(greatest + TINY)
+        return np.asarray((below + above).sum(axis=(1, 2), dtype=np.float64))
+
+
+TINY = 1e-6  # keeps a relative deviation from a bound of 0 finite, as in the authors' code
+
+
+@register(paper=PAPERS["sastry2020"], needs=("logits", GRAM), fit_on=("train", "val"))
+@dataclass(frozen=True)
+class Gram:
+    """Minus how far Gram matrices are outside their range on training images of the class predicted.
+
+    Orders 1 to ``powers``; each layer's deviation is divided by its mean on ID validation images.
+    """
+
+    powers: int = 5
+    layers: str = STAGES
+
+    def __post_init__(self) -> None:
+        positive("powers", self.powers)
+
+    def fit(self, data: Mapping[str, Arrays], head: Head | None) -> dict[str, Bounds]:
+        """Return the bounds of every layer; a class that is never predicted has those of all together."""
+        train, val = data["train"], data["val"]
+        classes = train["logits"].shape[1]
+        fitted = {}
+        for layer, view in train.under(self._unit).items():
+            least = np.full((classes, *view.shape[1:]), np.inf, np.float32)
+            greatest = -least
+            for chunk, predicted in _with_classes(train, view):
+                for k in np.unique(predicted):
+                    own = chunk[predicted == k]
+                    least[k] = np.minimum(least[k], own.min(axis=0))
+                    greatest[k] = np.maximum(greatest[k], own.max(axis=0))
+            unseen = np.isinf(least).any(axis=(1, 2))
+            least[unseen], greatest[unseen] = least.min(axis=0), greatest.max(axis=0)
+            bounds = Bounds(least, greatest)
+            own_val = val.under(self._unit)[layer]
+            found = [bounds.deviation(chunk, predicted) for chunk, predicted in _with_classes(val, own_val)]
+            usual = float(np.concatenate(found).mean()) if found else 0.0
+            fitted[layer] = bounds._replace(usual=usual or 1.0)
+        return fitted
+
+    def score(self, state: dict[str, Bounds], data: Arrays) -> Array:
+        """Return minus the sum of the layers' deviations."""
+        predicted = np.asarray(data["logits"]).argmax(axis=1)
+        total = np.zeros(data.n)
+        for layer, view in data.under(self._unit).items():
+            total -= state[layer].deviation(np.asarray(view), predicted) / state[layer].usual
+        return total
+
+    @property
+    def _unit(self) -> str:
+        return GRAM.format(layers=self.layers, powers=self.powers)
+
+
+def _with_classes(data: Arrays, view: ArrayView) -> Sequence[tuple[Array, Array]]:
+    chunks = zip(view.chunks(), data["logits"].chunks(), strict=True)
+    return [(chunk, np.asarray(logits).argmax(axis=1)) for chunk, logits in chunks]
+
+
+class Layers(NamedTuple):
+    """Gaussians of every layer, and mean and spread of its confidence on ID validation images."""
+
+    gaussians: Mapping[str, Gaussians]
+    arrays: FittedArrays
+    usual: Mapping[str, tuple[float, float]]
+
+
+@register("mdsens", paper=PAPERS["lee2018"], needs=(MEANS, "labels"), fit_on=("train", "val"))
+@dataclass(frozen=True)
+class MahalanobisEnsemble:
+    """Sum over layers of the Mahalanobis confidence after a step that raises it, in the layer's units.
+
+    A layer's confidence is measured in standard deviations from its mean on ID validation images: the weights
+    need no OOD image. (Its authors fit them to OOD or adversarial images.) At eps = 0 no step is made.
+    """
+
+    eps: float = 0.0014
+    layers: str = STAGES
+
+    def __post_init__(self) -> None:
+        if not (self.eps >= 0 and np.isfinite(self.eps)):
+            raise SplitsError(f"eps={self.eps:g} is negative")
+
+    def fit(self, data: Mapping[str, Arrays], head: Head | None) -> Layers:
+        """Return the Gaussians of the mean maps of training images, layer by layer."""
+        labels = np.asarray(data["train"]["labels"])
+        means = data["train"].under(MEANS.format(layers=self.layers))
+        found = {layer: moments(view, labels).within() for layer, view in means.items()}
+        parts = {f"{k}/{name}": array for k, one in found.items() for name, array in one._asdict().items()}
+        return Layers(found, FittedArrays(parts), {})
+
+    def probes(self, state: Layers) -> Sequence[Any]:
+        """Return the probe of the step, which uses the Gaussians; none without a step."""
+        if not self.eps:
+            return ()
+        return (import_module("..probes", __package__).MahalanobisStep(state.arrays, self.eps),)
+
+    def calibrate(self, state: Layers, data: Arrays) -> Layers:
+        """Return the state with every layer's mean confidence and its spread on ID validation images."""
+        usual = {
+            layer: (float(c.mean()), float(c.std()) or 1.0) for layer, c in self._each(state, data).items()
+        }
+        return state._replace(usual=usual)
+
+    def score(self, state: Layers, data: Arrays) -> Array:
+        """Return the sum of the layers' confidences."""
+        each = self._each(state, data)
+        return np.asarray(sum((each[k] - mean) / spread for k, (mean, spread) in state.usual.items()))
+
+    def _each(self, state: Layers, data: Arrays) -> dict[str, Array]:
+        if self.eps:
+            stepped = data.under(STEP.format(key=state.arrays.key, eps=self.eps))
+            return {layer: np.asarray(view, dtype=np.float64) for layer, view in stepped.items()}
+        means = data.under(MEANS.format(layers=self.layers))
+        return {
+            layer: np.concatenate([-one.distances(rows).min(axis=1) for rows in means[layer].chunks()])
+            for layer, one in state.gaussians.items()
+        }
+
+
+@register("rankfeat", paper=PAPERS["song2022"], needs=(RANKFEAT,))
+@dataclass(frozen=True)
+class RankFeat:
+    """Energy after the greatest singular component of the maps is taken off, at the last two stages."""
+
+    T: float = 1.0
+    layers: str = STAGES
+
+    def __post_init__(self) -> None:
+        positive("T", self.T)
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return T log(sum of exp(z/T)) of the logits averaged over the layers."""
+        return np.asarray(self.T * log_sum_exp(self._logits(data) / self.T))
+
+    def predict(self, state: None, data: Arrays) -> Arrays:
+        """Return those logits."""
+        return Arrays.of(logits=self._logits(data))
+
+    def _logits(self, data: Arrays) -> Array:
+        return logits_of(data, RANKFEAT.format(layers=self.layers))[0]
+
+
+class OneClass(NamedTuple):
+    """The layer, mean and spread (C,) of its sums over positions, and the support vector machine."""
+
+    layer: str
+    mean: Array
+    spread: Array
+    machine: Any
+
+    def confidence(self, sums: Array) -> Array:
+        """Return the signed distance (n,) from the boundary, positive inside."""
+        return np.asarray(self.machine.decision_function((sums - self.mean) / self.spread))
+
+
+@register("oodl", paper=PAPERS["abdelzad2019"], needs=(SUMS,), fit_on=("train", "val", "ood-val"))
+@dataclass(frozen=True)
+class OODL:
+    """A one-class support vector machine on the maps of one layer, summed over positions.
+
+    Of the layers, the one that tells ID from OOD validation images best (AUROC); its authors choose it on an
+    OOD test set. StandardScaler and OneClassSVM(nu, rbf, gamma="scale"), as theirs: needs scikit-learn.
+    """
+
+    nu: float = 0.001
+    layers: str = STAGES
+
+    def __post_init__(self) -> None:
+        if not 0 < self.nu <= 1:
+            raise SplitsError(f"nu={self.nu:g} is not in (0, 1]")
+
+    def fit(self, data: Mapping[str, Arrays], head: Head | None) -> OneClass:
+        """Return the machine of the layer chosen.
+
+        Raises
+        ------
+        MissingPackageError : scikit-learn is not installed. DataError : there are no training images.
+        """
+        need("sklearn", "detectors", where="detector oodl")
+        unit = SUMS.format(layers=self.layers)
+        machines = [self._machine(layer, view) for layer, view in data["train"].under(unit).items()]
+        if len(machines) == 1:
+            return machines[0]
+        inside, outside = (data[split].under(unit) for split in ("val", "ood-val"))
+
+        def separation(one: OneClass) -> float:
+            known, unknown = (
+                np.concatenate([one.confidence(rows) for rows in side[one.layer].chunks()])
+                for side in (inside, outside)
+            )
+            return float(auroc(known, unknown))
+
+        return max(machines, key=separation)
+
+    def score(self, state: OneClass, data: Arrays) -> Array:
+        """Return the signed distance from the boundary of the layer chosen."""
+        return state.confidence(np.asarray(data.under(SUMS.format(layers=self.layers))[state.layer]))
+
+    def _machine(self, layer: str, view: ArrayView) -> OneClass:
+        if not len(view):
+            raise DataError("there is no training image to learn from")
+        sums = np.asarray(view, dtype=np.float64)
+        sums = sums[np.lexsort(sums[:, :4].T)]  # where its solver stops depends on the order of rows
+        mean, spread = sums.mean(axis=0), sums.std(axis=0)
+        spread[spread == 0] = 1.0
+        machine = import_module("sklearn.svm").OneClassSVM(nu=self.nu, kernel="rbf", gamma="scale")
+        return OneClass(layer, mean, spread, machine.fit((sums - mean) / spread))

@@ -1,0 +1,111 @@
+"""The stages of a network: for each resolution of its maps, the last layer that gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wordnet_splits.errors import DataError
+
+STAGES = "stages"
+"""In the place of layers' names: all stages."""
+
+
+def find_stages(module: nn.Module, x: Tensor, head: str | None) -> tuple[str, ...]:
+    """Return the names of a network's stages, in the order of its forward pass.
+
+    The maps of one resolution end where the next begins: ``layer1`` .. ``layer4`` of a ResNet. A network
+    without maps has its layers before the head in their place, the last of each width.
+
+    Parameters
+    ----------
+    x : an input batch (n, 3, h, w); n rows are enough of any number. head : the name of the head.
+
+    Raises
+    ------
+    DataError : there is no layer before the head.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    seen = {"weights": False, "head": False}
+
+    def hook_of(name: str, part: nn.Module) -> Callable[..., None]:
+        has_weights = any(True for _ in part.parameters())
+
+        def hook(_: nn.Module, __: Any, output: Any) -> None:
+            value = output[0] if isinstance(output, tuple) else output
+            seen["weights"] |= has_weights
+            seen["head"] |= name == head
+            fits = isinstance(value, Tensor) and value.ndim > 1 and len(value) == len(x)
+            if seen["weights"] and not seen["head"] and fits:
+                found.pop(name, None)
+                found[name] = tuple(as_maps(value).shape[1:])
+
+        return hook
+
+    handles = [
+        part.register_forward_hook(hook_of(name, part)) for name, part in module.named_modules() if name
+    ]
+    try:
+        with torch.no_grad():
+            module(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    spread = {name: positions for name, (_, positions) in found.items() if positions > 1}
+    sizes = spread or {name: channels for name, (channels, _) in found.items()}
+    last = {size: name for name, size in sizes.items()}  # of one size, the one called last
+    chosen = tuple(name for name in sizes if last[sizes[name]] == name)
+    if not chosen:
+        raise DataError("there is no layer before the head", where=type(module).__name__)
+    return chosen
+
+
+def as_maps(output: Tensor) -> Tensor:
+    """Return a layer's output as maps (n, C, positions), a view where possible.
+
+    (n, C, h, w) and (n, h, w, C), told apart by square maps; (n, tokens, C); (n, C) has one position.
+    """
+    if output.ndim == 3:
+        return output.transpose(1, 2)
+    if _channels_last(output):
+        return output.permute(0, 3, 1, 2).flatten(2)
+    return output.unsqueeze(-1).flatten(2)
+
+
+def _channels_last(output: Tensor) -> bool:
+    return output.ndim == 4 and bool(output.shape[1] == output.shape[2] != output.shape[3])
+
+
+def like(maps: Tensor, output: Tensor) -> Tensor:
+    """Return maps (n, C, positions) in the layout of the output they were made from: undoes `as_maps`."""
+    if output.ndim == 3:
+        return maps.transpose(1, 2)
+    if _channels_last(output):
+        return maps.transpose(1, 2).reshape(output.shape)
+    return maps.reshape(output.shape)
+
+
+@contextmanager
+def changing(module: nn.Module, changes: Mapping[str, Callable[[Tensor], Tensor]]) -> Iterator[None]:
+    """Replace the maps (n, C, positions) that layers give by functions of them while inside."""
+
+    def hook_of(change: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
+        def hook(_: nn.Module, __: Any, output: Any) -> Any:
+            value = output[0] if isinstance(output, tuple) else output
+            changed = like(change(as_maps(value)), value)
+            return (changed, *output[1:]) if isinstance(output, tuple) else changed
+
+        return hook
+
+    handles = [
+        module.get_submodule(name).register_forward_hook(hook_of(change)) for name, change in changes.items()
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()

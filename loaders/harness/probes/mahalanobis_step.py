@@ -1,0 +1,83 @@
+"""Mahalanobis confidences of layers after a step that raises each: a probe that uses fitted state."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from wordnet_splits.errors import DataError
+
+from ..arrays import FittedArrays
+from ..model.head import captured
+from ..model.stages import as_maps
+from .odin import step
+from .registry import register_probe
+from .stages import NO_LAYERS
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+
+@register_probe("mahalanobis_step")
+@dataclass(frozen=True)
+class MahalanobisStep:
+    """Minus the squared distance to the nearest class mean, by layer, at x + eps sign(its gradient) / std.
+
+    Attributes
+    ----------
+    state : for each layer ``LAYER/centre`` (D,), ``LAYER/whiten`` (D, R), ``LAYER/means`` (C, R), of the
+        means of its maps over positions.
+    eps : step, as of `Odin`. One pass gives the gradients of all layers; each then has a pass of its own.
+    """
+
+    state: FittedArrays
+    eps: float = 0.0014
+
+    kind: ClassVar[str]
+    layers: ClassVar[tuple[str, ...]] = ()
+    gradients: ClassVar[bool] = True
+    passes: ClassVar[int] = 2
+    random: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not (self.eps >= 0 and math.isfinite(self.eps)):
+            raise DataError(f"eps={self.eps:g} is negative", where="mahalanobis_step")
+
+    def lacks(self, model: Model, x: Any) -> str:
+        """Return why a model has no layers, "" where it has."""
+        return "" if model.module is not None else NO_LAYERS
+
+    def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
+        """Return the confidence (n,) of each layer by its name."""
+        module = model.module_or_refuse()
+        names = [key.rpartition("/")[0] for key in self.state if key.endswith("/centre")]
+        with torch.enable_grad(), captured(module, names, copy=True) as seen:
+            inputs = x.detach().clone().requires_grad_(True)
+            model.forward(inputs)
+            signs = [
+                torch.autograd.grad(self._confidence(name, seen[name]).sum(), inputs, retain_graph=True)[
+                    0
+                ].sign()
+                for name in names
+            ]
+        found = {}
+        for name, sign in zip(names, signs, strict=True):
+            with torch.no_grad(), captured(module, [name], copy=True) as moved:
+                model.forward(step(model, x, -self.eps * sign, self.kind))
+            found[name] = self._confidence(name, moved[name])
+        return found
+
+    def _confidence(self, name: str, output: Tensor) -> Tensor:
+        features = as_maps(output).double().mean(2)
+        centre, whiten, means = (
+            torch.from_numpy(self.state[f"{name}/{part}"]).to(features.device)
+            for part in ("centre", "whiten", "means")
+        )
+        points = (features - centre) @ whiten
+        squared = points.square().sum(1, keepdim=True) + means.square().sum(1) - 2 * points @ means.T
+        return -squared.amin(1)

@@ -1,0 +1,161 @@
+"""Probes over several layers: statistics and Gram matrices of maps, and logits without their first rank.
+
+``of``, in all of them: names of layers joined by ``+``, or ``stages``: see `model.stages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from wordnet_splits.errors import DataError, unknown
+
+from ..model.stages import STAGES, as_maps, changing
+from .layer_statistic import STATISTICS
+from .registry import register_probe
+
+if TYPE_CHECKING:
+    from ..model import Model
+
+NO_LAYERS = "needs layers of the network, and the model is a function"
+
+
+@dataclass(frozen=True)
+class _OfLayers:
+    """The layers that a probe reads."""
+
+    of: str = STAGES
+
+    kind: ClassVar[str]
+    gradients: ClassVar[bool] = False
+    passes: ClassVar[int] = 0
+    random: ClassVar[bool] = False
+
+    @property
+    def layers(self) -> Sequence[str]:
+        """Their names."""
+        return tuple(self.of.split("+"))
+
+    def lacks(self, model: Model, x: Any) -> str:
+        """Return why a model has no layers, "" where it has."""
+        return "" if model.module is not None else NO_LAYERS
+
+    def maps(self, model: Model, x: Any) -> dict[str, Tensor]:
+        """Return the maps (n, C, positions) of each layer, in the network's order."""
+        return {name: as_maps(output).float() for name, output in model.layers(x, self.layers).items()}
+
+
+@register_probe("stages")
+@dataclass(frozen=True)
+class Stages(_OfLayers):
+    """The ``mean`` or ``sum`` over positions of each layer's maps, by the layer's name (n, C)."""
+
+    statistic: str = "mean"
+
+    def __post_init__(self) -> None:
+        if self.statistic not in STATISTICS:
+            raise unknown("statistic", self.statistic, STATISTICS, where="stages")
+
+    def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
+        """Return the statistic of each channel."""
+        return {name: STATISTICS[self.statistic](maps) for name, maps in self.maps(model, x).items()}
+
+
+@register_probe("gram")
+@dataclass(frozen=True)
+class Gram(_OfLayers):
+    """Row sums of the Gram matrices of order 1 to ``powers`` of each layer's maps, (n, powers, C).
+
+    Sastry and Oore: the p-th is (F^p F^pT)^(1/p) of maps F (C, positions), powers taken of each element. Its
+    rows are summed before the root, as in the authors' code; that is a product with one vector, so that no
+    C x C matrix is made, and maps are divided by their greatest value first, so that no power overflows.
+    """
+
+    powers: int = 5
+
+    def __post_init__(self) -> None:
+        if self.powers < 1:
+            raise DataError(f"powers={self.powers} is not positive", where="gram")
+
+    def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
+        """Return the row sums."""
+        return {name: gram_rows(maps, self.powers) for name, maps in self.maps(model, x).items()}
+
+
+def gram_rows(maps: Tensor, powers: int) -> Tensor:
+    """Return the row sums (n, powers, C) of the Gram matrices of maps (n, C, positions)."""
+    scale = maps.abs().amax((1, 2), keepdim=True).clamp_min(torch.finfo(maps.dtype).tiny)
+    unit, power, rows = maps / scale, torch.ones_like(maps), []
+    for p in range(1, powers + 1):
+        power = power * unit
+        sums = torch.einsum("ncp,np->nc", power, power.sum(1))
+        rows.append(sums.sign() * sums.abs() ** (1 / p) * scale[:, 0] ** 2)
+    return torch.stack(rows, 1)
+
+
+@register_probe("rankfeat")
+@dataclass(frozen=True)
+class RankFeat(_OfLayers):
+    """Logits after the greatest singular component of a layer's maps is taken off, averaged over layers.
+
+    Song, Sebe, Wang (NeurIPS 2022): of a network's stages the last two, as its authors' best.
+    """
+
+    passes: ClassVar[int] = 2
+
+    @property
+    def layers(self) -> Sequence[str]:
+        """None: it changes layers in passes of its own."""
+        return ()
+
+    def changed(self, model: Model, x: Any) -> tuple[str, ...]:
+        """Return the layers that are changed, one at a time."""
+        names = model.layer_names(x, tuple(self.of.split("+")))
+        return names[-2:] if self.of == STAGES else names
+
+    def lacks(self, model: Model, x: Any) -> str:
+        """Return why a model has no maps of more than one rank, "" where it has."""
+        if model.module is None:
+            return NO_LAYERS
+        outputs = model.layers(x, self.changed(model, x)).values()
+        several = all(min(as_maps(output).shape[1:]) > 1 for output in outputs)
+        return "" if several else "needs maps of several channels and positions, and the model has none"
+
+    def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
+        """Return ``logits`` (n, K)."""
+        found = []
+        for name in self.changed(model, x):
+            with torch.no_grad(), changing(model.module_or_refuse(), {name: without_first_rank}):
+                found.append(model.forward(x)[1])
+        return {"logits": torch.stack(found).mean(0)}
+
+
+def without_first_rank(maps: Tensor) -> Tensor:
+    """Return maps (n, C, P) less their greatest singular component.
+
+    Its right (or left) vector is the last eigenvector of the smaller of the two Gram matrices, a symmetric
+    one: far cheaper than all singular vectors.
+
+    Raises
+    ------
+    DataError : there is one position or one channel, and so nothing but that component.
+    """
+    channels, positions = maps.shape[1:]
+    if min(channels, positions) < 2:
+        raise DataError(
+            f"maps of {channels} channels at {positions} positions are their own first rank",
+            where="rankfeat",
+            hint="name layers before the pooling: rankfeat[layers=layer3+layer4]",
+        )
+    wide = maps.double()
+    if positions <= channels:
+        vector = torch.linalg.eigh(wide.transpose(1, 2) @ wide)[1][:, :, -1:]
+        rest = wide - (wide @ vector) @ vector.transpose(1, 2)
+    else:
+        vector = torch.linalg.eigh(wide @ wide.transpose(1, 2))[1][:, :, -1:]
+        rest = wide - vector @ (vector.transpose(1, 2) @ wide)
+    return rest.to(maps.dtype)
