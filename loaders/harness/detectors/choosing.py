@@ -10,26 +10,45 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
 from wordnet_splits.errors import SplitsError, unknown
 
 from ..plugins import imported, parse_named, split_list
+from .foreign import pytorch_ood_method
 from .registry import METHODS, Chosen, Method, choose, describe, get_method
 
 WHERE = "--detectors"
+FOREIGN: Final = (pytorch_ood_method,)
+"""What makes a method of another package's detectors, or None of what is not one."""
 PRESET = "preset:"
 
 
 @dataclass(frozen=True)
 class Preset:
-    """The detectors of one paper with its values; ``absent`` are those not built yet."""
+    """The detectors of one paper with its values; ``absent`` are those not built yet.
+
+    Attributes
+    ----------
+    only : pattern of benchmarks' names -> detectors in the place of ``detectors``.
+    sweep : detector -> the paper's values of its parameters, which a sweep tries although one is given.
+    """
 
     name: str
     paper: str
     detectors: tuple[str, ...]
     absent: tuple[str, ...]
     only: Mapping[str, tuple[str, ...]]
+    sweep: Mapping[str, Mapping[str, tuple[Any, ...]]]
+
+    def chosen(self, benchmark: str) -> list[Chosen]:
+        """Return its detectors on a benchmark, each with the paper's grid, where that has one."""
+        found = []
+        for spec in self.for_benchmark(benchmark):
+            one = _parse(spec)
+            grid = self.sweep.get(one.method.name)
+            found.append(dataclasses.replace(one, optional=True, grid=grid))
+        return found
 
     def for_benchmark(self, benchmark: str) -> tuple[str, ...]:
         """Return its detectors on a benchmark: some papers select values on each."""
@@ -50,6 +69,10 @@ def _presets() -> Mapping[str, Preset]:
             tuple(row["detectors"]),
             tuple(row["absent"]),
             {pattern: tuple(specs) for pattern, specs in row.get("only", {}).items()},
+            {
+                name: {key: tuple(values) for key, values in grid.items()}
+                for name, grid in row.get("sweep", {}).items()
+            },
         )
         for name, row in data.items()
     }
@@ -84,8 +107,7 @@ def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[C
     found: list[Chosen] = []
     for spec in specs:
         if spec.startswith(PRESET):
-            several = preset(spec.removeprefix(PRESET)).for_benchmark(benchmark)
-            found += (dataclasses.replace(_parse(one), optional=True) for one in several)
+            found += preset(spec.removeprefix(PRESET)).chosen(benchmark)
         else:
             found.append(_parse(spec))
     if not found:
@@ -124,6 +146,10 @@ def method_of(thing: Any) -> Method:
     for method in METHODS.values():
         if thing is method.made_of:
             return method
+    for foreign in FOREIGN:
+        found = foreign(thing)
+        if found is not None:
+            return found
     about = {
         key: getattr(thing, key) for key in ("needs", "fit_on", "sweep", "models") if hasattr(thing, key)
     }

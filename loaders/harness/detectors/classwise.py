@@ -1,4 +1,4 @@
-"""Sums and means of stored arrays by class, chunk by chunk."""
+"""Sums and means of stored arrays by class, chunk by chunk, and rows in an order of their own."""
 
 from __future__ import annotations
 
@@ -66,3 +66,13 @@ def mean_of(view: ArrayView) -> Array:
     if not len(view):
         raise DataError("there is no training image to take a mean of")
     return np.asarray(sum(chunk.sum(axis=0, dtype=np.float64) for chunk in view.chunks()) / len(view))
+
+
+def canonical(view: ArrayView) -> Array:
+    """Return the rows (n, D) in an order that depends on their values alone.
+
+    What learns by going over them, step by step, then does not depend on the order of the images.
+    """
+    rows = np.asarray(view)
+    along = np.random.default_rng(0).normal(size=rows.shape[1])
+    return np.asarray(rows[np.argsort(np.einsum("ij,j->i", rows, along), kind="stable")])  # row by row

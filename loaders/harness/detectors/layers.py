@@ -18,6 +18,7 @@ from wordnet_splits.lazy import need
 from wordnet_splits.metrics import auroc
 
 from ..arrays import Array, Arrays, ArrayView, FittedArrays, Head
+from .classwise import canonical
 from .gaussians import Gaussians, moments
 from .logits import positive
 from .paper import PAPERS
@@ -245,8 +246,7 @@ class OODL:
     def _machine(self, layer: str, view: ArrayView) -> OneClass:
         if not len(view):
             raise DataError("there is no training image to learn from")
-        sums = np.asarray(view, dtype=np.float64)
-        sums = sums[np.lexsort(sums[:, :4].T)]  # where its solver stops depends on the order of rows
+        sums = canonical(view).astype(np.float64)  # where the solver stops depends on the order of rows
         mean, spread = sums.mean(axis=0), sums.std(axis=0)
         spread[spread == 0] = 1.0
         machine = import_module("sklearn.svm").OneClassSVM(nu=self.nu, kernel="rbf", gamma="scale")

@@ -104,6 +104,7 @@ class Chosen:
     given : the parameters that were given; a sweep leaves them as they are.
     chosen_on : on what data the parameters were chosen, "" where they were given or are defaults.
     optional : whether a model or a benchmark that lacks what it needs is passed over, as of a preset's.
+    grid : what a sweep tries, as of a preset's; by default the method's values of parameters not given.
     """
 
     label: str
@@ -112,6 +113,7 @@ class Chosen:
     given: frozenset[str] = frozenset()
     chosen_on: str = ""
     optional: bool = field(default=False, compare=False)
+    grid: Mapping[str, tuple[Value, ...]] | None = field(default=None, compare=False)
 
     @property
     def detector(self) -> Detector:
@@ -120,7 +122,9 @@ class Chosen:
 
     @property
     def sweep(self) -> Mapping[str, tuple[Value, ...]]:
-        """The values to try of each parameter that was not given."""
+        """The values to try of each parameter: its grid, or the method's values of what was not given."""
+        if self.grid is not None:
+            return self.grid
         return {name: values for name, values in self.method.sweep.items() if name not in self.given}
 
     @property

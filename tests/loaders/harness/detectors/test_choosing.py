@@ -167,6 +167,25 @@ def test_kim_selected_other_values_on_each_benchmark() -> None:
     assert by_benchmark["unknown-imagenet"] == {"T": 10.0, "eps": 0.0}
 
 
+def test_a_preset_sweeps_the_grid_of_its_paper_although_values_are_given() -> None:
+    of_kim = {one.method.name: one for one in parse_detectors("preset:kim", benchmark="unknown-cifar")}
+    assert of_kim["react"].params["threshold"] == 7
+    tried = [one.params["threshold"] for one in combinations(of_kim["react"])]
+    assert tried == list(range(1, 11))
+    assert len(list(combinations(of_kim["odin"]))) == 4 * 11
+    assert {one.params["weight"] for one in combinations(of_kim["openmax"])} == {0.0005}
+    of_openood = {one.method.name: one for one in parse_detectors("preset:openood")}
+    assert not of_openood["openmax"].sweep
+    assert not of_openood["energy"].sweep
+    assert of_openood["knn"].sweep == get_method("knn").sweep
+    for (
+        name
+    ) in preset_names():  # a grid of a parameter or a detector that does not exist would never be tried
+        for detector, grid in preset(name).sweep.items():
+            assert set(grid) <= set(get_method(detector).parameters)
+            assert get_method(detector).name == detector
+
+
 def test_list_detectors_knows_wildcards_and_aliases() -> None:
     assert list_detectors("ms*") == ("msp", "msp_float32")
     assert list_detectors("mcp") == ("msp",)

@@ -19,6 +19,7 @@ from loaders.harness.evaluation.scoring import confidence, fit
 from loaders.harness.model import load_model
 from tests.loaders.harness.detectors.separable import CLASSES, head_of, images
 from tests.loaders.harness.model.networks import small_network
+from wordnet_splits.errors import DataError, UnknownNameError
 from wordnet_splits.manifest import load_manifest
 from wordnet_splits.metrics import auroc
 
@@ -154,3 +155,42 @@ def test_odin_from_pixels(tmp_path: Path) -> None:
     )
     reference = -detector.predict(pixels.permute(0, 3, 1, 2) / 255).detach().double().numpy()
     assert stats.spearmanr(ours, reference).statistic > 1 - 1e-4
+
+
+FOREIGN = (
+    "MaxSoftmax[t=10]",
+    "KNN[k=20]",
+    "ViM[d=10]",
+    "ReAct[percentile=0.9]",
+    "OpenMax",
+    "KLMatching",
+    "RMD",
+)
+
+
+@pytest.mark.parametrize("spec", FOREIGN)
+def test_any_of_theirs_plugs_in_by_name(spec: str) -> None:
+    (chosen,) = parse_detectors(f"pytorch_ood.detector:{spec}")
+    assert (
+        chosen.label == f"pytorch_ood.{spec.partition('[')[0].lower()}" + spec[len(spec.partition("[")[0]) :]
+    )
+    assert chosen.method.paper is not None
+    fitted = fit(chosen, {"train": TRAIN, "val": VAL, None: None}[chosen.method.fit_on], HEAD)
+    known, unknown = (confidence(fitted, data) for data in (KNOWN, UNKNOWN))
+    assert auroc(known, unknown) > 0.9
+    assert confidence(fitted, KNOWN, rows=17) == pytest.approx(known, rel=1e-3, abs=1e-5)
+
+
+def test_ours_and_theirs_by_name_rank_alike() -> None:
+    ours, foreign = parse_detectors("vim[dim=10],pytorch_ood.detector:ViM[d=10]")
+    found = [confidence(fit(one, TRAIN, HEAD), KNOWN) for one in (ours, foreign)]
+    assert stats.spearmanr(*found).statistic == pytest.approx(1, abs=1e-5)
+
+
+def test_those_that_need_the_network_or_a_value_say_so() -> None:
+    with pytest.raises(DataError, match="MCD needs the network itself"):
+        parse_detectors("pytorch_ood.detector:MCD")
+    with pytest.raises(DataError, match="ViM: needs its d .ViM.d=...."):
+        parse_detectors("pytorch_ood.detector:ViM")
+    with pytest.raises(UnknownNameError, match="unknown name 'Vim'"):
+        parse_detectors("pytorch_ood.detector:Vim")
