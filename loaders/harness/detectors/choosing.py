@@ -90,6 +90,15 @@ def preset(name: str) -> Preset:
     return _presets()[name]
 
 
+def presets_of(method: Method) -> tuple[str, ...]:
+    """Return the names of the presets that a detector is in, sorted."""
+    return tuple(
+        name
+        for name in preset_names()
+        if any(_parse(spec).method is method for spec in preset(name).detectors)
+    )
+
+
 def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[Chosen]:
     """Return the detectors that a list names, in its order, each once.
 

@@ -301,12 +301,17 @@ def test_changed_results_exit_with_1(call: Any) -> None:
 def test_detectors_and_presets_are_listed(call: Any) -> None:
     found = call("detectors", "kn*")
     assert found.code == 0
-    assert found.out.splitlines()[2].split()[:2] == ["knn", "deepnn"]
-    assert "preset" in found.out
+    cells = found.out.splitlines()[2].split()
+    assert cells[:6] == ["knn", "deepnn", "k=50", "k=50|100|200|500|1000", "features", "ID"]
+    assert "openood, simple" in found.out.splitlines()[2]
     listed = call("detectors", "--json").json
     assert [row["sweep"] for row in listed["detectors"] if row["name"] == "odin"] == [
         {"T": [1, 10, 100, 1000], "eps": [0.0014, 0.0028]}
     ]
+    by_name = {row["name"]: row for row in listed["detectors"]}
+    assert by_name["gram"]["fit_on"] == ["train", "val"]
+    assert by_name["oodl"]["presets"] == ["recalcati"]
+    assert all(row["paper"] for row in listed["detectors"])
     assert {row["name"] for row in listed["presets"]} >= {"kim", "openood", "abdelzad", "recalcati"}
 
 

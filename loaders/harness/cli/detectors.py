@@ -1,0 +1,83 @@
+"""The command ``unknown-eval detectors``: every detector with what it needs, and the presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from wordnet_splits.cli.options import Json
+from wordnet_splits.cli.output import DONE, print_json, print_table, show
+
+from ..detectors import Method, get_method, list_detectors, preset, preset_names
+from ..detectors.choosing import presets_of
+from ..detectors.registry import SPLITS
+
+
+def show_detectors(
+    pattern: Annotated[str, typer.Argument(help="A name or wildcard pattern.")] = "*", json: Json = False
+) -> int:
+    """List detectors with their parameters and sweeps, what they need and fit on, and papers; and presets."""
+    methods = [get_method(name) for name in list_detectors(pattern)]
+    presets = [preset(name) for name in preset_names()]
+    if json:
+        print_json(
+            {
+                "detectors": [_row(method) for method in methods],
+                "presets": [
+                    {
+                        "name": p.name,
+                        "paper": p.paper,
+                        "detectors": p.detectors,
+                        "absent": p.absent,
+                        "sweep": _lists(p.sweep),
+                    }
+                    for p in presets
+                ],
+            }
+        )
+        return DONE
+    print_table(
+        ("detector", "also", "parameters", "sweep", "needs", "fits on", "presets", "paper", "what"),
+        [
+            (
+                m.name,
+                ", ".join(m.aliases) or None,
+                ", ".join(f"{k}={v}" for k, v in m.parameters.items()) or None,
+                ", ".join(f"{k}={'|'.join(f'{v:g}' for v in values)}" for k, values in m.sweep.items())
+                or None,
+                ", ".join(m.needs) or None,
+                ", ".join(SPLITS[split] for split in m.splits) or None,
+                ", ".join(presets_of(m)) or None,
+                m.paper and f"{m.paper.authors.partition(',')[0]} {m.paper.year}",
+                m.summary,
+            )
+            for m in methods
+        ],
+    )
+    show()
+    print_table(
+        ("preset", "detectors", "not built yet"),
+        [(p.name, ", ".join(p.detectors), ", ".join(p.absent) or None) for p in presets],
+    )
+    return DONE
+
+
+def _row(method: Method) -> dict[str, Any]:
+    return {
+        "name": method.name,
+        "aliases": method.aliases,
+        "parameters": dict(method.parameters),
+        "needs": method.needs,
+        "fit_on": method.splits,
+        "sweep": {key: list(values) for key, values in method.sweep.items()},
+        "models": method.models,
+        "presets": presets_of(method),
+        "summary": method.summary,
+        "paper": str(method.paper) if method.paper else None,
+    }
+
+
+def _lists(sweep: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, list[Any]]]:
+    return {name: {key: list(values) for key, values in grid.items()} for name, grid in sweep.items()}
