@@ -16,7 +16,7 @@ def test_the_page_runs(
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
-        exec(compile(block, PAGE.name, "exec"), names)
+        exec(compile(block, PAGE.name, "exec", dont_inherit=True), names)
     shown = capsys.readouterr().out
     assert "Model seeds: mean over 2 runs" in shown
     assert "True images compared with digits" in shown
