@@ -100,7 +100,14 @@ class ModelRun:
                 raise DataError(f"nothing was computed on {group}/{split}", where=model)
             return groups[split, group]
 
-        return cls(model, model_key, read, name)
+        def refuses(needs: frozenset[Need], split: str, group: str) -> str:
+            held = read(split, group, needs).arrays
+            absent = [
+                str(n) for n in needs if not isinstance(n, str) or (n not in held and not held.under(n))
+            ]
+            return f"needs {', '.join(sorted(absent))}, which is not there" if absent else ""
+
+        return cls(model, model_key, read, name, refuses=refuses)
 
     def group(self, split: str, name: str, needs: Iterable[Need] = ()) -> GroupOutputs:
         """Return the model's outputs on one group of one split."""

@@ -109,6 +109,24 @@ def test_a_detector_fits_on_id_images_of_its_split_alone() -> None:
     assert {part for part in watched.asked if part[0] != "test"} == {("train", "known"), ("val", "known")}
 
 
+def test_a_detector_that_learns_from_outliers_sees_validation_images_alone() -> None:
+    watched = Watched(OPEN_SET)
+    found = evaluate_runs(OPEN_SET, [watched.run], ["opengan[epochs=2]"])
+    fitted_on = {part for part in watched.asked if part[0] != "test"}
+    assert fitted_on == {("train", "known"), ("val", "known"), ("val", "negative")}
+    assert found.values("auroc", group="far-b")
+
+
+def test_a_preset_leaves_out_what_arrays_do_not_give() -> None:
+    found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "preset:openood")
+    left = {"odin", "mdsens", "gram", "rankfeat", "gradnorm", "react", "vim", "dice", "ash"}
+    assert left.isdisjoint(found.detectors)
+    assert {"msp", "knn", "she", "klm", "openmax", "opengan", "rmds"} <= set(found.detectors)
+    assert {note.split(" is left out")[0].rpartition(" ")[2] for note in found.about.notes} == left
+    with pytest.raises(DataError, match="detector 'gram' needs gram.*which is not there"):
+        evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "gram")
+
+
 def test_a_benchmark_without_training_images_says_what_cannot_be_fitted() -> None:
     manifest = fake_manifest([("known", "id", "test", 20), ("far-a", "far", "test", 20)])
     with pytest.raises(DataError, match="detector 'knn' fits on ID train images, and there are none"):
