@@ -94,6 +94,7 @@ class Collapsed(NamedTuple):
     needs=("features", "logits", "head"),
     fit_on="train",
     sweep={"alpha": (0.0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)},
+    fit_uses=(),
 )
 @dataclass(frozen=True)
 class NCI:

@@ -29,6 +29,7 @@ class Neighbours(NamedTuple):
     fit_on="train",
     sweep={"k": (50, 100, 200, 500, 1000)},
     aliases=("deepnn",),
+    fit_uses=(),
 )
 @dataclass(frozen=True)
 class KNN:
@@ -47,8 +48,7 @@ class KNN:
         ------
         DataError : fewer than k training images.
         """
-        if data.n < self.k:
-            raise DataError(f"{data.n} training images are too few for the {self.k}-th nearest")
+        enough(data.n, self.k)
         bank = np.empty(data["features"].shape, np.float32)
         start = 0
         for chunk in data["features"].chunks():
@@ -62,6 +62,7 @@ class KNN:
         Neighbours are found by float32 products; the distance to the one found is then taken by difference
         in float64, so that near ones (products of nearly 1) keep their digits.
         """
+        enough(len(state.bank), self.k)
         features = np.asarray(data["features"])
         blocks = [features[i : i + QUERIES] for i in range(0, len(features), QUERIES)]
         return np.concatenate(
@@ -72,6 +73,12 @@ class KNN:
         products, rows = most_similar(bank, queries, self.k)
         kth = np.take_along_axis(rows, products.argmin(axis=1)[:, None], axis=1)[:, 0]
         return np.asarray(-np.square(queries.astype(np.float64) - bank[kth]).sum(axis=1))
+
+
+def enough(images: int, k: int) -> None:
+    """Refuse fewer training images than neighbours are asked for."""
+    if images < k:
+        raise DataError(f"{images} training images are too few for the {k}-th nearest")
 
 
 def most_similar(bank: Array, queries: Array, k: int) -> tuple[Array, Array]:
@@ -113,6 +120,7 @@ class Guides(NamedTuple):
     needs=("features", "logits"),
     fit_on="train",
     sweep={"k": (1, 5, 10, 50, 100)},
+    fit_uses=(),
 )
 @dataclass(frozen=True)
 class NNGuide:
@@ -134,8 +142,7 @@ class NNGuide:
         ------
         DataError : fewer than k training images.
         """
-        if data.n < self.k:
-            raise DataError(f"{data.n} training images are too few for the {self.k} nearest")
+        enough(data.n, self.k)
         bank = np.empty(data["features"].shape, np.float32)
         start = 0
         for chunk in data.chunks():
@@ -146,6 +153,7 @@ class NNGuide:
 
     def score(self, state: Guides, data: Arrays) -> Array:
         """Return the energy of each image times its guidance."""
+        enough(len(state.bank), self.k)
         queries = unit_length(np.asarray(data["features"]))
         guidance = [
             most_similar(state.bank, queries[i : i + QUERIES], self.k)[0].mean(axis=1, dtype=np.float64)

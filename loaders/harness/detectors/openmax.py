@@ -46,6 +46,7 @@ class Centres(NamedTuple):
     needs=("logits", "labels"),
     fit_on="train",
     sweep={"alpha": (1, 5, 10, 20, 30, 40), "tail": (2, 5, 10, 20, 30, 40)},
+    fit_uses=("tail", "weight"),
 )
 @dataclass(frozen=True)
 class OpenMax:

@@ -68,6 +68,7 @@ class Method:
     needs : names of arrays, filled with parameters ("{on}", "odin[T={T:g},eps={eps:g}]/logits"); "head".
     fit_on : whose images `fit` sees, a key of `SPLITS`, or several of them, or None.
     sweep : parameter -> values tried on validation data.
+    fit_uses : the parameters that `fit` reads, all by default; a sweep fits once for values of the others.
     models : "one" or "many". paper : where it comes from, None for a user's own.
     """
 
@@ -81,6 +82,7 @@ class Method:
     models: OneOrMany = "one"
     paper: Paper | None = None
     aliases: tuple[str, ...] = ()
+    fit_uses: tuple[str, ...] | None = None
 
     @property
     def splits(self) -> tuple[FitOn, ...]:
@@ -132,6 +134,12 @@ class Chosen:
         """Names of the arrays it scores, parameters filled in."""
         return tuple(n.format(**self.params) for n in self.method.needs if n not in NOT_SCORED)
 
+    @property
+    def fitted_by(self) -> tuple[Value, ...]:
+        """The values of the parameters that fitting depends on."""
+        uses = self.method.fit_uses
+        return tuple(self.params[name] for name in (self.params if uses is None else uses))
+
     def with_params(self, params: Mapping[str, Value], chosen_on: str) -> Chosen:
         """Return it with some parameters replaced by values chosen on ``chosen_on``."""
         return dataclasses.replace(self, params={**self.params, **params}, chosen_on=chosen_on)
@@ -149,6 +157,7 @@ def register(
     sweep: Mapping[str, Sequence[Value]] | None = None,
     models: OneOrMany = "one",
     aliases: Sequence[str] = (),
+    fit_uses: Sequence[str] | None = None,
 ) -> Callable[[Anything], Anything]:
     """Register the decorated class or function as a detector, by default under its own name in lower case.
 
@@ -167,6 +176,7 @@ def register(
             sweep={key: tuple(values) for key, values in (sweep or {}).items()},
             models=models,
             aliases=tuple(aliases),
+            fit_uses=None if fit_uses is None else tuple(fit_uses),
         )
         taken = sorted({method.name, *method.aliases} & {n for m in METHODS.values() for n in _names(m)})
         if taken:
@@ -186,9 +196,9 @@ def describe(thing: Any, *, name: str | None = None, **about: Any) -> Method:
     for split in Method(called, build, parameters, thing, **about).splits:
         if split not in SPLITS:
             raise unknown("split to fit on", split, SPLITS, where=called)
-    for parameter in about.get("sweep") or {}:
+    for parameter in (*(about.get("sweep") or {}), *(about.get("fit_uses") or ())):
         if parameter not in parameters:
-            raise unknown("parameter", parameter, parameters, where=f"sweep of {called}")
+            raise unknown("parameter", parameter, parameters, where=called)
     return Method(called, build, parameters, thing, **about)
 
 

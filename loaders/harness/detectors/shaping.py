@@ -179,6 +179,7 @@ VARIANTS = {"p": _pruned, "b": _binarised, "s": _sharpened}
     paper=PAPERS["djurisic2023"],
     needs=("features", "logits", "head"),
     sweep={"percentile": PERCENTILES},
+    fit_uses=(),
 )
 @dataclass(frozen=True)
 class ASH(_Shaped):
@@ -211,6 +212,7 @@ class ASH(_Shaped):
     paper=PAPERS["xu2024"],
     needs=("features", "logits", "head"),
     sweep={"percentile": PERCENTILES},
+    fit_uses=(),
 )
 @dataclass(frozen=True)
 class SCALE(_Shaped):

@@ -129,8 +129,12 @@ def choose_on_validation(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> 
     groups = {group: run.group("val", group, needs) for group in [*inside, *outside]}
     head = groups[inside[0]].head
 
+    learned: dict[tuple[Value, ...], Any] = {}  # what candidates have in common is fitted once
+
     def separation(candidate: Chosen) -> float:
-        fitted = learn(candidate, sets, run, head)
+        if candidate.fitted_by not in learned:
+            learned[candidate.fitted_by] = learn(candidate, sets, run, head).state
+        fitted = Fitted(candidate, candidate.detector, learned[candidate.fitted_by])
         scores: dict[str, Array] = {}
         for group, seen in groups.items():
             own = run.group("val", group, {*needs, *fitted.probes}) if fitted.probes else seen

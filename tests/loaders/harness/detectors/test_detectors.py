@@ -24,7 +24,7 @@ from loaders.harness.detectors import (
     parse_detectors,
 )
 from loaders.harness.evaluation import scoring
-from loaders.harness.evaluation.scoring import confidence, fit, predicted
+from loaders.harness.evaluation.scoring import Fitted, confidence, fit, predicted
 from tests.loaders.harness.detectors.separable import CLASSES, WIDTH, head_of, images, reordered
 from wordnet_splits.errors import DataError
 from wordnet_splits.metrics import auroc
@@ -95,6 +95,19 @@ def test_every_swept_value_changes_the_scores(name: str, wide: dict[str, Arrays]
         for a in range(len(values)):
             for b in range(a):
                 assert not np.array_equal(scores[a], scores[b]), (parameter, values[a], values[b])
+
+
+@pytest.mark.parametrize("name", [n for n in BUILT_IN if METHODS[n].fit_uses is not None])
+def test_values_that_fitting_does_not_read_share_its_state(name: str, wide: dict[str, Arrays]) -> None:
+    chosen, head = get_detector(name), head_of(**WIDE)
+    assert isinstance(chosen.method.fit_on, str | None)
+    state = fit(chosen, wide[chosen.method.fit_on] if chosen.method.fit_on else None, head).state
+    others = [parameter for parameter in chosen.sweep if parameter not in chosen.method.fit_uses]
+    assert others
+    for parameter in others:
+        candidate = chosen.with_params({parameter: chosen.sweep[parameter][-1]}, "")
+        shared = confidence(Fitted(candidate, candidate.detector, state), wide["test"])
+        np.testing.assert_array_equal(shared, score(candidate, wide["test"], splits=wide, head=head))
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

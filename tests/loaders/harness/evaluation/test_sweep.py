@@ -127,6 +127,30 @@ def test_a_preset_leaves_out_what_arrays_do_not_give() -> None:
         evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "gram")
 
 
+def test_a_sweep_fits_once_for_values_that_fitting_does_not_read() -> None:
+    fits: list[float] = []
+
+    @dataclass(frozen=True)
+    class Shifted:
+        scale: float = 1.0
+        offset: float = 0.0
+
+        def fit(self, data: Arrays, head: object) -> float:
+            fits.append(self.scale)
+            return self.scale
+
+        def score(self, state: float, data: Arrays) -> Array:
+            assert state == self.scale
+            return np.asarray(data["logits"]).max(axis=1) * state + self.offset
+
+    method = describe(
+        Shifted, fit_on="train", fit_uses=("scale",), sweep={"scale": (1.0, -1.0), "offset": (0.0, 1.0, 2.0)}
+    )
+    chosen = choose(method, {}, label="shifted")
+    evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], [chosen], sweep=True)
+    assert fits == [1.0, -1.0, 1.0]  # two for six candidates, and the one that was chosen
+
+
 def test_a_benchmark_without_training_images_says_what_cannot_be_fitted() -> None:
     manifest = fake_manifest([("known", "id", "test", 20), ("far-a", "far", "test", 20)])
     with pytest.raises(DataError, match="detector 'knn' fits on ID train images, and there are none"):
