@@ -18,6 +18,8 @@ from loaders.harness.evaluation.scoring import confidence, fit
 from .rows import Row, fastest
 
 IMAGES, LEARN, WIDTH, CLASSES = 50_000, 10_000, 512, 100
+FEW = {"openmax": 1}
+"""Of how many of its values: pytorch-ood's OpenMax evaluates distributions image by image, for many minutes."""
 MINIMUM, GEOMETRIC_MEAN = 1.0, 5.0
 
 
@@ -130,7 +132,7 @@ def run(names: tuple[str, ...] = tuple(PEERS)) -> list[Row]:
     for name in names:
         work, translated = PEERS[name]
         chosen = get_detector(name)
-        grid = list(combinations(chosen))
+        grid = list(combinations(chosen))[: FEW.get(name)]
 
         def ours(grid: Any = grid) -> list[Array]:
             return [confidence(fit(one, data.learn, data.head), data.seen) for one in grid]
@@ -141,7 +143,6 @@ def run(names: tuple[str, ...] = tuple(PEERS)) -> list[Row]:
 
         mine, peer = fastest(ours, 1), fastest(other, 1)
         rows.append(_row(f"{name}, {len(grid)} of its values", mine, peer))
-        print(rows[-1], flush=True)
     ratios = [row.ratio for row in rows if row.ratio]
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     total = f"geometric mean of {len(rows)} detectors"

@@ -12,7 +12,7 @@ from wordnet_splits.errors import DataError, SplitsError
 from ..arrays import Array, Arrays, Head
 from .paper import PAPERS
 from .registry import register
-from .softmax import gaps, log_max_softmax, log_others, log_sum_exp, logits_of, scaled_odds
+from .softmax import energy, gaps, log_max_softmax, log_others, log_sum_exp, logits_of, scaled_odds
 
 TEMPERATURES = (1e-2, 1e2)  # between which one is fitted; beyond, the ranking no longer changes
 
@@ -30,7 +30,7 @@ class MSP:
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return -log1p(sum over j != top of exp(z_j - z_top))."""
-        return log_max_softmax(*logits_of(data))
+        return log_max_softmax(*logits_of(data, dtype=np.float32))
 
 
 @register("msp_float32", paper=PAPERS["hendrycks2017"], needs=("logits",))
@@ -129,13 +129,13 @@ class Entropy:
         ------
         DataError : there is a background class; entropy over the remaining classes has no meaning.
         """
-        logits, background = logits_of(data)
+        logits, background = logits_of(data, dtype=np.float32)
         if background is not None:
             raise DataError("entropy is not defined once a background column is dropped", hint="use msp")
         below = gaps(logits)
         log_total = np.logaddexp(0.0, log_others(logits))
         surprise = np.exp(below) * -below  # 0 at the top class; exp underflows before the product matters
-        return np.asarray(-(log_total + surprise.sum(axis=1) * np.exp(-log_total)))
+        return np.asarray(-(log_total + surprise.sum(axis=1, dtype=np.float64) * np.exp(-log_total)))
 
 
 @register(paper=PAPERS["abdelzad2020"], needs=("logits",))
@@ -168,5 +168,6 @@ class Energy:
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return T log(sum over the classes of exp(z_j/T)); a background class is not part of it."""
-        logits = logits_of(data)[0]
-        return np.asarray(self.T * log_sum_exp(logits / self.T))
+        if self.T == 1:
+            return energy(data["logits"])
+        return np.asarray(self.T * log_sum_exp(logits_of(data)[0] / self.T))

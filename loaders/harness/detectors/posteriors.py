@@ -44,7 +44,7 @@ class GEN:
         ------
         DataError : there is a background class; the sum over the remaining classes has no meaning.
         """
-        logits, background = logits_of(data)
+        logits, background = logits_of(data, dtype=np.float32)
         if background is not None:
             raise DataError("gen is not defined once a background column is dropped", hint="use msp")
         top = log_max_softmax(logits)
@@ -54,7 +54,9 @@ class GEN:
         rest = min(self.M, logits.shape[1]) - 1
         if rest < logits.shape[1] - 1:
             others = np.partition(others, logits.shape[1] - rest - 1, axis=1)[:, logits.shape[1] - rest :]
-        terms = np.exp(self.gamma * (others + np.log1p(-np.exp(others)))).sum(axis=1)
+        others += np.log1p(-np.exp(others))
+        others *= self.gamma
+        terms = np.exp(others, out=others).sum(axis=1, dtype=np.float64)
         return np.asarray(-np.exp(self.gamma * (top + below)) - terms)
 
 
