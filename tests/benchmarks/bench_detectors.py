@@ -19,7 +19,7 @@ from .rows import Row, fastest
 
 IMAGES, LEARN, WIDTH, CLASSES = 50_000, 10_000, 512, 100
 FEW = {"openmax": 1}
-"""Of how many of its values: pytorch-ood's OpenMax evaluates distributions image by image, for many minutes."""
+"""Of how many of its values: pytorch-ood's OpenMax goes image by image, for many minutes."""
 MINIMUM, GEOMETRIC_MEAN = 1.0, 5.0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.progress import Progress, Silent
@@ -92,15 +93,15 @@ class Extractor:
 
     def refuses(self, needs: frozenset[Need], split: str, name: str) -> str:
         """Return why the model cannot give these arrays of a group's images, "" where it can."""
-        checks = [probe.lacks for probe in _probes(needs) if hasattr(probe, "lacks")]
-        if not checks:
+        checked = [probe for probe in probes_of(needs) if hasattr(probe, "lacks")]
+        if not checked:
             return ""
         with few_images(self.model, self.images.group(split, name)) as x:
-            return next(filter(None, (check(self.model, x) for check in checks)), "")
+            return what_is_lacking(checked, self.model, x)
 
     def read(self, split: str, name: str, needs: frozenset[Need]) -> GroupOutputs:
         """Return the model's outputs on one group, with at least what is named."""
-        wanted = _probes(needs)
+        wanted = probes_of(needs)
         found = self._opened.get((split, name))
         if self._class_map is None:  # refuse a model that does not fit before hours of forward passes
             width = output_width(self.model, self.images.group(split, name))
@@ -135,7 +136,12 @@ class Extractor:
         return found
 
 
-def _probes(needs: frozenset[Need]) -> set[Probe]:
+def what_is_lacking(probes: Sequence[Any], model: Model, x: Any) -> str:
+    """Return the first reason why a model cannot give probes of images x, "" where there is none."""
+    return next(filter(None, (probe.lacks(model, x) for probe in probes)), "")
+
+
+def probes_of(needs: frozenset[Need]) -> set[Probe]:
     """Return the probes among what is needed; what is neither an array nor of a probe is found out later."""
     named = {need for need in needs - PLAIN if isinstance(need, str)}
     return {*(needs - named - PLAIN), *(parse_probe(need) for need in named if "/" in need or "[" in need)}

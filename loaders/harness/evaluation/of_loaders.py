@@ -16,15 +16,15 @@ from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.progress import Progress
 
 from ..activations.extraction import image_generator
-from ..activations.on_benchmark import PLAIN
-from ..activations.runs import GroupOutputs, ModelRun
+from ..activations.on_benchmark import probes_of, what_is_lacking
+from ..activations.runs import GroupOutputs, ModelRun, Need
 from ..activations.settings import deterministic, settings
 from ..arrays import Arrays
 from ..backend.transforms import Transform, as_transform
 from ..model import Model
 from ..model.class_map import LabelSpace
 from ..plugins import reason
-from ..probes import Probe, for_classes, parse_probe, probe_name
+from ..probes import Probe, for_classes, probe_name
 from .own_sets import OwnSet, labels_of, own_manifest, place_of
 
 IMAGES, LABELS = ("pixel_values", "images", "image"), ("labels", "label")
@@ -63,7 +63,7 @@ class OwnImages:
             model.evaluating(self.transform_of(text)),
             self.progress.task(f"{model.name} on {text}", 0) as task,
         ):
-            for images, given in self._batches(text):
+            for images, given in self.batches(text):
                 numbers = range(len(ids), len(ids) + len(images))
                 ids += [f"{n:08d}-{_digest(image)}" for n, image in zip(numbers, images, strict=True)]
                 labels.append(given)
@@ -104,7 +104,8 @@ class OwnImages:
             raise DataError(f"std {values}: three positive numbers are wanted", where="evaluate")
         return replace(found, std=(values[0], values[1], values[2]))
 
-    def _batches(self, text: str) -> Iterator[tuple[Tensor, Any]]:
+    def batches(self, text: str) -> Iterator[tuple[Tensor, Any]]:
+        """Yield the images and labels of a set, batch by batch."""
         given = self.sets[text]
         if isinstance(given, Iterator):
             raise DataError(
@@ -148,7 +149,7 @@ def loader_runs(images: OwnImages, models: Mapping[str, Sequence[Model]]) -> tup
     for (name, one), outputs in zip(flat, read, strict=True):
         device = settings(one.device, one.dtype, images.batch_size)["device"]
         reader = _Reader(one, images, manifest, space, outputs)
-        runs.append(ModelRun(name, one.key, reader.read, one.name, one.weights, device))
+        runs.append(ModelRun(name, one.key, reader.read, one.name, one.weights, device, reader.refuses))
     return manifest, runs
 
 
@@ -160,18 +161,31 @@ class _Reader:
     space: LabelSpace
     outputs: dict[str, Outputs]
 
-    def read(self, split: str, name: str, needs: frozenset[str]) -> GroupOutputs:
-        """Return the outputs on one set; probes are computed in another pass when they are asked for."""
+    def refuses(self, needs: frozenset[Need], split: str, name: str) -> str:
+        """Return why the model cannot give these arrays of a set, "" where it can."""
+        checked = [probe for probe in probes_of(needs) if hasattr(probe, "lacks")]
+        if not checked:
+            return ""
+        text = self._text(split, name)
+        with self.model.evaluating(self.images.transform_of(text)):
+            images, _ = next(iter(self.images.batches(text)))
+            return what_is_lacking(checked, self.model, images[:8].to(self.model.device, self.model.dtype))
+
+    def _text(self, split: str, name: str) -> str:
         texts: dict[Part, str] = {own.part: text for text, own in self.images.known.items()}
-        text = next((t for part, t in texts.items() if part == (split, name)), None)
-        if text is None:
+        if (split, name) not in texts:
             raise DataError(
                 f"there is no set {name}/{split}",
                 where="sets",
                 hint=f"there are {', '.join(self.images.sets)}",
             )
+        return texts[split, name]
+
+    def read(self, split: str, name: str, needs: frozenset[Need]) -> GroupOutputs:
+        """Return the outputs on one set; probes are computed in another pass when they are asked for."""
+        text = self._text(split, name)
         class_map = self.model.class_map(self.space, int(self.model.width or 0))
-        probes = [for_classes(parse_probe(need), class_map) for need in sorted(needs - PLAIN) if "/" in need]
+        probes = sorted((for_classes(probe, class_map) for probe in probes_of(needs)), key=probe_name)
         held = {array.rpartition("/")[0] for array in self.outputs[text]}
         lacking = {probe_name(p): p for p in probes if probe_name(p) not in held}
         if lacking:

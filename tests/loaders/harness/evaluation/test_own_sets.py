@@ -89,15 +89,11 @@ def test_arrays_need_no_torch():
 def test_a_head_is_for_detectors_that_need_one():
     weight, bias = logits(K, 8), np.zeros(K, np.float32)
     given = {name: {**one, "logits": one["features"] @ weight.T + bias} for name, one in arrays().items()}
-    assert evaluate_arrays(given, "vim[dim=2]" if "vim" in _names() else "msp", head=(weight, bias))
+    assert evaluate_arrays(given, "vim[dim=2]", head=(weight, bias))
+    with pytest.raises(SplitsError, match="'vim': needs the weights of a linear head"):
+        evaluate_arrays(given, "vim")
     with pytest.raises(SplitsError, match=r"biases of shape \(2,\) for 6 rows of weights"):
         evaluate_arrays(given, "msp", head=(weight, bias[:2]))
-
-
-def _names() -> tuple[str, ...]:
-    from loaders.harness import list_detectors
-
-    return list_detectors()
 
 
 @pytest.mark.parametrize(
@@ -288,3 +284,22 @@ def test_the_command_line_takes_a_transform_and_a_number_of_classes(tmp_path):
     ):
         wrong = called("--num-classes", "6", "--transform", text)
         assert (wrong.returncode, said in wrong.stderr) == (2, True), wrong.stderr
+
+
+def test_detectors_of_stages_dropout_and_fitted_steps_take_sets_of_ones_own():
+    """Probes of fitted state, of stages and with draws; what a network lacks leaves a preset with a note."""
+    sets = {
+        name: pictures(60, seed)
+        for seed, name in enumerate(("id", "id/train", "id/val", "external/val", "far"))
+    }
+    torch.manual_seed(0)
+    convolutional = nn.Sequential(
+        nn.Conv2d(3, 6, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(), nn.Linear(6, K)
+    )
+    found = evaluate(convolutional, sets=sets, detectors="preset:openood,mc_dropout,oodl", std=(1, 1, 1))
+    assert {"mdsens", "gram", "rankfeat", "opengan", "oodl", "mc_dropout"} <= set(found.detectors)
+    assert not found.about.notes
+    dense = nn.Sequential(nn.Flatten(), nn.Linear(192, K))
+    left = evaluate(dense, sets=sets, detectors="preset:openood,preset:kim", std=(1, 1, 1))
+    assert {"rankfeat", "mc_dropout"}.isdisjoint(left.detectors)
+    assert sum("is left out" in note for note in left.about.notes) >= 2
