@@ -131,11 +131,17 @@ class Model:
 
     def layer_names(self, x: Tensor, names: Sequence[str]) -> tuple[str, ...]:
         """Return names of layers, with the network's stages (see `stages`) in the place of ``stages``."""
-        if STAGES in names and self._stages is None:
-            self._stages = find_stages(self.module_or_refuse(), x[:2], self.head_name)
-        stages = self._stages or ()
+        stages = self.stages(x) if STAGES in names else ()
+        if STAGES in names and not stages:
+            raise DataError("there is no layer before the head", where=self.name)
         spread = (stages if name == STAGES else (name,) for name in names)
         return tuple(dict.fromkeys(name for several in spread for name in several))
+
+    def stages(self, x: Tensor) -> tuple[str, ...]:
+        """Return the names of the network's stages, found once by a forward pass of two images of ``x``."""
+        if self._stages is None:
+            self._stages = find_stages(self.module_or_refuse(), x[:2], self.head_name)
+        return self._stages
 
     def module_or_refuse(self) -> Any:
         """Return the module.

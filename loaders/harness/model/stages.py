@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wordnet_splits.errors import DataError
-
 STAGES = "stages"
 """In the place of layers' names: all stages."""
 
@@ -19,15 +17,12 @@ def find_stages(module: nn.Module, x: Tensor, head: str | None) -> tuple[str, ..
     """Return the names of a network's stages, in the order of its forward pass.
 
     The maps of one resolution end where the next begins: ``layer1`` .. ``layer4`` of a ResNet. A network
-    without maps has its layers before the head in their place, the last of each width.
+    without maps has its layers before the head in their place, the last of each width; none where the head
+    comes first.
 
     Parameters
     ----------
     x : an input batch (n, 3, h, w); n rows are enough of any number. head : the name of the head.
-
-    Raises
-    ------
-    DataError : there is no layer before the head.
     """
     found: dict[str, tuple[int, ...]] = {}
     seen = {"weights": False, "head": False}
@@ -58,10 +53,7 @@ def find_stages(module: nn.Module, x: Tensor, head: str | None) -> tuple[str, ..
     spread = {name: positions for name, (_, positions) in found.items() if positions > 1}
     sizes = spread or {name: channels for name, (channels, _) in found.items()}
     last = {size: name for name, size in sizes.items()}  # of one size, the one called last
-    chosen = tuple(name for name in sizes if last[sizes[name]] == name)
-    if not chosen:
-        raise DataError("there is no layer before the head", where=type(module).__name__)
-    return chosen
+    return tuple(name for name in sizes if last[sizes[name]] == name)
 
 
 def as_maps(output: Tensor) -> Tensor:

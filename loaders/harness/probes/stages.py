@@ -42,7 +42,10 @@ class _OfLayers:
 
     def lacks(self, model: Model, x: Any) -> str:
         """Return why a model has no layers, "" where it has."""
-        return "" if model.module is not None else NO_LAYERS
+        if model.module is None:
+            return NO_LAYERS
+        none = self.of == STAGES and not model.stages(x)
+        return "needs layers before the head, and the model has none" if none else ""
 
     def maps(self, model: Model, x: Any) -> dict[str, Tensor]:
         """Return the maps (n, C, positions) of each layer, in the network's order."""
@@ -119,8 +122,8 @@ class RankFeat(_OfLayers):
 
     def lacks(self, model: Model, x: Any) -> str:
         """Return why a model has no maps of more than one rank, "" where it has."""
-        if model.module is None:
-            return NO_LAYERS
+        if reason := super().lacks(model, x):
+            return reason
         outputs = model.layers(x, self.changed(model, x)).values()
         several = all(min(as_maps(output).shape[1:]) > 1 for output in outputs)
         return "" if several else "needs maps of several channels and positions, and the model has none"

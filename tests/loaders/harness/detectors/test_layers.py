@@ -79,8 +79,12 @@ def test_stages_are_the_last_layers_of_each_resolution() -> None:
     assert find_stages(small_network().eval(), x, "6") == ("2", "3")
     dense = nn.Sequential(nn.Flatten(), nn.Linear(192, 16), nn.ReLU(), nn.Linear(16, 6))
     assert find_stages(dense.eval(), x, "3") == ("2",)
+    headlong = nn.Sequential(nn.Flatten(), nn.Linear(192, 6)).eval()
+    assert find_stages(headlong, x, "1") == ()
+    model = load_model(headlong, device="cpu")
+    model.prepare(x)
     with pytest.raises(DataError, match="no layer before the head"):
-        find_stages(nn.Sequential(nn.Flatten(), nn.Linear(192, 6)).eval(), x, "1")
+        model.layers(x, ["stages"])
 
 
 def test_stages_of_known_architectures() -> None:
