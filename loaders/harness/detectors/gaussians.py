@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -67,7 +67,13 @@ def moments(view: ArrayView, labels: Array) -> Moments:
     for rows, own in labelled_chunks(view, which):
         rows -= means[own]
         scatter += rows.T @ rows
-    return Moments(means, members, scatter, width * float(np.finfo(view.dtype).eps))
+    return Moments(means, members, scatter, _tolerance(width, view.dtype))
+
+
+def _tolerance(width: int, dtype: np.dtype[Any]) -> float:
+    """Return numpy's rank tolerance; for float16, of which it would be above 1, its epsilon."""
+    own, single = (float(np.finfo(kind).eps) for kind in (dtype, np.float32))
+    return min(width * own, max(own, width * single))
 
 
 def _gaussians(means: Array, covariance: Array, tolerance: float) -> Gaussians:

@@ -250,6 +250,14 @@ def test_mahalanobis_leaves_out_directions_in_which_nothing_varies() -> None:
     np.testing.assert_allclose(wide, plain, rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["mds", "rmds"])
+def test_mahalanobis_takes_many_features_in_half_precision(name: str, wide: dict[str, Arrays]) -> None:
+    chosen = get_detector(name)
+    narrow = {s: d.replace(features=np.asarray(d["features"], dtype=np.float16)) for s, d in wide.items()}
+    found = score(chosen, narrow["test"], splits=narrow)
+    np.testing.assert_allclose(found, score(chosen, wide["test"], splits=wide), rtol=0.02, atol=2)
+
+
 def test_mahalanobis_of_unlabelled_or_constant_images_is_refused() -> None:
     with pytest.raises(DataError, match="no training image has a label"):
         fit(get_detector("mds"), TRAIN.replace(labels=np.full(TRAIN.n, -1)))
