@@ -15,7 +15,7 @@ from ..activations.runs import ModelRun
 from ..arrays import Array, Arrays, Head
 from ..detectors import Chosen
 from ..detectors.registry import SPLITS, FitOn
-from ..plugins import Value
+from ..plugins import Value, show_named
 from .scoring import Fitted, confidence, fit, named
 from .sets import EvaluatedSets
 
@@ -122,6 +122,12 @@ def choose_on_validation(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> 
     """Return the detector with the values of its sweep that separate validation images best.
 
     The best is the highest unweighted mean over OOD validation sets of the AUROC; of equal ones the first.
+    Values that cannot be fitted or give no finite score (more neighbours than images) are passed over, and
+    named in ``chosen_on``.
+
+    Raises
+    ------
+    DataError : no validation images, or none of the values can be used; the reason of the first is given.
     """
     inside, outside = validation_sets(sets)
     grid = list(combinations(chosen))
@@ -142,9 +148,19 @@ def choose_on_validation(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> 
         known = np.concatenate([scores[group] for group in inside])
         return float(np.mean([auroc(known, scores[group], name=fitted.where) for group in outside]))
 
-    best = max(grid, key=separation)
+    found: list[tuple[float, Chosen]] = []
+    failed: dict[str, DataError] = {}
+    for candidate in grid:
+        try:
+            found.append((separation(candidate), candidate))
+        except DataError as error:
+            failed[show_named("", {name: candidate.params[name] for name in chosen.sweep})] = error
+    if not found:
+        raise next(iter(failed.values()))
+    _, best = max(found, key=lambda pair: pair[0])
     names = (" + ".join(f"{group}/val" for group in side) for side in (inside, outside))
-    return chosen.with_params(best.params, "auroc of {} against {}".format(*names))
+    without = f" without {', '.join(failed)}" if failed else ""
+    return chosen.with_params(best.params, "auroc of {} against {}".format(*names) + without)
 
 
 def combinations(chosen: Chosen) -> Iterator[Chosen]:

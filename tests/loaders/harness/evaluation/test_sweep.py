@@ -83,6 +83,17 @@ class Sweeper:
         return np.asarray(np.asarray(data["logits"], dtype=float).max(axis=1) + 10) ** self.power
 
 
+def test_values_that_cannot_be_used_are_passed_over_and_named() -> None:
+    found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "knn", sweep=True)  # of 80 training images
+    row = found.rows(metric="auroc", group="near-a")[0]
+    assert json.loads(row["params"]) == {"k": 50}
+    without = "[k=100], [k=200], [k=500], [k=1000]"
+    assert row["chosen_on"] == f"auroc of known/val against negative/val without {without}"
+    few = fake_manifest([("id", "id", s, 20) for s in ("train", "val", "test")] + [("out", "far", "val", 9)])
+    with pytest.raises(DataError, match="20 training images are too few for the 50-th nearest"):
+        evaluate_runs(few, [fake_run(few)], "knn", sweep=True)
+
+
 def test_a_sweep_leaves_given_parameters_as_they_are() -> None:
     method = describe(Sweeper, needs=("logits",), sweep={"power": (-1, 1, 3)})
     given = choose(method, {"power": 3}, label="sweeper")
