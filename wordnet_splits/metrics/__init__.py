@@ -11,6 +11,7 @@ takes its counts in place of the arrays; ``evaluate`` computes all registered me
 
 from __future__ import annotations
 
+from wordnet_splits.metrics.agreement import kendall_tau, mean_ranks
 from wordnet_splits.metrics.counts import RankCounts, rank_counts
 from wordnet_splits.metrics.nearness import (
     ClassAuroc,
@@ -117,7 +118,9 @@ __all__ = [
     "gamma_plus",
     "get_metric",
     "interval",
+    "kendall_tau",
     "list_metrics",
+    "mean_ranks",
     "metric",
     "mixture_moments",
     "nearness_trend",

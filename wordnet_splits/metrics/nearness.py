@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wordnet_splits.errors import DataError
+from wordnet_splits.metrics.agreement import mean_ranks
 from wordnet_splits.metrics.counts import Array, Scores, as_scores, ratio, to_numpy
 
 
@@ -96,7 +97,7 @@ def nearness_trend(per_class: Sequence[ClassAuroc], similarity: Mapping[str, flo
     pairs = [(similarity[row.ood_class], row.auroc) for row in per_class if row.ood_class in similarity]
     if len(pairs) < 2:
         return float("nan")
-    near, value = (_mean_ranks(np.asarray(side)) for side in zip(*sorted(pairs), strict=True))
+    near, value = (mean_ranks(np.asarray(side)) for side in zip(*sorted(pairs), strict=True))
     near, value = near - near.mean(), value - value.mean()
     return float(ratio(np.sum(near * value), np.sqrt(np.sum(near**2) * np.sum(value**2))))
 
@@ -118,13 +119,6 @@ def _group_auroc(wins: Array, twice_n_id: int, group: Array, groups: int) -> tup
     np.add.at(total, group, wins)
     sizes = np.bincount(group, minlength=groups)
     return ratio(total, twice_n_id * sizes), sizes
-
-
-def _mean_ranks(values: Array) -> Array:
-    """Return ranks from 0, equal values sharing the mean of theirs."""
-    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(sizes)
-    return np.asarray((ends - (sizes + 1) / 2)[group])
 
 
 def _per_sample(values: Scores | Sequence[str], length: int, what: str, name: str | None) -> Array:

@@ -71,10 +71,17 @@ def bootstrap_replicates(
     replicates: int = REPLICATES,
     seed: int = 0,
     full_spectrum: bool = False,
+    paired: bool = False,
 ) -> dict[str, Array]:
     """Return metric -> (replicates,) values of the pooled ``sets``; NaN where a replicate leaves none.
 
     For a near or far mean, average the arrays of its sets, then take the `interval`.
+
+    Parameters
+    ----------
+    paired : draw rows in the order given in place of the canonical one. Two detectors whose rows are the same
+        images in the same order then share the images of every replicate, and the differences of their
+        replicates are those of a paired bootstrap; but the order of the rows plays a part.
     """
     if replicates < 1:
         raise DataError(f"{replicates} bootstrap replicates", hint="at least 1, by default 1,000")
@@ -89,7 +96,7 @@ def bootstrap_replicates(
     for entry in chosen.values():
         counts.require(*entry.needs)
     values = {name: np.empty(replicates) for name in chosen}
-    for rows, resampled in _resamples(sets, counts, replicates, seed, full_spectrum):
+    for rows, resampled in _resamples(sets, counts, replicates, seed, full_spectrum, paired):
         for name, entry in chosen.items():
             values[name][rows] = entry.kernel(resampled)
     return values
@@ -130,11 +137,13 @@ def _draws(seed: int, name: str, replicates: range, size: int) -> npt.NDArray[np
 
 
 def _resamples(
-    sets: list[ScoreSet], counts: RankCounts, replicates: int, seed: int, full_spectrum: bool
+    sets: list[ScoreSet], counts: RankCounts, replicates: int, seed: int, full_spectrum: bool, paired: bool
 ) -> Iterator[tuple[slice, RankCounts]]:
     """Yield blocks of replicates as counts over the thresholds of ``counts``, leading axis = replicate."""
     inside, outside = split_sides(sets, full_spectrum=full_spectrum)
     strata = [(part.name, _cells(part, counts)) for part in inside + outside if len(part.confidence)]
+    if not paired:
+        strata = [(name, np.sort(cells)) for name, cells in strata]
     if len({name for name, _ in strata}) < len(strata):
         raise DataError("two sets have the same name", hint="the draws of a set depend on its name")
     width = len(counts.thresholds)
@@ -159,9 +168,12 @@ def _resamples(
 
 
 def _cells(part: ScoreSet, counts: RankCounts) -> npt.NDArray[np.int64]:
-    """Return, in canonical order, outcome (0 ID, wrong or not known; 1 ID, correct; 2 OOD) x m + slot."""
+    """Return each row's outcome (0 ID, wrong or not known; 1 ID, correct; 2 OOD) x m + slot.
+
+    Sorted, they are in canonical order.
+    """
     slot = len(counts.thresholds) - 1 - np.searchsorted(counts.thresholds[::-1], part.confidence)
     outcome = np.full(len(slot), 0 if part.is_id else 2)
     if part.correct is not None:
         outcome = part.correct.astype(np.int64)
-    return np.sort(outcome * len(counts.thresholds) + slot)
+    return np.asarray(outcome * len(counts.thresholds) + slot)
