@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from wordnet_splits.lazy import names_of
 
 if TYPE_CHECKING:
+    from .comparison import compare
     from .detectors import list_detectors, register
     from .evaluation import Results, check_results, evaluate, evaluate_arrays
     from .model import Model, load_model
@@ -23,6 +24,7 @@ __all__ = [
     "Model",
     "Results",
     "check_results",
+    "compare",
     "evaluate",
     "evaluate_arrays",
     "list_detectors",
@@ -34,6 +36,7 @@ __all__ = [
 __getattr__ = names_of(
     __name__,
     {
+        "comparison": ("compare",),
         "detectors": ("list_detectors", "register"),
         "evaluation": ("Results", "check_results", "evaluate", "evaluate_arrays"),
         "model": ("Model", "load_model"),

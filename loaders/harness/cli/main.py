@@ -14,6 +14,7 @@ from wordnet_splits.progress import OnStderr
 
 from . import train
 from .detectors import show_detectors
+from .compare import compare_results
 from .run import run
 
 SHOWN_DIFFERENCES = 20
@@ -52,6 +53,13 @@ train.register(app)
 add_command(app, "run", run, [RUN, f"{RUN} --detectors msp,knn[k=10] --bootstrap 100 --json"])
 check = "unknown-eval check-results results"
 add_command(app, "check-results", check_results_folder, [check, f"{check} --json"])
+COMPARE = "unknown-eval compare results"
+add_command(
+    app,
+    "compare",
+    compare_results,
+    [COMPARE, f"{COMPARE} --metric auroc --on near --detectors 'msp,knn[k=10]' --json"],
+)
 add_command(
     app, "detectors", show_detectors, ["unknown-eval detectors", "unknown-eval detectors 'm*' --json"]
 )

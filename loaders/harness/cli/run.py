@@ -18,7 +18,7 @@ from wordnet_splits.cli.options import (
     RootOptions,
     parse_roots,
 )
-from wordnet_splits.cli.output import DONE, LEFT_OUT, print_json, print_table, say, show, terminal_width
+from wordnet_splits.cli.output import DONE, LEFT_OUT, print_json, say, show
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.lazy import need
 from wordnet_splits.manifest import load_manifest
@@ -29,7 +29,8 @@ from ..detectors.choosing import PRESET
 from ..evaluation.about import EvaluationOptions
 from ..evaluation.results import Results, refuse_other_results
 from ..evaluation.sets import EvaluatedSets
-from ..evaluation.tables import Table, layout_of, lines_below, tables
+from ..evaluation.tables import layout_of, lines_below, tables
+from .printing import print_tables
 
 LONGEST_NAME = 100
 OUT, STORE = Path("build/results"), Path("build/activations")
@@ -215,15 +216,3 @@ def _report(
     for note in (*about.notes, *about.left_out):
         say(f"note: {note}")
     say(f"results in {folder}")
-
-
-def print_tables(made: Sequence[Table]) -> None:
-    """Print tables, each below its title."""
-    for number, table in enumerate(made):
-        if number:
-            show()
-        show(table.title)
-        for part in table.folded(terminal_width()):  # a number is never left out
-            print_table(part.columns, part.cells, right=part.right)
-        for note in table.notes:
-            show(note)

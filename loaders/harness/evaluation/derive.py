@@ -58,7 +58,7 @@ def derive(
     """
     derived = Derived()
     facts = {one.run: one for one in runs}
-    said = {key: ScoredImages(table) for key, table in _blocks(predictions, "predictions")}
+    said = predicted_images(predictions)
     for (detector, run), images in said.items():
         if not detector:
             if run not in facts:
@@ -66,10 +66,7 @@ def derive(
             derived.results.extend(((MODEL, run), row) for row in _gammas(images, facts[run]))
     blocks = list(_blocks(scores, "scores"))
     for key, table in _watched(blocks, progress or Silent()):
-        if key not in said and ("", key[1]) not in said:
-            raise DataError(f"no predictions of run {key[1]}", where="predictions")
-        images = said[key if key in said else ("", key[1])]
-        confidence = images.aligned(table, f"{key[0]}, run {key[1]}")
+        images, confidence = _scored(key, table, said)
         sets = [images.score_set(group, confidence) for group in images.groups]
         members = {group: images.members(group, similarity) for group in images.groups}
         found, bins, trend = by_nearness(sets, members, options)
@@ -80,6 +77,29 @@ def derive(
             pooled = [part for part in sets if part.role in ("id", *UNKNOWN_ROLES)]
             derived.composition.update(composition(pooled)._asdict())
     return derived
+
+
+def predicted_images(predictions: pa.Table) -> dict[DetectorRun, ScoredImages]:
+    """Return the images of each run, and of each ensemble that predicts together."""
+    return {key: ScoredImages(table) for key, table in _blocks(predictions, "predictions")}
+
+
+def scored_images(
+    scores: pa.Table, predictions: pa.Table
+) -> Iterator[tuple[DetectorRun, ScoredImages, Array]]:
+    """Yield the images and confidences, in one order, of every detector and run."""
+    said = predicted_images(predictions)
+    for key, table in _blocks(scores, "scores"):
+        yield (key, *_scored(key, table, said))
+
+
+def _scored(
+    key: DetectorRun, table: pa.Table, said: Mapping[DetectorRun, ScoredImages]
+) -> tuple[ScoredImages, Array]:
+    if key not in said and ("", key[1]) not in said:
+        raise DataError(f"no predictions of run {key[1]}", where="predictions")
+    images = said[key if key in said else ("", key[1])]
+    return images, images.aligned(table, f"{key[0]}, run {key[1]}")
 
 
 def _watched(
@@ -137,6 +157,17 @@ class ScoredImages:
         label, predicted = self._columns["label"][rows], self._prediction[rows]
         known = role in ("id", "csid") and (label >= 0).all() and all(p is not None for p in predicted)
         return ScoreSet(group, role, confidence[rows], (predicted == label) if known else None)
+
+    def names(self, group: str) -> Array:
+        """Return what names each of one group's images, sorted."""
+        return np.sort(self.keys[self._rows[group]])
+
+    def by_name(self, group: str, confidence: Array) -> ScoreSet:
+        """Return `score_set` with the images sorted by name, as `names`: rows that detectors share."""
+        found = self.score_set(group, confidence)
+        order = np.argsort(self.keys[self._rows[group]], kind="stable")
+        correct = None if found.correct is None else found.correct[order]
+        return ScoreSet(found.name, found.role, found.confidence[order], correct)
 
     def members(self, group: str, similarity: Mapping[ClassKey, float | None]) -> Members:
         """Return the classes of one group's images."""

@@ -25,6 +25,8 @@ from .rows import ResultTables
 
 DIGITS = 2
 NOTHING = "-"
+NAMES = frozenset({"", "model", "detector", "group", "run", "than", "against", "mean of"})
+"""Titles of columns of text; all others hold numbers."""
 TableLayout = Mapping[str, Any]
 
 
@@ -64,7 +66,7 @@ class Table:
     @property
     def right(self) -> tuple[str, ...]:
         """Titles of the columns of numbers, which are aligned right."""
-        return tuple(name for name in self.columns if name not in ("", "model", "detector"))
+        return tuple(name for name in self.columns if name not in NAMES)
 
     def folded(self, width: int | None) -> list[Table]:
         """Return tables of at most ``width`` characters (None: any), each with the names of the rows."""
@@ -275,7 +277,7 @@ def _table(
             shown = [_cell(v, c.factor, spread_as) for v, c in zip(values, columns, strict=True)]
             cells.append((*named(model, "model" if of_model else detector), *shown))
             numbers.append({"model": model, "detector": detector, **_means(values, columns)})
-        for paper, published in _published(results, layout, detector):
+        for paper, published in published_rows(results, layout, detector):
             cells.append((*named("", paper["name"]), *(published.get(c.key, NOTHING) for c in columns)))
             notes.append(paper["note"])
     titles = (*named("model", "" if of_model else "detector"), *(c.title for c in columns))
@@ -339,7 +341,7 @@ def _means(values: Sequence[Sequence[float]], columns: Sequence[Column]) -> dict
     return {c.key: float(np.mean(v)) if len(v) else None for v, c in zip(values, columns, strict=True)}
 
 
-def _published(
+def published_rows(
     results: ResultTables, layout: TableLayout, detector: str
 ) -> Iterator[tuple[Mapping[str, Any], Mapping[str, str]]]:
     """Yield the paper's rows for a detector; pooled values only beside a pool with every set in it."""

@@ -1,0 +1,36 @@
+"""What commands on results share: options, and tables below their titles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from wordnet_splits.cli.output import print_table, show, terminal_width
+
+from ..evaluation.tables import Table
+
+Detectors = Annotated[
+    str | None, typer.Option(help="Detectors as the results call them, joined by commas; all by default.")
+]
+
+
+def names_of(text: str | None) -> list[str] | None:
+    """Return the parts of a list of detectors; commas in brackets do not part them."""
+    if text is None:
+        return None
+    return [part.strip() for part in re.split(r",(?![^\[]*\])", text) if part.strip()]
+
+
+def print_tables(made: Sequence[Table]) -> None:
+    """Print tables, each below its title."""
+    for number, table in enumerate(made):
+        if number:
+            show()
+        show(table.title)
+        for part in table.folded(terminal_width()):  # a number is never left out
+            print_table(part.columns, part.cells, right=part.right)
+        for note in table.notes:
+            show(note)

@@ -1,0 +1,215 @@
+"""What is compared: detectors on the runs of models, out of one or several folders of results.
+
+Folders of one benchmark are read together: runs of one model that were evaluated apart are runs of one again.
+What would be compared in silence though it differs is refused: another benchmark, version or list of images.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.metrics import ScoreSet
+
+from ..evaluation.derive import DetectorRun, scored_images
+from ..evaluation.results import Results
+from ..evaluation.rows import ResultTables
+
+Given = ResultTables | str | Path
+"""Results, or a folder of them."""
+
+
+def plain_name(benchmark: str) -> str:
+    """Return a benchmark's name without ``@seed=N``: what all its draws share."""
+    return benchmark.partition("@")[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Results and where they are from."""
+
+    tables: ResultTables
+    name: str
+
+    @classmethod
+    def of(cls, given: Given, number: int = 0) -> Source:
+        """Return results as they are, or read from a folder."""
+        if isinstance(given, ResultTables):
+            return cls(given, f"results {number + 1}")
+        return cls(Results.read(given), str(given))
+
+    @cached_property
+    def scored(self) -> Mapping[DetectorRun, ScoredRun]:
+        """The confidences of every detector and run."""
+        return {
+            key: ScoredRun(
+                {group: images.by_name(group, confidence) for group in images.groups},
+                {group: _digest(images.names(group)) for group in images.groups},
+            )
+            for key, images, confidence in scored_images(self.tables.scores, self.tables.predictions)
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRun:
+    """One detector on one network: its sets in the benchmark's order, each with its images sorted by name.
+
+    Attributes
+    ----------
+    sets : group -> confidences. images : group -> SHA-256 of what names its images.
+    """
+
+    sets: Mapping[str, ScoreSet]
+    images: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One row of a comparison: a detector on the runs of one model, on one benchmark or draw of it.
+
+    Attributes
+    ----------
+    model : without the benchmark's own name in front. runs : the results that hold it, and its number there.
+    """
+
+    benchmark: str
+    model: str
+    detector: str
+    runs: tuple[tuple[Source, int], ...]
+
+    @property
+    def label(self) -> tuple[str, str]:
+        """(model, detector), what other draws of the benchmark call it too."""
+        return self.model, self.detector
+
+    def values(self, metric: str, group: str, role: str) -> list[float]:
+        """Return the value of a metric in each run; none where a run lacks it."""
+        wanted = {"metric": metric, "group": group, "role": role, "detector": self.detector}
+        rows = [source.tables.rows(**wanted, run=number) for source, number in self.runs]
+        return [row["value"] for found in rows for row in found]
+
+    def scored(self) -> list[ScoredRun]:
+        """Return the confidences of each run."""
+        return [source.scored[self.detector, number] for source, number in self.runs]
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """All results on one benchmark, or on one resampled draw of it (``NAME@seed=N``).
+
+    Attributes
+    ----------
+    notes : what differs and may matter.
+    """
+
+    benchmark: str
+    sources: tuple[Source, ...]
+    entries: tuple[Entry, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> ResultTables:
+        """The results given first: their sets and layout stand for all."""
+        return self.sources[0].tables
+
+    def require_same_images(self, groups: Iterable[str]) -> None:
+        """Raise DataError unless every entry was scored on the same images of ``groups``.
+
+        Raises
+        ------
+        DataError : it names the group and two folders.
+        """
+        for group in groups:
+            seen: dict[str | None, str] = {}
+            for source in self.sources:
+                for run in source.scored.values():
+                    seen.setdefault(run.images.get(group), source.name)
+            if len(seen) > 1:
+                names = list(dict.fromkeys(seen.values()))
+                where = " and ".join(names[:2])
+                raise DataError(
+                    f"not scored on the same images of {group}, so nothing that it is part of is compared",
+                    where=where,
+                    hint="compare `--on` a set that all of them hold whole",
+                )
+
+
+def draws_of(given: Sequence[Given], detectors: Sequence[str] | None = None) -> list[Draw]:
+    """Read results and return them by draw, in the order given.
+
+    Parameters
+    ----------
+    detectors : labels of those to compare; all by default.
+
+    Raises
+    ------
+    DataError : no results; several benchmarks; several versions or lists of images of one; a network given
+        twice; no such detector.
+    """
+    sources = [Source.of(one, number) for number, one in enumerate(given)]
+    if not sources:
+        raise DataError("no results are given", hint="give folders that `unknown-eval run` wrote")
+    names = dict.fromkeys(plain_name(source.tables.about.benchmark) for source in sources)
+    if len(names) > 1:
+        raise DataError(
+            f"results on different benchmarks: {', '.join(names)}",
+            hint="their values are of other images; compare each benchmark's own",
+        )
+    by_draw: dict[str, list[Source]] = {}
+    for source in sources:
+        by_draw.setdefault(source.tables.about.benchmark, []).append(source)
+    return [_draw(name, several, detectors) for name, several in by_draw.items()]
+
+
+def _draw(benchmark: str, sources: Sequence[Source], detectors: Sequence[str] | None) -> Draw:
+    for what, values in (
+        ("versions", {str(s.tables.about.version): s.name for s in sources}),
+        ("lists of images", {str(s.tables.about.images_fingerprint): s.name for s in sources}),
+    ):
+        if len(values) > 1:
+            told = ", ".join(f"{name} ({value[:12]})" for value, name in values.items())
+            raise DataError(f"results on different {what} of {benchmark}: {told}", hint="evaluate again")
+    runs: dict[tuple[str, str], dict[str, tuple[Source, int]]] = {}
+    for source in sources:
+        for model, detector, number, key in _keys(source.tables):
+            if detectors is not None and detector not in detectors:
+                continue
+            several = runs.setdefault((model.removeprefix(f"{benchmark}/"), detector), {})
+            if several.setdefault(key or f"{source.name} {number}", (source, number)) != (source, number):
+                hint = "give each network's results once"
+                raise DataError(f"{detector} on {model} is given twice", where=source.name, hint=hint)
+    entries = tuple(Entry(benchmark, *label, runs=tuple(held.values())) for label, held in runs.items())
+    if not entries:
+        wanted = ", ".join(detectors or ())
+        there = ", ".join(sources[0].tables.detectors)
+        raise DataError(f"none of the detectors {wanted}", where=sources[0].name, hint=f"it holds {there}")
+    return Draw(benchmark, tuple(sources), entries, tuple(_notes(benchmark, sources)))
+
+
+def _keys(tables: ResultTables) -> list[tuple[str, str, int, str]]:
+    """(model, detector, run, model_key) of everything scored."""
+    columns = (tables.results[name].to_pylist() for name in ("model", "detector", "run", "model_key"))
+    scored = set(tables.detectors)
+    return [row for row in dict.fromkeys(zip(*columns, strict=True)) if row[1] in scored]
+
+
+def _notes(benchmark: str, sources: Sequence[Source]) -> Iterable[str]:
+    transforms: dict[str, str] = {}
+    for source in sources:
+        for run in source.tables.about.runs:
+            words = " | ".join(dict.fromkeys(w or key for key, w in run.transforms.items()))
+            transforms.setdefault(words, run.name)
+    if len(transforms) > 1:
+        told = "; ".join(f"{name}: {words}" for words, name in transforms.items())
+        yield f"{benchmark}: the images went through different transforms ({told})"
+    for source in sources:
+        for missing in source.tables.about.missing:
+            yield f"{source.name}: {missing.group} was not scored whole ({missing.scored:,} images)"
+
+
+def _digest(names: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()

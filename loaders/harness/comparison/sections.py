@@ -1,0 +1,108 @@
+"""Kim's improvement over MCP, and full-spectrum against standard evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.metrics import interval
+
+from ..detectors import get_method
+from ..evaluation.measure import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
+from .entries import Draw
+from .ranking import Ranked, Ranking, direction
+
+BASELINE = "mcp"
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """Kim's figure 5, in percent: 100 (AURC of MCP - AURC)/AURC of MCP (our reading), with its interval."""
+
+    model: str
+    detector: str
+    percent: float
+    lo: float | None
+    hi: float | None
+
+
+def improvements(ranking: Ranking, baseline: str = BASELINE, *, level: float = 0.95) -> list[Improvement]:
+    """Return how much each entry improves on the baseline, in its order; positive is better.
+
+    Parameters
+    ----------
+    baseline : a detector, or a model and a detector with a space between: the first such entry.
+
+    Raises
+    ------
+    DataError : there is no such entry, or its value is 0.
+    """
+    index = next((n for n, one in enumerate(ranking.entries) if _is(one, baseline)), None)
+    if index is None:
+        names = ", ".join(f"{one.model} {one.detector}".strip() for one in ranking.entries)
+        raise DataError(f"no {baseline} to improve on", where=ranking.benchmark, hint=f"there are {names}")
+    base = ranking.entries[index].mean
+    if base == 0:
+        raise DataError(f"the {ranking.metric} of {baseline} is 0, so nothing is a share of it")
+    sign = 1 if ranking.higher_is_better else -1
+    found = []
+    for n, one in enumerate(ranking.entries):
+        percent = 100 * sign * (one.mean - base) / base
+        lo = hi = None
+        if ranking.replicates is not None:
+            mine, other = ranking.replicates[n], ranking.replicates[index]
+            drawn = 100 * sign * (mine - other) / np.where(other == 0, np.nan, other)
+            _, lo, hi = interval(percent, drawn, level=level)
+        found.append(Improvement(one.model, one.detector, percent, lo, hi))
+    return found
+
+
+def has_baseline(ranking: Ranking, baseline: str = BASELINE) -> bool:
+    """Return whether there is an entry to improve on, of a metric where less is better."""
+    return not ranking.higher_is_better and any(_is(one, baseline) for one in ranking.entries)
+
+
+def _is(entry: Ranked, baseline: str) -> bool:
+    model, _, detector = baseline.rpartition(" ")
+    if model and entry.model != model:
+        return False
+    return entry.detector == detector or _method(entry.detector) == (_method(detector) or detector)
+
+
+def _method(label: str) -> str | None:
+    """The registered name of a detector without parameters, whatever alias it was called by."""
+    try:
+        return get_method(label).name
+    except SplitsError:
+        return None
+
+
+@dataclass(frozen=True)
+class SpectrumRow:
+    """A metric's mean over near or far sets, standard and with covariate-shifted ID counted as ID."""
+
+    model: str
+    detector: str
+    role: str
+    metric: str
+    standard: float
+    full_spectrum: float
+    lost: float
+
+
+def against_full_spectrum(draw: Draw, metrics: Sequence[str] = ("auroc",)) -> list[SpectrumRow]:
+    """Return both values of each entry; nothing where the benchmark has no covariate-shifted ID."""
+    found = []
+    for entry in draw.entries:
+        for role in UNKNOWN_ROLES:
+            for metric in metrics:
+                values = entry.values(metric, MEAN, role)
+                full = entry.values(metric + FULL_SPECTRUM, MEAN, role)
+                if values and full:
+                    standard, shifted = float(np.mean(values)), float(np.mean(full))
+                    lost = (standard - shifted) * (1 if direction(metric) else -1)
+                    found.append(SpectrumRow(*entry.label, role, metric, standard, shifted, lost))
+    return found

@@ -1,0 +1,310 @@
+"""Comparisons: ranks, paired significance, draws, improvement, and what is never compared in silence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kendalltau, rankdata
+from sklearn.metrics import roc_auc_score
+
+from loaders.harness import compare
+from loaders.harness.comparison.entries import draws_of
+from loaders.harness.comparison.ranking import holm, two_sided
+from loaders.harness.evaluation.measure import MEAN, POOLED
+from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.results import Results
+from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
+from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.metrics import bootstrap_indices
+
+SETS = [
+    ("cifar-40", "id", "test", 80),
+    ("cifar-60", "near", "test", 60),
+    ("lsun", "far", "test", 40),
+    ("svhn", "far", "test", 50),
+]
+
+
+def results(
+    name: str = "unknown-cifar-near4000",
+    detectors: str = "mcp,energy,mls",
+    *,
+    seeds: Any = (0, 1),
+    model: str = "fake",
+    sets: Any = SETS,
+    **options: Any,
+) -> Results:
+    manifest = fake_manifest(sets, name=name)
+    return evaluate_runs(manifest, [fake_run(manifest, s, model=model) for s in seeds], detectors, **options)
+
+
+def test_means_spreads_and_ranks_are_those_of_numpy_and_scipy() -> None:
+    held = results()
+    found = compare(held, metric="auroc", on="svhn", bootstrap=0)
+    by_name = {row["detector"]: row for row in found.rows()}
+    means = []
+    for detector in held.detectors:
+        runs = held.values("auroc", group="svhn", role="far", detector=detector)
+        assert by_name[detector]["mean"] == pytest.approx(np.mean(runs))
+        assert by_name[detector]["sd"] == pytest.approx(np.std(runs, ddof=1))
+        means.append(np.mean(runs))
+    ranks = rankdata([-value for value in means])
+    assert [by_name[d]["rank"] for d in held.detectors] == ranks.tolist()
+    assert [row["rank"] for row in found.rows()] == sorted(ranks)
+    assert all(row["lo"] is None and row["p"] is None for row in found.rows())
+
+
+def test_intervals_and_p_are_of_the_same_images_for_every_detector() -> None:
+    """Rebuilt image by image from the stored scores, with scikit-learn's AUROC."""
+    held = results(detectors="mcp,mls")
+    found = compare(held, metric="auroc", on="svhn", bootstrap=40, seed=3)
+    scores = held.scores.to_pandas().sort_values("image_id")
+
+    def replicate(detector: str, run: int, number: int) -> float:
+        sides = []
+        for group in ("cifar-40", "svhn"):
+            chosen = (scores.detector == detector) & (scores.run == run) & (scores.group == group)
+            values = scores[chosen].confidence.to_numpy()
+            sides.append(values[bootstrap_indices(3, group, number, len(values))])
+        return float(roc_auc_score([1] * len(sides[0]) + [0] * len(sides[1]), np.concatenate(sides)))
+
+    drawn = {
+        d: np.array([np.mean([replicate(d, run, r) for run in (0, 1)]) for r in range(40)])
+        for d in ("mcp", "mls")
+    }
+    for row in found.rows():
+        values = drawn[row["detector"]]
+        assert (row["lo"], row["hi"]) == pytest.approx(tuple(np.quantile(values, (0.025, 0.975))))
+        other = drawn["mcp" if row["detector"] == "mls" else "mls"]
+        ranks = np.where(values > other, 1, np.where(values < other, 2, 1.5))
+        assert (row["rank_lo"], row["rank_hi"]) == pytest.approx(tuple(np.quantile(ranks, (0.025, 0.975))))
+    best, other = (row["detector"] for row in found.rows())
+    (pair,) = found.rankings[0].pairs
+    difference = drawn[best] - drawn[other]
+    assert pair.p == min(1, 2 * (min((difference <= 0).sum(), (difference >= 0).sum()) + 1) / 41)
+    assert found.rows()[1]["p"] == pair.p
+
+
+def test_two_names_of_one_ranking_cannot_be_told_apart() -> None:
+    """mcp and max-softmax at a fixed temperature of 1 rank alike: the difference is 0 in every replicate."""
+    held = results(detectors="mls,energy")
+    scores = held.scores.to_pandas()
+    scores.loc[scores.detector == "energy", "confidence"] = (
+        2 * scores[scores.detector == "mls"].confidence.to_numpy()
+    )
+    import pyarrow as pa
+
+    alike = replace(held, scores=pa.Table.from_pandas(scores, schema=held.scores.schema))
+    found = compare(alike, metric="auroc", on="near", bootstrap=30)
+    (pair,) = found.rankings[0].pairs
+    assert (pair.lo, pair.hi, pair.p) == (0, 0, 1)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_never_lowers_and_keeps_the_order(values: list[float]) -> None:
+    corrected = holm(values)
+    assert all(p <= q <= 1 for p, q in zip(values, corrected, strict=True))
+    assert max(corrected) >= min(1.0, len(values) * min(values))
+    order = np.argsort(values, kind="stable")
+    assert (np.diff(np.array(corrected)[order]) >= 0).all()
+
+
+def test_holm_and_p_by_hand() -> None:
+    # sorted .01 x 3, .02 x 2 -> .04, .5 x 1
+    assert holm([0.5, 0.01, 0.02]) == [0.5, 0.03, 0.04]
+    assert two_sided(np.array([1, 1, 1, -1.0])) == 2 * 2 / 5
+    assert two_sided(np.zeros(9)) == 1
+
+
+def test_near_and_far_means_and_the_pool_are_places() -> None:
+    held = results()
+    for on, metric, group, role in (
+        ("near", "auroc", MEAN, "near"),
+        ("far", "fpr95_id_positive", MEAN, "far"),
+        ("pooled", "aurc_unknown", POOLED, "near+far"),
+        ("id", "aurc", POOLED, "id"),
+    ):
+        found = compare(held, metric=metric, on=on, bootstrap=20)
+        for row in found.rows():
+            expected = np.mean(held.values(metric, group=group, role=role, detector=row["detector"]))
+            assert row["mean"] == pytest.approx(expected)
+            assert row["lo"] <= row["hi"]
+    with pytest.raises(UnknownNameError, match="unknown place 'svnh'.*did you mean 'svhn'"):
+        compare(held, on="svnh")
+
+
+def test_the_paper_s_primary_metric_is_the_default() -> None:
+    found = compare(results(), bootstrap=0)
+    assert (found.metric, found.on) == ("aurc_unknown", "pooled")
+    found = compare(results("openood-cifar10"), bootstrap=0)
+    assert (found.metric, found.on) == ("auroc", "near")
+
+
+def test_runs_evaluated_apart_are_runs_of_one_model_again() -> None:
+    together = compare(results(seeds=(0, 1, 2)), bootstrap=10)
+    apart = compare([results(seeds=(0,)), results(seeds=(1, 2))], bootstrap=10)
+    assert together.rows() == apart.rows()
+    assert {row["n"] for row in apart.rows()} == {3}
+
+
+def test_the_order_of_rows_in_a_folder_plays_no_part() -> None:
+    held = results()
+    order = np.random.default_rng(0).permutation(held.scores.num_rows)
+    shuffled = replace(held, scores=held.scores.take(order))
+    assert (
+        compare(held, bootstrap=15).as_dict()["pairs"] == compare(shuffled, bootstrap=15).as_dict()["pairs"]
+    )
+
+
+def other_images() -> Results:
+    sets = [(g, role, s, n - (g == "lsun")) for g, role, s, n in SETS]
+    return results(sets=sets, seeds=(7,), model="other")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (list, "no results are given"),
+        (lambda: [results(), results("digits")], "different benchmarks: unknown-cifar-near4000, digits"),
+        (lambda: [results(), results()], "mcp on fake is given twice"),
+        (lambda: [results(), other_images()], "not scored on the same images of lsun"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        compare(given(), bootstrap=5)
+
+
+def test_sets_that_both_hold_whole_can_still_be_compared() -> None:
+    found = compare([results(), other_images()], on="svhn", metric="auroc", bootstrap=5)
+    assert {row["model"] for row in found.rows()} == {"fake", "other"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [("version", 2, "different versions"), ("images_fingerprint", "e" * 64, "different lists of images")],
+)
+def test_other_versions_and_fingerprints_are_refused(field: str, value: Any, message: str) -> None:
+    one, two = results(), results(seeds=(5,), model="other")
+    changed = replace(two, about=two.about.model_copy(update={field: value}))
+    with pytest.raises(DataError, match=f"{message} of unknown-cifar-near4000"):
+        compare([one, changed])
+
+
+def test_other_transforms_are_said() -> None:
+    one, two = results(), results(seeds=(5,), model="other")
+    runs = tuple(run.model_copy(update={"transforms": {"u": "resize 7"}}) for run in two.about.runs)
+    changed = replace(two, about=two.about.model_copy(update={"runs": runs}))
+    (note,) = compare([one, changed], bootstrap=0).notes
+    assert "different transforms" in note
+    assert "other-5: resize 7" in note
+
+
+def draw(number: int, detectors: str = "mcp,energy,mls,entropy") -> Results:
+    name = f"unknown-cifar@seed={number}"
+    held = results("unknown-cifar", detectors, model=f"{name}/net", seeds=(number,))
+    return replace(held, about=held.about.model_copy(update={"benchmark": name}))
+
+
+def test_draws_are_ranked_apart_and_agree_as_kendall_says() -> None:
+    draws = [draw(number) for number in (1, 2, 3)]
+    found = compare(draws, metric="auroc", on="near", bootstrap=0)
+    assert found.draws is not None
+    assert {one.model for one in found.draws.entries} == {"net"}
+    values = {
+        held.about.benchmark: [
+            held.values("auroc", group=MEAN, role="near", detector=d)[0] for d in held.detectors
+        ]
+        for held in draws
+    }
+    for one in found.draws.agreements:
+        assert one.tau == pytest.approx(kendalltau(values[one.a], values[one.b]).statistic)
+    ranks = np.array([rankdata([-v for v in row]) for row in values.values()])
+    by_name = {one.detector: one for one in found.draws.entries}
+    for n, detector in enumerate(draws[0].detectors):
+        assert by_name[detector].mean_rank == pytest.approx(ranks[:, n].mean())
+        assert (by_name[detector].best_rank, by_name[detector].worst_rank) == (
+            ranks[:, n].min(),
+            ranks[:, n].max(),
+        )
+    assert "no significance across them" in str(found)
+    assert "Over 3 draws" in str(found)
+
+
+def test_order_is_compared_with_the_paper_s_where_its_pool_is_whole() -> None:
+    held = results(detectors="mcp,ensemble,energy")
+    found = compare(held, bootstrap=0)
+    (one,) = found.agreements
+    ours = {row["detector"]: row["mean"] for row in found.rows()}
+    assert one.n == 2
+    assert one.tau == (1 if ours["mcp"] > ours["ensemble"] else -1)  # 773.15 and 731.71 in table 6
+    elsewhere = results("unknown-cifar", "mcp,ensemble")
+    assert compare(elsewhere, bootstrap=0).agreements == ()
+
+
+def test_improvement_over_mcp_is_kim_s_figure_5() -> None:
+    held = results()
+    found = compare(held, bootstrap=25)
+    aurc = {row["detector"]: row["mean"] for row in found.rows()}
+    for one in found.improvements:
+        expected = 100 * (aurc["mcp"] - aurc[one.detector]) / aurc["mcp"]
+        assert one.percent == pytest.approx(expected)
+        assert one.lo <= one.hi
+        if one.detector == "mcp":
+            assert (one.percent, one.lo, one.hi) == (0, 0, 0)
+    assert compare(held, metric="auroc", on="near", bootstrap=0).improvements == ()
+
+
+def test_full_spectrum_stands_beside_standard() -> None:
+    held = results("openood-imagenet200", sets=[*SETS, ("imagenet-r", "csid", "test", 40)])
+    found = compare(held, bootstrap=0)
+    assert len(found.full_spectrum) == 3 * 2
+    for row in found.full_spectrum:
+        full = np.mean(held.values("auroc[full-spectrum]", group=MEAN, role=row.role, detector=row.detector))
+        assert row.full_spectrum == pytest.approx(full)
+        assert row.lost == pytest.approx(row.standard - full)
+    assert compare(results(), bootstrap=0).full_spectrum == ()
+    ranked = compare(held, metric="auroc[full-spectrum]", on="near", bootstrap=15)
+    assert all(row["lo"] <= row["mean"] + 0.1 for row in ranked.rows())
+
+
+def test_folders_are_read_and_everything_is_one_json_object(tmp_path: Path) -> None:
+    held = results()
+    held.write(tmp_path / "a")
+    found = compare([tmp_path / "a"], bootstrap=5)
+    assert found.rows() == compare(held, bootstrap=5).rows()
+    assert set(json.loads(json.dumps(found.as_dict()))) == {
+        "benchmark", "metric", "on", "ranking", "pairs", "draws", "paper",
+        "improvement", "full_spectrum", "robustness", "notes",
+    }  # fmt: skip
+    assert "<table>" in found._repr_html_()
+
+
+def test_an_absent_detector_or_value_is_one_line() -> None:
+    held = results()
+    with pytest.raises(DataError, match="none of the detectors knn.*it holds mcp, energy, mls"):
+        compare(held, detectors=["knn"])
+    with pytest.raises(DataError, match="fake mcp has no accuracy on svhn"):
+        compare(held, metric="accuracy", on="svhn")
+
+
+def test_missing_sets_are_noted() -> None:
+    manifest = fake_manifest(SETS, name="unknown-cifar")
+    held = evaluate_runs(manifest, [fake_run(manifest)], "mcp", groups=["svhn"])
+    (draw,) = draws_of([held])
+    assert any("lsun was not scored whole (0 images)" in note for note in draw.notes)
+
+
+def test_entries_that_a_draw_lacks_are_named() -> None:
+    found = compare([draw(1), draw(2, "mcp,energy")], metric="auroc", on="near", bootstrap=0)
+    assert found.draws is not None
+    assert found.draws.left_out == ("net mls", "net entropy")
+    with pytest.raises(DataError, match="1 entries are in every draw"):
+        compare([draw(1), draw(2, "mcp")], metric="auroc", on="near", bootstrap=0)

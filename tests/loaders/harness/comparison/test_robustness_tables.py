@@ -1,0 +1,147 @@
+"""Abdelzad's tables 2 to 10, rebuilt from runs that have the moments which the paper prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loaders.harness import compare
+from loaders.harness.comparison.robustness import DEFAULT, Cells, _tables, layout
+from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.tables import Table
+from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
+from tests.wordnet_splits.metrics import abdelzad
+from wordnet_splits.errors import DataError
+from wordnet_splits.metrics import METRICS, robustness
+
+OPTIMIZERS = ("Adam", "RMSprop", "Adamax", "Nadam", "SGD", "Adagrad", "Adadelta")
+PAPER = layout()["metrics"]["paper"]
+
+
+def with_moments(moments: Sequence[tuple[float, float]]) -> dict[str, list[float]]:
+    """Two runs of each metric that have exactly this mean and population variance."""
+    return {
+        name: [mean - np.sqrt(variance), mean + np.sqrt(variance)]
+        for name, (mean, variance) in zip(PAPER, moments, strict=True)
+    }
+
+
+def cells(values: Mapping[tuple[str, str, str], Any]) -> Cells:
+    axes = {
+        axis: tuple(dict.fromkeys(key[n] for key in values))
+        for n, axis in enumerate(("model", "detector", "group"))
+    }
+    return Cells(values, axes)
+
+
+def table(number: int, of: Cells) -> Table:
+    (spec,) = [one for one in layout()["table"] if one["number"] == number]
+    (made,) = _tables(of, spec, "paper", PAPER)
+    return made
+
+
+def over_optimizers() -> Cells:
+    rows = zip(OPTIMIZERS, abdelzad.TABLE_3, strict=True)
+    return cells({(name, "msp", "F-MNIST"): with_moments(row) for name, row in rows})
+
+
+def over_sets() -> Cells:
+    names = ("F-MNIST", "Omniglot", "Gaussian", "Uniform")
+    return cells(
+        {("Adam", "msp", name): with_moments(row) for name, row in zip(names, abdelzad.TABLE_7, strict=True)}
+    )
+
+
+def pairs(row: Sequence[str]) -> Any:
+    return np.array([[float(part) for part in cell.split("|")] for cell in row])
+
+
+def near(expected: Any, within: float) -> Any:
+    return pytest.approx(np.array(expected), abs=within)
+
+
+def test_table_2_ends_with_mean_and_variance_over_runs() -> None:
+    runs = dict(zip(PAPER, zip(*abdelzad.TABLE_2, strict=True), strict=True))
+    made = table(2, cells({("Adam", "msp", "F-MNIST"): runs}))
+    assert [tuple(map(float, row[1:])) for row in made.cells[:5]] == list(abdelzad.TABLE_2)
+    assert pairs(made.cells[-1][1:]) == near(abdelzad.TABLE_2_LAST, 1.1e-3)
+
+
+def test_table_3_ends_with_the_mixture_over_optimizers() -> None:
+    made = table(3, over_optimizers())
+    assert [row[0] for row in made.cells] == [*OPTIMIZERS, "mixture"]
+    assert pairs(made.cells[0][1:]) == near(abdelzad.TABLE_3[0], 1e-3)
+    assert pairs(made.cells[-1][1:]) == near(abdelzad.TABLE_3_LAST, 1.6e-3)
+
+
+def test_tables_4_and_5_hold_the_mixture_and_its_score_per_detector() -> None:
+    (row,) = table(4, over_optimizers()).cells
+    assert pairs(row[1:]) == near(abdelzad.TABLE_3_LAST, 1.6e-3)
+    (row,) = table(5, over_optimizers()).cells
+    assert [float(cell) for cell in row[1:]] == pytest.approx(abdelzad.TABLE_5[0], abs=0.02)
+
+
+def test_tables_7_to_9_are_over_ood_sets() -> None:
+    made = table(7, over_sets())
+    assert pairs(made.cells[-1][1:]) == pytest.approx(
+        np.array([(4.162, 11.733), (3.437, 6.649), (98.282, 0.78), (98.82, 0.579), (97.257, 1.683)]), abs=2e-3
+    )
+    assert table(8, over_sets()).cells[0][1:] == made.cells[-1][1:]
+    (row,) = table(9, over_sets()).cells
+    assert [float(cell) for cell in row[1:]] == pytest.approx([14.258, 8.867, 0.009, 0.008, 0.013], abs=0.02)
+
+
+def evaluated(models: Sequence[str] = ("adam", "sgd", "nadam"), runs: int = 2) -> Any:
+    sets = [("mnist", "id", "test", 60), ("omniglot", "far", "test", 40), ("uniform", "far", "test", 30)]
+    manifest = fake_manifest(sets, name="optimizers-mnist")
+    networks = [
+        fake_run(manifest, 10 * n + seed, model=model)
+        for n, model in enumerate(models)
+        for seed in range(runs)
+    ]
+    return evaluate_runs(manifest, networks, "msp_float32,entropy")
+
+
+def test_best_detectors_and_models_have_the_lowest_scores_of_the_metrics_module() -> None:
+    held = evaluated()
+    found = compare(held, bootstrap=0)
+    assert len(found.robustness) == 2 * (3 * 2 + 1 + 2 * 2 + 1) - 2 * 2
+    best = next(t for t in found.robustness if t.title.startswith("Table 6"))
+    for group, row in zip(("omniglot", "uniform"), best.numbers, strict=True):
+        scores = {
+            detector: robustness(
+                [
+                    [
+                        100 * one["value"]
+                        for one in held.rows(model=model, detector=detector, group=group, metric=PAPER[0])
+                    ]
+                    for model in ("adam", "sgd", "nadam")
+                ],
+                higher_is_better=METRICS[PAPER[0]].higher_is_better,
+            ).score
+            for detector in held.detectors
+        }
+        assert row["group"] == group
+        assert row["best detector"] == [min(scores, key=lambda name: scores[name])]
+    top = next(t for t in found.robustness if t.title.startswith("Table 10"))
+    assert all(len(row["best model"]) == 2 for row in top.numbers)
+
+
+def test_both_conventions_are_printed_and_single_runs_are_said() -> None:
+    found = compare(evaluated(runs=1), bootstrap=0, robustness=[4])
+    assert {row["convention"] for t in found.robustness for row in t.numbers} == {"paper", "ours"}
+    assert any("each model has one run" in note for note in found.notes)
+    assert "FPR95 OOD+" in str(found)
+
+
+def test_one_model_has_no_robustness_and_numbers_are_2_to_10() -> None:
+    held = evaluated(["adam"])
+    assert compare(held, bootstrap=0).robustness == ()
+    with pytest.raises(DataError, match="over models .optimizers., and there is one"):
+        compare(held, bootstrap=0, robustness=[4])
+    with pytest.raises(DataError, match="no robustness table 11"):
+        compare(evaluated(), bootstrap=0, robustness=[11])
+    assert set(DEFAULT) < {spec["number"] for spec in layout()["table"]} == set(range(2, 11))
