@@ -21,7 +21,11 @@ GREY, BLUE, ORANGE, BLACK = "#c8c8c8", "#0072b2", "#d55e00", "#202020"
 """Reference; clean or far; altered or near; text. The colour-blind can tell blue from orange."""
 
 SETTINGS: Final = {"svg.fonttype": "path", "font.family": "DejaVu Sans"}
-METADATA: Final = {".svg": {"Date": None, "Creator": None}, ".png": {"Software": None}}
+METADATA: Final = {
+    ".svg": {"Date": None, "Creator": None},
+    ".png": {"Software": None},
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
 
 
 def require_plots(where: str) -> None:
@@ -45,19 +49,24 @@ def settings(salt: str) -> Iterator[None]:
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write a figure; SVG or PNG by the name.
+    """Write a figure; SVG, PNG or PDF by the name.
 
     Raises
     ------
     OutputError : another ending, or the file cannot be written.
     """
     check_ending(path)
+    files.write_bytes(path, encoded(figure, path.suffix))
+
+
+def encoded(figure: Any, suffix: str) -> bytes:
+    """Return a figure as the bytes of a file that ends in ``suffix``, one of `METADATA`."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix[1:], metadata=METADATA[path.suffix])
-    files.write_bytes(path, buffer.getvalue())
+    figure.savefig(buffer, format=suffix[1:], metadata=METADATA[suffix])
+    return buffer.getvalue()
 
 
 def check_ending(path: Path) -> None:
-    """Raise OutputError for a picture that is neither SVG nor PNG by its name."""
+    """Raise OutputError for a picture that is neither SVG nor PNG nor PDF by its name."""
     if path.suffix not in METADATA:
-        raise OutputError(f"a picture is {' or '.join(METADATA)}", where=str(path))
+        raise OutputError(f"a picture is {', '.join(METADATA)}", where=str(path))

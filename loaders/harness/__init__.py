@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .detectors import list_detectors, register
     from .evaluation import Results, check_results, evaluate, evaluate_arrays
     from .model import Model, load_model
+    from .plots import plot
     from .training import train
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "evaluate_arrays",
     "list_detectors",
     "load_model",
+    "plot",
     "register",
     "train",
 ]
@@ -40,6 +42,7 @@ __getattr__ = names_of(
         "detectors": ("list_detectors", "register"),
         "evaluation": ("Results", "check_results", "evaluate", "evaluate_arrays"),
         "model": ("Model", "load_model"),
+        "plots": ("plot",),
         "training": ("train",),
     },
 )

@@ -15,6 +15,7 @@ from wordnet_splits.progress import OnStderr
 from . import train
 from .detectors import show_detectors
 from .compare import compare_results
+from .plot import plot_results
 from .run import run
 
 SHOWN_DIFFERENCES = 20
@@ -59,6 +60,12 @@ add_command(
     "compare",
     compare_results,
     [COMPARE, f"{COMPARE} --metric auroc --on near --detectors 'msp,knn[k=10]' --json"],
+)
+add_command(
+    app,
+    "plot",
+    plot_results,
+    ["unknown-eval plot --what list", "unknown-eval plot results --what roc --group uniform --out roc.svg"],
 )
 add_command(
     app, "detectors", show_detectors, ["unknown-eval detectors", "unknown-eval detectors 'm*' --json"]

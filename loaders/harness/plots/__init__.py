@@ -1,0 +1,15 @@
+"""Pictures of results: a registry of kinds, each a function from results to numbers, drawn by its shape."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wordnet_splits.lazy import names_of
+
+if TYPE_CHECKING:
+    from .registry import get_plot, list_plots
+    from .run import plot, plot_data
+
+__all__ = ["get_plot", "list_plots", "plot", "plot_data"]
+
+__getattr__ = names_of(__name__, {"registry": ("get_plot", "list_plots"), "run": ("plot", "plot_data")})

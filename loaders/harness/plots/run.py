@@ -1,0 +1,88 @@
+"""`plot`: a picture of results, by the name of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from wordnet_splits import files
+from wordnet_splits.errors import OutputError
+
+from ..comparison.entries import Given
+from . import drawing
+from .registry import get_plot
+from .semantic import pruned_graph
+from .shapes import Picture
+from .subject import Subject
+
+GRAPH, GRAPHML = "recalcati-4", ".graphml"
+GRAPH_TITLE = "predictions as a graph from true to predicted class, pruned; a .graphml file"
+
+
+def plot_data(
+    results: Sequence[Given] | Given,
+    what: str,
+    *,
+    detectors: Sequence[str] | None = None,
+    groups: Sequence[str] | None = None,
+    metric: str | None = None,
+    store: str | Path | None = None,
+) -> Picture:
+    """Return what a picture shows, as numbers.
+
+    Parameters
+    ----------
+    what : a kind (`list_plots`). detectors : labels, all by default. groups : OOD sets, all by default.
+    metric : in place of AUROC, where the kind has a choice. store : folder of activations, for ``kim-7``.
+
+    Raises
+    ------
+    UnknownNameError : no such kind or set. DataError : the results lack what the kind needs.
+    """
+    kind = get_plot(what)
+    return kind.data(_subject(results, detectors, groups, metric, store))
+
+
+def plot(
+    results: Sequence[Given] | Given,
+    what: str,
+    out: str | Path,
+    *,
+    detectors: Sequence[str] | None = None,
+    groups: Sequence[str] | None = None,
+    metric: str | None = None,
+    store: str | Path | None = None,
+) -> Path:
+    """Draw a picture of results into an SVG, PNG or PDF file; `plot_data` has the options.
+
+    ``recalcati-4`` is a graph and is written as GraphML.
+
+    Raises
+    ------
+    OutputError : another kind of file, or it cannot be written. MissingPackageError : no matplotlib.
+    """
+    path = Path(out)
+    if what == GRAPH:
+        if path.suffix != GRAPHML:
+            raise OutputError(f"{GRAPH} is a graph, written as {GRAPHML}", where=str(path))
+        from ..semantics import graphml
+
+        edges = pruned_graph(_subject(results, detectors, groups, metric, store))
+        files.write_bytes(path, graphml(edges))
+        return path
+    drawing.check(path)
+    picture = plot_data(results, what, detectors=detectors, groups=groups, metric=metric, store=store)
+    drawing.save(picture, path)
+    return path
+
+
+def _subject(
+    results: Sequence[Given] | Given,
+    detectors: Sequence[str] | None,
+    groups: Sequence[str] | None,
+    metric: str | None,
+    store: str | Path | None,
+) -> Subject:
+    given = [results] if isinstance(results, Given) else list(results)
+    folder = None if store is None else Path(store)
+    return Subject.of(given, detectors=detectors, groups=groups, metric=metric, store=folder)

@@ -1,0 +1,231 @@
+"""How near are predictions in WordNet? Recalcati's analysis: similarity to the true class, and the graph.
+
+`mean2` = (path + Wu-Palmer)/2 of the best pair of synsets. A prediction is one of the benchmark's ID classes
+whatever the image is, so every OOD image has one too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.similarity import matrix
+
+MEASURE = "mean2"
+LEAST_IMAGES = 5
+"""Images of an edge below which pruning drops it; the paper names no number."""
+
+
+@dataclass(frozen=True)
+class ClassName:
+    """A class of the benchmark: ``label`` in the paper's figures is source and name."""
+
+    source: str
+    class_id: str
+    name: str
+    wnids: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """Source and name, as ``sun397: fountain``."""
+        return f"{self.source}: {self.name}"
+
+    @property
+    def key(self) -> str:
+        """What tells it from every other class."""
+        return f"{self.source}/{self.class_id}"
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Images of one class of one role that were predicted as one ID class.
+
+    Attributes
+    ----------
+    similarity : of the two classes, None where one has no synset.
+    """
+
+    true: ClassName
+    role: str
+    predicted: ClassName
+    images: int
+    similarity: float | None
+
+
+@dataclass(frozen=True)
+class ClassMean:
+    """The mean similarity over images, of a true or a predicted class."""
+
+    of: ClassName
+    images: int
+    similarity: float
+
+
+def predictions_by_class(predictions: pa.Table, manifest: Manifest) -> list[Predicted]:
+    """Count the predictions of one network by true class, role and predicted class.
+
+    Parameters
+    ----------
+    predictions : rows of `rows.PREDICTIONS` of one run. Predictions outside the ID classes are left out.
+
+    Raises
+    ------
+    DataError : no ID class has a label, or a class of the results is not in the benchmark.
+    """
+    classes, labels = _classes(manifest)
+    columns = (predictions[name].to_pylist() for name in ("source", "class_id", "role", "prediction"))
+    counts: dict[tuple[str, str, str, int], int] = {}
+    for key in zip(*columns, strict=True):
+        counts[key] = counts.get(key, 0) + 1
+    unknown = {(s, c) for s, c, _, p in counts if (s, c) not in classes or (p >= 0 and p not in labels)}
+    if unknown:
+        source, class_id = min(unknown)
+        raise DataError(f"{source} {class_id} is no class of {manifest.name}, or predicted as none of it")
+    pairs = {(classes[s, c], labels[p]) for s, c, _, p in counts if p >= 0}
+    known = similarities(pairs)
+    return [
+        Predicted(classes[s, c], role, labels[p], n, known[classes[s, c], labels[p]])
+        for (s, c, role, p), n in counts.items()
+        if p >= 0
+    ]
+
+
+def similarities(
+    pairs: Iterable[tuple[ClassName, ClassName]], measure: str = MEASURE
+) -> dict[tuple[ClassName, ClassName], float | None]:
+    """Return the greatest similarity over the synsets of each pair of classes, None where one has none."""
+    held = list(dict.fromkeys(pairs))
+    rows = list(dict.fromkeys(wnid for a, _ in held for wnid in a.wnids))
+    columns = list(dict.fromkeys(wnid for _, b in held for wnid in b.wnids))
+    if not rows or not columns:
+        return dict.fromkeys(held)
+    table = matrix(measure, rows, columns)
+    at_row = {wnid: n for n, wnid in enumerate(rows)}
+    at_column = {wnid: n for n, wnid in enumerate(columns)}
+    return {
+        (a, b): (
+            float(table[np.ix_([at_row[w] for w in a.wnids], [at_column[w] for w in b.wnids])].max())
+            if a.wnids and b.wnids
+            else None
+        )
+        for a, b in held
+    }
+
+
+def means_by(found: Iterable[Predicted], *, predicted: bool) -> list[ClassMean]:
+    """Return the mean similarity over the images of each true (or predicted) class, greatest first."""
+    total: dict[ClassName, float] = {}
+    images: dict[ClassName, int] = {}
+    for one in found:
+        if one.similarity is not None:
+            of = one.predicted if predicted else one.true
+            total[of] = total.get(of, 0.0) + one.images * one.similarity
+            images[of] = images.get(of, 0) + one.images
+    means = [ClassMean(of, images[of], total[of] / images[of]) for of in total]
+    return sorted(means, key=lambda mean: (-mean.similarity, mean.of.key))
+
+
+@dataclass(frozen=True)
+class Edge:
+    """``images`` of the first class were predicted as the second."""
+
+    true: ClassName
+    predicted: ClassName
+    images: int
+    similarity: float | None
+
+
+def prediction_graph(found: Iterable[Predicted]) -> list[Edge]:
+    """Return the edges of the whole graph, from true to predicted class."""
+    edges: dict[tuple[ClassName, ClassName], Edge] = {}
+    for one in found:
+        key = (one.true, one.predicted)
+        before = edges[key].images if key in edges else 0
+        edges[key] = Edge(*key, before + one.images, one.similarity)
+    return list(edges.values())
+
+
+def pruned(
+    edges: Iterable[Edge], id_classes: Iterable[ClassName], *, least: int = LEAST_IMAGES
+) -> list[Edge]:
+    """Return the edges that Recalcati et al. keep; nodes without edges go with theirs.
+
+    Dropped are edges from a class to itself, between ID classes, between classes of equal names, from the
+    source of the predicted classes, and of fewer than ``least`` images.
+    """
+    inside = set(id_classes)
+    return [
+        edge
+        for edge in edges
+        if edge.true != edge.predicted
+        and edge.true not in inside
+        and edge.true.name != edge.predicted.name
+        and edge.true.source != edge.predicted.source
+        and edge.images >= least
+    ]
+
+
+def id_classes_of(manifest: Manifest) -> set[ClassName]:
+    """Return the classes whose role is ID."""
+    return {
+        _class_of(row)
+        for row in manifest.classes.select(["source", "class_id", "name", "wnids", "role"]).to_pylist()
+        if row["role"] == "id"
+    }
+
+
+def graphml(edges: Sequence[Edge]) -> bytes:
+    """Return edges as GraphML: nodes with source, name and synsets, edges with images and similarity."""
+    root = ElementTree.Element("graphml", xmlns="http://graphml.graphdrawing.org/xmlns")
+    kinds = {"source": "node", "name": "node", "wnids": "node", "images": "edge", "similarity": "edge"}
+    types = {"images": "int", "similarity": "double"}
+    for name, of in kinds.items():
+        attributes = {"id": name, "for": of, "attr.name": name, "attr.type": types.get(name, "string")}
+        ElementTree.SubElement(root, "key", attributes)
+    graph = ElementTree.SubElement(root, "graph", edgedefault="directed")
+    nodes = dict.fromkeys(node for edge in edges for node in (edge.true, edge.predicted))
+    for node in nodes:
+        element = ElementTree.SubElement(graph, "node", id=_plain(node.key))
+        _data(element, {"source": node.source, "name": node.name, "wnids": " ".join(node.wnids)})
+    for edge in edges:
+        ends = {"source": _plain(edge.true.key), "target": _plain(edge.predicted.key)}
+        element = ElementTree.SubElement(graph, "edge", ends)
+        _data(element, {"images": edge.images, "similarity": edge.similarity})
+    ElementTree.indent(root)
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _data(element: ElementTree.Element, values: Mapping[str, object]) -> None:
+    for name, value in values.items():
+        if value is not None:
+            ElementTree.SubElement(element, "data", key=name).text = _plain(str(value))
+
+
+def _plain(text: str) -> str:
+    """``text`` without the control characters that XML cannot hold."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _classes(manifest: Manifest) -> tuple[dict[tuple[str, str], ClassName], dict[int, ClassName]]:
+    classes: dict[tuple[str, str], ClassName] = {}
+    labels: dict[int, ClassName] = {}
+    columns = ["source", "class_id", "name", "wnids", "role", "label"]
+    for row in manifest.classes.select(columns).to_pylist():
+        found = classes.setdefault((row["source"], row["class_id"]), _class_of(row))
+        if row["role"] == "id" and row["label"] is not None and row["label"] >= 0:
+            labels.setdefault(row["label"], found)
+    if not labels:
+        raise DataError("no ID class has a label, so nothing is predicted", where=manifest.name)
+    return classes, labels
+
+
+def _class_of(row: Mapping[str, object]) -> ClassName:
+    wnids = row["wnids"]
+    found = tuple(str(wnid) for wnid in wnids) if isinstance(wnids, list) else ()
+    return ClassName(str(row["source"]), str(row["class_id"]), str(row["name"]), found)
