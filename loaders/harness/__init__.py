@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .evaluation import Results, check_results, evaluate, evaluate_arrays
     from .model import Model, load_model
     from .plots import plot
+    from .reporting import report
     from .training import train
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "load_model",
     "plot",
     "register",
+    "report",
     "train",
 ]
 
@@ -43,6 +45,7 @@ __getattr__ = names_of(
         "evaluation": ("Results", "check_results", "evaluate", "evaluate_arrays"),
         "model": ("Model", "load_model"),
         "plots": ("plot",),
+        "reporting": ("report",),
         "training": ("train",),
     },
 )

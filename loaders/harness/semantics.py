@@ -78,7 +78,7 @@ def predictions_by_class(predictions: pa.Table, manifest: Manifest) -> list[Pred
     ------
     DataError : no ID class has a label, or a class of the results is not in the benchmark.
     """
-    classes, labels = _classes(manifest)
+    classes, labels = classes_of(manifest)
     columns = (predictions[name].to_pylist() for name in ("source", "class_id", "role", "prediction"))
     counts: dict[tuple[str, str, str, int], int] = {}
     for key in zip(*columns, strict=True):
@@ -212,7 +212,13 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def _classes(manifest: Manifest) -> tuple[dict[tuple[str, str], ClassName], dict[int, ClassName]]:
+def classes_of(manifest: Manifest) -> tuple[dict[tuple[str, str], ClassName], dict[int, ClassName]]:
+    """Return the classes by (source, class_id), and those of the labels.
+
+    Raises
+    ------
+    DataError : no ID class has a label.
+    """
     classes: dict[tuple[str, str], ClassName] = {}
     labels: dict[int, ClassName] = {}
     columns = ["source", "class_id", "name", "wnids", "role", "label"]

@@ -16,6 +16,7 @@ from . import train
 from .detectors import show_detectors
 from .compare import compare_results
 from .plot import plot_results
+from .report import report_results
 from .run import run
 
 SHOWN_DIFFERENCES = 20
@@ -67,6 +68,8 @@ add_command(
     plot_results,
     ["unknown-eval plot --what list", "unknown-eval plot results --what roc --group uniform --out roc.svg"],
 )
+REPORT = "unknown-eval report results"
+add_command(app, "report", report_results, [REPORT, f"{REPORT} --bootstrap 20 --out page.html --json"])
 add_command(
     app, "detectors", show_detectors, ["unknown-eval detectors", "unknown-eval detectors 'm*' --json"]
 )

@@ -128,7 +128,30 @@ def compare(
     UnknownNameError : no such metric or place.
     """
     given = [results] if isinstance(results, Given) else list(results)
-    draws = draws_of(given, detectors)
+    return compare_draws_of(
+        draws_of(given, detectors),
+        metric=metric,
+        on=on,
+        bootstrap=bootstrap,
+        seed=seed,
+        level=level,
+        baseline=baseline,
+        robustness=robustness,
+    )
+
+
+def compare_draws_of(
+    draws: Sequence[Draw],
+    *,
+    metric: str | None = None,
+    on: str | None = None,
+    bootstrap: int = REPLICATES,
+    seed: int = 0,
+    level: float = 0.95,
+    baseline: str = BASELINE,
+    robustness: Sequence[int] | None = None,
+) -> Comparison:
+    """Do what `compare` does, for results that were read (`entries.draws_of`)."""
     metric, place = _ranked_by(draws, metric, on)
     rankings = [
         rank_entries(draw, metric, place, replicates=bootstrap, seed=seed, level=level) for draw in draws

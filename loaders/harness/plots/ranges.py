@@ -15,14 +15,12 @@ from .registry import plot_kind
 from .shapes import Bar, Bars, Picture
 from .subject import Subject
 
-REPLICATES = 200
-
 
 @plot_kind("kim-5", "improvement of pooled AURC over MCP in %", paper="Kim, figure 5")
 def improvement(subject: Subject) -> Picture:
     """100 (AURC of MCP - AURC)/AURC of MCP, with intervals of the paired bootstrap."""
     place = place_of("pooled", Sets.of(subject.draw.first))
-    ranking = rank_entries(subject.draw, "aurc_unknown", place, replicates=REPLICATES)
+    ranking = rank_entries(subject.draw, "aurc_unknown", place, replicates=subject.replicates)
     names = {entry.label: subject.label(entry) for entry in subject.entries}
     bars = [Bar(names[one.model, one.detector], one.percent, one.lo, one.hi) for one in improvements(ranking)]
     panel = Bars("", "improvement over MCP in %: positive is better", tuple(bars))

@@ -19,6 +19,8 @@ from ..comparison.entries import Draw, Entry, Given, Source, draws_of
 from ..evaluation.measure import UNKNOWN_ROLES
 from ..evaluation.tables import Sets
 
+REPLICATES = 200
+
 
 @dataclass(frozen=True)
 class Network:
@@ -52,12 +54,14 @@ class Subject:
     ----------
     draw : its entries, the detectors asked for. wanted : names of the OOD sets asked for, None for all.
     metric : asked for, or None. store : folder of activations, or None.
+    replicates : of the bootstrap behind intervals; 0 for none.
     """
 
     draw: Draw
     wanted: tuple[str, ...] | None = None
     metric: str | None = None
     store: Path | None = None
+    replicates: int = REPLICATES
 
     @classmethod
     def of(
@@ -68,6 +72,7 @@ class Subject:
         groups: Sequence[str] | None = None,
         metric: str | None = None,
         store: Path | None = None,
+        replicates: int = REPLICATES,
     ) -> Subject:
         """Read results.
 
@@ -83,7 +88,7 @@ class Subject:
         for name in groups or ():
             if name not in sets.roles:
                 raise unknown("set", name, sets.roles, where="--group")
-        return cls(draws[0], None if groups is None else tuple(groups), metric, store)
+        return cls(draws[0], None if groups is None else tuple(groups), metric, store, replicates)
 
     @property
     def benchmark(self) -> str:

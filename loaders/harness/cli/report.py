@@ -1,0 +1,47 @@
+"""The command ``unknown-eval report``: results as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wordnet_splits.cli.options import Json, PackedOption, RootOptions, parse_roots
+from wordnet_splits.cli.output import DONE, print_json, say
+
+from ..reporting.run import MISTAKES, report
+from .compare import ResultFolders
+from .printing import Detectors, names_of
+
+
+def report_results(
+    results: ResultFolders,
+    out: Annotated[Path, typer.Option(help="The page, one .html file that needs no other.")] = Path(
+        "report.html"
+    ),
+    detectors: Detectors = None,
+    bootstrap: Annotated[
+        int, typer.Option(min=0, help="Replicates behind the intervals of the ranking; 0 for none.")
+    ] = 0,
+    mistakes: Annotated[
+        int, typer.Option(min=0, help="Of each kind that are shown, of the best detector.")
+    ] = MISTAKES,
+    root: RootOptions = None,
+    packed: PackedOption = None,
+    json: Json = False,
+) -> int:
+    """Write results as one page: tables, plots, worst mistakes, and how to repeat it."""
+    path = report(
+        results,
+        out,
+        detectors=names_of(detectors),
+        bootstrap=bootstrap,
+        mistakes=mistakes,
+        roots=parse_roots(root or []),
+        packed=packed,
+    )
+    if json:
+        print_json({"out": str(path), "bytes": path.stat().st_size})
+    say(f"report in {path}")
+    return DONE

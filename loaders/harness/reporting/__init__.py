@@ -1,0 +1,14 @@
+"""Results as one page of HTML that needs nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wordnet_splits.lazy import names_of
+
+if TYPE_CHECKING:
+    from .run import report
+
+__all__ = ["report"]
+
+__getattr__ = names_of(__name__, {"run": ("report",)})

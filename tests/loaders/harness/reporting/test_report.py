@@ -1,0 +1,284 @@
+"""The page: what it holds, that everything is escaped, and that it works in a real browser, alone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from loaders import UnknownDetectionSet
+from loaders.harness import plot, report
+from loaders.harness.comparison.entries import draws_of
+from loaders.harness.detectors import parse_detectors
+from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.tables import Table
+from loaders.harness.reporting.inline import inline_svg
+from loaders.harness.reporting.mistakes import with_pictures, worst_mistakes
+from loaders.harness.reporting.page import kinds, sort_key
+from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
+from wordnet_splits.errors import DataError
+from wordnet_splits.manifest import load_manifest
+from wordnet_splits.similarity import compare
+
+HOSTILE = "<script>window.hacked=1</script>\"'><img src=x onerror=window.hacked=1>\x1b[31m"
+
+
+@pytest.fixture(scope="module")
+def digits() -> Results:
+    manifest = load_manifest("digits")
+    return evaluate_runs(
+        manifest, [fake_run(manifest, seed, splits=("train", "test")) for seed in (0, 1)], "mcp,knn[k=10]"
+    )
+
+
+@pytest.fixture(scope="module")
+def page(digits: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    digits.write(folder / "results")
+    return report(folder / "results", folder / "report.html", mistakes=3)
+
+
+class Elements(HTMLParser):
+    """Every tag with its attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def test_the_page_names_what_was_run_and_how_to_repeat_it(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    about = load_manifest("digits")
+    assert f"version 1, images {about.fingerprint}" in text
+    for heading in ("What was run on what", "Results", "Comparison", "Plots", "How to repeat it"):
+        assert f">{heading}</h2>" in text
+    assert "Unknowns taken for known: " in text
+    assert "Not drawn: full-spectrum: digits: there is no full-spectrum value" in text
+    commands = [unescape(code) for code in re.findall(r"<pre><code>(.*?)</code>", text)]
+    assert commands[1] == f"unknown-eval check-results {page.parent / 'results'}"
+    words = shlex.split(commands[0])
+    assert words[:4] == ["unknown-eval", "run", "--benchmark", "digits"]
+    said = parse_detectors(words[words.index("--detectors") + 1], benchmark="digits")
+    assert [one.label for one in said] == ["mcp", "knn[k=10]"]
+
+
+def test_nothing_is_loaded_and_only_the_page_s_own_style_and_script_may_run(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    seen = Elements(text)
+    (policy,) = [a["content"] for tag, a in seen.found if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    for tag in ("style", "script"):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    for tag, attributes in seen.found:
+        assert "style" not in attributes, tag
+        assert not [name for name in attributes if name.startswith("on")]
+        for name in ("src", "href"):
+            value = attributes.get(name) or "#"
+            assert value.startswith(("#", "data:image/png;base64,")), (tag, value)
+    ids = [a["id"] for _, a in seen.found if "id" in a]
+    assert len(ids) == len(set(ids))
+    targets = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
+    assert targets <= set(ids)
+
+
+def test_equal_results_give_equal_pages(page: Path, tmp_path: Path) -> None:
+    again = report(page.parent / "results", tmp_path / "again.html", mistakes=3)
+    assert again.read_bytes() == page.read_bytes()
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    sets = [("known", "id", "test", 30), ("near-a", "near", "test", 20), ("far-a", "far", "test", 20)]
+    manifest = fake_manifest(sets, name="digits")
+    held = evaluate_runs(manifest, [fake_run(manifest, 0, model=HOSTILE)], "mcp,energy")
+    notes = held.about.model_copy(update={"notes": (HOSTILE,), "left_out": (HOSTILE,)})
+    text = report(replace(held, about=notes), tmp_path / "a.html").read_text(encoding="utf-8")
+    seen = Elements(text)
+    assert sum(tag == "script" for tag, _ in seen.found) == 1
+    assert not [a for tag, a in seen.found if tag == "img" and a.get("src") == "x"]
+    assert "\x1b" not in text
+    assert "&lt;script&gt;window.hacked=1" in text
+
+
+def test_worst_mistakes_are_the_surest(digits: Results) -> None:
+    manifest = load_manifest("digits")
+    (draw,) = draws_of([digits], ["mcp"])
+    found = worst_mistakes(draw.entries[0], manifest, 4)
+    scores = digits.scores.to_pandas()
+    scores = scores[(scores.detector == "mcp") & (scores.run == 0)]
+    outside = scores[scores.group != "digits-0-5"].sort_values("confidence", ascending=False)
+    unknown = [one for one in found if one.kind == "unknown"]
+    assert [one.confidence for one in unknown] == outside.confidence.head(4).tolist()
+    said = digits.predictions.to_pandas()
+    said = said[(said.run == 0) & (said.role == "id")].merge(scores, on=["image_id", "group", "source"])
+    wrong = said[said.label != said.prediction].sort_values("confidence", ascending=False)
+    surest = [one for one in found if one.kind == "wrong"]
+    assert [one.confidence for one in surest] == wrong.confidence.head(4).tolist()
+    right = said[said.label == said.prediction].confidence
+    assert surest[0].share == pytest.approx(np.mean(right < surest[0].confidence))
+    one = surest[0]
+    names = {row["name"]: row["wnids"][0] for row in manifest.classes.to_pylist() if row["wnids"]}
+    both = compare(names[one.true], names[str(one.predicted)])
+    assert one.similarity == pytest.approx(both.mean2)
+    assert len(one.way) == both.distance + 1
+    assert (one.way[0], one.way[-1]) != (one.way[-1], one.way[0])
+
+
+def test_thumbnails_are_of_those_images(digits: Results) -> None:
+    manifest = load_manifest("digits")
+    (draw,) = draws_of([digits], ["mcp"])
+    found, notes = with_pictures(worst_mistakes(draw.entries[0], manifest, 2), manifest)
+    assert notes == []
+    for one in found:
+        assert one.picture is not None
+        shown = Image.open(io.BytesIO(base64.b64decode(one.picture.partition(",")[2])))
+        images = UnknownDetectionSet("digits", group=one.group)
+        place = images.table["image_id"].to_pylist().index(one.image_id)
+        assert np.array_equal(np.asarray(shown), np.asarray(images[place][0]))
+
+
+def test_images_that_are_not_at_hand_are_said(no_roots_of_this_machine: None) -> None:
+    (folder,) = (Path(__file__).resolve().parents[4] / "manifests" / "results").glob("unknown-cifar-*short")
+    (draw,) = draws_of([folder], ["mcp"])
+    manifest = load_manifest(draw.benchmark)
+    found, notes = with_pictures(worst_mistakes(draw.entries[0], manifest, 1), manifest)
+    assert any(one.picture is None for one in found)
+    assert notes[0].startswith("No pictures of cifar-")
+
+
+def test_pictures_lose_their_styles_and_keep_their_look(digits: Results, tmp_path: Path) -> None:
+    svg = plot(digits, "roc", tmp_path / "a.svg").read_text(encoding="utf-8")
+    made = inline_svg(svg, "x7-", "a label")
+    root = ElementTree.fromstring(made)
+    assert root.get("aria-label") == "a label"
+    every = list(root.iter())
+    assert not [e for e in every if "style" in e.attrib or e.tag.endswith(("style", "metadata"))]
+    strokes = {e.get("stroke") for e in every}
+    assert {"#0072b2", "#d55e00"} <= strokes
+    assert all(e.get("id", "x7-").startswith("x7-") for e in every)
+    assert len(re.findall(r"<path|<use", made)) == len(re.findall(r"<path|<use", svg))
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("72.16±0.36", "72.16"),
+        ("4,000", "4000"),
+        ("-0.5 to 2", "-0.5"),
+        ("-", ""),
+        ("mcp", ""),
+        ("1e-3", "1e-3"),
+    ],
+)
+def test_cells_are_sorted_by_the_number_they_begin_with(text: str, key: str) -> None:
+    assert sort_key(text) == key
+
+
+def test_columns_of_words_are_not_numbers() -> None:
+    table = Table("", ("a", "b", "c"), (("x", "1±2", "-"), ("2", "-", "-")))
+    assert kinds(table) == ["text", "number", "text"]
+
+
+def test_results_of_two_benchmarks_are_refused(digits: Results, tmp_path: Path) -> None:
+    manifest = fake_manifest([("k", "id", "test", 20), ("n", "near", "test", 20)], name="rungs-cifar100")
+    other = evaluate_runs(manifest, [fake_run(manifest)], "mcp")
+    with pytest.raises(DataError, match="different benchmarks"):
+        report([digits, other], tmp_path / "a.html")
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    """The system's Chromium, as root in CI too."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium on this machine: `apt-get install chromium`, as .ci/run does")
+    playwright = pytest.importorskip("playwright.sync_api", reason="drives chromium")
+    with playwright.sync_playwright() as running:
+        started = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Opened:
+    """A page in a browser without a network, and everything it complained about or asked for."""
+
+    def __init__(self, browser: Any, path: Path, width: int) -> None:
+        context = browser.new_context(viewport={"width": width, "height": 800}, offline=True)
+        self.page = context.new_page()
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(path.as_uri())
+
+    def column(self, table: int, column: int) -> list[str]:
+        rows = "[...document.querySelectorAll('table')[t].tBodies[0].rows]"
+        script = f"([t, c]) => {rows}.map(row => row.cells[c].textContent)"
+        return list(self.page.evaluate(script, [table, column]))
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_browser_shows_it_without_network_or_complaint(browser: Any, page: Path, width: int) -> None:
+    opened = Opened(browser, page, width)
+    assert opened.complaints == []
+    assert [url for url in opened.requests if not url.startswith("data:")] == [page.as_uri()]
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+    sizes = opened.page.evaluate(
+        "[...document.images].map(i => i.naturalWidth).concat("
+        "[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().height))"
+    )
+    assert len(sizes) >= 6 + 8
+    assert min(sizes) > 0
+    colours = opened.page.evaluate(
+        "[...new Set([...document.querySelectorAll('svg path')].map(p => getComputedStyle(p).stroke))]"
+    )
+    assert "rgb(0, 114, 178)" in colours
+
+
+def test_a_click_sorts_by_number_and_again_the_other_way(browser: Any, page: Path) -> None:
+    opened = Opened(browser, page, 1200)
+    titles = opened.page.eval_on_selector_all("caption", "all => all.map(c => c.textContent)")
+    table = titles.index("Sets of test images that were scored")
+    before = opened.column(table, 2)
+    head = opened.page.locator("table").nth(table).locator("th button").nth(2)
+    head.click()
+    ascending = opened.column(table, 2)
+    assert ascending == sorted(before, key=lambda cell: float(cell.replace(",", "")))
+    assert (
+        opened.page.locator("table").nth(table).locator("th").nth(2).get_attribute("aria-sort") == "ascending"
+    )
+    head.press("Enter")  # from the keyboard
+    assert opened.column(table, 2) == sorted(before, key=lambda cell: -float(cell.replace(",", "")))
+    opened.page.locator("table").nth(table).locator("th button").nth(0).click()
+    assert opened.column(table, 0) == sorted(opened.column(table, 0))
+
+
+def test_a_browser_runs_nothing_that_names_smuggle_in(browser: Any, tmp_path: Path) -> None:
+    sets = [("known", "id", "test", 30), ("near-a", "near", "test", 20)]
+    manifest = fake_manifest(sets, name="digits")
+    held = evaluate_runs(manifest, [fake_run(manifest, 0, model=HOSTILE)], "mcp,energy")
+    opened = Opened(browser, report(held, tmp_path / "a.html"), 800)
+    assert opened.complaints == []
+    assert opened.page.evaluate("window.hacked") is None
