@@ -51,6 +51,11 @@ demo: $(VENV)/torch
 	OMP_NUM_THREADS=1 $(BIN)/unknown-eval run --benchmark digits --model trained:$(OUT)/demo/models/digits \
 	    --detectors msp,mls,entropy,energy,knn,mahalanobis,ensemble --device cpu \
 	    --store $(OUT)/demo/activations --out $(OUT)/demo/results
+	@if $(BIN)/python -c 'import matplotlib, jinja2' 2> /dev/null; then \
+	    $(BIN)/unknown-eval report $(OUT)/demo/results --out $(OUT)/demo/report.html; \
+	else \
+	    echo "no report: pip install '.[plots]', then $(BIN)/unknown-eval report $(OUT)/demo/results"; \
+	fi
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
