@@ -125,7 +125,7 @@ def compare_with_paper(draw: Draw, metric: str, place: Place) -> Iterator[Agreem
 def _means(draw: Draw, metric: str, place: Place) -> dict[Label, float]:
     found = {}
     for entry in draw.entries:
-        values = [v for v in entry.values(metric, place.group, place.role) if v is not None]
+        values = entry.values(metric, place.group, place.role)
         if values and not np.isnan(values).any():
             found[entry.label] = float(np.mean(values))
     return found

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from wordnet_splits.errors import DataError
 from wordnet_splits.metrics import ScoreSet
 
@@ -87,10 +89,10 @@ class Entry:
         return self.model, self.detector
 
     def values(self, metric: str, group: str, role: str) -> list[float]:
-        """Return the value of a metric in each run; none where a run lacks it."""
+        """Return the value of a metric in each run, NaN where there is none; runs without it are left out."""
         wanted = {"metric": metric, "group": group, "role": role, "detector": self.detector}
         rows = [source.tables.rows(**wanted, run=number) for source, number in self.runs]
-        return [row["value"] for found in rows for row in found]
+        return [np.nan if row["value"] is None else row["value"] for found in rows for row in found]
 
     def scored(self) -> list[ScoredRun]:
         """Return the confidences of each run."""

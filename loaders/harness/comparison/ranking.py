@@ -172,7 +172,7 @@ def holm(values: Sequence[float]) -> list[float]:
 
 def _values(entry: Entry, metric: str, place: Place) -> list[float]:
     values = entry.values(metric, place.group, place.role)
-    if len(values) != len(entry.runs) or any(value is None or np.isnan(value) for value in values):
+    if len(values) != len(entry.runs) or np.isnan(values).any():
         raise DataError(
             f"{' '.join(entry.label)} has no {metric} on {place.name}",
             where=entry.runs[0][0].name,

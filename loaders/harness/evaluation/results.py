@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -24,6 +24,9 @@ from wordnet_splits.untrusted import FEW_ROWS, check_regular, sha256_of
 from .about import About, Sealed
 from .rows import MAY_BE_EMPTY, SCHEMAS, ResultTables
 from .tables import html_of, text_of
+
+if TYPE_CHECKING:
+    from ..plots.of_results import ResultPlots
 
 CSV = "results.csv"
 FILES = ("results.parquet", CSV, *(f"{name}.parquet" for name in SCHEMAS if name != "results"))
@@ -44,6 +47,13 @@ class Results(ResultTables):
 
     def _repr_html_(self) -> str:
         return html_of(self)
+
+    @property
+    def plot(self) -> ResultPlots:
+        """Its plots: ``results.plot.roc()`` for a notebook, ``results.plot.roc("roc.svg")`` for a file."""
+        from ..plots.of_results import ResultPlots
+
+        return ResultPlots(self)
 
     def write(self, folder: str | Path, *, overwrite: bool = False) -> tuple[Path, ...]:
         """Write every table into ``folder`` and return the files.

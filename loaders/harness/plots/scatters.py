@@ -65,6 +65,7 @@ def nearness(subject: Subject) -> Picture:
             for row in source.tables.by_class.to_pylist()
             if (row["detector"], row["run"]) == (entry.detector, number)
             and row["similarity"] is not None
+            and row["auroc"] is not None
             and row["group"] in subject.roles
         ]
         points = tuple(

@@ -93,3 +93,8 @@ class Picture:
     title: str
     panels: tuple[Shape, ...]
     notes: tuple[str, ...] = ()
+
+    def _repr_svg_(self) -> str:
+        from .drawing import as_svg
+
+        return as_svg(self, self.title)

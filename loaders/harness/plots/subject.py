@@ -193,7 +193,7 @@ def mean_over_runs(entry: Entry, metric: str, group: str, role: str) -> float:
     ------
     DataError : it has none there.
     """
-    values = [value for value in entry.values(metric, group, role) if value is not None]
+    values = entry.values(metric, group, role)
     if not values:
         raise DataError(
             f"no {metric} of {' '.join(entry.label)} on {group} ({role})", where=entry.runs[0][0].name

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from wordnet_splits import files
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.lazy import MissingPackageError
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources.roots import Roots
+from wordnet_splits.untrusted import parse_json
 
 from ...opening import PackedFolders
 from ..comparison.entries import Draw, Entry, Given, Source
@@ -157,7 +158,7 @@ def _parameters(draw: Draw) -> Iterator[tuple[str, str, str]]:
 def _used(entry: Entry) -> Iterator[tuple[str, str, str]]:
     for source, number in entry.runs:
         row = next(iter(source.tables.rows(detector=entry.detector, run=number)))
-        values = ", ".join(f"{key}={value}" for key, value in json.loads(row["params"]).items())
+        values = ", ".join(f"{key}={value}" for key, value in _params(source, row).items())
         yield " ".join(part for part in entry.label if part), values, row["chosen_on"] or ""
 
 
@@ -190,8 +191,13 @@ def _commands(draw: Draw) -> Iterator[str]:
 def _detector(source: Source, label: str) -> str:
     """The detector as `run` takes it: with its parameters, unless they were chosen by a sweep."""
     row = next(row for row in source.tables.results.to_pylist() if row["detector"] == label)
-    params = json.loads(row["params"])
+    params = _params(source, row)
     plain = re.sub(r"\[.*", "", label)
     if row["chosen_on"] or not params or label == MODEL or "[" in label:
         return label if not row["chosen_on"] else plain
     return f"{plain}[{','.join(f'{key}={value}' for key, value in params.items())}]"
+
+
+def _params(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
+    found = parse_json(row["params"], where=source.name)
+    return found if isinstance(found, dict) else {}

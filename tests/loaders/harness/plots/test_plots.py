@@ -289,3 +289,14 @@ def test_mean_softmax_is_that_of_the_stored_logits(tmp_path: Path) -> None:
     assert panel.values[panel.rows.index("seven")] == pytest.approx(np.mean(np.array(said)[sevens], axis=0))
     with pytest.raises(DataError, match="no activations of .* on uniform"):
         plot_data(held, "kim-7", groups=["uniform"], store=tmp_path / "elsewhere")
+
+
+def test_a_notebook_has_the_kinds_as_methods(digits: Results, tmp_path: Path) -> None:
+    assert {"risk_coverage", "kim_5", "roc"} <= set(dir(digits.plot))
+    picture = digits.plot.near_far()
+    assert picture.panels == plot_data(digits, "near-far").panels
+    assert ET.fromstring(picture._repr_svg_()).tag.endswith("svg")
+    assert digits.plot.roc(tmp_path / "a.svg", groups=["uniform"]).is_file()
+    with pytest.raises(UnknownNameError, match="unknown plot 'rock'"):
+        _ = digits.plot.rock
+    assert not hasattr(digits.plot, "__deepcopy__")
