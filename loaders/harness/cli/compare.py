@@ -12,7 +12,6 @@ from wordnet_splits.cli.output import DONE, print_json, say, show
 from wordnet_splits.errors import SplitsError
 
 from ..comparison.run import REPLICATES, compare
-from ..comparison.sections import BASELINE
 from .printing import Detectors, names_of, print_tables
 
 ResultFolders = Annotated[list[Path], typer.Argument(help="Folders that `run` wrote, on one benchmark.")]
@@ -32,8 +31,11 @@ def compare_results(
     ] = REPLICATES,
     seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
     baseline: Annotated[
-        str, typer.Option(help="Detector, or 'MODEL DETECTOR', that improvement is measured from.")
-    ] = BASELINE,
+        str | None,
+        typer.Option(
+            help="Detector, or 'MODEL DETECTOR', that improvement is measured from; by default MCP."
+        ),
+    ] = None,
     robustness: Annotated[
         str | None, typer.Option(help="Abdelzad's tables to rebuild over the models, as in 4,5,10; 2 to 10.")
     ] = None,

@@ -119,7 +119,7 @@ def of_improvements(found: Sequence[Improvement]) -> Table:
     """Return Kim's figure 5 as a table."""
     rows = [(one.model, one.detector, _number(one.percent, 1), _interval(one.lo, one.hi, 1)) for one in found]
     return Table(
-        "Improvement over MCP in % (Kim's figure 5): positive is better",
+        "Improvement in %, over MCP unless another baseline is named (Kim's figure 5): positive is better",
         ("model", "detector", "improvement", "interval"),
         tuple(rows),
         tuple(asdict(one) for one in found),

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from wordnet_splits.errors import DataError
 from wordnet_splits.tabular import Tabular, html_table, text_table
 
 from ..evaluation.tables import Sets, Table, layout_of
@@ -17,9 +16,18 @@ from .entries import Draw, Given, draws_of, plain_name
 from .places import Place, place_of, places
 from .ranking import Ranking, rank_entries
 from .robustness import DEFAULT, notes_of, robustness_tables
-from .sections import BASELINE, Improvement, SpectrumRow, against_full_spectrum, has_baseline, improvements
+from .sections import (
+    BASELINE,
+    Improvement,
+    SpectrumRow,
+    against_full_spectrum,
+    has_improvements,
+    improvements,
+)
 
 REPLICATES = 200
+ON_ID = "aurc"
+"""What is ranked by where results hold ID sets alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +114,7 @@ def compare(
     bootstrap: int = REPLICATES,
     seed: int = 0,
     level: float = 0.95,
-    baseline: str = BASELINE,
+    baseline: str | None = None,
     robustness: Sequence[int] | None = None,
 ) -> Comparison:
     """Set results on one benchmark, or on resampled draws of it, side by side.
@@ -118,7 +126,8 @@ def compare(
         a set; by default the primary metric of the benchmark's paper.
     detectors : labels to compare, all by default.
     bootstrap, seed, level : of the paired bootstrap over images; 0 replicates for none.
-    baseline : what improvement is measured from, a detector or "MODEL DETECTOR".
+    baseline : what improvement is measured from, a detector or "MODEL DETECTOR"; by default MCP, for Kim's
+        pooled AURC alone.
     robustness : numbers of Abdelzad's tables (2 to 10) to rebuild over the models; by default those that
         sum up, for the benchmarks of that paper with results of several models.
 
@@ -148,7 +157,7 @@ def compare_draws_of(
     bootstrap: int = REPLICATES,
     seed: int = 0,
     level: float = 0.95,
-    baseline: str = BASELINE,
+    baseline: str | None = None,
     robustness: Sequence[int] | None = None,
 ) -> Comparison:
     """Do what `compare` does, for results that were read (`entries.draws_of`)."""
@@ -173,8 +182,8 @@ def compare_draws_of(
         tuple(
             found
             for ranking in rankings[: len(whole)]
-            if has_baseline(ranking, baseline)
-            for found in improvements(ranking, baseline, level=level)
+            if baseline is not None or has_improvements(ranking)
+            for found in improvements(ranking, baseline or BASELINE, level=level)
         ),
         tuple(row for draw in whole for row in against_full_spectrum(draw)),
         tuple(tables),
@@ -189,10 +198,10 @@ def _ranked_by(draws: Sequence[Draw], metric: str | None, on: str | None) -> tup
     if on is not None:
         return metric or primary["metric"], place_of(on, sets)
     held = {place.name: place for place in places(sets)}
-    found = next((held[name] for name in (*primary["on"], "pooled", "id") if name in held), None)
-    if found is None:
-        raise DataError("the results hold no set to compare on", where=draws[0].benchmark)
-    return metric or primary["metric"], found
+    for name in (*primary["on"], "pooled"):
+        if name in held:
+            return metric or primary["metric"], held[name]
+    return metric or ON_ID, held["id"]
 
 
 def _notes(draws: Sequence[Draw], tables: Sequence[Table], over: DrawComparison | None) -> list[str]:

@@ -60,9 +60,10 @@ def improvements(ranking: Ranking, baseline: str = BASELINE, *, level: float = 0
     return found
 
 
-def has_baseline(ranking: Ranking, baseline: str = BASELINE) -> bool:
-    """Return whether there is an entry to improve on, of a metric where less is better."""
-    return not ranking.higher_is_better and any(_is(one, baseline) for one in ranking.entries)
+def has_improvements(ranking: Ranking) -> bool:
+    """Return whether the ranking is by Kim's pooled AURC and has an MCP that can be improved on."""
+    of_mcp = [one.mean for one in ranking.entries if _is(one, BASELINE)]
+    return ranking.metric.startswith("aurc_unknown") and bool(of_mcp) and of_mcp[0] > 0
 
 
 def _is(entry: Ranked, baseline: str) -> bool:

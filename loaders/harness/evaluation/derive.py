@@ -159,8 +159,10 @@ class ScoredImages:
         return ScoreSet(group, role, confidence[rows], (predicted == label) if known else None)
 
     def names(self, group: str) -> Array:
-        """Return what names each of one group's images, sorted."""
-        return np.sort(self.keys[self._rows[group]])
+        """Return what names each of one group's images, its label included, sorted."""
+        rows = self._rows[group]
+        labels = self._columns["label"][rows]
+        return np.sort([f"{key}\x1f{label}" for key, label in zip(self.keys[rows], labels, strict=True)])
 
     def by_name(self, group: str, confidence: Array) -> ScoreSet:
         """Return `score_set` with the images sorted by name, as `names`: rows that detectors share."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
-from wordnet_splits.errors import unknown
+from wordnet_splits.errors import DataError, unknown
 
 from .shapes import Picture
 from .subject import Subject
@@ -30,6 +30,20 @@ class PlotKind:
     title: str
     paper: str
     data: Data
+
+    def picture(self, subject: Subject) -> Picture:
+        """Return its numbers.
+
+        Raises
+        ------
+        DataError : the results lack what it needs.
+        """
+        found = self.data(subject)
+        if not found.panels:
+            raise DataError(
+                f"there is no OOD set, so {self.name} has nothing to show", where=subject.benchmark
+            )
+        return found
 
 
 _KINDS: dict[str, PlotKind] = {}

@@ -40,7 +40,7 @@ def plot_data(
     UnknownNameError : no such kind or set. DataError : the results lack what the kind needs.
     """
     kind = get_plot(what)
-    return kind.data(_subject(results, detectors, groups, metric, store))
+    return kind.picture(_subject(results, detectors, groups, metric, store))
 
 
 def plot(

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.errors import DataError, UnknownNameError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.metrics import ScoreSet
 
@@ -168,9 +168,13 @@ class Subject:
 
         Raises
         ------
-        DataError : its version here is another one.
+        DataError : it is not here, or its version here is another one.
         """
-        manifest = load_manifest(self.benchmark)
+        try:
+            manifest = load_manifest(self.benchmark)
+        except UnknownNameError as error:
+            hint = "sets of one's own have no class table"
+            raise DataError("no such benchmark here", where=self.benchmark, hint=hint) from error
         version = self.draw.first.about.version
         if manifest.version != version:
             raise DataError(

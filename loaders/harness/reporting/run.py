@@ -102,7 +102,7 @@ def _pictures(subject: Subject, compared: Comparison) -> tuple[list[Drawn], list
     drawn, notes = [], []
     for number, what in enumerate(PLOTS):
         try:
-            picture = get_plot(what).data(few if what in PER_DETECTOR else subject)
+            picture = get_plot(what).picture(few if what in PER_DETECTOR else subject)
             prefix = f"p{number}-"
             svg = inline_svg(drawing.as_svg(picture, prefix), prefix, picture.title)
             drawn.append(Drawn(what, picture.title, svg, len(picture.panels), picture.notes))

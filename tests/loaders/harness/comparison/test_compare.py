@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, rankdata
 from sklearn.metrics import roc_auc_score
 
-from loaders.harness import compare
+from loaders.harness import compare, evaluate_arrays
 from loaders.harness.comparison.entries import draws_of
 from loaders.harness.comparison.ranking import holm, two_sided
 from loaders.harness.evaluation.measure import MEAN, POOLED
@@ -99,8 +100,6 @@ def test_two_names_of_one_ranking_cannot_be_told_apart() -> None:
     scores.loc[scores.detector == "energy", "confidence"] = (
         2 * scores[scores.detector == "mls"].confidence.to_numpy()
     )
-    import pyarrow as pa
-
     alike = replace(held, scores=pa.Table.from_pandas(scores, schema=held.scores.schema))
     found = compare(alike, metric="auroc", on="near", bootstrap=30)
     (pair,) = found.rankings[0].pairs
@@ -308,3 +307,47 @@ def test_entries_that_a_draw_lacks_are_named() -> None:
     assert found.draws.left_out == ("net mls", "net entropy")
     with pytest.raises(DataError, match="1 entries are in every draw"):
         compare([draw(1), draw(2, "mcp")], metric="auroc", on="near", bootstrap=0)
+
+
+def own(shift: float = 1, **more: Any) -> Results:
+    rng = np.random.default_rng(0)
+    labels = np.arange(30) % 3
+    logits = rng.normal(size=(30, 3)).astype(np.float32)
+    logits[np.arange(30), labels] += shift
+    return evaluate_arrays(
+        {"id": {"logits": logits, "labels": labels}, **more}, "msp,energy", model=f"m{shift}"
+    )
+
+
+def test_sets_of_one_s_own_are_compared_and_id_alone_by_aurc() -> None:
+    found = compare([own(1), own(2)], bootstrap=5)
+    assert (found.metric, found.on) == ("aurc", "id")
+    assert {row["model"] for row in found.rows()} == {"m1", "m2"}
+    near = {"near:a": {"logits": np.zeros((5, 3), np.float32)}}
+    found = compare(own(1, **near), bootstrap=5)
+    assert (found.metric, found.on) == ("aurc_unknown", "pooled")
+
+
+def test_images_of_equal_numbers_and_other_labels_are_other_images() -> None:
+    one, two = own(1), own(2)
+    labels = two.predictions["label"].to_numpy()[::-1].copy()
+    names = two.predictions.schema.names
+    moved = two.predictions.set_column(names.index("label"), "label", pa.array(labels, pa.int32()))
+    with pytest.raises(DataError, match="not scored on the same images of id"):
+        compare([one, replace(two, predictions=moved)], bootstrap=0)
+
+
+def test_another_baseline_is_one_that_is_there() -> None:
+    held = results()
+    found = compare(held, metric="fpr95_id_positive", on="far", bootstrap=0, baseline="fake energy")
+    base = {row["detector"]: row["mean"] for row in found.rows()}
+    for one in found.improvements:
+        assert one.percent == pytest.approx(100 * (base["energy"] - base[one.detector]) / base["energy"])
+    with pytest.raises(DataError, match="no knn to improve on.*there are fake "):
+        compare(held, bootstrap=0, baseline="knn")
+
+
+def test_a_perfect_mcp_leaves_nothing_to_improve() -> None:
+    found = compare(own(30), bootstrap=0)
+    assert [row["mean"] for row in found.rows()] == [0, 0]
+    assert found.improvements == ()

@@ -16,7 +16,7 @@ from sklearn.metrics import roc_curve
 from torchvision.transforms.functional import to_tensor
 
 from loaders import UnknownDetectionSet
-from loaders.harness import compare, evaluate, plot
+from loaders.harness import compare, evaluate, evaluate_arrays, plot, report
 from loaders.harness.evaluation.measure import MEAN, POOLED
 from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
@@ -300,3 +300,13 @@ def test_a_notebook_has_the_kinds_as_methods(digits: Results, tmp_path: Path) ->
     with pytest.raises(UnknownNameError, match="unknown plot 'rock'"):
         _ = digits.plot.rock
     assert not hasattr(digits.plot, "__deepcopy__")
+
+
+def test_results_on_id_alone_have_little_to_show(tmp_path: Path) -> None:
+    logits = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
+    held = evaluate_arrays({"id": {"logits": logits, "labels": np.arange(30) % 3}}, "msp")
+    with pytest.raises(DataError, match="there is no OOD set, so roc has nothing to show"):
+        plot_data(held, "roc")
+    assert len(panels(held, "densities")[0].lines) == 2
+    text = report(held, tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "Not drawn: oscr: own-sets: there is no OOD set" in text
