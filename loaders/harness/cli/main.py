@@ -13,8 +13,8 @@ from wordnet_splits.cli.runner import start
 from wordnet_splits.progress import OnStderr
 
 from . import train
-from .detectors import show_detectors
 from .compare import compare_results
+from .detectors import show_detectors
 from .plot import plot_results
 from .report import report_results
 from .run import run
