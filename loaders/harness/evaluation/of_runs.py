@@ -15,12 +15,12 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.progress import Progress, Silent
 
 from ..activations.runs import GroupOutputs, ModelRun, predict
-from ..arrays import Array
+from ..arrays import Array, Head
 from ..detectors import Chosen, from_object, parse_detectors
 from ..detectors.choosing import each_once
 from .about import About, ColumnsUsed, Coverage, EvaluationOptions, RunFacts
 from .derive import MODEL, Derived, DetectorRun, derive
-from .learning import HEAD, choose_on_validation, fit_data, learn, read_ahead, usable
+from .learning import HEAD, choose_on_validation, fit_data, learn, read_ahead, usable, validation_sets
 from .results import Results, table_of
 from .rows import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES
 from .scoring import Data, Fitted, confidence, fit, predicted, predicts
@@ -125,6 +125,9 @@ class _Work:
         run = self.runs[number]
         chosen = self._usable(chosen, run)
         if sweep:
+            if any(one.optional and "head" in one.method.needs for one in chosen):
+                inside, _ = validation_sets(self.sets)
+                chosen = self._with_head(chosen, run.group("val", inside[0]).head)
             chosen = [choose_on_validation(one, self.sets, run) if one.sweep else one for one in chosen]
         needs: set[Any] = {name for one in chosen for name in one.needs}  # at once: one pass over the images
         test = {group: run.group("test", group, needs) for group in self.sets.test}
@@ -135,8 +138,7 @@ class _Work:
         use = _Use(run.model, run.model_key, _joined(seen.transform_key for seen in test.values()))
         self.uses[MODEL, number] = use
         head = next(iter(test.values())).head
-        if head is None:
-            chosen = self._without_head(chosen)
+        chosen = self._with_head(chosen, head)
         read_ahead(chosen, self.sets, run)
         with self.progress.task(f"scoring {run.name}", len(chosen)) as task:
             for one in chosen:
@@ -156,8 +158,10 @@ class _Work:
         self.notes += [f"{run.name}: {note}" for note in notes]
         return kept
 
-    def _without_head(self, chosen: Sequence[Chosen]) -> list[Chosen]:
-        """Leave out those of a preset that need a linear head; others are refused when they are fitted."""
+    def _with_head(self, chosen: Sequence[Chosen], head: Head | None) -> list[Chosen]:
+        """Leave out those of a preset that lack a linear head; others are refused when they are fitted."""
+        if head is not None:
+            return list(chosen)
         left = [one for one in chosen if one.optional and "head" in one.method.needs]
         self.notes += [f"{one.label} is left out: it {HEAD}" for one in left]
         return [one for one in chosen if one not in left]

@@ -120,6 +120,12 @@ def test_a_detector_fits_on_id_images_of_its_split_alone() -> None:
     assert {part for part in watched.asked if part[0] != "test"} == {("train", "known"), ("val", "known")}
 
 
+def test_a_preset_is_swept_without_a_head_too() -> None:
+    found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "preset:openood", sweep=True)
+    assert "react" not in found.detectors
+    assert found.rows(detector="knn", metric="auroc", group="near-a")[0]["chosen_on"]
+
+
 def test_a_detector_that_learns_from_outliers_sees_validation_images_alone() -> None:
     watched = Watched(OPEN_SET)
     found = evaluate_runs(OPEN_SET, [watched.run], ["opengan[epochs=2]"])
