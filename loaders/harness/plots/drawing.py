@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits import plotting
+from wordnet_splits.untrusted import printable
 
 from .shapes import Bars, Heat, Lines, Picture, Points, Shape
 
@@ -22,6 +23,8 @@ WIDEST = 3
 PANEL = (4.6, 3.5)
 """Inches."""
 SMALL, TINY = 8, 6
+LONGEST = 80
+"""Letters of a name."""
 
 
 def save(picture: Picture, path: Path) -> None:
@@ -62,12 +65,12 @@ def figure_of(picture: Picture) -> Any:
     axes = figure.subplots(down, across, squeeze=False, height_ratios=heights).ravel()
     for axis, panel in zip(axes, picture.panels, strict=False):
         DRAW[type(panel)](figure, axis, panel)
-        axis.set_title(panel.title, fontsize=SMALL + 1, parse_math=False)
+        axis.set_title(_plain(panel.title), fontsize=SMALL + 1, parse_math=False)
         axis.tick_params(length=2, labelsize=SMALL, colors=plotting.BLACK)
         axis.spines[["top", "right"]].set_visible(False)
     for axis in axes[len(picture.panels) :]:
         axis.set_visible(False)
-    figure.suptitle(picture.title, fontsize=SMALL + 2, parse_math=False)
+    figure.suptitle(_plain(picture.title), fontsize=SMALL + 2, parse_math=False)
     return figure
 
 
@@ -78,8 +81,8 @@ def _height(panel: Shape) -> float:
 
 
 def _labels(axis: Any, panel: Lines | Points | Heat) -> None:
-    axis.set_xlabel(panel.x_label, fontsize=SMALL, parse_math=False)
-    axis.set_ylabel(panel.y_label, fontsize=SMALL, parse_math=False)
+    axis.set_xlabel(_plain(panel.x_label), fontsize=SMALL, parse_math=False)
+    axis.set_ylabel(_plain(panel.y_label), fontsize=SMALL, parse_math=False)
 
 
 def _draw_lines(figure: Any, axis: Any, panel: Lines) -> None:
@@ -116,7 +119,7 @@ def _draw_points(figure: Any, axis: Any, panel: Points) -> None:
     for point in panel.points:
         if point.label:
             axis.annotate(
-                point.name,
+                _plain(point.name),
                 (point.x, point.y),
                 xytext=(3, 3),
                 textcoords="offset points",
@@ -136,8 +139,10 @@ def _draw_heat(figure: Any, axis: Any, panel: Heat) -> None:
     axis.set_xticks(range(len(panel.columns)))
     axis.set_yticks(range(len(panel.rows)))
     size = TINY if max(len(panel.columns), len(panel.rows)) <= 60 else TINY / 2
-    axis.set_xticklabels(panel.columns, rotation=90, fontsize=size, parse_math=False)
-    axis.set_yticklabels(panel.rows, fontsize=size, parse_math=False)
+    axis.set_xticklabels(
+        [_plain(name) for name in panel.columns], rotation=90, fontsize=size, parse_math=False
+    )
+    axis.set_yticklabels([_plain(name) for name in panel.rows], fontsize=size, parse_math=False)
     _labels(axis, panel)
     figure.colorbar(image, ax=axis, fraction=0.05, pad=0.02).ax.tick_params(labelsize=TINY)
 
@@ -163,7 +168,7 @@ def _draw_bars(figure: Any, axis: Any, panel: Bars) -> None:
             label=_escaped(name) or None,
         )
     axis.set_yticks(range(len(categories)))
-    axis.set_yticklabels(categories, fontsize=SMALL, parse_math=False)
+    axis.set_yticklabels([_plain(name) for name in categories], fontsize=SMALL, parse_math=False)
     axis.invert_yaxis()
     axis.axvline(0, color=plotting.BLACK, linewidth=0.6)
     axis.set_xlabel(panel.label, fontsize=SMALL, parse_math=False)
@@ -178,7 +183,12 @@ def _legend(axis: Any, entries: int) -> None:
 
 def _escaped(name: str) -> str:
     """A legend's text without the meaning that matplotlib gives to dollars and leading underscores."""
-    return name.replace("$", r"\$").removeprefix("_") if name.startswith("_") else name.replace("$", r"\$")
+    return _plain(name).lstrip("_").replace("$", r"\$")
+
+
+def _plain(name: str) -> str:
+    """A name from outside as one line that a picture can hold."""
+    return printable(name, LONGEST)
 
 
 DRAW: Mapping[type, Callable[[Any, Any, Any], None]] = {

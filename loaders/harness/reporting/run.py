@@ -37,6 +37,10 @@ PER_DETECTOR = frozenset({"densities", "nearness"})
 MOST_PANELS = 6
 """Detectors that get a panel each; all are in the other pictures."""
 TRAINED = "trained:"
+REPEAT = (
+    "Rebuilt from what the results record, and so without the places of images (--root, --packed) and the "
+    "options of models (--weights, --mapping)."
+)
 
 
 def report(
@@ -87,7 +91,7 @@ def report(
             Section(f"{title}: {of}", mistakes=tuple(one for one in found if one.kind == kind))
             for kind, title in KINDS.items()
         ),
-        Section("How to repeat it", lines=tuple(missing), commands=tuple(_commands(subject.draw))),
+        Section("How to repeat it", lines=(REPEAT, *missing), commands=tuple(_commands(subject.draw))),
     ]
     facts = f"version {about.version}, images {about.images_fingerprint or 'awaiting a source'}"
     path = Path(out)
@@ -175,8 +179,9 @@ def _commands(draw: Draw) -> Iterator[str]:
     for source in draw.sources:
         about = source.tables.about
         words = ["unknown-eval", "run", "--benchmark", about.benchmark]
-        for run in about.runs:
-            words += ["--model", run.weights if run.weights.startswith(TRAINED) else run.model]
+        trained = all(run.weights.startswith(TRAINED) for run in about.runs)
+        words += [word for run in about.runs for word in ("--model", run.weights if trained else run.name)]
+        words += ["--runs"] if not trained and len(about.models) == 1 < len(about.runs) else []
         chosen = {row["chosen_on"] for row in source.tables.results.to_pylist() if row["chosen_on"]}
         words += ["--detectors", ",".join(_detector(source, name) for name in source.tables.detectors)]
         words += ["--sweep"] if chosen else []

@@ -76,7 +76,8 @@ def test_the_page_names_what_was_run_and_how_to_repeat_it(page: Path) -> None:
     commands = [unescape(code) for code in re.findall(r"<pre><code>(.*?)</code>", text)]
     assert commands[1] == f"unknown-eval check-results {page.parent / 'results'}"
     words = shlex.split(commands[0])
-    assert words[:4] == ["unknown-eval", "run", "--benchmark", "digits"]
+    models = ["--model", "fake-0", "--model", "fake-1", "--runs"]
+    assert words[:9] == ["unknown-eval", "run", "--benchmark", "digits", *models]
     said = parse_detectors(words[words.index("--detectors") + 1], benchmark="digits")
     assert [one.label for one in said] == ["mcp", "knn[k=10]"]
 
@@ -111,7 +112,8 @@ def test_equal_results_give_equal_pages(page: Path, tmp_path: Path) -> None:
 def test_hostile_names_are_text(tmp_path: Path) -> None:
     sets = [("known", "id", "test", 30), ("near-a", "near", "test", 20), ("far-a", "far", "test", 20)]
     manifest = fake_manifest(sets, name="digits")
-    held = evaluate_runs(manifest, [fake_run(manifest, 0, model=HOSTILE)], "mcp,energy")
+    runs = [fake_run(manifest, seed, model=HOSTILE + seed * "$") for seed in (0, 1)]
+    held = evaluate_runs(manifest, runs, "mcp,energy")
     notes = held.about.model_copy(update={"notes": (HOSTILE,), "left_out": (HOSTILE,)})
     text = report(replace(held, about=notes), tmp_path / "a.html").read_text(encoding="utf-8")
     seen = Elements(text)
