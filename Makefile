@@ -49,7 +49,7 @@ demo: $(VENV)/torch
 	@echo "three small networks are trained on 603 digits and evaluated: about a minute on two cores"
 	$(BIN)/unknown-eval train --benchmark digits --recipe digits-demo --seeds 0-2 --threads 1 --device cpu --out $(OUT)/demo/models
 	OMP_NUM_THREADS=1 $(BIN)/unknown-eval run --benchmark digits --model trained:$(OUT)/demo/models/digits \
-	    --detectors msp,mls,entropy,energy,knn,mahalanobis,ensemble --device cpu \
+	    --detectors preset:all --device cpu \
 	    --store $(OUT)/demo/activations --out $(OUT)/demo/results
 	@if $(BIN)/python -c 'import matplotlib, jinja2' 2> /dev/null; then \
 	    $(BIN)/unknown-eval report $(OUT)/demo/results --out $(OUT)/demo/report.html; \

@@ -151,6 +151,10 @@ def test_presets_hold_only_what_is_built_and_name_the_rest() -> None:
                 parse_detectors(spec)
 
 
+def test_the_preset_of_all_leaves_none_out() -> None:
+    assert {one.method.name for one in parse_detectors("preset:all")} == set(BUILT_IN)
+
+
 def test_openood_defaults_are_those_of_its_table() -> None:
     chosen = {c.method.name: dict(c.params) for c in parse_detectors("preset:openood")}
     assert chosen["knn"] == {"k": 50}
@@ -178,9 +182,8 @@ def test_a_preset_sweeps_the_grid_of_its_paper_although_values_are_given() -> No
     assert not of_openood["openmax"].sweep
     assert not of_openood["energy"].sweep
     assert of_openood["knn"].sweep == get_method("knn").sweep
-    for (
-        name
-    ) in preset_names():  # a grid of a parameter or a detector that does not exist would never be tried
+    # a grid of a parameter or a detector that does not exist would never be tried
+    for name in preset_names():
         for detector, grid in preset(name).sweep.items():
             assert set(grid) <= set(get_method(detector).parameters)
             assert get_method(detector).name == detector
