@@ -69,4 +69,5 @@ def encoded(figure: Any, suffix: str) -> bytes:
 def check_ending(path: Path) -> None:
     """Raise OutputError for a picture that is neither SVG nor PNG nor PDF by its name."""
     if path.suffix not in METADATA:
-        raise OutputError(f"a picture is {', '.join(METADATA)}", where=str(path))
+        *others, last = METADATA
+        raise OutputError(f"a picture is {', '.join(others)} or {last}", where=str(path))

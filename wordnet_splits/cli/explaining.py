@@ -143,7 +143,7 @@ def show_distance(
     measure: Annotated[
         str, typer.Option(help="distance (edges), path, wup, lch or mean, of which greater is nearer.")
     ] = "distance",
-    plot: Annotated[Path | None, typer.Option(help="Write a box a set, as .svg or .png.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a box a set, as .svg, .png or .pdf.")] = None,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:

@@ -192,7 +192,7 @@ def test_a_panel_of_each_row_and_column_and_no_date(tmp_path: Path) -> None:
     assert (tmp_path / "x.svg").read_bytes() == first
     assert b"<dc:date>" not in first
     assert first.count(b'<g id="axes_') == 6
-    with pytest.raises(OutputError, match=r"\.svg or \.png"):
+    with pytest.raises(OutputError, match=r"\.svg, \.png or \.pdf"):
         histograms(panels, reference, legend, tmp_path / "x.jpg")
     with pytest.raises(OutputError, match="cannot be written"):
         histograms(panels, reference, legend, tmp_path / "x.svg" / "x.svg")
