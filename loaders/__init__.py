@@ -1,4 +1,4 @@
-"""Benchmarks as torch datasets. This package imports its own modules relatively, and torch on request."""
+"""Benchmarks as torch datasets, and `evaluate`. Our own modules are imported relatively, and on request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .dataset import UnknownDetectionSet
-    from .harness import evaluate, evaluate_arrays
+
+EVALUATION = ("evaluate", "evaluate_arrays")
 
 __all__ = ["UnknownDetectionSet", "evaluate", "evaluate_arrays"]
 
@@ -14,12 +15,10 @@ __all__ = ["UnknownDetectionSet", "evaluate", "evaluate_arrays"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name.startswith("evaluate"):
-        from . import harness
+    from wordnet_splits.lazy import names_of, need
 
-        return getattr(harness, name)
-    from wordnet_splits.lazy import need
-
+    if name in EVALUATION:
+        return names_of(__name__, {"harness": EVALUATION})(name)
     need("torch", "torch", where=f"loaders.{name}")
     from . import dataset
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from wordnet_splits import files
 from wordnet_splits.errors import DataError, OutputError, SplitsError
+from wordnet_splits.lazy import names_of
 from wordnet_splits.manifest.parquet import read_table, write_table
 from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.untrusted import FEW_ROWS, check_regular, sha256_of
@@ -25,13 +26,12 @@ from .about import About, Sealed
 from .rows import MAY_BE_EMPTY, SCHEMAS, ResultTables
 from .tables import html_of, text_of
 
-if TYPE_CHECKING:
-    from ..plots.of_results import ResultPlots
-
 CSV = "results.csv"
 FILES = ("results.parquet", CSV, *(f"{name}.parquet" for name in SCHEMAS if name != "results"))
 ABOUT = "about.json"
 LARGEST_FILE = 1 << 34
+_plots = names_of(str(__package__).rpartition(".")[0], {"plots.of_results": ("ResultPlots",)})
+"""Imported late: plots are of results, and import them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,11 +49,9 @@ class Results(ResultTables):
         return html_of(self)
 
     @property
-    def plot(self) -> ResultPlots:
+    def plot(self) -> Any:
         """Its plots: ``results.plot.roc()`` for a notebook, ``results.plot.roc("roc.svg")`` for a file."""
-        from ..plots.of_results import ResultPlots
-
-        return ResultPlots(self)
+        return _plots("ResultPlots")(self)
 
     def write(self, folder: str | Path, *, overwrite: bool = False) -> tuple[Path, ...]:
         """Write every table into ``folder`` and return the files.

@@ -6,8 +6,9 @@ import numpy as np
 
 from wordnet_splits.metrics import aurc_unknown, auroc, oscr, oscr_curve, pool
 
+from .drawing import Picture
 from .registry import plot_kind
-from .shapes import Line, Lines, Picture
+from .shapes import Line, Lines
 from .subject import Subject
 
 

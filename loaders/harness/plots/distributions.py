@@ -8,8 +8,9 @@ import pyarrow as pa
 from wordnet_splits.errors import DataError
 
 from ..arrays import Array
+from .drawing import Picture
 from .registry import plot_kind
-from .shapes import Line, Lines, Picture
+from .shapes import Line, Lines
 from .subject import Network, Subject
 
 BINS = 60

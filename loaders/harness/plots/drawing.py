@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from wordnet_splits import plotting
 from wordnet_splits.untrusted import printable
 
-from .shapes import Bars, Heat, Lines, Picture, Points, Shape
+from .shapes import Bars, Heat, Lines, Points, Shape
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#606060", "#a6761d")
 """Of Okabe and Ito first, which the colour-blind can tell apart."""
@@ -25,6 +26,18 @@ PANEL = (4.6, 3.5)
 SMALL, TINY = 8, 6
 LONGEST = 80
 """Letters of a name."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One or more panels below a title. ``notes`` are printed with the picture."""
+
+    title: str
+    panels: tuple[Shape, ...]
+    notes: tuple[str, ...] = ()
+
+    def _repr_svg_(self) -> str:
+        return as_svg(self, self.title)
 
 
 def save(picture: Picture, path: Path) -> None:

@@ -8,8 +8,9 @@ import numpy as np
 
 from wordnet_splits.errors import DataError
 
+from .drawing import Picture
 from .registry import plot_kind
-from .shapes import Line, Lines, Picture
+from .shapes import Line, Lines
 from .subject import Subject
 
 SPECIFICATION = "trained:"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..evaluation.rows import ResultTables
+from .drawing import Picture
 from .registry import get_plot, list_plots
 from .run import plot, plot_data
-from .shapes import Picture
 
 
 class ResultPlots:

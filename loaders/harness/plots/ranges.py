@@ -11,8 +11,9 @@ from ..comparison.places import place_of
 from ..comparison.ranking import rank_entries
 from ..comparison.sections import improvements
 from ..evaluation.tables import Sets
+from .drawing import Picture
 from .registry import plot_kind
-from .shapes import Bar, Bars, Picture
+from .shapes import Bar, Bars
 from .subject import Subject
 
 

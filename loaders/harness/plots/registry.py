@@ -8,7 +8,7 @@ from importlib import import_module
 
 from wordnet_splits.errors import DataError, unknown
 
-from .shapes import Picture
+from .drawing import Picture
 from .subject import Subject
 
 Data = Callable[[Subject], Picture]

@@ -10,9 +10,9 @@ from wordnet_splits.errors import OutputError
 
 from ..comparison.entries import Given
 from . import drawing
+from .drawing import Picture
 from .registry import get_plot
 from .semantic import pruned_graph
-from .shapes import Picture
 from .subject import Subject
 
 GRAPH, GRAPHML = "recalcati-4", ".graphml"

@@ -8,8 +8,9 @@ from wordnet_splits.errors import DataError
 
 from ..comparison.sections import against_full_spectrum
 from ..evaluation.measure import MEAN, POOLED
+from .drawing import Picture
 from .registry import plot_kind
-from .shapes import Picture, Point, Points
+from .shapes import Point, Points
 from .subject import Subject, mean_over_runs
 
 

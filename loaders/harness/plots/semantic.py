@@ -16,8 +16,9 @@ from ..semantics import (
     predictions_by_class,
     pruned,
 )
+from .drawing import Picture
 from .registry import plot_kind
-from .shapes import Bar, Bars, Picture
+from .shapes import Bar, Bars
 from .subject import Subject
 
 SHOWN = 10

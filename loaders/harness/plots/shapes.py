@@ -84,17 +84,3 @@ class Bars:
 
 
 Shape = Lines | Points | Heat | Bars
-
-
-@dataclass(frozen=True)
-class Picture:
-    """One or more panels below a title. ``notes`` are printed with the picture."""
-
-    title: str
-    panels: tuple[Shape, ...]
-    notes: tuple[str, ...] = ()
-
-    def _repr_svg_(self) -> str:
-        from .drawing import as_svg
-
-        return as_svg(self, self.title)

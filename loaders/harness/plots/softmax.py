@@ -14,8 +14,9 @@ from wordnet_splits.manifest import Manifest
 
 from ..arrays import CHUNK, Array
 from ..model.class_map import LabelSpace
+from .drawing import Picture
 from .registry import plot_kind
-from .shapes import Heat, Picture
+from .shapes import Heat
 from .subject import Network, Subject
 
 MOST_NAMED = 120
