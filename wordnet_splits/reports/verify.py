@@ -164,7 +164,8 @@ def verify(
         assert frozen.folder is not None
         assert built.folder is not None
         if not _shows_pictures(recipe, options) and _same_bytes(frozen.folder, built.folder):
-            return _verification(frozen, [], *_counts_of(recipe, frozen))
+            images, generated = _counts_of(recipe, frozen)
+            return _verification(frozen, [], images, generated, held=images)
     findings = [*_strange_files(frozen), *_unreadable(frozen)]
     if any(finding.part for finding in findings):
         return _verification(frozen, findings, None, {})
@@ -376,7 +377,12 @@ def _verification(
     pixels: Mapping[Part, int],
     unexpected: Mapping[str, Mapping[str, int]] | None = None,
     unread: Mapping[str, str] | None = None,
+    *,
+    held: Mapping[Part, int] | None = None,
 ) -> Verification:
+    """Count what was compared; ``held`` are the rows of each part, counted where not given."""
+    if held is None:
+        held = {part: read().num_rows for part, read in frozen.parts.items()} if compared else {}
     problems = Counter(finding.part for finding in findings)
     other_rows = Counter(f.part for f in findings if f.problem.kind in OTHER_ROWS)
     classes = Counter(frozen.classes["group"].to_pylist())
@@ -384,11 +390,11 @@ def _verification(
     for row in frozen.groups:
         part = (row.split, row.group)
         rule = max(0, classes[row.group] - problems["classes", row.group]) if compared is not None else 0
-        held = frozen.parts[part]().num_rows if compared and part in frozen.parts else 0
-        ids = min((compared or {}).get(part, 0), held - other_rows[part])
+        rows = held.get(part, 0)
+        ids = min((compared or {}).get(part, 0), rows - other_rows[part])
         checks.append(
             CheckedGroup(
-                row.group, row.split, rule, ids, min(held, pixels.get(part, 0)), row.expected, problems[part]
+                row.group, row.split, rule, ids, min(rows, pixels.get(part, 0)), row.expected, problems[part]
             )
         )
     every = [finding.problem for finding in findings]
