@@ -241,6 +241,12 @@ def _parts(batch: Any, where: str) -> tuple[Tensor, Any]:
             else type(images).__name__
         )
         raise DataError(f"a batch of {kind} where images (n, 3, h, w) are expected", where=where)
+    if not images.is_floating_point():
+        raise DataError(
+            f"images of {str(images.dtype).removeprefix('torch.')} values: a model takes scaled floats",
+            where=where,
+            hint="let the dataset's transform scale them",
+        )
     return images, None if labels is None else np.asarray(labels).reshape(-1)
 
 

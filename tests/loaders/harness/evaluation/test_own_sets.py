@@ -189,6 +189,7 @@ def test_a_transform_is_of_the_items_of_a_dataset():
         ({"near": iter([])}, {}, "an iterator can be read only once"),
         ({"near": []}, {}, "near: there are no images"),
         ({"near": ["text"]}, {}, "a batch of str where images"),
+        ({"near": [torch.zeros(3, 3, 8, 8, dtype=torch.uint8)]}, {}, "images of uint8 values"),
         ({"near": [torch.rand(3, 1, 5, 5)]}, {}, "near: the forward pass failed"),
         (
             {"id": DataLoader(pictures(60, 0), shuffle=True)},
