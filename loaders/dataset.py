@@ -165,8 +165,10 @@ class UnknownDetectionSet(Dataset):
             return self._batch(rows)
         return list(zip(self._transformed(rows), self.labels[rows].tolist(), strict=True))
 
-    def batches(self, n: int, *, drop_last: bool = False) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield (images, labels) of up to ``n`` items each, in order.
+    def batches(
+        self, n: int, *, drop_last: bool = False, rows: RowNumbers | None = None
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield (images, labels) of up to ``n`` items each, in order, or of the items ``rows`` alone.
 
         Images are what ``batch_transform`` returns; without one, the stacked results of ``transform`` or
         uint8 (n, 3, h, w). Labels are int64 (n,).
@@ -177,9 +179,10 @@ class UnknownDetectionSet(Dataset):
         """
         if n < 1:
             raise DataError(f"a batch cannot hold {n} images")
-        stop = len(self) - len(self) % n if drop_last else len(self)
+        chosen = np.arange(len(self)) if rows is None else self._rows(rows)
+        stop = len(chosen) - len(chosen) % n if drop_last else len(chosen)
         for start in range(0, stop, n):
-            batch = self._batch(np.arange(start, min(start + n, stop)))
+            batch = self._batch(chosen[start : min(start + n, stop)])
             yield batch.images, batch.labels
 
     def encoded(self, index: SupportsIndex) -> tuple[bytes, str]:
@@ -196,7 +199,7 @@ class UnknownDetectionSet(Dataset):
 
         return to_hf(self)
 
-    def _rows(self, indices: Sequence[int]) -> RowNumbers:
+    def _rows(self, indices: Sequence[int] | RowNumbers) -> RowNumbers:
         rows = np.asarray(indices, np.int64)
         rows = np.where(rows < 0, rows + len(self), rows)
         if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):

@@ -105,6 +105,7 @@ class Declared(StrictModel):
     name: Name
     title: str = ""
     paper: str = ""
+    draw: str = ""
     transforms: dict[str, str] = Field(default_factory=dict)
     normalise: Channels | None = None
 

@@ -47,6 +47,10 @@ def train(
         int | None,
         typer.Option(min=1, help="In place of the recipe's; the schedule is scaled, and the model says so."),
     ] = None,
+    images: Annotated[
+        int | None,
+        typer.Option(min=1, help="ID train images, equally many of each class; all by default."),
+    ] = None,
     start: Annotated[
         str | None, typer.Option(help="Series of runs in --out to train further, for recipes that do.")
     ] = None,
@@ -68,6 +72,7 @@ def train(
 
     chosen = load_recipe(recipe)
     chosen = chosen.with_epochs(epochs) if epochs else chosen
+    chosen = chosen.with_images(images) if images else chosen
     numbers = parse_seeds(seeds)
     if threads:
         torch.set_num_threads(threads)
@@ -114,6 +119,7 @@ def _row(trained: Trained) -> dict[str, Any]:
         "seed": metadata["seed"],
         "optimizer": metadata["optimizer"],
         "epochs": metadata["epochs_trained"],
+        "images": metadata["recipe"].get("images"),
         "selected_epoch": metadata["selected_epoch"],
         **{key: metadata["selected"].get(key) for key in ("loss", "val_loss", "val_accuracy", "gamma")},
         "seconds": trained.seconds,
@@ -123,7 +129,7 @@ def _row(trained: Trained) -> dict[str, Any]:
 
 def _print_runs(trained: list[Trained]) -> None:
     rows = [_row(t) for t in trained]
-    numbers = ("epochs", "selected_epoch", "loss", "val_loss", "val_accuracy", "gamma", "seconds")
+    numbers = ("images", "epochs", "selected_epoch", "loss", "val_loss", "val_accuracy", "gamma", "seconds")
     shown = [n for n in numbers if any(row[n] is not None for row in rows)]
     print_table(
         ("run", *(n.replace("_", " ") for n in shown)),

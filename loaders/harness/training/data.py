@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import torch
 from torch import Tensor
 
@@ -17,6 +20,7 @@ from wordnet_splits.sources.roots import Roots
 
 from ...dataset import UnknownDetectionSet
 from ..backend.transforms import GEOMETRIES, Normalise
+from .fewer import draw_rows
 
 READ_ROWS = 1024
 
@@ -69,16 +73,25 @@ class TrainingData:
         return all(torch.equal(pixels[:, 0], pixels[:, channel]) for channel in (1, 2))
 
 
-def load_arrays(dataset: UnknownDetectionSet, progress: Progress | None = None) -> tuple[Tensor, Tensor]:
+def load_arrays(
+    dataset: UnknownDetectionSet,
+    progress: Progress | None = None,
+    rows: npt.NDArray[np.int64] | None = None,
+) -> tuple[Tensor, Tensor]:
     """Return all images of a dataset as one tensor (n, 3, h, w) uint8, and labels (n,) int64, in item order.
+
+    Parameters
+    ----------
+    rows : of the images to read, all by default.
 
     Raises
     ------
     DataError : images that are not uint8 (a transform normalised them) or differ in size.
     """
-    pixels, labels, start = None, torch.empty(len(dataset), dtype=torch.int64), 0
-    with (progress or Silent()).task(f"reading {dataset!r}", len(dataset)) as task:
-        for images, own in dataset.batches(READ_ROWS):
+    n = len(dataset) if rows is None else len(rows)
+    pixels, labels, start = None, torch.empty(n, dtype=torch.int64), 0
+    with (progress or Silent()).task(f"reading {dataset!r}", n) as task:
+        for images, own in dataset.batches(READ_ROWS, rows=rows):
             if images.dtype != torch.uint8:
                 raise DataError(
                     f"training takes uint8 images, not {images.dtype}",
@@ -86,7 +99,7 @@ def load_arrays(dataset: UnknownDetectionSet, progress: Progress | None = None) 
                     hint="leave normalisation to the trainer",
                 )
             if pixels is None:
-                pixels = torch.empty((len(dataset), *images.shape[1:]), dtype=torch.uint8)
+                pixels = torch.empty((n, *images.shape[1:]), dtype=torch.uint8)
             if images.shape[1:] != pixels.shape[1:]:
                 raise DataError(
                     f"images of {tuple(images.shape[1:])} and of {tuple(pixels.shape[1:])}",
@@ -107,11 +120,16 @@ def load_training_data(
     roots: Roots | None = None,
     packed: Any = None,
     negatives: bool = False,
+    images: int | None = None,
     progress: Progress | None = None,
 ) -> TrainingData:
     """Read the ID train and val images of a benchmark, and its external ones where ``negatives``.
 
     Images whose ID class has no label (it is not among the classifier's) are left out.
+
+    Parameters
+    ----------
+    images : how many of the ID train images (`fewer.draw_rows`), all by default; the other sets stay whole.
 
     Raises
     ------
@@ -120,7 +138,7 @@ def load_training_data(
     """
     manifest = load_manifest(benchmark)
     read = _RoleReader(manifest, roots, packed, progress or Silent())
-    train = read("id", "train")
+    train = read("id", "train", images)
     if train is None:
         hint = "its train images may await their source, see `wordnet-splits list`"
         raise DataError("no ID images to train with", where=manifest.name, hint=hint)
@@ -158,11 +176,14 @@ class _RoleReader:
         self.used: list[dict[str, Any]] = []
         self.classes: tuple[str, ...] = ()
 
-    def __call__(self, role: str, split: str) -> Images | None:
-        """Return the images of the role's groups, one after the other, or None where there is no group."""
+    def __call__(self, role: str, split: str, images: int | None = None) -> Images | None:
+        """Return the images of the role's groups, one after the other, or None where there is no group.
+
+        ``images``: so many of them.
+        """
         groups = {row.group for row in self.manifest.groups if row.role == role}
         parts = [row for row in self.manifest.data.fingerprints.images if row.split == split]
-        found = []
+        datasets = []
         for part in parts:
             if part.group not in groups:
                 continue
@@ -177,16 +198,35 @@ class _RoleReader:
                 transform=GEOMETRIES[geometry],
             )
             self.classes = tuple(dataset.classes)
-            found.append(load_arrays(dataset, self.progress))
+            datasets.append(dataset)
             self.used.append(part.model_dump())
-        if not found:
+        if not datasets:
             return None
+        found = [
+            load_arrays(dataset, self.progress, rows)
+            for dataset, rows in zip(datasets, self._rows(datasets, images), strict=True)
+        ]
         sizes = {tuple(pixels.shape[1:]) for pixels, _ in found}
         if len(sizes) > 1:
             raise DataError(
                 f"groups differ in the size of their images: {sorted(sizes)}", where=self.manifest.name
             )
         return Images(torch.cat([p for p, _ in found]), torch.cat([labels for _, labels in found]))
+
+    def _rows(
+        self, datasets: Sequence[UnknownDetectionSet], images: int | None
+    ) -> Sequence[npt.NDArray[np.int64] | None]:
+        """Return the rows to read of each dataset, None for all."""
+        if images is None:
+            return [None] * len(datasets)
+        drawn = draw_rows(pa.concat_tables([d.table for d in datasets]), self.manifest, images)
+        ends = np.cumsum([len(d) for d in datasets])
+        return [
+            rows - end + len(dataset)
+            for dataset, end, rows in zip(
+                datasets, ends, np.split(drawn, np.searchsorted(drawn, ends[:-1])), strict=True
+            )
+        ]
 
 
 def _labelled(images: Images) -> Images:

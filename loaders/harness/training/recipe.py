@@ -71,6 +71,7 @@ class TrainingRecipe(BaseModel):
     start : the recipe whose model is trained further, none for a fresh one.
     runs : how many seeds the paper ran. differs : departures from the paper, one sentence each.
     shortened : whether `with_epochs` changed the number of epochs.
+    images : how many of the ID train images are trained on (`with_images`), None for all.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -92,6 +93,7 @@ class TrainingRecipe(BaseModel):
     runs: int = Field(default=5, ge=1)
     differs: tuple[str, ...] = ()
     shortened: bool = False
+    images: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -104,8 +106,12 @@ class TrainingRecipe(BaseModel):
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the recipe as JSON-serialisable data, as it is written into checkpoints."""
-        return self.model_dump(mode="json", by_alias=True)
+        """Return the recipe as JSON-serialisable data, as it is written into checkpoints.
+
+        ``images`` is in it where it is set: models from before it existed are still those of their recipe.
+        """
+        unset = {"images"} if self.images is None else None
+        return self.model_dump(mode="json", by_alias=True, exclude=unset)
 
     def with_epochs(self, epochs: int) -> TrainingRecipe:
         """Return the recipe with another number of epochs, milestones at the same fractions; it says so."""
@@ -123,6 +129,12 @@ class TrainingRecipe(BaseModel):
             "differs": (*self.differs, note),
             "shortened": True,
         }
+        return TrainingRecipe.model_validate({**dict(self), **changed})
+
+    def with_images(self, images: int) -> TrainingRecipe:
+        """Return the recipe for some of the ID train images, equally many of each class; it says so."""
+        note = f"{images:,} of the ID train images, equally many of each class, by the benchmark's own draw"
+        changed = {"images": images, "differs": (*self.differs, note)}
         return TrainingRecipe.model_validate({**dict(self), **changed})
 
 

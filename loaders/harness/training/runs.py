@@ -58,6 +58,7 @@ def train(
     seeds: Sequence[int] = (0,),
     optimizers: Sequence[str] = (),
     epochs: int | None = None,
+    images: int | None = None,
     start: str | None = None,
     roots: Roots | None = None,
     packed: PackedFolders | None = None,
@@ -76,6 +77,8 @@ def train(
     out : folder of the models: ``out/<benchmark>/<run>/``, which ``trained:`` names for `evaluate`.
     network : by default the recipe's. seeds : of the runs. optimizers : of the recipe's; all by default.
     epochs : in place of the recipe's; the schedule is scaled.
+    images : how many of the ID train images, equally many of each class by the benchmark's own draw; all by
+        default. Images of validation and negatives are not fewer.
     start : series of runs in ``out`` to train further, for recipes that do.
     roots, packed : as of `loaders.UnknownDetectionSet`.
     device, precision : of `choose_machine`. command : kept with the models. say : called with each line.
@@ -86,6 +89,7 @@ def train(
     """
     chosen = load_recipe(recipe) if isinstance(recipe, str) else recipe
     chosen = chosen.with_epochs(epochs) if epochs else chosen
+    chosen = chosen.with_images(images) if images else chosen
     runs = plan_runs(chosen, network=network, optimizers=optimizers, seeds=seeds)
     machine = choose_machine(device, precision)
     data = load_training_data(
@@ -93,6 +97,7 @@ def train(
         roots=roots,
         packed=packed,
         negatives=LOSSES[chosen.loss.name].negatives != "none",
+        images=chosen.images,
         progress=progress or Silent(),
     )
     return train_runs(

@@ -52,10 +52,12 @@ class Run:
 
     @property
     def series(self) -> str:
-        """Name that the seeds of one model share, e.g. ``kim-cifar-resnet20-e20``."""
+        """Name that the seeds of one model share, e.g. ``kim-cifar-resnet20-e20-n5000``."""
         recipe = self.recipe
         optimizer = f"-{self.optimizer}" if len(recipe.optimizer) > 1 else ""
-        return f"{recipe.name}-{self.network}{optimizer}" + (f"-e{recipe.epochs}" if recipe.shortened else "")
+        epochs = f"-e{recipe.epochs}" if recipe.shortened else ""
+        images = f"-n{recipe.images}" if recipe.images else ""
+        return f"{recipe.name}-{self.network}{optimizer}{epochs}{images}"
 
     @property
     def name(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import typer
 
+from loaders.harness import evaluate
 from loaders.harness.cli.train import parse_seeds, register
 from loaders.harness.training.checkpoints import load_checkpoint, load_state
 from loaders.harness.training.data import load_training_data
@@ -52,6 +53,20 @@ def test_digits_are_learnt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     captured = capsys.readouterr()
     assert "digits-demo-tiny-cnn-e12-s1: trained already" in captured.err
     assert "val accuracy" in captured.out
+
+
+def test_on_some_of_the_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(*train_digits(tmp_path, "--images", "120", "--epochs", "1", "--json")) == 0
+    captured = capsys.readouterr()
+    note = "120 of the ID train images, equally many of each class, by the benchmark's own draw"
+    assert f"differs: {note}" in captured.err
+    (row,) = json.loads(captured.out)["runs"]
+    assert (row["run"], row["images"]) == ("digits-demo-tiny-cnn-e1-n120-s0", 120)
+    assert row["differs"] == ["1 epochs in place of 40", note]
+    module: Any = load_checkpoint(row["model"])
+    assert module.metadata["recipe"]["images"] == 120
+    results = evaluate(f"trained:{row['model']}", "digits", "msp", groups=["uniform"])
+    assert [run.model for run in results.about.runs] == ["digits/digits-demo-tiny-cnn-e1-n120"]
 
 
 KILLED = """
@@ -111,6 +126,8 @@ def test_recipes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (("--network", "resnet18"), "8 x 8 are too small for network 'resnet18'"),
         (("--precision", "half"), "unknown precision 'half'"),
         (("--root", "digits"), "'digits' is not NAME=DIR"),
+        (("--images", "5"), "5 images of 6 classes"),
+        (("--images", "700"), "or fewer, or all"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_2(

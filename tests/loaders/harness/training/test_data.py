@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import torch
 
 from loaders import UnknownDetectionSet
 from loaders.harness.backend.transforms import ONES, ZEROS
 from loaders.harness.training.data import load_arrays, load_training_data
+from loaders.harness.training.fewer import draw_rows
 from wordnet_splits.errors import DataError, UnknownNameError
 from wordnet_splits.manifest import load_manifest
+from wordnet_splits.sampling import key
 
 CLASSES = ("zero", "one", "two", "three", "four", "five")
 
@@ -38,6 +43,72 @@ def test_training_data_of_a_benchmark() -> None:
     assert sorted(p["images"] for p in data.benchmark["parts"]) == sorted(p["images"] for p in used)
 
 
+def test_some_of_the_train_images_equally_many_of_each_class() -> None:
+    manifest = load_manifest("digits")
+    table = UnknownDetectionSet("digits", role="id", split="train").table.to_pylist()
+    keyed = {
+        row["image_id"]: key("digits", manifest.data.seed, "digits", row["class_id"], row["image_id"])
+        for row in table
+    }
+    of_class = {c: [r for r in table if r["class_id"] == c] for c in sorted({r["class_id"] for r in table})}
+    expected = {
+        r["image_id"]
+        for rows in of_class.values()
+        for r in sorted(rows, key=lambda r: keyed[r["image_id"]])[:20]
+    }
+    whole, some = load_training_data("digits"), load_training_data("digits", images=120)
+    assert torch.bincount(some.train.labels).tolist() == [20] * 6
+    rows = [n for n, r in enumerate(table) if r["image_id"] in expected]
+    assert torch.equal(some.train.pixels, whole.train.pixels[rows])
+    assert torch.equal(some.train.labels, whole.train.labels[rows])
+    assert some.val is not None
+    assert whole.val is not None
+    assert torch.equal(some.val.pixels, whole.val.pixels)
+    assert some.benchmark == whole.benchmark
+
+
+def drawn(images: int, table: pa.Table | None = None) -> set[int]:
+    if table is None:
+        table = UnknownDetectionSet("digits", role="id", split="train").table
+    return set(draw_rows(table, load_manifest("digits"), images).tolist())
+
+
+def test_a_smaller_draw_is_within_a_larger_and_no_row_s_place_matters() -> None:
+    table = UnknownDetectionSet("digits", role="id", split="train").table
+    assert drawn(31) < drawn(60) < drawn(582)
+    labels = table["label"].to_numpy()
+    assert sorted(np.bincount(labels[list(drawn(31))]).tolist()) == [5, 5, 5, 5, 5, 6]
+    order = np.random.default_rng(0).permutation(len(table))
+    shuffled = table.take(pa.array(order))
+    assert {int(order[row]) for row in drawn(31, shuffled)} == drawn(31)
+
+
+def test_images_without_a_label_are_not_drawn() -> None:
+    table = UnknownDetectionSet("digits", role="id", split="train").table
+    label = pc.if_else(pc.equal(table["label"], 2), -1, table["label"]).cast(table["label"].type)
+    at = table.schema.get_field_index("label")
+    rows = drawn(50, table.set_column(at, table.schema.field(at), label))
+    assert np.bincount(table["label"].to_numpy()[list(rows)]).tolist() == [10, 10, 0, 10, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [(5, "5 images of 6 classes leave some class without one"), (603, r"which has \d+.*take \d+ or fewer")],
+)
+def test_draws_that_cannot_be_made(images: int, message: str) -> None:
+    with pytest.raises(DataError) as raised:
+        drawn(images)
+    assert re.search(message, str(raised.value))
+
+
+def test_classes_of_several_sources_are_not_drawn_from() -> None:
+    table = UnknownDetectionSet("digits", role="id", split="train").table
+    at = table.schema.get_field_index("source")
+    other = table.set_column(at, table.schema.field(at), pa.array(["other"] * len(table), pa.string()))
+    with pytest.raises(DataError, match="one source, and these are of digits, other"):
+        drawn(60, pa.concat_tables([table, other]))
+
+
 class Fake:
     """Batches as `UnknownDetectionSet` gives them."""
 
@@ -50,7 +121,7 @@ class Fake:
     def __repr__(self) -> str:
         return "fake"
 
-    def batches(self, n: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    def batches(self, n: int, *, rows: None = None) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         for images in self.given:
             yield images, torch.zeros(len(images), dtype=torch.int64)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from loaders.harness.training.recipe import load_recipe, recipe_names
+from loaders.harness.training.trainer import Run
 from wordnet_splits.errors import RecipeError, UnknownNameError
 
 RECIPE = """
@@ -50,6 +51,17 @@ def test_a_shorter_schedule_keeps_its_fractions_and_says_so() -> None:
     assert recipe.differs == (*load_recipe("kim-cifar").differs, note)
     assert recipe.as_dict()["differs"] == list(recipe.differs)
     assert load_recipe("kim-cifar").with_epochs(200) == load_recipe("kim-cifar")
+
+
+def test_fewer_images_are_said_and_models_of_all_images_keep_their_recipe() -> None:
+    whole = load_recipe("kim-cifar")
+    recipe = whole.with_images(5000)
+    note = "5,000 of the ID train images, equally many of each class, by the benchmark's own draw"
+    assert recipe.differs == (*whole.differs, note)
+    assert recipe.as_dict()["images"] == 5000
+    assert "images" not in whole.as_dict()  # what models of all images have in their model.json
+    run = Run(recipe.with_epochs(8), "resnet20", "sgd", 3)
+    assert run.name == "kim-cifar-resnet20-e8-n5000-s3"
 
 
 def test_extends_replaces_keys_one_by_one(tmp_path: Path) -> None:
