@@ -1,26 +1,110 @@
-"""Detectors on the nearest training features."""
+"""Detectors on the nearest training features, which are read in blocks from where they are, never copied."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.errors import DataError
 
-from ..arrays import Array, Arrays, Head
+from ..arrays import Array, Arrays, ArrayView, Head
+from .logits import positive
 from .paper import PAPERS
 from .registry import register
 from .softmax import energy
 
 QUERIES, BANK = 1024, 16_384  # rows of one block of similarities: 64 MB in float32
+STEP = 256  # rows scaled at a time: they stay in the processor's cache
 
 
-class Neighbours(NamedTuple):
-    """Training features (N, D) float32 scaled to unit length; zero vectors stay zero."""
+class Bank(NamedTuple):
+    """Training images to search: the directions of their features, each of a length of its own.
 
-    bank: Array
+    Attributes
+    ----------
+    features : (N, D) as stored, in memory or memory-mapped, float16 too.
+    lengths : (N,) float32, those that directions get; None: 1.
+    """
+
+    features: ArrayView
+    lengths: Array | None = None
+
+    def block(self, start: int, stop: int) -> Array:
+        """Return rows start..stop-1 (fewer at the end) at their lengths, float32; zeros stay zeros."""
+        view = self.features.rows(start, stop)
+        block = np.empty(view.shape, np.float32)
+        for first, rows in zip(range(0, len(view), STEP), view.chunks(STEP), strict=True):
+            own = block[first : first + len(rows)]
+            own[:] = rows
+            norm = np.sqrt(np.einsum("ij,ij->i", own, own, dtype=np.float64))
+            scale = 1.0 if self.lengths is None else self.lengths[start + first :][: len(rows)]
+            own /= np.where(norm > 0, norm / scale, 1.0)[:, None].astype(np.float32)
+        return block
+
+    def most_similar(self, queries: Array, k: int) -> tuple[Array, Array]:
+        """Return each query's k greatest products with rows of the bank, descending, and those rows: (n, k).
+
+        Every block of the bank is read once, for all queries.
+        """
+        best = np.full((len(queries), k), -np.inf, np.float32)
+        rows = np.zeros((len(queries), k), np.int64)
+        for start in range(0, len(self.features), BANK):
+            block = self.block(start, start + BANK)
+            for i in range(0, len(queries), QUERIES):
+                own = slice(i, i + QUERIES)
+                _keep(best[own], rows[own], queries[own] @ block.T, start)
+        order = np.argsort(-best, axis=1, kind="stable")
+        return np.take_along_axis(best, order, axis=1), np.take_along_axis(rows, order, axis=1)
+
+
+def _keep(best: Array, rows: Array, products: Array, start: int) -> None:
+    """Put in ``best`` (n, k) what is greater in the products (n, m) with rows ``start`` and on, in place.
+
+    Few are greater than the k-th of all blocks before, so that most are looked at once, and compared.
+    """
+    k, columns = best.shape[1], products.shape[1]
+    greater = products > best.min(axis=1)[:, None]
+    counts = np.count_nonzero(greater, axis=1)
+    width = int(counts.max(initial=0))
+    if not width:
+        return
+    if 8 * width > columns:
+        found = greatest(products, k)
+        values = np.take_along_axis(products, found, axis=1)
+    else:  # those of each query side by side, rows filled up with what is never kept
+        query, column = np.nonzero(greater)
+        place = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
+        values = np.full((len(products), width), -np.inf, np.float32)
+        found = np.zeros((len(products), width), np.int64)
+        values[query, place], found[query, place] = products[query, column], column
+    values = np.concatenate([best, values], axis=1)
+    found = np.concatenate([rows, found + start], axis=1)
+    top = greatest(values, k)
+    best[:] = np.take_along_axis(values, top, axis=1)
+    rows[:] = np.take_along_axis(found, top, axis=1)
+
+
+def greatest(values: Array, k: int) -> Array:
+    """Return the columns of the k greatest values of each row, in any order; all where there are fewer."""
+    kept = min(k, values.shape[1])
+    return np.argpartition(values, values.shape[1] - kept, axis=1)[:, -kept:]
+
+
+def unit_length(features: Array) -> Array:
+    """Return features (n, D) as float32 of Euclidean length 1; a row of zeros has no direction and stays."""
+    wide = features.astype(np.float64)
+    length = np.sqrt(np.square(wide).sum(axis=1, keepdims=True))
+    scaled = np.divide(wide, length, out=np.zeros_like(wide), where=length > 0)
+    return np.asarray(scaled, dtype=np.float32)
+
+
+def enough(images: int, k: int) -> None:
+    """Refuse fewer training images than neighbours are asked for."""
+    if images < k:
+        raise DataError(f"{images} training images are too few for the {k}-th nearest")
 
 
 @register(
@@ -38,81 +122,48 @@ class KNN:
     k: int = 50
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise SplitsError(f"k={self.k} is not positive")
+        positive("k", self.k)
 
-    def fit(self, data: Arrays, head: Head | None) -> Neighbours:
-        """Return the training features at unit length.
+    def fit(self, data: Arrays, head: Head | None) -> Bank:
+        """Return the training features, to be taken at unit length.
 
         Raises
         ------
         DataError : fewer than k training images.
         """
         enough(data.n, self.k)
-        bank = np.empty(data["features"].shape, np.float32)
-        start = 0
-        for chunk in data["features"].chunks():
-            bank[start : start + len(chunk)] = unit_length(chunk)
-            start += len(chunk)
-        return Neighbours(bank)
+        return Bank(data["features"])
 
-    def score(self, state: Neighbours, data: Arrays) -> Array:
-        """Return minus the squared distance to the k-th nearest.
+    def score(self, state: Bank, data: Arrays) -> Array:
+        """Return minus the squared distance to the k-th nearest."""
+        return self.score_each([self], state, data)[0]
+
+    @staticmethod
+    def score_each(several: Sequence[KNN], state: Bank, data: Arrays) -> list[Array]:
+        """Return the scores by each k, of one search.
 
         Neighbours are found by float32 products; the distance to the one found is then taken by difference
         in float64, so that near ones (products of nearly 1) keep their digits.
         """
-        enough(len(state.bank), self.k)
-        features = np.asarray(data["features"])
-        blocks = [features[i : i + QUERIES] for i in range(0, len(features), QUERIES)]
-        return np.concatenate(
-            [self._score(state.bank, unit_length(block)) for block in blocks] or [np.empty(0)]
-        )
-
-    def _score(self, bank: Array, queries: Array) -> Array:
-        products, rows = most_similar(bank, queries, self.k)
-        kth = np.take_along_axis(rows, products.argmin(axis=1)[:, None], axis=1)[:, 0]
-        return np.asarray(-np.square(queries.astype(np.float64) - bank[kth]).sum(axis=1))
+        queries, (_, rows) = search(state, data, [one.k for one in several])
+        wide = queries.astype(np.float64)
+        return [-_squared(wide, state.features, rows[:, one.k - 1]) for one in several]
 
 
-def enough(images: int, k: int) -> None:
-    """Refuse fewer training images than neighbours are asked for."""
-    if images < k:
-        raise DataError(f"{images} training images are too few for the {k}-th nearest")
+def search(bank: Bank, data: Arrays, several: Sequence[int]) -> tuple[Array, tuple[Array, Array]]:
+    """Return the directions of images, and `Bank.most_similar` of the greatest k of ``several``."""
+    enough(len(bank.features), max(several))
+    queries = unit_length(np.asarray(data["features"]))
+    return queries, bank.most_similar(queries, max(several))
 
 
-def most_similar(bank: Array, queries: Array, k: int) -> tuple[Array, Array]:
-    """Return each query's k greatest products with rows of ``bank``, and those rows: (n, k), unordered."""
-    best = np.empty((len(queries), 0), np.float32)
-    rows = np.empty((len(queries), 0), np.int64)
-    for start in range(0, len(bank), BANK):
-        products = queries @ bank[start : start + BANK].T
-        top = greatest(products, k)
-        best = np.concatenate([best, np.take_along_axis(products, top, axis=1)], axis=1)
-        rows = np.concatenate([rows, top + start], axis=1)
-        top = greatest(best, k)
-        best, rows = np.take_along_axis(best, top, axis=1), np.take_along_axis(rows, top, axis=1)
-    return best, rows
-
-
-def greatest(values: Array, k: int) -> Array:
-    """Return the columns of the k greatest values of each row, in any order; all where there are fewer."""
-    kept = min(k, values.shape[1])
-    return np.argpartition(values, values.shape[1] - kept, axis=1)[:, -kept:]
-
-
-def unit_length(features: Array) -> Array:
-    """Return features (n, D) as float32 of Euclidean length 1; a row of zeros has no direction and stays."""
-    wide = features.astype(np.float64)
-    length = np.sqrt(np.square(wide).sum(axis=1, keepdims=True))
-    scaled = np.divide(wide, length, out=np.zeros_like(wide), where=length > 0)
-    return np.asarray(scaled, dtype=np.float32)
-
-
-class Guides(NamedTuple):
-    """Training features (N, D) float32: directions, each as long as its image's energy."""
-
-    bank: Array
+def _squared(queries: Array, features: ArrayView, rows: Array) -> Array:
+    """Return the squared distances (n,) of directions (n, D) float64 to those of the rows given."""
+    found = [np.empty(0)]
+    for i in range(0, len(rows), QUERIES):
+        own = slice(i, i + QUERIES)
+        found.append(np.square(queries[own] - unit_length(features[rows[own]])).sum(axis=1))
+    return np.concatenate(found)
 
 
 @register(
@@ -132,31 +183,26 @@ class NNGuide:
     k: int = 10
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise SplitsError(f"k={self.k} is not positive")
+        positive("k", self.k)
 
-    def fit(self, data: Arrays, head: Head | None) -> Guides:
-        """Return the scaled directions of the training images.
+    def fit(self, data: Arrays, head: Head | None) -> Bank:
+        """Return the directions of the training images, each as long as its image's energy.
 
         Raises
         ------
         DataError : fewer than k training images.
         """
         enough(data.n, self.k)
-        bank = np.empty(data["features"].shape, np.float32)
-        start = 0
-        for chunk in data.chunks():
-            directions = unit_length(np.asarray(chunk["features"]))
-            bank[start : start + chunk.n] = directions * energy(chunk["logits"])[:, None].astype(np.float32)
-            start += chunk.n
-        return Guides(bank)
+        energies = np.concatenate([energy(chunk) for chunk in data["logits"].chunks()])
+        return Bank(data["features"], energies.astype(np.float32))
 
-    def score(self, state: Guides, data: Arrays) -> Array:
+    def score(self, state: Bank, data: Arrays) -> Array:
         """Return the energy of each image times its guidance."""
-        enough(len(state.bank), self.k)
-        queries = unit_length(np.asarray(data["features"]))
-        guidance = [
-            most_similar(state.bank, queries[i : i + QUERIES], self.k)[0].mean(axis=1, dtype=np.float64)
-            for i in range(0, len(queries), QUERIES)
-        ]
-        return np.concatenate(guidance or [np.empty(0)]) * energy(data["logits"])
+        return self.score_each([self], state, data)[0]
+
+    @staticmethod
+    def score_each(several: Sequence[NNGuide], state: Bank, data: Arrays) -> list[Array]:
+        """Return the scores by each k, of one search."""
+        _, (products, _) = search(state, data, [one.k for one in several])
+        own = energy(data["logits"])
+        return [products[:, : one.k].mean(axis=1, dtype=np.float64) * own for one in several]

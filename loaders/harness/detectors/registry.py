@@ -15,7 +15,9 @@ A detector turns stored arrays into confidence, higher = more in-distribution::
 ``fit_on=("train", "val", "ood-val")`` gives `fit` a dict of `Arrays` by those names. A need without a slash,
 ``"stages[statistic=mean]"``, is every array of that probe (`Arrays.under`). ``probes(state)``, where there is
 one, gives probes that use what was fitted; their arrays are then among the data of ``score``, and of
-``calibrate(state, data) -> State``, which sees ID validation images.
+``calibrate(state, data) -> State``, which sees ID validation images. ``score_each(several, state, data)``, a
+static method where there is one, gives the scores of several of them that learned the same (values of a
+sweep), for what they compute in common.
 
 A function of the arrays, ``def confidence(data, *, T=1.0)``, is a detector without ``fit``. One of
 ``models="many"`` gets a sequence of arrays, one per model, in the place of each `Arrays`, and of heads in the

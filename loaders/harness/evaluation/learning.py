@@ -16,7 +16,7 @@ from ..arrays import Array, Arrays, Head
 from ..detectors import Chosen
 from ..detectors.registry import SPLITS, FitOn
 from ..plugins import Value, show_named
-from .scoring import Fitted, confidence, fit, named
+from .scoring import Fitted, confidences, fit, named, shares_work
 from .sets import EvaluatedSets
 
 HEAD = "needs the weights of a linear head, and this model has none"
@@ -137,30 +137,53 @@ def choose_on_validation(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> 
 
     learned: dict[tuple[Value, ...], Any] = {}  # what candidates have in common is fitted once
 
-    def separation(candidate: Chosen) -> float:
-        if candidate.fitted_by not in learned:
-            learned[candidate.fitted_by] = learn(candidate, sets, run, head).state
-        fitted = Fitted(candidate, candidate.detector, learned[candidate.fitted_by])
-        scores: dict[str, Array] = {}
+    def separations(candidates: Sequence[Chosen]) -> list[float]:
+        shared = candidates[0].fitted_by
+        if shared not in learned:
+            learned[shared] = learn(candidates[0], sets, run, head).state
+        fitted = [Fitted(one, one.detector, learned[shared]) for one in candidates]
+        probes = {probe for one in fitted for probe in one.probes}
+        scores: dict[str, list[Array]] = {}
         for group, seen in groups.items():
-            own = run.group("val", group, {*needs, *fitted.probes}) if fitted.probes else seen
-            scores[group] = confidence(fitted, own.arrays, on=f"{group}/val")
-        known = np.concatenate([scores[group] for group in inside])
-        return float(np.mean([auroc(known, scores[group], name=fitted.where) for group in outside]))
+            own = run.group("val", group, {*needs, *probes}) if probes else seen
+            scores[group] = confidences(fitted, own.arrays, on=f"{group}/val")
+        return [
+            _separation([scores[g][i] for g in inside], [scores[g][i] for g in outside], one.where)
+            for i, one in enumerate(fitted)
+        ]
 
-    found: list[tuple[float, Chosen]] = []
-    failed: dict[str, DataError] = {}
-    for candidate in grid:
+    found: dict[int, float] = {}
+    failed: dict[int, DataError] = {}
+    pending = _together(grid)
+    for numbers in pending:
         try:
-            found.append((separation(candidate), candidate))
+            found.update(zip(numbers, separations([grid[i] for i in numbers]), strict=True))
         except DataError as error:
-            failed[show_named("", {name: candidate.params[name] for name in chosen.sweep})] = error
+            if len(numbers) == 1:
+                failed[numbers[0]] = error
+            else:  # of one of them: which one, and what the others give, is seen one by one
+                pending += [[i] for i in numbers]
     if not found:
-        raise next(iter(failed.values()))
-    _, best = max(found, key=lambda pair: pair[0])
+        raise failed[0]
+    best = grid[max(sorted(found), key=found.__getitem__)]
     names = (" + ".join(f"{group}/val" for group in side) for side in (inside, outside))
-    without = f" without {', '.join(failed)}" if failed else ""
+    passed = [show_named("", {name: grid[i].params[name] for name in chosen.sweep}) for i in sorted(failed)]
+    without = f" without {', '.join(passed)}" if passed else ""
     return chosen.with_params(best.params, "auroc of {} against {}".format(*names) + without)
+
+
+def _separation(inside: Sequence[Array], outside: Sequence[Array], where: str) -> float:
+    """Return the unweighted mean over OOD sets of the AUROC of all ID images against theirs."""
+    known = np.concatenate(inside)
+    return float(np.mean([auroc(known, scores, name=where) for scores in outside]))
+
+
+def _together(grid: Sequence[Chosen]) -> list[list[int]]:
+    """Return the positions of candidates by what can be scored in one go: those that learn the same."""
+    found: dict[Any, list[int]] = {}
+    for i, one in enumerate(grid):
+        found.setdefault(one.fitted_by if shares_work(one) else i, []).append(i)
+    return list(found.values())
 
 
 def combinations(chosen: Chosen) -> Iterator[Chosen]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -104,15 +104,45 @@ def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -
     ------
     DataError : an array is absent; or the detector gives another shape, NaN or infinity, naming it.
     """
-    where = f"{fitted.where} on {on}" if on else fitted.where
-    require(fitted.chosen.needs, data, where)
-    parts = [np.empty(0, np.float32)]
+
+    def score(chunk: Data) -> list[Any]:
+        return [fitted.detector.score(fitted.state, chunk)]
+
+    return _confidences([fitted], score, data, rows, on)[0]
+
+
+def confidences(several: Sequence[Fitted], data: Data, *, rows: int = CHUNK, on: str = "") -> list[Array]:
+    """Return `confidence` of detectors of one method that learned the same, in one go where it has that."""
+    if not shares_work(several[0].chosen):
+        return [confidence(one, data, rows=rows, on=on) for one in several]
+    first: Any = several[0].detector
+    detectors = [one.detector for one in several]
+
+    def score(chunk: Data) -> list[Any]:
+        return list(first.score_each(detectors, several[0].state, chunk))
+
+    return _confidences(several, score, data, rows, on)
+
+
+def shares_work(chosen: Chosen) -> bool:
+    """Say whether values of a sweep are scored in one go."""
+    return hasattr(chosen.method.made_of, "score_each")
+
+
+def _confidences(
+    several: Sequence[Fitted], score: Callable[[Data], list[Any]], data: Data, rows: int, on: str
+) -> list[Array]:
+    places = [f"{one.where} on {on}" if on else one.where for one in several]
+    for one, where in zip(several, places, strict=True):
+        require(one.chosen.needs, data, where)
+    parts = [[np.empty(0, np.float32)] for _ in several]
     for size, chunk in _chunks(data, rows):
         # what the ignored warnings lead to, NaN or infinity, is refused below
-        with errors_of(where), np.errstate(all="ignore"):
-            scores = np.asarray(fitted.detector.score(fitted.state, chunk))
-        parts.append(_narrow(scores, size, where))
-    return _finite(np.concatenate(parts), where)
+        with errors_of(places[0]), np.errstate(all="ignore"):
+            found = [np.asarray(scores) for scores in score(chunk)]
+        for part, scores, where in zip(parts, found, places, strict=True):
+            part.append(_narrow(scores, size, where))
+    return [_finite(np.concatenate(part), where) for part, where in zip(parts, places, strict=True)]
 
 
 def predicts(fitted: Fitted) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.neighbors import NearestNeighbors
 
-from loaders.harness.arrays import Array, Arrays, Head
+from loaders.harness.arrays import Array, Arrays, ArrayView, Head
 from loaders.harness.detectors import (
     METHODS,
     Chosen,
@@ -24,7 +25,8 @@ from loaders.harness.detectors import (
     parse_detectors,
 )
 from loaders.harness.evaluation import scoring
-from loaders.harness.evaluation.scoring import Fitted, confidence, fit, predicted
+from loaders.harness.evaluation.learning import combinations
+from loaders.harness.evaluation.scoring import Fitted, confidence, confidences, fit, predicted
 from tests.loaders.harness.detectors.separable import CLASSES, WIDTH, head_of, images, reordered
 from wordnet_splits.errors import DataError
 from wordnet_splits.metrics import auroc
@@ -108,6 +110,21 @@ def test_values_that_fitting_does_not_read_share_its_state(name: str, wide: dict
         candidate = chosen.with_params({parameter: chosen.sweep[parameter][-1]}, "")
         shared = confidence(Fitted(candidate, candidate.detector, state), wide["test"])
         np.testing.assert_array_equal(shared, score(candidate, wide["test"], splits=wide, head=head))
+
+
+@pytest.mark.parametrize("name", [n for n in BUILT_IN if hasattr(METHODS[n].made_of, "score_each")])
+def test_values_scored_in_one_go_have_the_scores_of_each_alone(name: str, wide: dict[str, Arrays]) -> None:
+    grid = list(combinations(get_detector(name)))
+    split, head = METHODS[name].fit_on, head_of(**WIDE)
+    assert split is None or isinstance(split, str)
+    states: dict[Any, Any] = {}
+    for one in grid:
+        states.setdefault(one.fitted_by, fit(one, wide[split] if split else None, head).state)
+    for shared, state in states.items():
+        several = [Fitted(one, one.detector, state) for one in grid if one.fitted_by == shared]
+        together = confidences(several, wide["test"], rows=25)
+        for one, found in zip(several, together, strict=True):
+            np.testing.assert_allclose(found, confidence(one, wide["test"]), rtol=1e-6, err_msg=one.where)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -204,6 +221,37 @@ def test_knn_is_that_of_scikit_learn(k: int) -> None:
     bank, queries = (f / np.linalg.norm(f, axis=1, keepdims=True) for f in unit)
     distance, _ = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(bank).kneighbors(queries)
     np.testing.assert_allclose(score(get_detector("knn", k=k), KNOWN), -(distance[:, -1] ** 2), rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["knn", "nnguide"])
+def test_neighbours_are_searched_in_features_on_disk(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In half precision, in shards, by class or not: the scores are those of a copy in memory."""
+    order = np.random.default_rng(2).permutation(TRAIN.n)
+    grid = [get_detector(name, k=k) for k in (1, 9, 500)]
+    monkeypatch.setattr(neighbours, "BANK", 128)
+    monkeypatch.setattr(neighbours, "QUERIES", 32)
+    monkeypatch.setattr(neighbours, "STEP", 16)
+    for data in (TRAIN, reordered(TRAIN, np.argsort(TRAIN["labels"][:])), reordered(TRAIN, order)):
+        half = np.asarray(data["features"], dtype=np.float16)
+        parts = [tmp_path / f"{i}.npy" for i in range(3)]
+        for path, part in zip(parts, np.array_split(half, 3), strict=True):
+            np.save(path, part)
+        on_disk = data.replace(features=ArrayView([np.load(path, mmap_mode="r") for path in parts]))
+        state = fit(grid[0], on_disk).state
+        assert state.features is on_disk["features"]  # memory-mapped, no copy
+        found = confidences([Fitted(one, one.detector, state) for one in grid], KNOWN)
+        unit = half.astype(np.float64) / np.linalg.norm(half.astype(np.float64), axis=1)[:, None]
+        seen = np.asarray(KNOWN["features"], dtype=np.float64)
+        seen /= np.linalg.norm(seen, axis=1)[:, None]
+        energies = logsumexp(np.asarray(data["logits"], dtype=np.float64), axis=1)
+        products = -np.sort(-(seen @ (unit * energies[:, None] if name == "nnguide" else unit).T), axis=1)
+        for one, ours in zip(grid, found, strict=True):
+            k = int(one.params["k"])
+            guidance = products[:, :k].mean(axis=1) * logsumexp(Z, axis=1)
+            expected = guidance if name == "nnguide" else 2 * products[:, k - 1] - 2
+            np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_knn_of_an_image_seen_in_training_is_zero_and_near_ones_keep_their_digits() -> None:
