@@ -11,7 +11,7 @@ import numpy as np
 
 from wordnet_splits.errors import DataError, SplitsError
 
-from ..arrays import CHUNK, Array, Arrays, Head
+from ..arrays import CHUNK, Array, Arrays, ArrayView, Head
 from ..detectors import Chosen, Detector
 from ..detectors.registry import SPLITS
 from ..plugins import reason
@@ -19,6 +19,7 @@ from ..plugins import reason
 Data = Arrays | Sequence[Arrays]  # one model's arrays, or those of each of several models
 Learned = Data | Mapping[str, Arrays]  # of several splits, for a detector that fits on them
 PREDICTED = ("logits", "background")
+HALF_INFINITY = 0x7C00  # bits of infinity in float16; NaN is above
 Heads = Head | None | Sequence[Head | None]
 
 
@@ -67,7 +68,8 @@ def fit(chosen: Chosen, data: Learned | None = None, head: Heads = None) -> Fitt
 
     Raises
     ------
-    DataError : an array or the head that it needs is absent, or it cannot be fitted on these data.
+    DataError : an array or the head that it needs is absent; there are no images, or an array holds NaN or
+        infinity; or it cannot be fitted on these data.
     """
     detector = chosen.detector
     fitted = Fitted(chosen, detector, None)
@@ -89,6 +91,8 @@ def fit(chosen: Chosen, data: Learned | None = None, head: Heads = None) -> Fitt
     else:
         labels = [n for n in chosen.method.needs if n == "labels"]
         require([*chosen.needs, *labels], data, fitted.where)
+        _require_images(chosen, data, fitted.where)
+        _require_finite(chosen.needs, data, fitted.where)
     with errors_of(fitted.where):
         return Fitted(chosen, detector, learn(data, head))
 
@@ -102,7 +106,8 @@ def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -
 
     Raises
     ------
-    DataError : an array is absent; or the detector gives another shape, NaN or infinity, naming it.
+    DataError : an array is absent or holds NaN or infinity; or the detector gives another shape, NaN or
+        infinity, naming it.
     """
 
     def score(chunk: Data) -> list[Any]:
@@ -137,6 +142,7 @@ def _confidences(
         require(one.chosen.needs, data, where)
     parts = [[np.empty(0, np.float32)] for _ in several]
     for size, chunk in _chunks(data, rows):
+        _require_finite(fitted.chosen.needs, chunk, where, first=sum(map(len, parts)))
         # what the ignored warnings lead to, NaN or infinity, is refused below
         with errors_of(places[0]), np.errstate(all="ignore"):
             found = [np.asarray(scores) for scores in score(chunk)]
@@ -208,6 +214,53 @@ def require(names: Iterable[str], data: Learned, where: str) -> None:
                     where=where,
                     hint=f"there are {', '.join(arrays) or 'none'}",
                 )
+
+
+def _require_images(chosen: Chosen, data: Learned, where: str) -> None:
+    """Refuse a split without images to a detector that fits on it."""
+    by_split = data.items() if isinstance(data, dict) else [(s, data) for s in chosen.method.splits]
+    for split, found in by_split:
+        if any(not arrays.n for arrays in _each(found)):
+            raise DataError(f"fits on {SPLITS[split]} images, and there are none", where=where)
+
+
+def _require_finite(names: Iterable[str], data: Learned, where: str, *, first: int = 0) -> None:
+    """Refuse arrays with NaN or infinity, which some detectors would pass over without a word.
+
+    Parameters
+    ----------
+    first : number of the first image of ``data``, for the error.
+    """
+    for arrays in _each(data):
+        for name in names:
+            views = [arrays[name]] if name in arrays else arrays.under(name).values()
+            for view in views:
+                bad = _not_finite(view)
+                if bad is not None:
+                    raise DataError(
+                        f"array {name!r} holds NaN or infinity, first for image {first + bad:,}", where=where
+                    )
+
+
+def _not_finite(view: ArrayView) -> int | None:
+    """Return the first row with NaN or infinity, None where there is none.
+
+    It costs a sum, and a closer look where that is not finite; in half precision, of which sums are slow,
+    it costs the greatest of the bits without the sign.
+    """
+    start = 0
+    for chunk in view.chunks():
+        if chunk.dtype == np.float16:
+            finite = not chunk.size or (chunk.view(np.uint16) & 0x7FFF).max() < HALF_INFINITY
+        else:
+            with np.errstate(all="ignore"):
+                finite = bool(np.isfinite(chunk.sum()))
+        if not finite:
+            bad = np.flatnonzero(~np.isfinite(chunk).reshape(len(chunk), -1).all(axis=1))
+            if len(bad):
+                return start + int(bad[0])
+        start += len(chunk)
+    return None
 
 
 def _chunks(data: Data, rows: int) -> Iterable[tuple[int, Data]]:
