@@ -142,7 +142,7 @@ def _confidences(
         require(one.chosen.needs, data, where)
     parts = [[np.empty(0, np.float32)] for _ in several]
     for size, chunk in _chunks(data, rows):
-        _require_finite(fitted.chosen.needs, chunk, where, first=sum(map(len, parts)))
+        _require_finite(several[0].chosen.needs, chunk, places[0], first=sum(map(len, parts[0])))
         # what the ignored warnings lead to, NaN or infinity, is refused below
         with errors_of(places[0]), np.errstate(all="ignore"):
             found = [np.asarray(scores) for scores in score(chunk)]
