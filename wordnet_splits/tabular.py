@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -83,6 +85,11 @@ def text_table(
             )
             lines.append(GAP.join(shown).rstrip())
     return lines, [name for n, name in enumerate(columns) if n not in kept]
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal that stdout is, None where it is a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _fitted(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 
 from wordnet_splits.cli import BAD_INPUT as BAD_INPUT
 from wordnet_splits.cli import INTERRUPTED as INTERRUPTED
-from wordnet_splits.tabular import GAP, NARROWEST, text_table
+from wordnet_splits.tabular import GAP, NARROWEST, terminal_width, text_table
 from wordnet_splits.untrusted import printable
 
 DONE, NEGATIVE, LEFT_OUT = 0, 1, 3
@@ -83,11 +82,6 @@ def print_table(
         show(line)
     if left_out:
         say(f"too narrow for {', '.join(left_out)} (--json has all)")
-
-
-def terminal_width() -> int | None:
-    """Return the columns of the terminal that stdout is, None where it is a file or a pipe."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _cell(value: object) -> str:

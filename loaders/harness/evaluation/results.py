@@ -20,6 +20,7 @@ from wordnet_splits.errors import DataError, OutputError, SplitsError
 from wordnet_splits.lazy import names_of
 from wordnet_splits.manifest.parquet import read_table, write_table
 from wordnet_splits.sealed import read_sealed, write_sealed
+from wordnet_splits.tabular import terminal_width
 from wordnet_splits.untrusted import FEW_ROWS, check_regular, sha256_of
 
 from .about import About, Sealed
@@ -44,6 +45,22 @@ class Results(ResultTables):
 
     def __str__(self) -> str:
         return text_of(self)
+
+    def table(self, layout: str | None = None, *, width: int | None = None) -> str:
+        """Return the tables as text, as ``unknown-eval run`` prints them.
+
+        Parameters
+        ----------
+        layout : of another paper than the benchmark's: ``kim``, ``palechor``, ``abdelzad``, ``openood``,
+            ``recalcati`` or ``plain``.
+        width : characters of a line, over which wide tables are folded; by default the terminal's, and any
+            where there is none (a notebook, a file).
+
+        Raises
+        ------
+        UnknownNameError : no such layout.
+        """
+        return text_of(self, layout, terminal_width() if width is None else width)
 
     def _repr_html_(self) -> str:
         return html_of(self)

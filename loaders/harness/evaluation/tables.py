@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import textwrap
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -17,6 +18,7 @@ import numpy as np
 from wordnet_splits.errors import SplitsError, unknown
 from wordnet_splits.metrics import spread
 from wordnet_splits.tabular import GAP, html_table, text_table
+from wordnet_splits.untrusted import printable
 
 from ..detectors import get_method
 from .derive import MODEL
@@ -233,13 +235,30 @@ def _by_detector(results: ResultTables, metric: str, factor: float) -> str:
     return ", ".join(f"{name} {cell}" for name, cell in cells.items() if cell != NOTHING)
 
 
-def text_of(results: ResultTables) -> str:
-    """Return the tables of the benchmark's paper and what belongs below them, in full width."""
+def text_of(results: ResultTables, layout: str | None = None, width: int | None = None) -> str:
+    """Return the tables of a paper's layout and what belongs below them.
+
+    Parameters
+    ----------
+    layout : the benchmark's by default. width : characters of a line, over which tables are folded and
+        sentences wrapped; None: any.
+    """
     parts = []
-    for table in tables(results):
-        lines, _ = text_table(table.columns, table.cells, right=table.right)
-        parts.append("\n".join([table.title, *lines, *table.notes]))
-    return "\n\n".join([*parts, "\n".join(lines_below(results))])
+    for made in tables(results, layout):
+        folded = [line for part in made.folded(width) for line in _lines(part, width)]
+        parts.append("\n".join([*_wrapped([made.title], width), *folded, *_wrapped(made.notes, width)]))
+    return "\n\n".join([*parts, "\n".join(_wrapped(lines_below(results), width))])
+
+
+def _lines(table: Table, width: int | None) -> list[str]:
+    columns, *cells = [[printable(cell) for cell in row] for row in (table.columns, *table.cells)]
+    return text_table(columns, cells, right=[*map(printable, table.right)], width=width)[0]
+
+
+def _wrapped(texts: Iterable[str], width: int | None) -> Iterator[str]:
+    for text in texts:
+        shown = printable(text, len(text))
+        yield from [shown] if width is None else textwrap.wrap(shown, width, break_on_hyphens=False)
 
 
 def html_of(results: ResultTables) -> str:

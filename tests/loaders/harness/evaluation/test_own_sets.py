@@ -73,6 +73,26 @@ def test_arrays_give_what_scikit_learn_computes_of_them():
     assert classes == {("near", "all"), ("noise", "0"), ("noise", "1")}
 
 
+def of_arrays():
+    return evaluate_arrays(arrays(), "msp,energy")
+
+
+def of_sets():
+    return evaluate(network(), sets=sets(), detectors="msp,energy")
+
+
+@pytest.mark.parametrize("made", [of_arrays, of_sets])
+def test_results_on_ones_own_sets_are_shown_as_any_others(made, tmp_path):
+    found = made()
+    near = f"{100 * found.values('auroc', group='near', detector='energy')[0]:.2f}"
+    for shown in (found.table(width=60), str(found), found._repr_html_()):
+        assert near in shown
+    assert set(found.to_pandas()["detector"]) == {"msp", "energy"}
+    assert found.plot.roc(tmp_path / "roc.svg").read_bytes().startswith(b"<?xml")
+    (panel,) = found.plot.risk_coverage().panels
+    assert len(panel.lines) == 2
+
+
 def test_arrays_need_no_torch():
     code = (
         "import sys; sys.modules['torch'] = None\n"

@@ -257,3 +257,26 @@ def test_a_narrow_terminal_gets_every_number_below_the_others(width: int) -> Non
         widths = [max(map(len, column)) for column in zip(part.columns, *part.cells, strict=True)]
         assert sum(widths) + 2 * (len(widths) - 1) <= width
     assert table.folded(None) == [table]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_the_text_is_as_wide_as_asked_for_and_leaves_no_number_out(width: int) -> None:
+    results = evaluated(named("unknown-cifar"), runs=2)
+    whole, narrow = results.table(), results.table(width=width)
+    assert whole == str(results)  # stdout of a test is no terminal
+    assert max(map(len, narrow.splitlines())) <= width < max(map(len, whole.splitlines()))
+    for number in re.findall(r"\d+\.\d+", whole):
+        assert number in narrow
+    assert "near mean AUPR-in" in results.table("openood")
+    with pytest.raises(UnknownNameError, match="did you mean 'kim'"):
+        results.table("kin")
+
+
+def test_names_from_outside_cannot_steer_a_terminal() -> None:
+    results = evaluated(named("unknown-cifar"))
+    runs = tuple(
+        run.model_copy(update={"name": "x\x1b[31m", "weights": "\x1b[2J"}) for run in results.about.runs
+    )
+    hostile = replace(results, about=results.about.model_copy(update={"runs": runs}))
+    assert "weights \\x1b[2J" in hostile.table()
+    assert "\x1b" not in hostile.table() + str(hostile)
