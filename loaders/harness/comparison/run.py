@@ -9,6 +9,7 @@ from typing import Any
 
 from wordnet_splits.tabular import Tabular, html_table, text_table
 
+from ..evaluation.sweeps import summary
 from ..evaluation.tables import Sets, Table, layout_of
 from . import printed
 from .draws import Agreement, DrawComparison, compare_draws, compare_with_paper
@@ -38,7 +39,8 @@ class Comparison(Tabular):
     ----------
     rankings : of each draw of the benchmark. draws : over draws, None where there is one.
     agreements : with the paper's order, where it has rows for two of the detectors.
-    robustness : Abdelzad's tables. notes : what differs between the results, as sentences.
+    robustness : Abdelzad's tables. sweeps : what sweeps chose.
+    notes : what differs between the results, as sentences.
     """
 
     benchmark: str
@@ -50,6 +52,7 @@ class Comparison(Tabular):
     improvements: tuple[Improvement, ...]
     full_spectrum: tuple[SpectrumRow, ...]
     robustness: tuple[Table, ...]
+    sweeps: tuple[Table, ...]
     notes: tuple[str, ...]
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
@@ -71,7 +74,7 @@ class Comparison(Tabular):
             made.append(printed.of_improvements(self.improvements))
         if self.full_spectrum:
             made.append(printed.of_spectrum(self.full_spectrum))
-        return [*made, *self.robustness]
+        return [*made, *self.robustness, *self.sweeps]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as ``compare --json`` prints it."""
@@ -86,6 +89,7 @@ class Comparison(Tabular):
             "improvement": [asdict(one) for one in self.improvements],
             "full_spectrum": [asdict(one) for one in self.full_spectrum],
             "robustness": [row for table in self.robustness for row in table.as_dict()["rows"]],
+            "sweeps": [row for table in self.sweeps for row in table.as_dict()["rows"]],
             "notes": list(self.notes),
         }
 
@@ -187,8 +191,14 @@ def compare_draws_of(
         ),
         tuple(row for draw in whole for row in against_full_spectrum(draw)),
         tuple(tables),
+        tuple(_sweeps(draws)),
         tuple(dict.fromkeys(_notes(draws, tables, over))),
     )
+
+
+def _sweeps(draws: Sequence[Draw]) -> list[Table]:
+    held = [source.tables for draw in draws for source in draw.sources]
+    return summary(held, {entry.detector for draw in draws for entry in draw.entries})
 
 
 def _ranked_by(draws: Sequence[Draw], metric: str | None, on: str | None) -> tuple[str, Place]:

@@ -16,8 +16,10 @@ from wordnet_splits.progress import Progress
 from wordnet_splits.tabular import Tabular
 
 from .derive import DetectorRun, derive
+from .learning import criterion, validation_sets
 from .results import Results, read_folder
 from .sets import EvaluatedSets
+from .sweeps import disagreements
 
 TOLERANCE = 1e-12
 """Relative and absolute: the order in which a processor adds may differ in the last digit."""
@@ -80,8 +82,9 @@ def check_results(
 ) -> CheckedResults:
     """Recompute every row of a folder that `Results.write` wrote, intervals included, and compare.
 
-    What cannot be recomputed (names of models, parameters) is checked by checksum; images, labels, roles and
-    similarities are compared with the benchmark.
+    What cannot be recomputed (names of models, parameters, AUROC on validation images) is checked by
+    checksum; images, labels, roles and similarities are compared with the benchmark. What a sweep chose has
+    to be the best of what it tried, on the validation sets of the benchmark.
 
     Parameters
     ----------
@@ -105,6 +108,8 @@ def check_results(
     comparison.table("results", stored.results, found.results, ROW, ("value", "lo", "hi", "n_id", "n_ood"))
     comparison.table("by_class", stored.by_class, found.classes, CLASS, ("n_ood", "auroc"))
     comparison.table("by_nearness", stored.by_nearness, found.bins, BIN, ("n_ood", "auroc"))
+    for row, column, held, due in disagreements(stored):
+        comparison.differences.append(Difference("sweeps", row, column, held, due))
     comparison.value("about", "composition", "", about.composition.model_dump(), dict(found.composition))
     against = _compare_with_benchmark(stored, similarity, benchmark, comparison)
     return CheckedResults(
@@ -141,6 +146,10 @@ def _compare_with_benchmark(
         comparison.value(
             "by_class", f"{source}, {class_id}", "similarity", value, known.get((source, class_id))
         )
+    if stored.sweeps.num_rows:
+        due_on = criterion(*validation_sets(sets))
+        for on in dict.fromkeys(stored.sweeps["on"].to_pylist()):
+            comparison.value("sweeps", "every row", "on", on, due_on)
     columns = ["source", "image_id", "class_id", "role", "label"]
     rows = {
         group: {row["image_id"]: row for row in manifest.images("test", group).select(columns).to_pylist()}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -118,8 +119,33 @@ def validation_sets(sets: EvaluatedSets) -> tuple[list[str], list[str]]:
     return inside, outside
 
 
-def choose_on_validation(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> Chosen:
-    """Return the detector with the values of its sweep that separate validation images best.
+@dataclass(frozen=True)
+class Tried:
+    """The values that a sweep tried: all of the detector's parameters, and what came of them.
+
+    Attributes
+    ----------
+    on : the criterion and the sets it was computed on. auroc : None where it could not be computed.
+    reason : why it could not, "" where it could.
+    """
+
+    params: Mapping[str, Value]
+    on: str
+    auroc: float | None
+    reason: str = ""
+
+
+def criterion(inside: Sequence[str], outside: Sequence[str]) -> str:
+    """Say in words what values are chosen by, given the ID and the OOD validation groups."""
+    return "auroc of {} against {}".format(
+        *(" + ".join(f"{group}/val" for group in side) for side in (inside, outside))
+    )
+
+
+def choose_on_validation(
+    chosen: Chosen, sets: EvaluatedSets, run: ModelRun
+) -> tuple[Chosen, tuple[Tried, ...]]:
+    """Return the detector with the values of its sweep that separate validation images best, and all tried.
 
     The best is the highest unweighted mean over OOD validation sets of the AUROC; of equal ones the first.
     Values that cannot be fitted or give no finite score (more neighbours than images) are passed over, and
@@ -166,10 +192,14 @@ def choose_on_validation(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> 
     if not found:
         raise failed[0]
     best = grid[max(sorted(found), key=found.__getitem__)]
-    names = (" + ".join(f"{group}/val" for group in side) for side in (inside, outside))
+    on = criterion(inside, outside)
+    tried = tuple(
+        Tried(one.params, on, found.get(i), failed[i].what if i in failed else "")
+        for i, one in enumerate(grid)
+    )
     passed = [show_named("", {name: grid[i].params[name] for name in chosen.sweep}) for i in sorted(failed)]
     without = f" without {', '.join(passed)}" if passed else ""
-    return chosen.with_params(best.params, "auroc of {} against {}".format(*names) + without)
+    return chosen.with_params(best.params, on + without), tried
 
 
 def _separation(inside: Sequence[Array], outside: Sequence[Array], where: str) -> float:

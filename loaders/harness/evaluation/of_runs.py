@@ -20,11 +20,21 @@ from ..detectors import Chosen, from_object, parse_detectors
 from ..detectors.choosing import each_once
 from .about import About, ColumnsUsed, Coverage, EvaluationOptions, RunFacts
 from .derive import MODEL, Derived, DetectorRun, derive
-from .learning import HEAD, choose_on_validation, fit_data, learn, read_ahead, usable, validation_sets
-from .results import Results, table_of
-from .rows import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES
+from .learning import (
+    HEAD,
+    Tried,
+    choose_on_validation,
+    fit_data,
+    learn,
+    read_ahead,
+    usable,
+    validation_sets,
+)
+from .results import Results
+from .rows import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES, table_of
 from .scoring import Data, Fitted, confidence, fit, predicted, predicts
 from .sets import EvaluatedSets
+from .sweeps import sweeps_table
 
 
 def evaluate_runs(
@@ -117,6 +127,7 @@ class _Work:
     uses: dict[DetectorRun, _Use] = field(default_factory=dict)
     scores: dict[DetectorRun, pa.Table] = field(default_factory=dict)
     predictions: dict[DetectorRun, pa.Table] = field(default_factory=dict)
+    tried: list[tuple[str, int, Tried]] = field(default_factory=list)
     scored: dict[str, int] = field(default_factory=dict)
     facts: list[RunFacts] = field(default_factory=list)
 
@@ -128,7 +139,7 @@ class _Work:
             if any(one.optional and "head" in one.method.needs for one in chosen):
                 inside, _ = validation_sets(self.sets)
                 chosen = self._with_head(chosen, run.group("val", inside[0]).head)
-            chosen = [choose_on_validation(one, self.sets, run) if one.sweep else one for one in chosen]
+            chosen = [self._choose(one, number) if one.sweep else one for one in chosen]
         needs: set[Any] = {name for one in chosen for name in one.needs}  # at once: one pass over the images
         test = {group: run.group("test", group, needs) for group in self.sets.test}
         self.scored.update({group: seen.arrays.n for group, seen in test.items()})
@@ -152,6 +163,12 @@ class _Work:
                 self._predicted(key, fitted, {group: (seen, seen.arrays) for group, seen in test.items()})
                 self.uses[key] = replace(use, params=one.params, chosen_on=one.chosen_on)
                 task.advance()
+
+    def _choose(self, one: Chosen, number: int) -> Chosen:
+        """Choose the values of a sweep, keeping all that were tried."""
+        best, tried = choose_on_validation(one, self.sets, self.runs[number])
+        self.tried += [(one.label, number, each) for each in tried]
+        return best
 
     def _usable(self, chosen: Sequence[Chosen], run: ModelRun) -> list[Chosen]:
         kept, notes = usable(chosen, self.sets, run)
@@ -228,6 +245,7 @@ class _Work:
             table_of([(*key, *row) for key, row in found.classes], BY_CLASS),
             table_of([(*key, *row) for key, row in found.bins], BY_NEARNESS),
             about,
+            sweeps_table(self.tried),
         )
 
     def _rows(self, about: About, found: Derived) -> list[tuple[Any, ...]]:

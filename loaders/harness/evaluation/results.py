@@ -1,18 +1,19 @@
 """The tables of an evaluation: printed, written to disk and read back.
 
 Beside ``results.parquet`` (and .csv) and ``scores.parquet`` stand ``predictions.parquet``,
-``by_class.parquet`` and ``by_nearness.parquet``, from which every row of results can be recomputed, and
-``about.json``, written last, which describes them and holds the checksum of each.
+``by_class.parquet`` and ``by_nearness.parquet``, from which every row of results can be recomputed,
+``sweeps.parquet`` where values were chosen, and ``about.json``, which describes them and holds the checksum
+of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Mapping, Set
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from wordnet_splits import files
@@ -24,12 +25,12 @@ from wordnet_splits.tabular import terminal_width
 from wordnet_splits.untrusted import FEW_ROWS, check_regular, sha256_of
 
 from .about import About, Sealed
-from .rows import MAY_BE_EMPTY, SCHEMAS, ResultTables
+from .rows import MAY_BE_EMPTY, SCHEMAS, SWEEPS, ResultTables
 from .tables import html_of, text_of
 
 CSV = "results.csv"
 FILES = ("results.parquet", CSV, *(f"{name}.parquet" for name in SCHEMAS if name != "results"))
-ABOUT = "about.json"
+ABOUT, SWEPT = "about.json", "sweeps.parquet"
 LARGEST_FILE = 1 << 34
 _plots = names_of(str(__package__).rpartition(".")[0], {"plots.of_results": ("ResultPlots",)})
 """Imported late: plots are of results, and import them."""
@@ -85,15 +86,22 @@ class Results(ResultTables):
             if not overwrite:
                 refuse_other_results(folder, self.about.benchmark, _models(self.about))
             files.clear_parts(folder)
-            with files.writing(folder / ABOUT):
-                (folder / ABOUT).unlink(missing_ok=True)  # without it, there are no results
-            for name in SCHEMAS:
-                write_table(getattr(self, name), folder / f"{name}.parquet")
-            with files.replacing(folder / CSV) as part:
-                pa_csv.write_csv(self.results, part)
-            sealed = Sealed(schema=1, about=self.about, files=_checksums(folder))
-            write_sealed(folder / ABOUT, sealed.model_dump(mode="json", by_alias=True))
-        return tuple(folder / name for name in (*FILES, ABOUT))
+            tables = {f"{name}.parquet": getattr(self, name) for name in SCHEMAS}
+            if self.sweeps.num_rows:
+                tables[SWEPT] = self.sweeps
+            names = (*tables, CSV)
+            with ExitStack() as placing:  # all are written before the first takes its place, the last of all:
+                about = placing.enter_context(files.replacing(folder / ABOUT))
+                parts = {name: placing.enter_context(files.replacing(folder / name)) for name in names}
+                for name, table in tables.items():
+                    write_table(table, parts[name])
+                pa_csv.write_csv(self.results, parts[CSV])
+                sealed = Sealed(schema=1, about=self.about, files=_checksums(parts))
+                write_sealed(about, sealed.model_dump(mode="json", by_alias=True))
+                with files.writing(folder / ABOUT):
+                    for name in (ABOUT, SWEPT):  # from here on there are no results until the new ones are
+                        (folder / name).unlink(missing_ok=True)
+        return tuple(folder / name for name in (*names, ABOUT))
 
     @classmethod
     def read(cls, folder: str | Path) -> Results:
@@ -121,8 +129,9 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
     DataError : a file is absent, damaged, of other columns, or has no value where there has to be one.
     """
     sealed = _read_about(folder)
+    swept = SWEPT in sealed.files or (folder / SWEPT).exists()
     tables = {}
-    for name, schema in SCHEMAS.items():
+    for name, schema in {**SCHEMAS, **({"sweeps": SWEEPS} if swept else {})}.items():
         path = folder / f"{name}.parquet"
         rows = max(FEW_ROWS, check_regular(path, largest=LARGEST_FILE))  # a score takes more than a byte
         tables[name] = read_table(path, most_rows=rows).replace_schema_metadata(None)
@@ -131,7 +140,8 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
         for column in schema.names:
             if column not in MAY_BE_EMPTY and tables[name][column].null_count:
                 raise DataError(f"column {column!r} has empty cells", where=str(path), hint="evaluate again")
-    altered = [name for name, found in _checksums(folder).items() if sealed.files.get(name) != found]
+    held = {name: folder / name for name in (*FILES, *((SWEPT,) if swept else ()))}
+    altered = [name for name, found in _checksums(held).items() if sealed.files.get(name) != found]
     return Results(**tables, about=sealed.about), altered
 
 
@@ -174,12 +184,5 @@ def _read_about(folder: Path) -> Sealed:
     return read_sealed(folder / ABOUT, Sealed, hint="evaluate again")
 
 
-def _checksums(folder: Path) -> dict[str, str]:
-    return {name: sha256_of(folder / name, largest=LARGEST_FILE) for name in FILES}
-
-
-def table_of(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
-    """Return rows (values in the schema's order) as a table."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(values, f.type) for values, f in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+def _checksums(held: Mapping[str, Path]) -> dict[str, str]:
+    return {name: sha256_of(path, largest=LARGEST_FILE) for name, path in held.items()}

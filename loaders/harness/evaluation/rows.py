@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -34,9 +35,11 @@ SCHEMAS = {
     "by_class": BY_CLASS,
     "by_nearness": BY_NEARNESS,
 }
+SWEEPS = schema_of("detector run:int32 params on auroc:float64 reason")
+"""What a sweep tried; only of results of a sweep, in a file of its own."""
 MAY_BE_EMPTY = frozenset(
     {"images_fingerprint", "chosen_on", "value", "lo", "hi", "similarity", "low", "high", "auroc"}
-    | {"prediction", "target_probability", "max_probability"}
+    | {"prediction", "target_probability", "max_probability", "reason"}
 )
 """Columns with cells that may hold nothing."""
 
@@ -52,6 +55,8 @@ class ResultTables(Tabular):
     predictions : label, predicted label and softmax of every test image (`PREDICTIONS`).
     by_class, by_nearness : AUROC by OOD class and by bin of its similarity to the nearest ID class.
     about : benchmark, models, composition, what is missing, options and notes.
+    sweeps : every value that a sweep tried, with its AUROC on the validation sets that it names, or the
+        reason why it has none (`SWEEPS`); empty without a sweep.
     """
 
     results: pa.Table
@@ -60,6 +65,7 @@ class ResultTables(Tabular):
     by_class: pa.Table
     by_nearness: pa.Table
     about: About
+    sweeps: pa.Table = field(default_factory=SWEEPS.empty_table)
 
     @property
     def detectors(self) -> tuple[str, ...]:
@@ -83,3 +89,10 @@ class ResultTables(Tabular):
     def to_table(self) -> pa.Table:
         """Return ``results``: one row per detector, run, set and metric."""
         return self.results
+
+
+def table_of(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
+    """Return rows (values in the schema's order) as a table."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(values, f.type) for values, f in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)

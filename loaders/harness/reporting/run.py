@@ -20,6 +20,8 @@ from ...opening import PackedFolders
 from ..comparison.entries import Draw, Entry, Given, Source
 from ..comparison.run import Comparison, compare_draws_of
 from ..evaluation.derive import MODEL
+from ..evaluation.rows import ResultTables
+from ..evaluation.sweeps import everything
 from ..evaluation.tables import Table, lines_below, tables
 from ..plots import drawing, get_plot
 from ..plots.subject import Subject
@@ -75,7 +77,9 @@ def report(
     found, of, missing = _mistakes(subject, compared, mistakes, roots, packed)
     about = subject.draw.first.about
     sections = [
-        Section("What was run on what", tables=tuple(_what(subject.draw)), lines=_remarks(subject.draw)),
+        Section(
+            "What was run on what", tables=(*_what(subject.draw), *_swept(held)), lines=_remarks(subject.draw)
+        ),
         Section(
             "Results",
             tables=tuple(table for one in held for table in tables(one)),
@@ -151,6 +155,12 @@ def _what(draw: Draw) -> Iterator[Table]:
     counts = tuple((name, part.role, f"{len(part.confidence):,}") for name, part in sets.items())
     yield Table("Sets of test images that were scored", ("group", "role", "images"), counts)
     yield Table("Detectors", ("detector", "parameters", "chosen on"), tuple(dict.fromkeys(_parameters(draw))))
+
+
+def _swept(held: Sequence[ResultTables]) -> Iterator[Table]:
+    """Yield every value that sweeps tried, where the comparison has but the chosen ones."""
+    for results in held:
+        yield from everything(results)
 
 
 def _parameters(draw: Draw) -> Iterator[tuple[str, str, str]]:

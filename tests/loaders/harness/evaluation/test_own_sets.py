@@ -87,7 +87,7 @@ def test_results_on_ones_own_sets_are_shown_as_any_others(made, tmp_path):
     near = f"{100 * found.values('auroc', group='near', detector='energy')[0]:.2f}"
     for shown in (found.table(width=60), str(found), found._repr_html_()):
         assert near in shown
-    assert set(found.to_pandas()["detector"]) == {"msp", "energy"}
+    assert set(found.to_pandas()["detector"]) >= {"msp", "energy"}
     assert found.plot.roc(tmp_path / "roc.svg").read_bytes().startswith(b"<?xml")
     (panel,) = found.plot.risk_coverage().panels
     assert len(panel.lines) == 2
@@ -228,6 +228,26 @@ def test_sets_that_do_not_fit_are_refused_in_one_line(more, options, said):
     with pytest.raises(SplitsError, match=said) as caught:
         evaluate(network(), sets=sets(**more), **given)
     assert "\n" not in caught.value.line()
+
+
+def test_a_sweep_over_what_was_read_costs_no_forward_pass():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.images = network(), 0
+
+        def forward(self, x):
+            self.images += len(x)
+            return self.inner(x)
+
+    given = sets(**{"id/train": pictures(60, 2), "id/val": pictures(60, 3), "external/val": pictures(40, 4)})
+    counts = []
+    for options in ({}, {"sweep": True}):
+        net = Counting()
+        found = evaluate(net, sets=given, detectors="knn,energy,gen,msp", **options)
+        counts.append(net.images)
+    assert counts[0] == counts[1] > 0
+    assert len(found.sweeps) > 10
 
 
 def test_what_is_written_says_that_no_benchmark_was_compared(tmp_path):

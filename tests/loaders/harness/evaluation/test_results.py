@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from loaders.harness.evaluation import results as written
 from loaders.harness.evaluation.about import EvaluationOptions
 from loaders.harness.evaluation.check import check_results
 from loaders.harness.evaluation.derive import MOST_BLOCKS
@@ -324,6 +325,35 @@ def test_tables_of_endless_blocks_or_rows_are_refused(folder: Path, name: str) -
     line = refusal(lambda: check_results(folder))
     assert line is not None
     assert "announces 1,100,000 rows" in line
+
+
+class Killed(BaseException):
+    """What no handler of errors catches."""
+
+
+@pytest.mark.parametrize("after", range(7))
+def test_a_kill_while_new_results_are_written_leaves_the_old_ones_whole(
+    computed: Results, folder: Path, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path.name: path.read_bytes() for path in folder.glob("[!.]*")}
+    left = iter(range(after))
+
+    def or_killed(write: Callable[..., Any]) -> Callable[..., Any]:
+        def attempt(*given: Any, **options: Any) -> Any:
+            if next(left, None) is None:
+                raise Killed
+            return write(*given, **options)
+
+        return attempt
+
+    others = replace(computed, scores=computed.scores.slice(0, 10))
+    with monkeypatch.context() as patched:
+        for name in ("write_table", "_checksums", "write_sealed"):
+            patched.setattr(written, name, or_killed(getattr(written, name)))
+        with pytest.raises(Killed):
+            others.write(folder)
+    assert {path.name: path.read_bytes() for path in folder.glob("[!.]*")} == before
+    assert Results.read(folder).detectors == computed.detectors
 
 
 def test_what_a_killed_run_left_is_cleared(computed: Results, folder: Path) -> None:

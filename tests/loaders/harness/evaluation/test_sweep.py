@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from scipy.special import logsumexp
+from sklearn.metrics import roc_auc_score
 
+from loaders.harness import check_results, compare, report
 from loaders.harness.activations.runs import GroupOutputs, ModelRun
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import describe, get_detector
@@ -15,11 +20,13 @@ from loaders.harness.detectors.registry import choose
 from loaders.harness.evaluation.learning import combinations
 from loaders.harness.evaluation.measure import POOLED
 from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.sets import EvaluatedSets
 from loaders.harness.evaluation.tables import lines_below
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from wordnet_splits.errors import DataError, UnknownNameError
 from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.manifest.parquet import write_table
 
 DIGITS = load_manifest("digits")
 
@@ -92,6 +99,87 @@ def test_values_that_cannot_be_used_are_passed_over_and_named() -> None:
     few = fake_manifest([("id", "id", s, 20) for s in ("train", "val", "test")] + [("out", "far", "val", 9)])
     with pytest.raises(DataError, match="20 training images are too few for the 50-th nearest"):
         evaluate_runs(few, [fake_run(few)], "knn", sweep=True)
+
+
+def test_all_that_was_tried_is_in_the_results(tmp_path: Path) -> None:
+    run = fake_run(OPEN_SET)
+    found = evaluate_runs(OPEN_SET, [run], "knn,energy,msp", sweep=True)
+    rows = found.sweeps.to_pylist()
+    assert {row["on"] for row in rows} == {"auroc of known/val against negative/val"}
+    logits = [np.asarray(run.group("val", g).arrays["logits"], float) for g in ("known", "negative")]
+    truth = np.repeat([1, 0], [len(part) for part in logits])
+    tried = {json.loads(row["params"])["T"]: row["auroc"] for row in rows if row["detector"] == "energy"}
+    assert tried == {
+        t: pytest.approx(roc_auc_score(truth, t * logsumexp(np.concatenate(logits) / t, axis=1)), abs=1e-4)
+        for t in (0.1, 1, 10, 100)
+    }
+    first, *others = (row for row in rows if row["detector"] == "knn")
+    assert (first["reason"], first["auroc"] is None) == (None, False)
+    assert {row["reason"].partition(" for ")[0] for row in others} == {"80 training images are too few"}
+    found.write(tmp_path)
+    assert Results.read(tmp_path).sweeps.equals(found.sweeps)
+    (table,) = compare(tmp_path, bootstrap=0).sweeps
+    assert [row[1:6] for row in table.cells] == [
+        ("knn", "0", "5", "4", "k=50"),
+        ("energy", "0", "4", "0", "T=1"),
+    ]
+    assert check_results(tmp_path, OPEN_SET).ok
+    page = report(tmp_path, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "80 training images are too few for the 200-th nearest" in page
+    assert "Values tried by sweeps" in page
+    evaluate_runs(OPEN_SET, [run], "msp").write(tmp_path)
+    assert not (tmp_path / "sweeps.parquet").exists()
+
+
+def replaced(results: Results, table: str, row: int, column: str, value: object) -> Results:
+    rows = getattr(results, table).to_pylist()
+    rows[row][column] = value
+    return replace(results, **{table: pa.Table.from_pylist(rows, schema=getattr(results, table).schema)})
+
+
+LIES = {
+    "another value was better": lambda held: replaced(held, "sweeps", 0, "auroc", 0.99),
+    "not a share": lambda held: replaced(held, "sweeps", 2, "auroc", 2.0),
+    "neither AUROC nor reason": lambda held: replaced(held, "sweeps", 2, "auroc", None),
+    "chosen on test images": lambda held: replaced(
+        held, "sweeps", 1, "on", "auroc of known/test against far-a/test"
+    ),
+    "other validation images": lambda held: replace(
+        held,
+        sweeps=held.sweeps.set_column(3, "on", pa.array(["auroc of known/val against far-a/val"] * 4)),
+    ),
+    "a value twice": lambda held: replace(held, sweeps=pa.concat_tables([held.sweeps, held.sweeps[3:]])),
+    "of no detector here": lambda held: replaced(held, "sweeps", 3, "detector", "msp"),
+    "no parameters": lambda held: replaced(held, "sweeps", 1, "params", "[" * 10_000),
+}
+
+
+@pytest.fixture(scope="module")
+def swept() -> Results:
+    return evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "energy", sweep=True)
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_record_that_does_not_agree_with_what_was_chosen_is_named(
+    lie: str, swept: Results, tmp_path: Path
+) -> None:
+    LIES[lie](swept).write(tmp_path)
+    found = check_results(tmp_path, OPEN_SET)
+    assert {difference.table for difference in found.differences} == {"sweeps"}
+    str(compare(tmp_path, bootstrap=0))
+
+
+def test_the_record_is_sealed(swept: Results, tmp_path: Path) -> None:
+    swept.write(tmp_path)
+    other = replaced(swept, "sweeps", 0, "auroc", 0.1)
+    write_table(other.sweeps, tmp_path / "sweeps.parquet")
+    with pytest.raises(DataError, match=r"sweeps.parquet: was altered: its checksum differs"):
+        Results.read(tmp_path)
+    (difference,) = check_results(tmp_path, OPEN_SET).differences
+    assert (difference.table, difference.row) == ("files", "sweeps.parquet")
+    (tmp_path / "sweeps.parquet").unlink()
+    with pytest.raises(DataError, match="sweeps.parquet"):
+        Results.read(tmp_path)
 
 
 def test_a_sweep_leaves_given_parameters_as_they_are() -> None:
