@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.errors import DataError, SplitsError, unknown
 
 from ..arrays import Array, Arrays, Head
 from .classwise import class_means
@@ -17,6 +17,7 @@ from .softmax import log_sum_exp, logits_of
 
 SHIFT = 10_000.0
 """What LibMR, the authors' library, adds to distances before it fits a Weibull distribution to them."""
+DISTANCES = ("eucos", "euclidean")
 STEPS = 80  # bisections of a shape between 1e-9 and 1e9 on a log scale: to the last bit
 
 
@@ -46,26 +47,30 @@ class Centres(NamedTuple):
     needs=("logits", "labels"),
     fit_on="train",
     sweep={"alpha": (1, 5, 10, 20, 30, 40), "tail": (2, 5, 10, 20, 30, 40)},
-    fit_uses=("tail", "weight"),
+    fit_uses=("tail", "weight", "distance"),
 )
 @dataclass(frozen=True)
 class OpenMax:
     """Log odds of the known classes against the unknown one, after the top logits lost to it what is far.
 
     ``alpha`` is the number of classes revised, ``tail`` that of distances fitted, ``weight`` that of the
-    Euclidean distance beside the cosine one (the authors' code divides it by 200). Predictions are read from
-    the revised logits, with the unknown class as background. The sweep is Kim et al.'s.
+    Euclidean distance beside the cosine one (the authors' code divides it by 200); of the ``distance``
+    "euclidean" (OpenOOD's) that is all there is, and ``weight`` without effect. Predictions are read from the
+    revised logits, with the unknown class as background. The sweep is Kim et al.'s.
     """
 
     alpha: int = 3
     tail: int = 20
     weight: float = 0.005
+    distance: str = "eucos"
 
     def __post_init__(self) -> None:
         if self.alpha < 1 or self.tail < 2:
             raise SplitsError(f"alpha={self.alpha} below 1 or tail={self.tail} below 2")
         if not (self.weight >= 0 and np.isfinite(self.weight)):
             raise SplitsError(f"weight={self.weight:g} is negative")
+        if self.distance not in DISTANCES:
+            raise unknown("distance of openmax", self.distance, DISTANCES)
 
     def fit(self, data: Arrays, head: Head | None) -> Centres:
         """Return class means and the distributions of the greatest distances to them.
@@ -114,13 +119,16 @@ class OpenMax:
         return logits * (1 - taken), np.asarray((logits * taken).sum(axis=1))
 
     def _distances(self, logits: Array, means: Array) -> Array:
-        """Return weight |z - m| + 1 - cos(z, m) for every image and class, NaN for a class without a mean."""
+        """Return weight |z - m| + 1 - cos(z, m), or |z - m|, of every image and class; NaN without a mean."""
         products = logits @ means.T
         lengths, sizes = (np.linalg.norm(a, axis=1) for a in (logits, means))
         squared = np.square(lengths)[:, None] + np.square(sizes) - 2 * products
+        euclidean = np.sqrt(np.maximum(squared, 0.0))
+        if self.distance == "euclidean":
+            return np.asarray(euclidean)
         both = lengths[:, None] * sizes
         cosine = np.divide(products, both, out=np.zeros_like(products), where=both != 0)
-        return np.asarray(self.weight * np.sqrt(np.maximum(squared, 0.0)) + 1 - cosine)
+        return np.asarray(self.weight * euclidean + 1 - cosine)
 
 
 def _tails(distances: Array, which: Array, classes: int, number: int) -> Array:

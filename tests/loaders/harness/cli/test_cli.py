@@ -102,7 +102,7 @@ def test_from_pixels_to_the_table(call: Any) -> None:
     assert pooled in found.out
     assert "opengan is left out: it fits on OOD validation images, and there are none" in found.err
     results = Results.read(Path("out"))
-    assert results.detectors[:5] == ("openmax", "msp", "tempscale", "odin", "mds")
+    assert results.detectors[:5] == ("openmax[distance=euclidean]", "msp", "tempscale", "odin", "mds")
     assert results.about.options.replicates == 20
     (row,) = results.rows(metric="auroc", group="uniform", detector="mds")
     scores = results.scores.to_pandas()

@@ -182,6 +182,7 @@ def test_relative_mahalanobis_takes_the_distance_to_all_images_off() -> None:
         ("vra[low=90,high=80]", "low=90 is not below high=80"),
         ("ash[variant=x]", "unknown variant of ash 'x'"),
         ("gen[M=0]", "M=0 is not positive"),
+        ("openmax[distance=cosine]", "unknown distance of openmax 'cosine'"),
         ("openmax[tail=1]", "alpha=3 below 1 or tail=1 below 2"),
         ("nci[alpha=-1]", "alpha=-1 is negative"),
         ("nnguide[k=0]", "k=0 is not positive"),

@@ -115,6 +115,10 @@ PAIRS: dict[str, Callable[[], Callable[[Arrays], Array]]] = {
 }
 
 
+ROUGH = ("vim[dim=30]", "openmax")
+"""Theirs of few digits: a small residual in float32, and a search for a shape that stops early."""
+
+
 @pytest.mark.parametrize("spec", PAIRS)
 def test_the_same_ranking_and_auroc(spec: str) -> None:
     (chosen,) = parse_detectors(spec)
@@ -124,7 +128,7 @@ def test_the_same_ranking_and_auroc(spec: str) -> None:
     reference = [other(data) for data in (KNOWN, UNKNOWN)]
     ranks = stats.spearmanr(np.concatenate(ours), np.concatenate(reference)).statistic
     assert ranks == pytest.approx(1, abs=1e-5)
-    assert auroc(*ours) == pytest.approx(auroc(*reference), abs=1e-4)  # theirs are of float32 statistics
+    assert auroc(*ours) == pytest.approx(auroc(*reference), abs=1e-4 if spec.startswith(ROUGH) else 1e-6)
 
 
 def test_the_temperature_is_theirs_or_better() -> None:
