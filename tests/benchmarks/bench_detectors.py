@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +12,9 @@ import torch
 from pytorch_ood import detector as theirs
 
 from loaders.harness.arrays import Array, Arrays, Head
-from loaders.harness.detectors import get_detector
-from loaders.harness.evaluation.learning import combinations
-from loaders.harness.evaluation.scoring import confidence, fit
+from loaders.harness.detectors import Chosen, get_detector
+from loaders.harness.evaluation.learning import combinations, scored_together
+from loaders.harness.evaluation.scoring import Fitted, confidences, fit
 
 from .rows import Row, fastest
 
@@ -21,6 +22,8 @@ IMAGES, LEARN, WIDTH, CLASSES = 50_000, 10_000, 512, 100
 FEW = {"openmax": 1}
 """Of how many of its values: pytorch-ood's OpenMax goes image by image, for many minutes."""
 MINIMUM, GEOMETRIC_MEAN = 1.0, 5.0
+PAIRS, LONG = 3, 20.0
+"""How often both are timed, in turns; once where that takes more than so many seconds."""
 
 
 class Data(NamedTuple):
@@ -125,6 +128,20 @@ PEERS: dict[str, tuple[Callable[[Data, dict[str, Any]], Any], Callable[[dict[str
 """Detector -> pytorch-ood's over the same arrays, and our parameters as its own."""
 
 
+def sweep(grid: list[Chosen], data: Data) -> dict[int, Array]:
+    """Fit and score every value as a sweep on validation images does: by number, what is shared once."""
+    states: dict[Any, Any] = {}
+    found: dict[int, Array] = {}
+    for numbers in scored_together(grid):
+        several = []
+        for one in (grid[i] for i in numbers):
+            if one.fitted_by not in states:
+                states[one.fitted_by] = fit(one, data.learn, data.head).state
+            several.append(Fitted(one, one.detector, states[one.fitted_by]))
+        found.update(zip(numbers, confidences(several, data.seen), strict=True))
+    return found
+
+
 def run(names: tuple[str, ...] = tuple(PEERS)) -> list[Row]:
     """Measure each detector with every value of its sweep, fitting included."""
     data = _data()
@@ -134,15 +151,14 @@ def run(names: tuple[str, ...] = tuple(PEERS)) -> list[Row]:
         chosen = get_detector(name)
         grid = list(combinations(chosen))[: FEW.get(name)]
 
-        def ours(grid: Any = grid) -> list[Array]:
-            return [confidence(fit(one, data.learn, data.head), data.seen) for one in grid]
+        def ours(grid: Any = grid) -> Any:
+            return sweep(grid, data)
 
         def other(grid: Any = grid, work: Any = work, translated: Any = translated) -> list[Any]:
             with torch.no_grad():
                 return [work(data, translated(dict(one.params))) for one in grid]
 
-        mine, peer = fastest(ours, 1), fastest(other, 1)
-        rows.append(_row(f"{name}, {len(grid)} of its values", mine, peer))
+        rows.append(_row(f"{name}, {len(grid)} of its values", ours, other))
     ratios = [row.ratio for row in rows if row.ratio]
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     total = f"geometric mean of {len(rows)} detectors"
@@ -150,8 +166,13 @@ def run(names: tuple[str, ...] = tuple(PEERS)) -> list[Row]:
     return rows
 
 
-def _row(name: str, ours: float, peer: float) -> Row:
-    ratio = peer / ours
+def _row(name: str, ours: Callable[[], object], peer: Callable[[], object]) -> Row:
+    """Time both in turns: the least time of each, and the median ratio."""
+    pairs = [(fastest(ours, 1), fastest(peer, 1))]
+    while len(pairs) < PAIRS and sum(map(sum, pairs)) < LONG:
+        pairs.append((fastest(ours, 1), fastest(peer, 1)))
+    ratio = median(theirs / mine for mine, theirs in pairs)
+    mine, theirs = (min(times) for times in zip(*pairs, strict=True))
     return Row(
-        name, f"{ours:.2f} s", f"pytorch-ood {peer:.2f} s", ratio, f">= {MINIMUM:g} x", ratio >= MINIMUM
+        name, f"{mine:.3f} s", f"pytorch-ood {theirs:.3f} s", ratio, f">= {MINIMUM:g} x", ratio >= MINIMUM
     )

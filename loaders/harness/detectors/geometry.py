@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
 
 from wordnet_splits.errors import DataError, SplitsError
@@ -49,8 +49,13 @@ class SHE:
     def score(self, state: Array, data: Arrays) -> Array:
         """Return the inner product with the pattern of the predicted class."""
         predicted = np.asarray(data["logits"]).argmax(axis=1)
-        features = np.asarray(data["features"], dtype=np.float64)
-        return np.asarray(np.einsum("ij,ij->i", features, state[predicted]))
+        own = state.astype(np.float32)[predicted]
+        return np.asarray(np.einsum("ij,ij->i", np.asarray(data["features"]), own, dtype=np.float64))
+
+
+def lengths(rows: Array) -> Array:
+    """Return the Euclidean lengths (n,) float64 of rows."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64)))
 
 
 class Boundaries(NamedTuple):
@@ -77,7 +82,7 @@ class FDBD:
         behind = logits.max(axis=1, keepdims=True) - logits
         apart = state.apart[predicted]
         distances = np.divide(behind, apart, out=np.zeros_like(behind), where=apart > 0).sum(axis=1)
-        away = np.linalg.norm(np.asarray(data["features"]) - state.centre, axis=1)
+        away = lengths(np.asarray(data["features"]) - state.centre.astype(np.float32))
         others = max(1, logits.shape[1] - 1)
         return np.asarray(distances / others / np.maximum(away, np.finfo(np.float32).tiny))
 
@@ -112,37 +117,52 @@ class NCI:
 
     def score(self, state: Collapsed, data: Arrays) -> Array:
         """Return the projection and the weighted norm; the projection of features at the mean is 0."""
-        features = np.asarray(data["features"], dtype=np.float64)
+        return self.score_each([self], state, data)[0]
+
+    @staticmethod
+    def score_each(several: Sequence[NCI], state: Collapsed, data: Arrays) -> list[Array]:
+        """Return the scores by each alpha, of one projection and one norm."""
+        features = np.asarray(data["features"])
         weights = state.head.weight[np.asarray(data["logits"]).argmax(axis=1)]
         centred = features - state.centre
-        along = np.einsum("ij,ij->i", centred, weights)
-        length = np.linalg.norm(centred, axis=1)
+        along = np.einsum("ij,ij->i", centred, weights, dtype=np.float64)
+        length = lengths(centred)
         projection = np.divide(along, length, out=np.zeros_like(along), where=length > 0)
-        return np.asarray(projection + self.alpha * np.abs(features).sum(axis=1))
+        norm = np.abs(features).sum(axis=1, dtype=np.float64)
+        return [projection + one.alpha * norm for one in several]
 
 
 class Subspace(NamedTuple):
-    """The training data's main subspace and the scale of the virtual logit.
+    """The directions of the training features around the origin, those of least variance first.
 
     Attributes
     ----------
     origin : (D,) the features that give equal logits.
-    directions : (D, R) an orthonormal basis of the subspace, or, where that has fewer, of what is outside.
-    outside : whether it is the latter.
+    directions : (D, D) orthonormal columns.
+    rest : (D + 1,) sum over the training images of the length of their features in the first of them.
+    tops : sum over the training images of their greatest logit.
     """
 
     origin: Array
     directions: Array
-    outside: bool
-    alpha: float = 1.0
+    rest: Array
+    tops: float
 
-    def residual(self, features: Array) -> Array:
-        """Return the length (n,) of features outside the main subspace; float64, as it is a small rest."""
+    def residuals(self, features: Array, first: Sequence[int]) -> list[Array]:
+        """Return the lengths (n,) of features in the first directions; float64, as it is a small rest.
+
+        Of the first directions and the others only the fewer are looked at.
+        """
         rows = features - self.origin
-        squares = np.square(rows @ self.directions).sum(axis=1)
-        if not self.outside:
-            squares = np.square(rows).sum(axis=1) - squares
-        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+        least, most = min(first), max(first)
+        if most <= len(self.origin) - least:
+            squares = np.square(rows @ self.directions[:, :most])
+            found = [squares[:, :number].sum(axis=1) for number in first]
+        else:
+            squares = np.square(rows @ self.directions[:, least:])
+            whole = np.square(rows).sum(axis=1)
+            found = [whole - squares[:, number - least :].sum(axis=1) for number in first]
+        return [np.sqrt(np.maximum(one, 0.0)) for one in found]
 
 
 @register(
@@ -151,6 +171,7 @@ class Subspace(NamedTuple):
     needs=("features", "logits", "head"),
     fit_on="train",
     sweep={"dim": (256, 1000)},
+    fit_uses=(),
 )
 @dataclass(frozen=True)
 class ViM:
@@ -166,28 +187,47 @@ class ViM:
         positive("dim", self.dim)
 
     def fit(self, data: Arrays, head: Head) -> Subspace:
-        """Return the subspace of the training images' features around the point of equal logits.
+        """Return the directions of the training images' features around the point of equal logits.
 
         Raises
         ------
         DataError : there are no images, or nothing lies outside the subspace.
         """
         width = data["features"].shape[1]
-        origin = -np.linalg.pinv(head.weight.astype(np.float64)) @ head.bias
+        origin = np.linalg.lstsq(head.weight.astype(np.float64), -head.bias.astype(np.float64), rcond=None)[0]
         scatter = np.zeros((width, width))
         for chunk in data["features"].chunks():
             rows = chunk - origin
             scatter += rows.T @ rows
-        kept = self.dim if self.dim < width else width // 2
-        outside = width - kept < kept
-        wanted = (0, width - kept - 1) if outside else (width - kept, width - 1)
-        state = Subspace(origin, eigh(scatter, subset_by_index=wanted)[1], outside)
-        rest = sum(state.residual(chunk).sum() for chunk in data["features"].chunks())
-        if not rest > 0:
-            raise DataError(f"training features have nothing outside {kept} of {width} dimensions")
+        directions = np.linalg.eigh(scatter)[1]
+        rest = np.zeros(width + 1)
+        for chunk in data["features"].chunks():
+            squares = np.square((chunk - origin) @ directions)
+            rest[1:] += np.sqrt(np.cumsum(squares, axis=1, out=squares), out=squares).sum(axis=0)
         tops = sum(chunk.max(axis=1).sum(dtype=np.float64) for chunk in data["logits"].chunks())
-        return state._replace(alpha=float(tops / rest))
+        state = Subspace(origin, directions, rest, float(tops))
+        self._outside(state)
+        return state
+
+    def _outside(self, state: Subspace) -> int:
+        """Return the number of directions outside the subspace."""
+        width = len(state.origin)
+        kept = self.dim if self.dim < width else width // 2
+        if not state.rest[width - kept] > 1e-12 * state.rest[-1]:  # what eigenvectors leave of nothing
+            raise DataError(f"training features have nothing outside {kept} of {width} dimensions")
+        return width - kept
 
     def score(self, state: Subspace, data: Arrays) -> Array:
         """Return the energy less the virtual logit."""
-        return energy(data["logits"]) - state.alpha * state.residual(np.asarray(data["features"]))
+        return self.score_each([self], state, data)[0]
+
+    @staticmethod
+    def score_each(several: Sequence[ViM], state: Subspace, data: Arrays) -> list[Array]:
+        """Return the scores by each dimension, of one projection."""
+        first = [one._outside(state) for one in several]
+        lengths_outside = state.residuals(np.asarray(data["features"]), first)
+        own = energy(data["logits"])
+        return [
+            own - state.tops / state.rest[number] * length
+            for number, length in zip(first, lengths_outside, strict=True)
+        ]

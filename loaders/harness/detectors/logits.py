@@ -12,7 +12,17 @@ from wordnet_splits.errors import DataError, SplitsError
 from ..arrays import Array, Arrays, Head
 from .paper import PAPERS
 from .registry import register
-from .softmax import energy, gaps, log_max_softmax, log_others, log_sum_exp, logits_of, scaled_odds
+from .softmax import (
+    energy,
+    gaps,
+    gaps_and_top,
+    log_max_softmax,
+    log_of_others,
+    log_others,
+    log_sum_exp,
+    logits_of,
+    scaled_odds,
+)
 
 TEMPERATURES = (1e-2, 1e2)  # between which one is fitted; beyond, the ranking no longer changes
 
@@ -132,10 +142,11 @@ class Entropy:
         logits, background = logits_of(data, dtype=np.float32)
         if background is not None:
             raise DataError("entropy is not defined once a background column is dropped", hint="use msp")
-        below = gaps(logits)
-        log_total = np.logaddexp(0.0, log_others(logits))
-        surprise = np.exp(below) * -below  # 0 at the top class; exp underflows before the product matters
-        return np.asarray(-(log_total + surprise.sum(axis=1, dtype=np.float64) * np.exp(-log_total)))
+        below, top = gaps_and_top(logits)
+        powers = np.exp(below)
+        log_total = np.logaddexp(0.0, log_of_others(below, top, powers=powers))
+        powers *= below  # 0 at the top class; exp underflows before the product matters
+        return np.asarray(powers.sum(axis=1, dtype=np.float64) * np.exp(-log_total) - log_total)
 
 
 @register(paper=PAPERS["abdelzad2020"], needs=("logits",))
@@ -168,6 +179,5 @@ class Energy:
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return T log(sum over the classes of exp(z_j/T)); a background class is not part of it."""
-        if self.T == 1:
-            return energy(data["logits"])
-        return np.asarray(self.T * log_sum_exp(logits_of(data)[0] / self.T))
+        logits = np.asarray(data["logits"])
+        return energy(logits) if self.T == 1 else self.T * energy(logits / self.T)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from ..arrays import Array, Arrays, Head
 from .logits import positive
 from .paper import PAPERS
 from .registry import register
-from .softmax import log_max_softmax, log_others, log_softmax, log_sum_exp, logits_of
+from .softmax import gaps_and_top, log_of_others, log_softmax, log_sum_exp, logits_of
 
 
 @register(
@@ -44,20 +45,33 @@ class GEN:
         ------
         DataError : there is a background class; the sum over the remaining classes has no meaning.
         """
+        return self.score_each([self], state, data)[0]
+
+    @staticmethod
+    def score_each(several: Sequence[GEN], state: None, data: Arrays) -> list[Array]:
+        """Return the scores by each gamma and M: one softmax, one order of its values, one power a gamma."""
         logits, background = logits_of(data, dtype=np.float32)
         if background is not None:
             raise DataError("gen is not defined once a background column is dropped", hint="use msp")
-        top = log_max_softmax(logits)
-        below = log_others(logits) + top  # log(1 - p) of the top class, which 1 - p itself would round to 0
-        others = log_softmax(logits)
-        others[np.arange(len(logits)), logits.argmax(axis=1)] = -np.inf
-        rest = min(self.M, logits.shape[1]) - 1
-        if rest < logits.shape[1] - 1:
-            others = np.partition(others, logits.shape[1] - rest - 1, axis=1)[:, logits.shape[1] - rest :]
+        classes = logits.shape[1]
+        others, top = gaps_and_top(logits)
+        rest = log_of_others(others, top)  # 1 - p of the top class would round to 0
+        total = np.logaddexp(0.0, rest)
+        np.put_along_axis(others, top, -np.inf, axis=1)
+        others -= total[:, None].astype(np.float32)
+        if min(one.M for one in several) < classes:
+            others.sort(axis=1)
         others += np.log1p(-np.exp(others))
-        others *= self.gamma
-        terms = np.exp(others, out=others).sum(axis=1, dtype=np.float64)
-        return np.asarray(-np.exp(self.gamma * (top + below)) - terms)
+        found: dict[GEN, Array] = {}
+        for gamma in {one.gamma for one in several}:
+            greatest = np.exp(gamma * (rest - 2 * total))
+            terms = np.exp(gamma * others)
+            for one in several:
+                if one.gamma == gamma:
+                    # without all, those of the greatest: the last, sorted; the top class is the first, at 0
+                    kept = terms if classes <= one.M else terms[:, classes + 1 - one.M :]
+                    found[one] = -(greatest + kept.sum(axis=1, dtype=np.float64))
+        return [found[one] for one in several]
 
 
 class Typical(NamedTuple):

@@ -6,6 +6,7 @@ features, the input of the head. Predictions, and so the accuracy, are read from
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -49,12 +50,37 @@ def logits_from(features: Array, head: Head) -> Array:
     return np.asarray(features.astype(np.float32, copy=False) @ head.weight.T + head.bias)
 
 
-class Clipped(NamedTuple):
-    """The values between which features are kept, and the head behind."""
+class Values(NamedTuple):
+    """All feature values of ID validation images (m,) float32, ascending, and the head behind."""
 
-    low: float
-    high: float
+    ascending: Array
     head: Head
+
+    @classmethod
+    def of(cls, data: Arrays, head: Head) -> Values:
+        """Sort them: faster than one percentile, and every percentile is then at hand.
+
+        Raises
+        ------
+        DataError : there are no images.
+        """
+        values = np.array(data["features"], dtype=np.float32).ravel()
+        if not values.size:
+            raise DataError("there are no validation images to take a percentile of")
+        values.sort()
+        return cls(values, head)
+
+    def at(self, percentile: float) -> float:
+        """Return a percentile of them."""
+        return percentile_of(self.ascending, percentile)
+
+
+def percentile_of(ascending: Array, percentile: float) -> float:
+    """Return a percentile of sorted values, between two of them by linear interpolation, as numpy does."""
+    place = percentile / 100 * (len(ascending) - 1)
+    below = int(place)
+    low, high = (float(ascending[min(i, len(ascending) - 1)]) for i in (below, below + 1))
+    return low + (high - low) * (place - below)
 
 
 @register(
@@ -62,6 +88,7 @@ class Clipped(NamedTuple):
     needs=("features", "logits", "head"),
     fit_on="val",
     sweep={"percentile": (85.0, 90.0, 95.0, 99.0)},
+    fit_uses=(),
 )
 @dataclass(frozen=True)
 class ReAct(_Shaped):
@@ -79,14 +106,14 @@ class ReAct(_Shaped):
         if not self.threshold >= 0:
             raise SplitsError(f"threshold={self.threshold:g} is negative")
 
-    def fit(self, data: Arrays, head: Head) -> Clipped:
-        """Return where features are cut."""
-        high = self.threshold or float(values_at(data, self.percentile)[0])
-        return Clipped(-np.inf, high, head)
+    def fit(self, data: Arrays, head: Head) -> Values:
+        """Return the values of which a percentile is where features are cut."""
+        return Values.of(data, head)
 
-    def changed(self, state: Clipped, data: Arrays) -> Array:
+    def changed(self, state: Values, data: Arrays) -> Array:
         """Return the logits of the cut features."""
-        return logits_from(np.minimum(np.asarray(data["features"]), state.high), state.head)
+        high = self.threshold or state.at(self.percentile)
+        return logits_from(np.minimum(np.asarray(data["features"]), high), state.head)
 
 
 @register(
@@ -94,6 +121,7 @@ class ReAct(_Shaped):
     needs=("features", "logits", "head"),
     fit_on="val",
     sweep={"low": (10.0, 30.0, 50.0, 60.0), "high": (85.0, 90.0, 95.0, 99.0)},
+    fit_uses=(),
 )
 @dataclass(frozen=True)
 class VRA(_Shaped):
@@ -108,28 +136,16 @@ class VRA(_Shaped):
         if self.low >= self.high:
             raise SplitsError(f"low={self.low:g} is not below high={self.high:g}")
 
-    def fit(self, data: Arrays, head: Head) -> Clipped:
-        """Return the values at the two percentiles of all features of ID validation images."""
-        low, high = values_at(data, self.low, self.high)
-        return Clipped(float(low), float(high), head)
+    def fit(self, data: Arrays, head: Head) -> Values:
+        """Return the values of whose percentiles features are rectified."""
+        return Values.of(data, head)
 
-    def changed(self, state: Clipped, data: Arrays) -> Array:
+    def changed(self, state: Values, data: Arrays) -> Array:
         """Return the logits of the rectified features."""
         features = np.asarray(data["features"])
-        return logits_from(np.where(features < state.low, 0, np.minimum(features, state.high)), state.head)
-
-
-def values_at(data: Arrays, *percentiles: float) -> Array:
-    """Return percentiles of all feature values of all images together.
-
-    Raises
-    ------
-    DataError : there are no images.
-    """
-    values = np.asarray(data["features"])
-    if not values.size:
-        raise DataError("there are no validation images to take a percentile of")
-    return np.asarray(np.percentile(values.astype(np.float32, copy=False), percentiles))
+        kept = np.minimum(features, state.at(self.high))
+        kept *= features >= state.at(self.low)
+        return logits_from(kept, state.head)
 
 
 def kept_number(width: int, percentile: float) -> int:
@@ -137,18 +153,36 @@ def kept_number(width: int, percentile: float) -> int:
     return max(1, width - round(width * percentile / 100))
 
 
-def greatest_mask(features: Array, number: int) -> Array:
-    """Return which of the features (n, D) are the greatest of their row; of equal ones the first."""
-    width = features.shape[1]
-    edge = np.partition(features, width - number, axis=1)[:, width - number, None]
-    kept = features >= edge
-    crowded = np.flatnonzero(kept.sum(axis=1) > number)
-    if len(crowded):
-        above = features[crowded] > edge[crowded]
-        level = kept[crowded] & ~above
-        room = number - above.sum(axis=1, keepdims=True)
-        kept[crowded] = above | (level & (level.cumsum(axis=1) <= room))
-    return np.asarray(kept)
+class Ranked(NamedTuple):
+    """Features (n, D) float32, and each row's in ascending order: one sort serves all percentiles."""
+
+    features: Array
+    ascending: Array
+
+    @classmethod
+    def of(cls, data: Arrays) -> Ranked:
+        """Sort the features of images."""
+        features = np.asarray(data["features"], dtype=np.float32)
+        return cls(features, np.sort(features, axis=1))
+
+    def greatest(self, number: int) -> Array:
+        """Return which features are the greatest of their row; of equal ones the first."""
+        width = self.features.shape[1]
+        edge = self.ascending[:, width - number, None]
+        kept = self.features >= edge
+        if number == width:
+            return np.asarray(kept)
+        crowded = np.flatnonzero(self.ascending[:, width - number - 1] == edge[:, 0])
+        if len(crowded):
+            above = self.features[crowded] > edge[crowded]
+            level = kept[crowded] & ~above
+            room = number - above.sum(axis=1, keepdims=True)
+            kept[crowded] = above | (level & (level.cumsum(axis=1) <= room))
+        return np.asarray(kept)
+
+    def sum_of_greatest(self, number: int) -> Array:
+        """Return the sum (n,) of the greatest features of each row."""
+        return np.asarray(self.ascending[:, -number:].sum(axis=1, dtype=np.float64))
 
 
 def ratio(part: Array, whole: Array) -> Array:
@@ -156,23 +190,46 @@ def ratio(part: Array, whole: Array) -> Array:
     return np.divide(whole, part, out=np.ones_like(whole), where=part != 0)
 
 
-def _pruned(features: Array, kept: Array) -> Array:
-    return np.where(kept, features, 0)
+def _pruned(ranked: Ranked, number: int, head: Head) -> Array:
+    return logits_from(ranked.features * ranked.greatest(number), head)
 
 
-def _binarised(features: Array, kept: Array) -> Array:
+def _binarised(ranked: Ranked, number: int, head: Head) -> Array:
     """Every kept value becomes their common share of the sum of all."""
-    share = features.sum(axis=1, dtype=np.float64) / kept.sum(axis=1)
-    return np.asarray(kept * share.astype(np.float32)[:, None])
+    share = ranked.features.sum(axis=1, dtype=np.float64) / number
+    ones = ranked.greatest(number).astype(np.float32) @ head.weight.T
+    return np.asarray(ones * share.astype(np.float32)[:, None] + head.bias)
 
 
-def _sharpened(features: Array, kept: Array) -> Array:
-    pruned = _pruned(features, kept)
-    sums = (pruned.sum(axis=1, dtype=np.float64), features.sum(axis=1, dtype=np.float64))
-    return pruned * np.exp(ratio(*sums)).astype(np.float32)[:, None]
+def _sharpened(ranked: Ranked, number: int, head: Head) -> Array:
+    sums = (ranked.sum_of_greatest(number), ranked.features.sum(axis=1, dtype=np.float64))
+    factor = np.exp(ratio(*sums)).astype(np.float32)[:, None]
+    return logits_from(ranked.features * ranked.greatest(number) * factor, head)
 
 
 VARIANTS = {"p": _pruned, "b": _binarised, "s": _sharpened}
+
+
+class _OfRanked(_Shaped):
+    """Logits changed by which features are the greatest of an image."""
+
+    def fit(self, data: Arrays, head: Head) -> Head:
+        """Return the head."""
+        return head
+
+    def changed(self, state: Head, data: Arrays) -> Array:
+        """Return the logits of the shaped features."""
+        return self.shaped(state, data, Ranked.of(data))
+
+    def shaped(self, head: Head, data: Arrays, ranked: Ranked) -> Array:
+        """Return `changed`, of features that are sorted."""
+        raise NotImplementedError
+
+    @staticmethod
+    def score_each(several: Sequence[_OfRanked], state: Head, data: Arrays) -> list[Array]:
+        """Return the scores by each value, of one sort."""
+        ranked = Ranked.of(data)
+        return [energy(one.shaped(state, data, ranked)) for one in several]
 
 
 @register(
@@ -182,7 +239,7 @@ VARIANTS = {"p": _pruned, "b": _binarised, "s": _sharpened}
     fit_uses=(),
 )
 @dataclass(frozen=True)
-class ASH(_Shaped):
+class ASH(_OfRanked):
     """Energy with only the greatest features of an image kept, and those shaped.
 
     ``variant``: ``b`` (OpenOOD's) gives all that are kept the same value, which keeps their sum; ``s``
@@ -197,15 +254,10 @@ class ASH(_Shaped):
         if self.variant not in VARIANTS:
             raise unknown("variant of ash", self.variant, VARIANTS)
 
-    def fit(self, data: Arrays, head: Head) -> Head:
-        """Return the head."""
-        return head
-
-    def changed(self, state: Head, data: Arrays) -> Array:
+    def shaped(self, head: Head, data: Arrays, ranked: Ranked) -> Array:
         """Return the logits of the shaped features."""
-        features = np.asarray(data["features"], dtype=np.float32)
-        kept = greatest_mask(features, kept_number(features.shape[1], self.percentile))
-        return logits_from(VARIANTS[self.variant](features, kept), state)
+        number = kept_number(ranked.features.shape[1], self.percentile)
+        return VARIANTS[self.variant](ranked, number, head)
 
 
 @register(
@@ -215,7 +267,7 @@ class ASH(_Shaped):
     fit_uses=(),
 )
 @dataclass(frozen=True)
-class SCALE(_Shaped):
+class SCALE(_OfRanked):
     """Energy with all features multiplied by exp(their sum / the sum of the greatest of them)."""
 
     percentile: float = 85.0
@@ -223,19 +275,20 @@ class SCALE(_Shaped):
     def __post_init__(self) -> None:
         percentile("percentile", self.percentile)
 
-    def fit(self, data: Arrays, head: Head) -> Head:
-        """Return the head."""
-        return head
-
-    def changed(self, state: Head, data: Arrays) -> Array:
+    def shaped(self, head: Head, data: Arrays, ranked: Ranked) -> Array:
         """Return the logits of the scaled features: the image's own, scaled but for the bias."""
-        features = np.asarray(data["features"], dtype=np.float32)
-        width = features.shape[1]
-        rest = width - kept_number(width, self.percentile)
-        greatest = np.partition(features, rest, axis=1)[:, rest:].sum(axis=1, dtype=np.float64)
-        factor = np.exp(ratio(greatest, features.sum(axis=1, dtype=np.float64)))[:, None]
-        bias = state.bias.astype(np.float64)
-        return np.asarray((np.asarray(data["logits"]) - bias) * factor + bias)
+        greatest = ranked.sum_of_greatest(kept_number(ranked.features.shape[1], self.percentile))
+        factor = np.exp(ratio(greatest, ranked.features.sum(axis=1, dtype=np.float64)))
+        without = np.asarray(data["logits"], dtype=np.float32) - head.bias
+        return np.asarray(without * factor.astype(np.float32)[:, None] + head.bias)
+
+
+class Contributions(NamedTuple):
+    """The contribution (K, D) of each weight of the head, the same (K D,) ascending, and the head."""
+
+    each: Array
+    ascending: Array
+    head: Head
 
 
 @register(
@@ -243,6 +296,7 @@ class SCALE(_Shaped):
     needs=("features", "logits", "head"),
     fit_on="train",
     sweep={"p": (10.0, 30.0, 50.0, 70.0, 90.0)},
+    fit_uses=(),
 )
 @dataclass(frozen=True)
 class DICE(_Shaped):
@@ -257,12 +311,12 @@ class DICE(_Shaped):
     def __post_init__(self) -> None:
         percentile("p", self.p)
 
-    def fit(self, data: Arrays, head: Head) -> Head:
-        """Return the head with the weights of least contribution at 0."""
-        contribution = mean_of(data["features"]) * head.weight
-        kept = contribution > np.percentile(contribution, self.p)
-        return Head(np.where(kept, head.weight, 0), head.bias)
+    def fit(self, data: Arrays, head: Head) -> Contributions:
+        """Return what each weight contributes."""
+        each = mean_of(data["features"]) * head.weight
+        return Contributions(each, np.sort(each, axis=None), head)
 
-    def changed(self, state: Head, data: Arrays) -> Array:
-        """Return the logits of the sparse head."""
-        return logits_from(np.asarray(data["features"]), state)
+    def changed(self, state: Contributions, data: Arrays) -> Array:
+        """Return the logits of the head with the weights of least contribution at 0."""
+        weight = state.head.weight * (state.each > percentile_of(state.ascending, self.p))
+        return logits_from(np.asarray(data["features"]), Head(weight, state.head.bias))

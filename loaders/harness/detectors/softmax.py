@@ -39,19 +39,48 @@ def log_others(logits: Array, background: Array | None = None, temperature: floa
 
     The maximum softmax is 1/(1 + that sum). Minus infinity with one class and no background.
     """
-    below = gaps(logits, temperature)
-    rows = np.arange(len(below))
-    top = np.argmax(logits, axis=1)
-    below[rows, top] = -np.inf
-    if background is not None:
-        below = np.column_stack([below, (background - logits[rows, top]) / temperature])
-    return log_sum_exp(below)
+    below, top = gaps_and_top(logits, temperature)
+    if background is None:
+        return log_of_others(below, top)
+    peak = np.take_along_axis(logits, top, axis=1)[:, 0]
+    return log_of_others(below, top, beside=(background - peak) / temperature)
+
+
+def log_of_others(
+    below: Array, top: Array, *, beside: Array | None = None, powers: Array | None = None
+) -> Array:
+    """Return `log_others` from `gaps_and_top`, the background's gap (n,), and exp of the gaps if known."""
+    others = np.exp(below) if powers is None else powers.copy()
+    np.put_along_axis(others, top, 0, axis=1)
+    total = others.sum(axis=1, dtype=np.float64)
+    if beside is not None:
+        with np.errstate(over="ignore"):
+            total += np.exp(beside)
+    with np.errstate(divide="ignore"):
+        found = np.log(total)
+    faint = np.flatnonzero((total < 1e8 * np.finfo(below.dtype).tiny) | (total == np.inf))
+    if len(faint):  # powers that have lost digits, or all of them; or a background far above
+        left = below[faint]
+        np.put_along_axis(left, top[faint], -np.inf, axis=1)
+        found[faint] = log_sum_exp(left if beside is None else np.column_stack([left, beside[faint]]))
+    return np.asarray(found)
+
+
+def gaps_and_top(logits: Array, temperature: float = 1.0) -> tuple[Array, Array]:
+    """Return `gaps` (n, K) and the top class of each row (n, 1)."""
+    top = logits.argmax(axis=1)[:, None]
+    below = logits - np.take_along_axis(logits, top, axis=1)
+    if temperature != 1:
+        below /= temperature
+    return below, top
 
 
 def gaps(logits: Array, temperature: float = 1.0) -> Array:
     """Return (z - z_top)/T, at most 0, shape (n, K)."""
     below = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
-    return np.asarray(below if temperature == 1 else below / temperature)
+    if temperature != 1:
+        below /= temperature
+    return np.asarray(below)
 
 
 def log_max_softmax(logits: Array, background: Array | None = None) -> Array:

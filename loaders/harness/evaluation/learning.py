@@ -180,7 +180,7 @@ def choose_on_validation(
 
     found: dict[int, float] = {}
     failed: dict[int, DataError] = {}
-    pending = _together(grid)
+    pending = scored_together(grid)
     for numbers in pending:
         try:
             found.update(zip(numbers, separations([grid[i] for i in numbers]), strict=True))
@@ -208,7 +208,7 @@ def _separation(inside: Sequence[Array], outside: Sequence[Array], where: str) -
     return float(np.mean([auroc(known, scores, name=where) for scores in outside]))
 
 
-def _together(grid: Sequence[Chosen]) -> list[list[int]]:
+def scored_together(grid: Sequence[Chosen]) -> list[list[int]]:
     """Return the positions of candidates by what can be scored in one go: those that learn the same."""
     found: dict[Any, list[int]] = {}
     for i, one in enumerate(grid):

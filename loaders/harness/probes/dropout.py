@@ -1,6 +1,7 @@
 """MC-dropout: several forward passes with dropout drawing, each image's masks from its own generator.
 
-Gal, Ghahramani: Dropout as a Bayesian Approximation (ICML 2016). All else stays in evaluation mode.
+Gal, Ghahramani: Dropout as a Bayesian Approximation (ICML 2016). All else stays in evaluation mode, and what
+comes before the first of them is not computed in every pass: see `replay`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from wordnet_splits.errors import DataError
 
 from .registry import register_probe
+from .replay import replayed
 
 if TYPE_CHECKING:
     from torch import Generator
@@ -59,8 +61,14 @@ class Dropout:
         if model.module is None or self.lacks(model, x):
             raise DataError(NONE, where=model.name, hint="train it with dropout")
         each = []
-        with torch.no_grad(), _drawing(model.module, generators):
+        layers = _layers(model.module)
+        with (
+            torch.no_grad(),
+            replayed(model.module, layers) as replay,
+            _drawing(layers, generators, replay.draws),
+        ):
             for _ in range(self.passes):
+                replay.begin()
                 logits = model.forward(x)[1].double()
                 each.append(torch.log_softmax(logits if self.columns is None else logits[:, self.columns], 1))
         found = torch.stack(each)
@@ -86,13 +94,16 @@ def _layers(module: nn.Module) -> list[nn.Module]:
 
 
 @contextmanager
-def _drawing(module: nn.Module, generators: Sequence[Generator]) -> Iterator[None]:
+def _drawing(
+    layers: Sequence[nn.Module], generators: Sequence[Generator], draws: Callable[[], None]
+) -> Iterator[None]:
     """Let dropout layers, which pass their input on in evaluation mode, drop while inside."""
 
     def hook_of(part: Any) -> Callable[..., Tensor]:
         by_channel = isinstance(part, BY_CHANNEL)
 
         def hook(_: nn.Module, __: Any, output: Tensor) -> Tensor:
+            draws()
             shape = (output.shape[1], *(1 for _ in output.shape[2:])) if by_channel else output.shape[1:]
             drawn = torch.stack([torch.rand(shape, generator=generator) for generator in generators])
             kept = (drawn >= part.p).to(output.device, output.dtype)
@@ -100,7 +111,7 @@ def _drawing(module: nn.Module, generators: Sequence[Generator]) -> Iterator[Non
 
         return hook
 
-    handles = [part.register_forward_hook(hook_of(part)) for part in _layers(module)]
+    handles = [part.register_forward_hook(hook_of(part)) for part in layers]
     try:
         yield
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,8 @@ import pytest
 from scipy import stats
 from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.covariance import EmpiricalCovariance
-from sklearn.neighbors import NearestNeighbors
 
-from loaders.harness.arrays import Array, Arrays, ArrayView, Head
+from loaders.harness.arrays import Array, Arrays, Head
 from loaders.harness.detectors import (
     METHODS,
     Chosen,
@@ -27,7 +25,7 @@ from loaders.harness.detectors import (
 from loaders.harness.evaluation import scoring
 from loaders.harness.evaluation.learning import combinations
 from loaders.harness.evaluation.scoring import Fitted, confidence, confidences, fit, predicted
-from tests.loaders.harness.detectors.separable import CLASSES, WIDTH, head_of, images, reordered
+from tests.loaders.harness.detectors.separable import CLASSES, head_of, images, reordered
 from wordnet_splits.errors import DataError
 from wordnet_splits.metrics import auroc
 
@@ -213,64 +211,6 @@ def test_temperature_needs_labels() -> None:
     unlabelled = VAL.replace(labels=np.full(VAL.n, -1))
     with pytest.raises(DataError, match="'tempscale'.*no validation image has a label"):
         fit(get_detector("tempscale"), unlabelled)
-
-
-@pytest.mark.parametrize("k", [1, 10, 399])
-def test_knn_is_that_of_scikit_learn(k: int) -> None:
-    unit = [np.asarray(d["features"], dtype=np.float64) for d in (TRAIN, KNOWN)]
-    bank, queries = (f / np.linalg.norm(f, axis=1, keepdims=True) for f in unit)
-    distance, _ = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(bank).kneighbors(queries)
-    np.testing.assert_allclose(score(get_detector("knn", k=k), KNOWN), -(distance[:, -1] ** 2), rtol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["knn", "nnguide"])
-def test_neighbours_are_searched_in_features_on_disk(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In half precision, in shards, by class or not: the scores are those of a copy in memory."""
-    order = np.random.default_rng(2).permutation(TRAIN.n)
-    grid = [get_detector(name, k=k) for k in (1, 9, 500)]
-    monkeypatch.setattr(neighbours, "BANK", 128)
-    monkeypatch.setattr(neighbours, "QUERIES", 32)
-    monkeypatch.setattr(neighbours, "STEP", 16)
-    for data in (TRAIN, reordered(TRAIN, np.argsort(TRAIN["labels"][:])), reordered(TRAIN, order)):
-        half = np.asarray(data["features"], dtype=np.float16)
-        parts = [tmp_path / f"{i}.npy" for i in range(3)]
-        for path, part in zip(parts, np.array_split(half, 3), strict=True):
-            np.save(path, part)
-        on_disk = data.replace(features=ArrayView([np.load(path, mmap_mode="r") for path in parts]))
-        state = fit(grid[0], on_disk).state
-        assert state.features is on_disk["features"]  # memory-mapped, no copy
-        found = confidences([Fitted(one, one.detector, state) for one in grid], KNOWN)
-        unit = half.astype(np.float64) / np.linalg.norm(half.astype(np.float64), axis=1)[:, None]
-        seen = np.asarray(KNOWN["features"], dtype=np.float64)
-        seen /= np.linalg.norm(seen, axis=1)[:, None]
-        energies = logsumexp(np.asarray(data["logits"], dtype=np.float64), axis=1)
-        products = -np.sort(-(seen @ (unit * energies[:, None] if name == "nnguide" else unit).T), axis=1)
-        for one, ours in zip(grid, found, strict=True):
-            k = int(one.params["k"])
-            guidance = products[:, :k].mean(axis=1) * logsumexp(Z, axis=1)
-            expected = guidance if name == "nnguide" else 2 * products[:, k - 1] - 2
-            np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_knn_of_an_image_seen_in_training_is_zero_and_near_ones_keep_their_digits() -> None:
-    fitted = fit(get_detector("knn", k=1), TRAIN)
-    assert np.abs(confidence(fitted, TRAIN)).max() < 1e-12
-    bank = Arrays.of(features=np.array([[1, 0], [0, 1]], np.float32), labels=np.zeros(2, np.int64))
-    near = Arrays.of(features=np.array([[1, 1e-5], [1, 2e-5], [1, 3e-5]], np.float32))
-    squared = confidence(fit(get_detector("knn", k=1), bank), near)
-    np.testing.assert_allclose(squared, [-1e-10, -4e-10, -9e-10], rtol=1e-4)  # products are all 1 in float32
-
-
-def test_knn_takes_features_without_direction() -> None:
-    blank = Arrays.of(features=np.zeros((3, WIDTH), np.float32))
-    assert confidence(fit(get_detector("knn"), TRAIN), blank).tolist() == [-1, -1, -1]
-
-
-def test_knn_needs_k_images() -> None:
-    with pytest.raises(DataError, match="1600 training images are too few for the 1601-th"):
-        fit(get_detector("knn", k=1601), TRAIN)
 
 
 @pytest.mark.parametrize("on", ["features", "logits"])

@@ -10,7 +10,7 @@ from scipy.special import logsumexp, softmax
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import get_detector, parse_detectors
 from loaders.harness.detectors.openmax import SHIFT, weibull
-from loaders.harness.detectors.shaping import greatest_mask
+from loaders.harness.detectors.shaping import Ranked
 from loaders.harness.evaluation.scoring import confidence, fit, predicted
 from tests.loaders.harness.detectors.separable import CLASSES, WIDTH, head_of, images
 from wordnet_splits.errors import DataError, SplitsError
@@ -86,7 +86,7 @@ def test_vra_is_zero_below_and_cut_above() -> None:
 
 def test_equal_features_are_kept_from_the_first_on() -> None:
     values = np.array([[0, 3, 3, 3, 1], [0, 0, 0, 5, 0], [1, 2, 3, 4, 5], [2, 2, 2, 2, 2]], np.float32)
-    kept = greatest_mask(values, 2).astype(int)
+    kept = Ranked(values, np.sort(values, axis=1)).greatest(2).astype(int)
     assert kept.tolist() == [[0, 1, 1, 0, 0], [1, 0, 0, 1, 0], [0, 0, 0, 1, 1], [1, 1, 0, 0, 0]]
 
 
