@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from wordnet_splits.lazy import names_of
 
 if TYPE_CHECKING:
-    from .comparison import compare
+    from .comparison import compare, nearness
     from .detectors import list_detectors, register
     from .evaluation import Results, check_results, evaluate, evaluate_arrays
     from .model import Model, load_model
@@ -31,6 +31,7 @@ __all__ = [
     "evaluate_arrays",
     "list_detectors",
     "load_model",
+    "nearness",
     "plot",
     "register",
     "report",
@@ -40,7 +41,7 @@ __all__ = [
 __getattr__ = names_of(
     __name__,
     {
-        "comparison": ("compare",),
+        "comparison": ("compare", "nearness"),
         "detectors": ("list_detectors", "register"),
         "evaluation": ("Results", "check_results", "evaluate", "evaluate_arrays"),
         "model": ("Model", "load_model"),

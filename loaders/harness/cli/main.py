@@ -15,6 +15,7 @@ from wordnet_splits.progress import OnStderr
 from . import train
 from .compare import compare_results
 from .detectors import show_detectors
+from .nearness import correlate_nearness
 from .plot import plot_results
 from .report import report_results
 from .run import run
@@ -62,6 +63,8 @@ add_command(
     compare_results,
     [COMPARE, f"{COMPARE} --metric auroc --on near --detectors 'msp,knn[k=10]' --json"],
 )
+NEARNESS = "unknown-eval nearness results"
+add_command(app, "nearness", correlate_nearness, [NEARNESS, f"{NEARNESS} --detectors mcp,energy --json"])
 add_command(
     app,
     "plot",

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from wordnet_splits.lazy import names_of
 
 if TYPE_CHECKING:
+    from .class_nearness import Nearness, nearness
     from .run import Comparison, compare
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "Nearness", "compare", "nearness"]
 
-__getattr__ = names_of(__name__, {"run": ("Comparison", "compare")})
+__getattr__ = names_of(
+    __name__, {"class_nearness": ("Nearness", "nearness"), "run": ("Comparison", "compare")}
+)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.metrics import ScoreSet
 
 from ..evaluation.derive import DetectorRun, scored_images
@@ -117,6 +118,26 @@ class Draw:
     def first(self) -> ResultTables:
         """The results given first: their sets and layout stand for all."""
         return self.sources[0].tables
+
+    def manifest(self) -> Manifest:
+        """Return the benchmark's manifest, for the names and synsets of its classes.
+
+        Raises
+        ------
+        DataError : it is not here, or its version here is another one.
+        """
+        try:
+            manifest = load_manifest(self.benchmark)
+        except UnknownNameError as error:
+            hint = "sets of one's own have no class table"
+            raise DataError("no such benchmark here", where=self.benchmark, hint=hint) from error
+        version = self.first.about.version
+        if manifest.version != version:
+            raise DataError(
+                f"the results are of version {version}, and version {manifest.version} is here",
+                where=self.benchmark,
+            )
+        return manifest
 
     def require_same_images(self, groups: Iterable[str]) -> None:
         """Raise DataError unless every entry was scored on the same images of ``groups``.

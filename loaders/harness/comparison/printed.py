@@ -4,12 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from html import escape
 from itertools import pairwise
+
+from wordnet_splits.tabular import Tabular, html_table, text_table
 
 from ..evaluation.tables import NOTHING, Table
 from .draws import Agreement, DrawComparison
 from .ranking import Ranking
 from .sections import Improvement, SpectrumRow
+
+
+class PrintedTables(Tabular):
+    """Base of findings that are several tables and notes below them, as text and as HTML.
+
+    Attributes
+    ----------
+    notes : sentences below all tables.
+    """
+
+    notes: tuple[str, ...]
+
+    def tables(self) -> list[Table]:
+        """Return the tables, ready to print."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        parts = []
+        for table in self.tables():
+            lines, _ = text_table(table.columns, table.cells, right=table.right)
+            parts.append("\n".join([table.title, *lines, *table.notes]))
+        return "\n\n".join([*parts, "\n".join(self.notes)] if self.notes else parts)
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for table in self.tables():
+            rows = [dict(zip(table.columns, row, strict=True)) for row in table.cells]
+            parts += [f"<p>{escape(table.title)}</p>", html_table(rows)]
+            parts += [f"<p>{escape(note)}</p>" for note in table.notes]
+        return "".join([*parts, *(f"<p>{escape(note)}</p>" for note in self.notes)])
 
 
 def factor_of(metric: str) -> tuple[float, str]:
@@ -28,12 +61,12 @@ def of_ranking(ranking: Ranking) -> list[Table]:
             one.model,
             one.detector,
             str(one.n),
-            _number(one.mean, factor),
-            _number(one.sd, factor),
-            _interval(one.lo, one.hi, factor),
+            number_text(one.mean, factor),
+            number_text(one.sd, factor),
+            interval_text(one.lo, one.hi, factor),
             f"{one.rank:g}",
-            _interval(one.rank_lo, one.rank_hi, 1, digits=0),
-            _number(one.behind, factor),
+            interval_text(one.rank_lo, one.rank_hi, 1, digits=0),
+            number_text(one.behind, factor),
             _p(one.p),
         )
         for one in ranking.entries
@@ -51,8 +84,8 @@ def _of_neighbours(ranking: Ranking, factor: float, unit: str) -> Table:
         (
             one.a,
             one.b,
-            _number(one.better, factor),
-            _interval(one.lo, one.hi, factor),
+            number_text(one.better, factor),
+            interval_text(one.lo, one.hi, factor),
             _p(one.p),
             _p(one.p_holm),
         )
@@ -79,8 +112,8 @@ def of_draws(found: DrawComparison) -> list[Table]:
         (
             one.model,
             one.detector,
-            _number(one.mean, factor),
-            _number(one.sd, factor),
+            number_text(one.mean, factor),
+            number_text(one.sd, factor),
             f"{one.mean_rank:.2f}",
             f"{one.best_rank:g} to {one.worst_rank:g}",
         )
@@ -117,7 +150,10 @@ def of_agreements(found: Iterable[Agreement]) -> Table:
 
 def of_improvements(found: Sequence[Improvement]) -> Table:
     """Return Kim's figure 5 as a table."""
-    rows = [(one.model, one.detector, _number(one.percent, 1), _interval(one.lo, one.hi, 1)) for one in found]
+    rows = [
+        (one.model, one.detector, number_text(one.percent, 1), interval_text(one.lo, one.hi, 1))
+        for one in found
+    ]
     return Table(
         "Improvement in %, over MCP unless another baseline is named (Kim's figure 5): positive is better",
         ("model", "detector", "improvement", "interval"),
@@ -133,7 +169,7 @@ def of_spectrum(found: Sequence[SpectrumRow]) -> Table:
             one.model,
             one.detector,
             f"{one.role} {one.metric}",
-            *(_number(value, 100) for value in (one.standard, one.full_spectrum, one.lost)),
+            *(number_text(value, 100) for value in (one.standard, one.full_spectrum, one.lost)),
         )
         for one in found
     ]
@@ -145,17 +181,19 @@ def of_spectrum(found: Sequence[SpectrumRow]) -> Table:
     )
 
 
-def _number(value: float | None, factor: float, digits: int = 2) -> str:
+def number_text(value: float | None, factor: float, digits: int = 2) -> str:
+    """Return a value times its factor, a dash for none."""
     if value is None or value != value:  # NaN: the spread of a single run
         return NOTHING
     text = f"{factor * value:.{digits}f}"
     return text.removeprefix("-") if not float(text) else text  # no minus zero
 
 
-def _interval(lo: float | None, hi: float | None, factor: float, digits: int = 2) -> str:
+def interval_text(lo: float | None, hi: float | None, factor: float, digits: int = 2) -> str:
+    """Return both ends times their factor, a dash for none."""
     if lo is None or hi is None:
         return NOTHING
-    return f"{_number(lo, factor, digits)} to {_number(hi, factor, digits)}"
+    return f"{number_text(lo, factor, digits)} to {number_text(hi, factor, digits)}"
 
 
 def _p(value: float | None) -> str:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
-
-from wordnet_splits.tabular import Tabular, html_table, text_table
 
 from ..evaluation.sweeps import summary
 from ..evaluation.tables import Sets, Table, layout_of
@@ -32,7 +29,7 @@ ON_ID = "aurc"
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(Tabular):
+class Comparison(printed.PrintedTables):
     """What `compare` found; printed, its tables.
 
     Attributes
@@ -92,21 +89,6 @@ class Comparison(Tabular):
             "sweeps": [row for table in self.sweeps for row in table.as_dict()["rows"]],
             "notes": list(self.notes),
         }
-
-    def __str__(self) -> str:
-        parts = []
-        for table in self.tables():
-            lines, _ = text_table(table.columns, table.cells, right=table.right)
-            parts.append("\n".join([table.title, *lines, *table.notes]))
-        return "\n\n".join([*parts, "\n".join(self.notes)] if self.notes else parts)
-
-    def _repr_html_(self) -> str:
-        parts = []
-        for table in self.tables():
-            rows = [dict(zip(table.columns, row, strict=True)) for row in table.cells]
-            parts += [f"<p>{escape(table.title)}</p>", html_table(rows)]
-            parts += [f"<p>{escape(note)}</p>" for note in table.notes]
-        return "".join([*parts, *(f"<p>{escape(note)}</p>" for note in self.notes)])
 
 
 def compare(

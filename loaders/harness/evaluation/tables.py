@@ -27,7 +27,9 @@ from .rows import ResultTables
 
 DIGITS = 2
 NOTHING = "-"
-NAMES = frozenset({"", "model", "detector", "group", "run", "than", "against", "mean of"})
+NAMES = frozenset(
+    {"", "model", "detector", "group", "run", "than", "against", "mean of", "measure", "nearness to"}
+)
 """Titles of columns of text; all others hold numbers."""
 TableLayout = Mapping[str, Any]
 

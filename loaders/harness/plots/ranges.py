@@ -7,6 +7,7 @@ import numpy as np
 from wordnet_splits.errors import DataError
 from wordnet_splits.metrics import spread
 
+from ..comparison.class_nearness import OURS, nearness_of
 from ..comparison.places import place_of
 from ..comparison.ranking import rank_entries
 from ..comparison.sections import improvements
@@ -52,3 +53,14 @@ def robustness(subject: Subject) -> Picture:
             bars.append(Bar(entry.model, found.mean, found.mean - sd, found.mean + sd, entry.detector))
         panels.append(Bars(group, f"{metric} in %, mean and sd over runs", tuple(bars)))
     return Picture(f"{subject.benchmark}: {metric} over models", tuple(panels))
+
+
+@plot_kind("nearness-trend", "rank correlation of nearness and AUROC over OOD classes, for each detector")
+def nearness_trend(subject: Subject) -> Picture:
+    """Spearman's, with intervals of the bootstrap over classes; strongest (most negative) on top."""
+    found = nearness_of(subject.draw, subject.unknown_sets, bootstrap=subject.replicates)
+    names = {entry.label: subject.label(entry) for entry in subject.entries}
+    ours = sorted((c for c in found.correlations if (c.measure, c.to) == OURS), key=lambda one: one.rho)
+    bars = tuple(Bar(names[one.model, one.detector], one.rho, one.lo, one.hi) for one in ours)
+    panel = Bars("", "rank correlation (negative: nearer is harder)", bars)
+    return Picture(f"{subject.benchmark}: does nearness predict difficulty?", (panel,))

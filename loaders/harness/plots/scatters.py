@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from wordnet_splits.errors import DataError
+from wordnet_splits.metrics import ClassAuroc, nearness_trend
 
 from ..comparison.sections import against_full_spectrum
-from ..evaluation.measure import MEAN, POOLED
+from ..evaluation.measure import MEAN
 from .drawing import Picture
 from .registry import plot_kind
 from .shapes import Point, Points
@@ -57,7 +58,7 @@ def full_spectrum(subject: Subject) -> Picture:
 
 @plot_kind("nearness", "AUROC of each OOD class against its similarity to the nearest ID class")
 def nearness(subject: Subject) -> Picture:
-    """A panel for each detector, of its first run; the rank correlation is over all near and far sets."""
+    """A panel for each detector, of its first run; the rank correlation is over the classes drawn."""
     panels = []
     for entry in subject.entries:
         source, number = entry.runs[0]
@@ -73,14 +74,11 @@ def nearness(subject: Subject) -> Picture:
             Point(row["class_id"], row["similarity"], 100 * row["auroc"], row["group"], label=False)
             for row in rows
         )
-        trend = [
-            row["value"]
-            for row in source.tables.rows(
-                metric="nearness_trend", group=POOLED, detector=entry.detector, run=number
-            )
-            if row["value"] is not None and not np.isnan(row["value"])
-        ]
-        told = f" (rank correlation {trend[0]:.3f})" if trend else ""
+        trend = nearness_trend(
+            [ClassAuroc(str(n), row["n_ood"], row["auroc"]) for n, row in enumerate(rows)],
+            {str(n): row["similarity"] for n, row in enumerate(rows)},
+        )
+        told = "" if np.isnan(trend) else f" (rank correlation {trend:.3f})"
         title = f"{subject.label(entry)}{told}"
         panels.append(Points(title, "similarity to the nearest ID class", "AUROC in %", points))
     if not any(panel.points for panel in panels):

@@ -54,7 +54,7 @@ def pruned_graph(subject: Subject) -> list[Edge]:
     ------
     DataError : pruning leaves nothing.
     """
-    edges = pruned(prediction_graph(_found(subject)), id_classes_of(subject.manifest()))
+    edges = pruned(prediction_graph(_found(subject)), id_classes_of(subject.draw.manifest()))
     if not edges:
         raise DataError("pruning leaves no edge: the OOD sets are of the ID source", where=subject.benchmark)
     return edges
@@ -62,7 +62,7 @@ def pruned_graph(subject: Subject) -> list[Edge]:
 
 def _found(subject: Subject) -> list[Predicted]:
     network = next(subject.first_networks())
-    return predictions_by_class(network.predictions, subject.manifest())
+    return predictions_by_class(network.predictions, subject.draw.manifest())
 
 
 def _panel(title: str, means: Sequence[ClassMean]) -> Bars:

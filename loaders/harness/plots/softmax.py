@@ -26,7 +26,7 @@ MOST_NAMED = 120
 @plot_kind("predictions", "share of each OOD class that is predicted as each ID class")
 def predictions(subject: Subject) -> Picture:
     """A panel for each OOD set, of the first network; a prediction outside the ID classes counts nowhere."""
-    network, manifest = next(subject.first_networks()), subject.manifest()
+    network, manifest = next(subject.first_networks()), subject.draw.manifest()
     table = network.predictions
     width = len(LabelSpace.of(manifest.classes).labels)
     panels = []
@@ -44,7 +44,7 @@ def predictions(subject: Subject) -> Picture:
 @plot_kind("kim-7", "mean softmax of each OOD class over the ID classes (--store)", paper="Kim, figure 7")
 def mean_softmax(subject: Subject) -> Picture:
     """A panel for each OOD set, of the first network, from the logits that its evaluation stored."""
-    network, manifest = next(subject.first_networks()), subject.manifest()
+    network, manifest = next(subject.first_networks()), subject.draw.manifest()
     if subject.store is None:
         raise DataError(
             "the results hold no softmax",

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.errors import DataError, UnknownNameError, unknown
-from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.metrics import ScoreSet
 
 from ..comparison.entries import Draw, Entry, Given, Source, draws_of
@@ -162,26 +161,6 @@ class Subject:
             if network.model not in seen:
                 seen.add(network.model)
                 yield network
-
-    def manifest(self) -> Manifest:
-        """Return the benchmark's manifest, for the names and synsets of its classes.
-
-        Raises
-        ------
-        DataError : it is not here, or its version here is another one.
-        """
-        try:
-            manifest = load_manifest(self.benchmark)
-        except UnknownNameError as error:
-            hint = "sets of one's own have no class table"
-            raise DataError("no such benchmark here", where=self.benchmark, hint=hint) from error
-        version = self.draw.first.about.version
-        if manifest.version != version:
-            raise DataError(
-                f"the results are of version {version}, and version {manifest.version} is here",
-                where=self.benchmark,
-            )
-        return manifest
 
     @property
     def first_run(self) -> str:

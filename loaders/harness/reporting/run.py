@@ -133,7 +133,7 @@ def _mistakes(
     (entry,) = [one for one in subject.entries if one.label == (best.model, best.detector)]
     name = " ".join(part for part in entry.label if part)
     try:
-        manifest: Manifest = subject.manifest()
+        manifest: Manifest = subject.draw.manifest()
     except SplitsError as error:
         return [], name, [f"Mistakes are not shown: {error}"]
     found, notes = with_pictures(worst_mistakes(entry, manifest, most), manifest, roots=roots, packed=packed)

@@ -55,6 +55,24 @@ def test_compare_prints_tables_or_one_object(call: Any) -> None:
     assert found["on"] == "near"
 
 
+def test_nearness_prints_tables_or_one_object(call: Any) -> None:
+    committed = str(
+        Path(__file__).resolve().parents[4] / "manifests/results/unknown-cifar-tinyval-resnet20-short"
+    )
+    words = ("nearness", committed, "--detectors", "mcp,energy", "--group", "cifar-60", "--bootstrap", "5")
+    code, out, err = call(*words)
+    assert (code, err) == (0, "")
+    assert "Negative: nearer classes are harder to detect." in out
+    code, out, err = call(*words, "--json")
+    assert code == 0
+    assert {row["detector"] for row in json.loads(out)["correlations"]} == {"mcp", "energy"}
+    assert "note: Over 60 classes of cifar-60." in err
+    code, _, err = call("nearness", committed, "--group", "gaussian")
+    assert (code, len(err.splitlines())) == (2, 1)
+    code, out, _ = call("nearness", "results", "--bootstrap", "2")  # all of digits' OOD classes are as near
+    assert (code, "NaN" in out) == (0, False)
+
+
 def test_every_number_is_printed_on_a_narrow_terminal(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "terminal_width", lambda: 60)
     monkeypatch.setattr("loaders.harness.cli.printing.terminal_width", lambda: 60)

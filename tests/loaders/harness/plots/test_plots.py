@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 import torch
+from scipy.stats import spearmanr
 from sklearn.metrics import roc_curve
 from torchvision.transforms.functional import to_tensor
 
@@ -162,6 +163,9 @@ def test_nearness_has_a_point_for_each_class(results: Results) -> None:
         zip(table.similarity, 100 * table.auroc, strict=True)
     )
     assert {p.kind for p in panel.points} == {"near-a", "far-a"}
+    panel = panels(results, "nearness", detectors=["mcp"], groups=["near-a"])[0]
+    alone = table[table.group == "near-a"]
+    assert f"{spearmanr(alone.similarity, alone.auroc).statistic:.3f}" in panel.title
 
 
 def test_bars_are_those_of_the_comparison(results: Results) -> None:
@@ -207,9 +211,11 @@ def test_shares_of_predictions_are_counted(digits: Results) -> None:
     assert panel.values[panel.rows.index("seven"), 3] == pytest.approx(share)
 
 
-@pytest.mark.parametrize(
-    "kind", [kind.name for kind in list_plots() if kind.name not in ("palechor-3", "kim-7")]
-)
+OF_OTHERS = ("palechor-3", "kim-7", "nearness-trend")
+"""Kinds of trainings, of activations and of classes in WordNet, which these results lack."""
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in list_plots() if kind.name not in OF_OTHERS])
 def test_every_kind_draws(kind: str, results: Results, digits: Results, tmp_path: Path) -> None:
     held = digits if kind in ("predictions", "recalcati-2", "recalcati-3") else results
     path = plot(held, kind, tmp_path / "a.svg")
