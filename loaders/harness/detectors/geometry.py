@@ -156,13 +156,14 @@ class Subspace(NamedTuple):
         rows = features - self.origin
         least, most = min(first), max(first)
         if most <= len(self.origin) - least:
-            squares = np.square(rows @ self.directions[:, :most])
-            found = [squares[:, :number].sum(axis=1) for number in first]
+            points = rows @ self.directions[:, :most]
+            found = {number: lengths(points[:, :number]) for number in set(first)}
         else:
-            squares = np.square(rows @ self.directions[:, least:])
-            whole = np.square(rows).sum(axis=1)
-            found = [whole - squares[:, number - least :].sum(axis=1) for number in first]
-        return [np.sqrt(np.maximum(one, 0.0)) for one in found]
+            points = rows @ self.directions[:, least:]
+            whole = np.square(lengths(rows))
+            others = {number: np.square(lengths(points[:, number - least :])) for number in set(first)}
+            found = {number: np.sqrt(np.maximum(whole - other, 0.0)) for number, other in others.items()}
+        return [found[number] for number in first]
 
 
 @register(
