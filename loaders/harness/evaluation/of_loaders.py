@@ -247,6 +247,7 @@ def _parts(batch: Any, where: str) -> tuple[Tensor, Any]:
             where=where,
             hint="let the dataset's transform scale them",
         )
+    labels = labels.cpu() if isinstance(labels, Tensor) else labels
     return images, None if labels is None else np.asarray(labels).reshape(-1)
 
 
