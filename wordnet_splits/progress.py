@@ -38,6 +38,35 @@ class Silent:
         """Count nothing."""
 
 
+class Named:
+    """Tasks under another name, where who begins them cannot know what they are of."""
+
+    def __init__(self, progress: Progress, what: str) -> None:
+        self._progress, self._what = progress, what
+
+    def task(self, what: str, total: int) -> AbstractContextManager[Task]:
+        """Begin work under the given name."""
+        return self._progress.task(self._what, total)
+
+
+class Counted:
+    """Tasks that are parts of one that has begun: their steps count there, with ``note`` beside its name."""
+
+    def __init__(self, whole: Task, note: str) -> None:
+        self._whole, self._note, self.done = whole, note, 0
+
+    @contextmanager
+    def task(self, what: str, total: int) -> Iterator[Task]:
+        """Begin a part."""
+        self.advance(0)
+        yield self
+
+    def advance(self, steps: int = 1, *, note: str = "") -> None:
+        """Count steps as done, in the whole."""
+        self.done += steps
+        self._whole.advance(steps, note=self._note)
+
+
 class OnStderr:
     """A rich bar on a terminal's stderr, else one line every ten seconds; nothing before two seconds."""
 

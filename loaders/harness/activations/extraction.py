@@ -13,7 +13,7 @@ import pyarrow as pa
 import torch
 
 from wordnet_splits.errors import DataError, SplitsError
-from wordnet_splits.progress import Progress
+from wordnet_splits.progress import Progress, Task
 
 from ..arrays import Array
 from ..backend.ranks import Ranks
@@ -54,14 +54,13 @@ class Extraction:
             while mine:
                 full = False
                 try:
-                    for shard, outputs in self._shards(mine, lacking, probes):
+                    for shard, outputs in self._shards(mine, lacking, probes, task):
                         _finish(
                             waiting, keep=1
                         )  # this process holds two shards in memory: one being written, one being filled
                         waiting += self._submit(writer, shard, outputs, halved)
                         halved = []
                         mine = mine[1:]
-                        task.advance(len(self.group.shards[shard]))
                 except (SplitsError, OSError):
                     raise
                 except Exception as error:  # of the model or a probe, which may be a user's
@@ -77,14 +76,19 @@ class Extraction:
             _finish(waiting, keep=0)
 
     def _shards(
-        self, shards: Sequence[int], lacking: Mapping[str, set[int]], probes: Mapping[str, Probe]
+        self, shards: Sequence[int], lacking: Mapping[str, set[int]], probes: Mapping[str, Probe], task: Task
     ) -> Iterator[tuple[int, Outputs]]:
         """Yield the outputs of each shard once its last batch is through."""
         rows = [(s, self.group.shards[s]) for s in shards]
         outputs: Outputs = {}
         for batch in self.reader.batches(rows, self.batch_size):
             wanted = {unit: probe for unit, probe in probes.items() if batch.shard in lacking[unit]}
-            self._batch(batch, wanted, outputs, forward=batch.shard in lacking[FORWARD])
+            try:
+                self._batch(batch, wanted, outputs, forward=batch.shard in lacking[FORWARD])
+            except BaseException:  # the shard begins again
+                task.advance(self.group.shards[batch.shard].start - batch.rows.start)
+                raise
+            task.advance(len(batch.rows))
             if batch.rows.stop == self.group.shards[batch.shard].stop:
                 yield batch.shard, outputs
                 outputs = {}
@@ -97,7 +101,7 @@ class Extraction:
         needs_pass = forward or bool(layers)
         with self.model.batch(batch.images, layers, skip=not needs_pass) as result:
             if forward and result is not None:
-                _keep(outputs, FORWARD, {"features": result[0], "logits": result[1].float()}, len(batch.rows))
+                _keep(outputs, FORWARD, outputs_of(result), len(batch.rows))
             for unit, probe in probes.items():
                 arrays = probe(self.model, batch.images, *self._randomness(unit, probe, batch))
                 _keep(outputs, unit, {k: v.float() for k, v in arrays.items()}, len(batch.rows))
@@ -157,6 +161,13 @@ class Extraction:
             torch.cuda.empty_cache()
         before, self.batch_size = self.batch_size, self.batch_size // 2
         return f"out of memory at batch {before}: shard {shard} restarted at {self.batch_size}"
+
+
+def outputs_of(result: tuple[Any, Any]) -> dict[str, Any]:
+    """Return the arrays of a forward pass; a model may give no features."""
+    features, logits = result
+    held = {"logits": logits.float()}
+    return held if features is None else {"features": features, **held}
 
 
 def out_of_memory(error: Exception) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from wordnet_splits.manifest import Manifest, Part
-from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.progress import Counted, Named, Progress, Silent, Task
 from wordnet_splits.sources.roots import Roots
 
 from ...dataset import UnknownDetectionSet
@@ -90,12 +91,24 @@ class Extractor:
     progress: Progress
     _opened: dict[Part, Activations] = field(default_factory=dict)
     _class_map: ClassMap | None = None
+    _whole: Task | None = None
+
+    @contextmanager
+    def reading(self, images: int) -> Iterator[None]:
+        """Show what is read as one task of so many images, those that are stored already among them."""
+        with self.progress.task(self.model.name, images) as self._whole:
+            try:
+                yield
+            finally:
+                self._whole = None
 
     def refuses(self, needs: frozenset[Need], split: str, name: str) -> str:
         """Return why the model cannot give these arrays of a group's images, "" where it can."""
         checked = [probe for probe in probes_of(needs) if hasattr(probe, "lacks")]
-        if not checked:
-            return ""
+        if "features" in needs:
+            output_width(self.model, self.images.group(split, name))  # says whether there are any
+        if not checked or self.model.lacks(needs):
+            return self.model.lacks(needs)
         with few_images(self.model, self.images.group(split, name)) as x:
             return what_is_lacking(checked, self.model, x)
 
@@ -123,6 +136,7 @@ class Extractor:
         )
 
     def _extract(self, split: str, name: str, probes: Sequence[Probe]) -> Activations:
+        counted = None if self._whole is None else Counted(self._whole, f"{name}/{split}")
         found = extract(
             self.model,
             self.images.group(split, name),
@@ -130,8 +144,10 @@ class Extractor:
             probes=sorted(probes, key=probe_name),
             batch_size=self.batch_size,
             workers=self.workers,
-            progress=self.progress,
+            progress=counted or Named(self.progress, f"{self.model.name} on {name}/{split}"),
         )
+        if counted is not None and (split, name) not in self._opened:
+            counted.advance(found.n - counted.done)  # what was stored
         self._opened[split, name] = found
         return found
 
@@ -168,5 +184,12 @@ def model_run(
     extractor = Extractor(model, images, store, space, batch_size, workers, progress or Silent())
     device = settings(model.device, model.dtype, batch_size)["device"]
     return ModelRun(
-        of or model.name, model.key, extractor.read, model.name, model.weights, device, extractor.refuses
+        of or model.name,
+        model.key,
+        extractor.read,
+        model.name,
+        model.weights,
+        device,
+        extractor.refuses,
+        extractor.reading,
     )

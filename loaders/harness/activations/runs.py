@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -74,6 +75,7 @@ class ModelRun:
     read : returns a group, computing what is not stored yet.
     name : of this network; that of the model by default.
     weights, device : where its weights come from, and what it computes on.
+    reading : while inside, what is read is shown as one task of so many images.
     refuses : returns why the model cannot give what is needed of a split's group (no dropout layers), ""
         where it can.
     """
@@ -85,6 +87,7 @@ class ModelRun:
     weights: str = ""
     device: str = ""
     refuses: Callable[[frozenset[Need], str, str], str] = lambda needs, split, group: ""
+    reading: Callable[[int], AbstractContextManager[Any]] = nullcontext
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.model)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +14,7 @@ from wordnet_splits.cli.output import DONE, print_json, print_table, show
 
 from ..detectors import Method, get_method, list_detectors, preset, preset_names
 from ..detectors.choosing import presets_of
+from ..detectors.foreign import PACKAGE, foreign_methods
 from ..detectors.registry import SPLITS
 
 
@@ -19,7 +22,7 @@ def show_detectors(
     pattern: Annotated[str, typer.Argument(help="A name or wildcard pattern.")] = "*", json: Json = False
 ) -> int:
     """List detectors with their parameters and sweeps, what they need and fit on, and papers; and presets."""
-    methods = [get_method(name) for name in list_detectors(pattern)]
+    methods = _foreign(pattern) or [get_method(name) for name in list_detectors(pattern)]
     presets = [preset(name) for name in preset_names()]
     if json:
         print_json(
@@ -56,12 +59,22 @@ def show_detectors(
             for m in methods
         ],
     )
+    if pattern == "*" and find_spec(PACKAGE) is not None:
+        show()
+        show(f"pytorch-ood's that take logits or features: unknown-eval detectors '{PACKAGE}*'")
     show()
     print_table(
         ("preset", "detectors", "not built yet"),
         [(p.name, ", ".join(p.detectors), ", ".join(p.absent) or None) for p in presets],
     )
     return DONE
+
+
+def _foreign(pattern: str) -> list[Method]:
+    """Return those of pytorch-ood that a pattern names; importing them takes seconds, so only if it does."""
+    if not pattern.startswith(PACKAGE):
+        return []
+    return [method for method in foreign_methods() if fnmatchcase(method.name, pattern)]
 
 
 def _row(method: Method) -> dict[str, Any]:

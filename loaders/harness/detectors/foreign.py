@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -31,6 +34,8 @@ OF_NETWORK = frozenset({"encoder", "backbone", "model"})
 OF_HEAD = frozenset({"w", "b", "head"})
 ON_VAL = frozenset({"KLMatching", "TemperatureScaling", "ReAct", "VRA"})
 """Those that fit on ID validation images, as ours of these names do; the others fit on training images."""
+OF_POSITIONS = frozenset({"RankFeat"})
+"""Those that work on the positions of feature maps, of which only the mean is stored."""
 UNSAID: Mapping[str, Value] = {"float": 0.0, "int": 0, "str": "", "bool": False}
 """Type in an annotation -> the value that stands for none given."""
 
@@ -54,7 +59,21 @@ def pytorch_ood_method(thing: Any) -> Method | None:
             where=f"{PACKAGE}.detector",
             hint="it can be a probe of yours: see register_probe",
         )
+    if thing.__name__ in OF_POSITIONS:
+        raise DataError(
+            f"{thing.__name__} needs whole feature maps, and gets what is stored, their means",
+            where=f"{PACKAGE}.detector",
+            hint="take ours of that name, if there is one (unknown-eval detectors)",
+        )
     taken = inspect.signature(thing).parameters
+    more = [name for name, item in taken.items() if _is_required(item) and not _is_value(item)]
+    lacking = [name for name in more if name not in OF_NETWORK | OF_HEAD]
+    if lacking:
+        raise DataError(
+            f"{thing.__name__} needs {', '.join(lacking)}, which are neither logits nor features nor a value",
+            where=f"{PACKAGE}.detector",
+            hint="give a function of your own that calls it",
+        )
     parameters = {
         name: _default(item) for name, item in taken.items() if _is_value(item) and name not in OF_HEAD
     }
@@ -80,6 +99,25 @@ def pytorch_ood_method(thing: Any) -> Method | None:
         fit_on=("val" if thing.__name__ in ON_VAL else "train") if fits else None,
         paper=_paper(thing),
     )
+
+
+def foreign_methods() -> list[Method]:
+    """Return the detectors of pytorch-ood that plug in, by the names that call them; [] without it."""
+    if find_spec(PACKAGE) is None:
+        return []
+    module = import_module(f"{PACKAGE}.detector")
+    found = []
+    for name, thing in sorted(vars(module).items()):
+        with suppress(DataError):
+            method = None if name.startswith("_") else pytorch_ood_method(thing)
+            if method is not None:
+                found.append(replace(method, name=f"{module.__name__}:{name}"))
+    return found
+
+
+def _is_required(item: inspect.Parameter) -> bool:
+    variable = item.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return not variable and item.default is inspect.Parameter.empty
 
 
 def _is_value(item: inspect.Parameter) -> bool:

@@ -102,6 +102,7 @@ class About(AboutPart):
     images_fingerprint : of the benchmark's images, None while a group awaits its source.
     missing : ID, near and far sets not scored whole. left_out : images that a root lacked, as sentences.
     notes : deviations from an undisturbed evaluation.
+    own_sets : what the sets given in Python in place of a benchmark were called there.
     """
 
     benchmark: str
@@ -113,6 +114,7 @@ class About(AboutPart):
     runs: tuple[RunFacts, ...]
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    own_sets: tuple[str, ...] = ()
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -90,6 +90,17 @@ def read_ahead(chosen: Iterable[Chosen], sets: EvaluatedSets, run: ModelRun) -> 
         run.group(split, group, names)
 
 
+def images_of(chosen: Iterable[Chosen], sets: EvaluatedSets, *, sweep: bool) -> int:
+    """Return how many images detectors are fitted, chosen and scored on, as far as is known."""
+    parts = {("test", group) for group in sets.test}
+    for one in chosen:
+        for part in (*one.method.splits, *(("val", "ood-val") if sweep and one.sweep else ())):
+            split, groups = groups_of(part, sets)
+            parts.update((split, group) for group in groups)
+    rows = [row for row in sets.manifest.groups if (row.split, row.group) in parts]
+    return sum(row.actual or row.expected or 0 for row in rows)
+
+
 def learn(chosen: Chosen, sets: EvaluatedSets, run: ModelRun, head: Head | None) -> Fitted:
     """Fit a detector on a benchmark; one that calibrates, with its own probes on ID validation images."""
     fitted = fit(chosen, fit_data(chosen, sets, run), head)

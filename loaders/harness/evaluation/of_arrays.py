@@ -85,7 +85,9 @@ def evaluate_arrays(
         for one, held in zip(own, data, strict=True)
     }
     run = ModelRun.of(model, outputs)
-    return evaluate_runs(manifest, [run], detectors, options=options, sweep=sweep, progress=progress)
+    return evaluate_runs(
+        manifest, [run], detectors, options=options, sweep=sweep, own=list(sets), progress=progress
+    )
 
 
 def _head(weight: Any, bias: Any) -> Head:

@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, default_collate
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset, default_collate
 
 from wordnet_splits.errors import DataError, SplitsError
 from wordnet_splits.manifest import Manifest, Part
-from wordnet_splits.progress import Progress
+from wordnet_splits.progress import Counted, Progress
 
-from ..activations.extraction import image_generator
+from ..activations.extraction import image_generator, outputs_of
 from ..activations.on_benchmark import probes_of, what_is_lacking
 from ..activations.runs import GroupOutputs, ModelRun, Need
 from ..activations.settings import deterministic, settings
 from ..arrays import Arrays
 from ..backend.transforms import Transform, as_transform
 from ..model import Model
-from ..model.class_map import LabelSpace
+from ..model.class_map import ClassMap, LabelSpace
 from ..plugins import reason
 from ..probes import Probe, for_classes, probe_name
 from .own_sets import OwnSet, labels_of, own_manifest, place_of
 
 IMAGES, LABELS = ("pixel_values", "images", "image"), ("labels", "label")
 """Names of the two in a batch that is a mapping, as Hugging Face's datasets have them."""
+FEW = 8
+"""Images of a set that are read twice, to notice random augmentation."""
+RANDOM = "an image read twice is not the same: its transform is random, and so are these figures"
 Outputs = dict[str, Any]
 
 
@@ -46,7 +52,22 @@ class OwnImages:
     name: str = "own-sets"
     known: dict[str, OwnSet] = field(default_factory=dict)
 
-    def read(self, text: str, model: Model, probes: Sequence[Probe] = (), *, forward: bool = True) -> Outputs:
+    def __post_init__(self) -> None:
+        if not self.sets:
+            raise DataError("no set is given", where="sets", hint='as in sets={"id": loader, "near": loader}')
+        for text in self.sets:
+            place_of(text)  # before hours of reading
+        self.sets = {text: as_set(given) for text, given in self.sets.items()}
+
+    def read(
+        self,
+        text: str,
+        model: Model,
+        probes: Sequence[Probe] = (),
+        *,
+        forward: bool = True,
+        shown: Progress | None = None,
+    ) -> Outputs:
         """Put a set through a model and its probes; return array -> (n, ...).
 
         Raises
@@ -61,7 +82,7 @@ class OwnImages:
         with (
             deterministic(),
             model.evaluating(self.transform_of(text)),
-            self.progress.task(f"{model.name} on {text}", 0) as task,
+            (shown or self.progress).task(f"{model.name} on {text}", length(self.sets[text])) as task,
         ):
             for images, given in self.batches(text):
                 numbers = range(len(ids), len(ids) + len(images))
@@ -82,7 +103,8 @@ class OwnImages:
         if not ids:
             raise DataError("there are no images", where=text)
         joined = None if any(one is None for one in labels) else np.concatenate(labels)
-        own = OwnSet(role, group, split, labels_of(joined, len(ids), role=role, where=text), ids)
+        checked = labels_of(joined, len(ids), role=role, where=text)
+        own = OwnSet(role, group, split, checked, ids, class_names(self.sets[text]))
         before = self.known.setdefault(text, own)
         if before.ids != own.ids or not np.array_equal(before.labels, own.labels):
             raise DataError(
@@ -91,6 +113,12 @@ class OwnImages:
                 hint="turn shuffling and augmentation off",
             )
         return {name: np.concatenate(parts) for name, parts in kept.items()}
+
+    def read_all(self, model: Model) -> dict[str, Outputs]:
+        """Put every set through a model, shown as one task."""
+        total = sum(map(length, self.sets.values()))
+        with self.progress.task(model.name, total) as whole:
+            return {text: self.read(text, model, shown=Counted(whole, text)) for text in self.sets}
 
     def transform_of(self, text: str) -> Transform:
         """Return what the images of a set go through: the given, else the function that its dataset names."""
@@ -132,6 +160,22 @@ class OwnImages:
         pairs = [item if isinstance(item, tuple | list) else (item,) for item in items]
         return default_collate([(self.transform(pair[0]), *pair[1:]) for pair in pairs])
 
+    def notes(self) -> list[str]:
+        """Return what may make the figures of these sets other than they seem, as sentences."""
+        random = [text for text in self.sets if self._differs(text)]
+        return [*(f"{text}: {RANDOM}" for text in random), *shared_images(list(self.known.items()))]
+
+    def _differs(self, text: str) -> bool:
+        """Whether the first few items of a dataset, read twice, are different images."""
+        given = self.sets[text]
+        dataset = getattr(given, "dataset", given)
+        if not isinstance(dataset, Dataset) or isinstance(dataset, IterableDataset):
+            return False
+        few = range(min(FEW, len(self.known[text].ids)))
+        collate = self._collate if given is dataset else getattr(given, "collate_fn", default_collate)
+        twice = [_parts(collate([dataset[n] for n in few]), text)[0] for _ in range(2)]
+        return not torch.equal(*twice)
+
     def manifest(self) -> Manifest:
         """Return what was read so far as a manifest."""
         return own_manifest([self.known[text] for text in self.sets], name=self.name, classes=self.classes)
@@ -139,10 +183,8 @@ class OwnImages:
 
 def loader_runs(images: OwnImages, models: Mapping[str, Sequence[Model]]) -> tuple[Manifest, list[ModelRun]]:
     """Put every set through every model and return the sets as a manifest, and the runs."""
-    if not images.sets:
-        raise DataError("no set is given", where="sets", hint='as in sets={"id": loader, "near": loader}')
     flat = [(name, one) for name, several in models.items() for one in several]
-    read = [{text: images.read(text, one) for text in images.sets} for _, one in flat]
+    read = [images.read_all(one) for _, one in flat]
     manifest = images.manifest()
     space = LabelSpace.of(manifest.classes)
     runs = []
@@ -151,6 +193,45 @@ def loader_runs(images: OwnImages, models: Mapping[str, Sequence[Model]]) -> tup
         reader = _Reader(one, images, manifest, space, outputs)
         runs.append(ModelRun(name, one.key, reader.read, one.name, one.weights, device, reader.refuses))
     return manifest, runs
+
+
+def as_set(given: Any) -> Any:
+    """Return a tensor of images, or a pair of one and labels, as a dataset; anything else as it is."""
+    if isinstance(given, Tensor):
+        return TensorDataset(given)
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Tensor) and given[0].ndim == 4:
+        labels = torch.as_tensor(given[1])
+        if labels.shape == given[0].shape[:1]:
+            return TensorDataset(given[0], labels)
+    return given
+
+
+def length(given: Any) -> int:
+    """Return the number of images of a dataset or loader, 0 where it does not say."""
+    try:
+        return len(getattr(given, "dataset", given)) if not isinstance(given, list | tuple) else 0
+    except TypeError:
+        return 0
+
+
+def class_names(given: Any) -> tuple[str, ...]:
+    """Return the names of a dataset's classes in label order, as torchvision's have them; () for none."""
+    dataset = getattr(given, "dataset", given)
+    while isinstance(dataset, Subset):
+        dataset = dataset.dataset
+    names = getattr(dataset, "classes", None)
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        return ()
+    return tuple(names) if len(set(names)) == len(names) else ()
+
+
+def shared_images(known: Sequence[tuple[str, OwnSet]]) -> Iterator[str]:
+    """Say which two sets hold equal images: the end of an id is the digest of what goes into the model."""
+    digests = {text: Counter(name.rpartition("-")[2] for name in one.ids) for text, one in known}
+    for a, b in combinations(digests, 2):
+        n = sum((digests[a] & digests[b]).values())
+        if n:
+            yield f"{a} and {b} have {n:,} images in common, as the model gets them"
 
 
 @dataclass
@@ -164,8 +245,8 @@ class _Reader:
     def refuses(self, needs: frozenset[Need], split: str, name: str) -> str:
         """Return why the model cannot give these arrays of a set, "" where it can."""
         checked = [probe for probe in probes_of(needs) if hasattr(probe, "lacks")]
-        if not checked:
-            return ""
+        if not checked or self.model.lacks(needs):
+            return self.model.lacks(needs)
         text = self._text(split, name)
         with self.model.evaluating(self.images.transform_of(text)):
             images, _ = next(iter(self.images.batches(text)))
@@ -181,10 +262,20 @@ class _Reader:
             )
         return texts[split, name]
 
+    def _class_map(self) -> ClassMap:
+        width = int(self.model.width or 0)
+        try:
+            return self.model.class_map(self.space, width)
+        except DataError as error:
+            if self.images.classes is not None or width <= len(self.space.labels):
+                raise
+            more = f"are there more classes than these labels show? give classes={width}; else mapping="
+            raise DataError(error.what, where=self.model.name, hint=more) from error
+
     def read(self, split: str, name: str, needs: frozenset[Need]) -> GroupOutputs:
         """Return the outputs on one set; probes are computed in another pass when they are asked for."""
         text = self._text(split, name)
-        class_map = self.model.class_map(self.space, int(self.model.width or 0))
+        class_map = self._class_map()
         probes = sorted((for_classes(probe, class_map) for probe in probes_of(needs)), key=probe_name)
         held = {array.rpartition("/")[0] for array in self.outputs[text]}
         lacking = {probe_name(p): p for p in probes if probe_name(p) not in held}
@@ -219,7 +310,7 @@ def _outputs(
     made: dict[str, Tensor] = {}
     with model.batch(x, layers, skip=not forward and not layers) as result:
         if forward and result is not None:
-            made = {"features": result[0], "logits": result[1]}
+            made = outputs_of(result)
         for probe in probes:
             unit = probe_name(probe)
             draws = ([image_generator(unit, group, i, "raw") for i in ids],) if probe.random else ()

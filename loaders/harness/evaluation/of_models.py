@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from wordnet_splits.errors import DataError, SourceError
+from wordnet_splits.errors import DataError, SourceError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources.roots import Roots
@@ -26,6 +27,9 @@ from .of_loaders import OwnImages, loader_runs
 from .of_runs import evaluate_runs
 from .results import Results
 from .sets import EvaluatedSets
+
+OPTIONS = tuple(signature(load_model).parameters)[1:]
+"""Of `load_model`, which `evaluate` takes too."""
 
 
 def evaluate(
@@ -63,9 +67,10 @@ def evaluate(
     benchmark : a manifest, its name, or its folder.
     detectors : names as on the command line (``"msp,knn[k=50]"``, ``"preset:openood"``), or a sequence of
         names, detector classes, functions and instances.
-    sets : in place of a benchmark: set -> dataset or loader of (images, labels), named ``ROLE``,
-        ``ROLE:NAME`` or ``ROLE:NAME/SPLIT``: ``{"id": loader, "near": loader, "id/train": loader}``. They are
-        read in the order they have, one pass for each model, and one more where a detector needs gradients.
+    sets : in place of a benchmark: set -> dataset or loader of (images, labels), or such a pair of tensors,
+        named ``ROLE``, ``ROLE:NAME`` or ``ROLE:NAME/SPLIT``: ``{"id": loader, "near": loader, "id/train":
+        loader}``. They are read in the order they have, one pass for each model, and one more where a
+        detector needs gradients.
     classes : K, the number of ID classes of ``sets``; by default one more than the greatest ID label.
     std : three standard deviations that the tensors of ``sets`` were divided by, (1, 1, 1) without
         normalisation, where their dataset has no transform that says so. Steps along gradients need them.
@@ -96,6 +101,13 @@ def evaluate(
     options = validated(EvaluationOptions, given, where="options of the evaluation")
     if (benchmark is None) == (sets is None):
         raise DataError("give a benchmark, or sets of your own", where="evaluate")
+    for name in loading:
+        if name not in OPTIONS:
+            raise unknown("option", name, [*signature(evaluate).parameters, *OPTIONS], where="evaluate")
+    named_by: object = benchmark
+    if not isinstance(named_by, Manifest | str | Path | None):
+        what = f"{type(named_by).__name__} is no benchmark"
+        raise DataError(what, where="evaluate", hint='give your own data as sets={"id": ..., "near": ...}')
     watched = progress or Silent()
     named = transform_id or ("" if store else "as given in this call")  # what is stored needs a name
     chosen = None if transform is None else as_transform(transform, transform_id=named)
@@ -105,7 +117,15 @@ def evaluate(
         own = OwnImages(sets, batch_size, workers, chosen, watched, classes, std)
         manifest, runs = loader_runs(own, _opened(model, loading))
         return evaluate_runs(
-            manifest, runs, detectors, options=options, sweep=sweep, groups=groups, progress=watched
+            manifest,
+            runs,
+            detectors,
+            options=options,
+            sweep=sweep,
+            groups=groups,
+            own=list(sets),
+            notes=own.notes(),
+            progress=watched,
         )
     assert benchmark is not None
     manifest = load_manifest(benchmark)

@@ -25,6 +25,7 @@ from .learning import (
     Tried,
     choose_on_validation,
     fit_data,
+    images_of,
     learn,
     read_ahead,
     usable,
@@ -46,6 +47,8 @@ def evaluate_runs(
     sweep: bool = False,
     groups: Sequence[str] | None = None,
     left_out: Sequence[str] = (),
+    own: Sequence[str] = (),
+    notes: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Results:
     """Score every test image with every detector and compute every metric from those scores.
@@ -59,6 +62,8 @@ def evaluate_runs(
     sweep : choose the parameters that have a sweep, and were not given, on validation data, for each run.
     groups : the sets to evaluate besides ID; all by default. What is left out is named in the results.
     left_out : which images are missing, stored with the results.
+    own : what the sets are called, where they were given in Python in place of a benchmark.
+    notes : deviations from an undisturbed evaluation that are known already.
 
     Raises
     ------
@@ -67,7 +72,7 @@ def evaluate_runs(
     """
     _refuse_equal_models(runs, manifest.name)
     chosen = chosen_detectors(detectors, manifest.name)
-    work = _Work(EvaluatedSets.of(manifest, groups), list(runs), progress or Silent())
+    work = _Work(EvaluatedSets.of(manifest, groups), list(runs), progress or Silent(), list(notes))
     many = [one for one in chosen if one.method.models == "many"]
     for number in range(len(runs)):
         work.score_run(number, [one for one in chosen if one not in many], sweep=sweep)
@@ -78,7 +83,7 @@ def evaluate_runs(
         elif many:
             labels = ", ".join(one.label for one in many)
             work.notes.append(f"{model}: left out, as one run is not an ensemble: {labels}")
-    return work.results(options or EvaluationOptions(), [one.label for one in chosen], left_out)
+    return work.results(options or EvaluationOptions(), [one.label for one in chosen], left_out, own)
 
 
 def _refuse_equal_models(runs: Sequence[ModelRun], benchmark: str) -> None:
@@ -135,22 +140,23 @@ class _Work:
         """Fit and score detectors of one run."""
         run = self.runs[number]
         chosen = self._usable(chosen, run)
-        if sweep:
-            if any(one.optional and "head" in one.method.needs for one in chosen):
-                inside, _ = validation_sets(self.sets)
-                chosen = self._with_head(chosen, run.group("val", inside[0]).head)
-            chosen = [self._choose(one, number) if one.sweep else one for one in chosen]
-        needs: set[Any] = {name for one in chosen for name in one.needs}  # at once: one pass over the images
-        test = {group: run.group("test", group, needs) for group in self.sets.test}
+        with run.reading(images_of(chosen, self.sets, sweep=sweep)):
+            if sweep:
+                if any(one.optional and "head" in one.method.needs for one in chosen):
+                    inside, _ = validation_sets(self.sets)
+                    chosen = self._with_head(chosen, run.group("val", inside[0]).head)
+                chosen = [self._choose(one, number) if one.sweep else one for one in chosen]
+            needs: set[Any] = {name for one in chosen for name in one.needs}  # at once: one pass over images
+            test = {group: run.group("test", group, needs) for group in self.sets.test}
+            head = next(iter(test.values())).head
+            chosen = self._with_head(chosen, head)
+            read_ahead(chosen, self.sets, run)
         self.scored.update({group: seen.arrays.n for group, seen in test.items()})
         self.notes += [f"{run.name}, {group}: {note}" for group, seen in test.items() for note in seen.notes]
         self.predictions["", number] = _prediction_table(("", number), test, self.sets.test, run.name)
         self.facts.append(_facts(number, run, test))
         use = _Use(run.model, run.model_key, _joined(seen.transform_key for seen in test.values()))
         self.uses[MODEL, number] = use
-        head = next(iter(test.values())).head
-        chosen = self._with_head(chosen, head)
-        read_ahead(chosen, self.sets, run)
         with self.progress.task(f"scoring {run.name}", len(chosen)) as task:
             for one in chosen:
                 fitted = learn(one, self.sets, run, head)
@@ -217,7 +223,9 @@ class _Work:
             }
             self.predictions[key] = _prediction_table(key, own, self.sets.test, key[0])
 
-    def results(self, options: EvaluationOptions, order: Sequence[str], left_out: Sequence[str]) -> Results:
+    def results(
+        self, options: EvaluationOptions, order: Sequence[str], left_out: Sequence[str], own: Sequence[str]
+    ) -> Results:
         """Compute every row of everything scored; detectors come in the order given."""
         keys = sorted(self.scores, key=lambda key: (order.index(key[0]), key[1]))
         if not keys:
@@ -237,6 +245,7 @@ class _Work:
             runs=tuple(self.facts),
             left_out=tuple(left_out),
             notes=tuple(dict.fromkeys(self.notes)),
+            own_sets=tuple(own),
         )
         return Results(
             table_of(self._rows(about, found), RESULTS),

@@ -31,13 +31,17 @@ LABELLED = ("id", "csid")
 
 @dataclass(frozen=True)
 class OwnSet:
-    """One set: its place, its labels (n,) int64 (-1 for none), and the ids of its images."""
+    """One set: its place, its labels (n,) int64 (-1 for none), the ids of its images, and names of classes.
+
+    ``names`` : of the labels in order, () where its dataset says none.
+    """
 
     role: str
     group: str
     split: str
     labels: npt.NDArray[np.int64]
     ids: Sequence[str]
+    names: tuple[str, ...] = ()
 
     @property
     def part(self) -> Part:
@@ -91,7 +95,8 @@ def own_manifest(sets: Sequence[OwnSet], *, name: str, classes: int | None = Non
 
     Parameters
     ----------
-    classes : K, the number of ID classes; by default one more than the greatest ID label.
+    classes : K, the number of ID classes; by default that of their names, or one more than the greatest ID
+        label.
 
     Raises
     ------
@@ -104,7 +109,8 @@ def own_manifest(sets: Sequence[OwnSet], *, name: str, classes: int | None = Non
                 f"the name {one.group} is used for {roles[one.group]} and for {one.role}", where=name
             )
     greatest = max((int(one.labels.max(initial=-1)) for one in sets if one.role == "id"), default=-1)
-    count = greatest + 1 if classes is None else classes
+    names = next((len(one.names) for one in sets if one.role == "id" and one.names), 0)
+    count = max(greatest + 1, names) if classes is None else classes
     if greatest >= count:
         raise DataError(f"label {greatest} of {count} classes", where=name)
     tables = {one.part: _images(one) for one in sets}
@@ -154,7 +160,7 @@ def _images(one: OwnSet) -> pa.Table:
     columns: Mapping[str, Any] = {
         "source": pa.repeat(pa.scalar(one.group), n),
         "image_id": pa.array(one.ids, pa.string()),
-        "class_id": pa.array([_class_id(label) for label in one.labels.tolist()], pa.string()),
+        "class_id": pa.array([_class_id(label, one.names) for label in one.labels.tolist()], pa.string()),
         "role": pa.repeat(pa.scalar(one.role), n),
         "group": pa.repeat(pa.scalar(one.group), n),
         "split": pa.repeat(pa.scalar(one.split), n),
@@ -165,8 +171,10 @@ def _images(one: OwnSet) -> pa.Table:
     return pa.table(columns, schema=IMAGE_SCHEMA)
 
 
-def _class_id(label: int) -> str:
-    return "all" if label < 0 else str(label)
+def _class_id(label: int, names: Sequence[str]) -> str:
+    if label < 0:
+        return "all"
+    return names[label] if label < len(names) else str(label)
 
 
 def _classes(sets: Sequence[OwnSet], count: int) -> pa.Table:
@@ -174,9 +182,11 @@ def _classes(sets: Sequence[OwnSet], count: int) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for group, role in dict.fromkeys((one.group, one.role) for one in sets):
         found = {int(label) for one in sets if one.group == group for label in np.unique(one.labels)}
+        names = next((one.names for one in sets if one.group == group and one.names), ())
         for label in sorted(found | set(range(count)) if role == "id" else found):
             known = label if role in LABELLED else -1
-            about = {"source": group, "class_id": _class_id(label), "name": _class_id(label), "wnids": []}
+            name = _class_id(label, names)
+            about = {"source": group, "class_id": name, "name": name, "wnids": []}
             rows.append({**about, "role": role, "group": group, "label": known, "rule": "", "evidence": ""})
     return pa.Table.from_pylist(rows, schema=CLASS_SCHEMA)
 

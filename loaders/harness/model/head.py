@@ -19,8 +19,10 @@ PROBABILITY_ERROR = 1e-2
 
 
 def logits_of(output: Any, where: str) -> Tensor:
-    """Return the logits (n, K) of a classifier's output: itself, ``.logits`` or ``["logits"]``."""
-    if isinstance(output, dict):
+    """Return the logits (n, K) of a model's output: itself, its ``logits``, or the second of two."""
+    if isinstance(output, tuple | list) and not hasattr(output, "logits") and len(output) == 2:
+        output = output[1]
+    elif isinstance(output, dict):
         output = output.get("logits")
     elif hasattr(output, "logits"):
         output = output.logits
@@ -32,6 +34,24 @@ def logits_of(output: Any, where: str) -> Tensor:
             hint="wrap it in a function that returns (features, logits)",
         )
     return output
+
+
+def features_and_logits(output: Any, where: str) -> tuple[Tensor | None, Tensor]:
+    """Return the features (n, D), None where there are none, and logits (n, K) of a function or program.
+
+    Raises
+    ------
+    DataError : it gives anything else.
+    """
+    logits = logits_of(output, where)
+    if not isinstance(output, tuple | list) or hasattr(output, "logits"):
+        return None, logits
+    features = output[0]
+    if not isinstance(features, Tensor) or features.ndim != 2:
+        raise DataError(
+            "of two outputs the first has to be features (n, D), the second logits (n, K)", where=where
+        )
+    return features, logits
 
 
 class HookedNetwork:

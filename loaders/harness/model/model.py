@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +46,7 @@ class Model:
     classes : its class names or wnids, one per column, None where it does not say.
     choice : restriction, background column and mapping, applied by `class_map`, never to what is stored.
     width : columns of its output, None before `prepare`.
+    gives_features : whether it gives features too; known after `prepare`.
     std : standard deviation per channel of its input's normalisation while activations are extracted.
     """
 
@@ -61,6 +62,7 @@ class Model:
         self._batch: Tensor | None = None
         self._stages: tuple[str, ...] | None = None
         self.width: int | None = None
+        self.gives_features = True
         if self.module is not None:
             self.module.to(self.device)
             self.network: Any = loaded.network or HookedNetwork(self.module, head, self.name)
@@ -72,8 +74,11 @@ class Model:
         parameters = () if self.module is None else self.module.parameters()
         self.dtype = next((p.dtype for p in parameters if p.is_floating_point()), torch.float32)
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return features (n, D) and logits (n, K) of a batch (n, 3, h, w); gradients flow where enabled."""
+    def forward(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
+        """Return features (n, D), None where it gives none, and logits (n, K) of a batch (n, 3, h, w).
+
+        Gradients flow where enabled.
+        """
         features, logits = self.network(x)
         return features, logits
 
@@ -85,10 +90,12 @@ class Model:
         DataError : the model refuses these inputs, or gives no logits: another shape, NaN, probabilities.
         """
         taken = f"the model cannot take inputs of shape {tuple(x.shape)}"
-        hint = "check the transform; an exported program may be fixed to one batch size"
-        with torch.no_grad(), in_one_line(taken, where=self.name, hint=hint):
-            hooked = isinstance(self.network, HookedNetwork)
-            logits: Tensor = self.network.prepare(x) if hooked else self.network(x)[1]
+        with torch.no_grad(), in_one_line(taken, where=self.name, hint="check the transform"):
+            if isinstance(self.network, HookedNetwork):
+                logits = self.network.prepare(x)
+            else:
+                features, logits = self.network(x)
+                self.gives_features = features is not None
         check_logits(logits, self.name)
         self.width = int(logits.shape[1])
         return logits
@@ -143,15 +150,20 @@ class Model:
             self._stages = find_stages(self.module_or_refuse(), x[:2], self.head_name)
         return self._stages
 
+    @property
+    def has_layers(self) -> bool:
+        """Whether it has layers that can be named and hooked: a function and a program have none."""
+        return isinstance(self.network, HookedNetwork)
+
     def module_or_refuse(self) -> Any:
         """Return the module.
 
         Raises
         ------
-        DataError : the model is a function.
+        DataError : the model is a function, a TorchScript module or an exported program.
         """
-        if self.module is None:
-            raise DataError("a function has no layers to name", where=self.name)
+        if not self.has_layers:
+            raise DataError("a function or program has no layers to name", where=self.name)
         return self.module
 
     def shared(self, x: Tensor, key: Any, compute: Callable[[], Any]) -> Any:
@@ -162,10 +174,16 @@ class Model:
             self._shared[key] = compute()
         return self._shared[key]
 
+    def lacks(self, needs: Iterable[Any]) -> str:
+        """Return why it cannot give arrays of its forward pass, "" where it can; known after `prepare`."""
+        if "features" in needs and not self.gives_features:
+            return "needs features, and this model gives logits alone"
+        return ""
+
     @contextmanager
     def batch(
         self, x: Tensor, layers: Sequence[str] = (), *, skip: bool = False
-    ) -> Iterator[tuple[Tensor, Tensor] | None]:
+    ) -> Iterator[tuple[Tensor | None, Tensor] | None]:
         """Give features and logits of a batch, keeping the outputs of ``layers`` for probes, while inside.
 
         ``skip``: None in their place, without a forward pass.
@@ -179,7 +197,7 @@ class Model:
         finally:
             self._batch, self._shared = outer
 
-    def _forward_keeping(self, x: Tensor, layers: Sequence[str]) -> tuple[Tensor, Tensor]:
+    def _forward_keeping(self, x: Tensor, layers: Sequence[str]) -> tuple[Tensor | None, Tensor]:
         if not layers:
             return self.forward(x)
         names = self.layer_names(x, layers)

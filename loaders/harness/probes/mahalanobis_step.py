@@ -50,7 +50,7 @@ class MahalanobisStep:
 
     def lacks(self, model: Model, x: Any) -> str:
         """Return why a model has no layers, "" where it has."""
-        return "" if model.module is not None else NO_LAYERS
+        return "" if model.has_layers else NO_LAYERS
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return the confidence (n,) of each layer by its name."""

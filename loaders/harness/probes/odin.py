@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ..model import Model
 
 
+STD = "the standard deviations that the input was normalised by"
+
+
 @register_probe("odin")
 @dataclass(frozen=True)
 class Odin:
@@ -49,6 +52,10 @@ class Odin:
             raise DataError(f"T={self.T:g} is not positive", where="odin")
         if not (self.eps >= 0 and math.isfinite(self.eps)):
             raise DataError(f"eps={self.eps:g} is negative", where="odin")
+
+    def lacks(self, model: Model, x: Any) -> str:
+        """Return why it cannot step, "" where it can: an evaluation of a preset goes on without it."""
+        return f"needs {STD}: give std=, (1, 1, 1) without normalisation" if model.std is None else ""
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return ``logits`` (n, K) of the perturbed batch."""
@@ -80,8 +87,8 @@ def step(model: Model, x: Any, pixels: Any, where: str) -> Any:
     """
     if model.std is None:
         raise DataError(
-            "the step needs the standard deviations that the input was normalised by",
+            f"the step needs {STD}",
             where=f"{model.name}: {where}",
-            hint="give the transform as Transform(..., std=(...)); (1, 1, 1) without normalisation",
+            hint="give std= with sets of your own, else Transform(..., std=...): (1, 1, 1) for none",
         )
     return x - pixels / torch.tensor(model.std, dtype=x.dtype, device=x.device).view(1, 3, 1, 1)

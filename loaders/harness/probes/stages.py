@@ -42,7 +42,7 @@ class _OfLayers:
 
     def lacks(self, model: Model, x: Any) -> str:
         """Return why a model has no layers, "" where it has."""
-        if model.module is None:
+        if not model.has_layers:
             return NO_LAYERS
         none = self.of == STAGES and not model.stages(x)
         return "needs layers before the head, and the model has none" if none else ""

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from wordnet_splits import files
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.lazy import MissingPackageError
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources.roots import Roots
-from wordnet_splits.untrusted import parse_json
 
 from ...opening import PackedFolders
-from ..comparison.entries import Draw, Entry, Given, Source
+from ..comparison.entries import Draw, Entry, Given
 from ..comparison.run import Comparison, compare_draws_of
-from ..evaluation.derive import MODEL
 from ..evaluation.rows import ResultTables
 from ..evaluation.sweeps import everything
 from ..evaluation.tables import Table, lines_below, tables
@@ -28,6 +23,7 @@ from ..plots.subject import Subject
 from .inline import inline_svg
 from .mistakes import KINDS, Mistake, with_pictures, worst_mistakes
 from .page import Drawn, Section, page
+from .repeat import commands, params_of, remarks
 
 MISTAKES = 12
 PLOTS = (
@@ -38,11 +34,6 @@ PLOTS = (
 PER_DETECTOR = frozenset({"densities", "nearness"})
 MOST_PANELS = 6
 """Detectors that get a panel each; all are in the other pictures."""
-TRAINED = "trained:"
-REPEAT = (
-    "Rebuilt from what the results record, and so without the places of images (--root, --packed) and the "
-    "options of models (--weights, --mapping)."
-)
 
 
 def report(
@@ -95,7 +86,11 @@ def report(
             Section(f"{title}: {of}", mistakes=tuple(one for one in found if one.kind == kind))
             for kind, title in KINDS.items()
         ),
-        Section("How to repeat it", lines=(REPEAT, *missing), commands=tuple(_commands(subject.draw))),
+        Section(
+            "How to repeat it",
+            lines=(*remarks(subject.draw), *missing),
+            commands=tuple(commands(subject.draw)),
+        ),
     ]
     facts = f"version {about.version}, images {about.images_fingerprint or 'awaiting a source'}"
     path = Path(out)
@@ -172,7 +167,7 @@ def _parameters(draw: Draw) -> Iterator[tuple[str, str, str]]:
 def _used(entry: Entry) -> Iterator[tuple[str, str, str]]:
     for source, number in entry.runs:
         row = next(iter(source.tables.rows(detector=entry.detector, run=number)))
-        values = ", ".join(f"{key}={value}" for key, value in _params(source, row).items())
+        values = ", ".join(f"{key}={value}" for key, value in params_of(source, row).items())
         yield " ".join(part for part in entry.label if part), values, row["chosen_on"] or ""
 
 
@@ -182,37 +177,3 @@ def _remarks(draw: Draw) -> tuple[str, ...]:
         notes += [f"Left out: {line}" for line in source.tables.about.left_out]
         notes += [f"Note: {line}" for line in source.tables.about.notes]
     return tuple(dict.fromkeys(notes))
-
-
-def _commands(draw: Draw) -> Iterator[str]:
-    """Yield command lines that would evaluate the same again, as far as results say."""
-    for source in draw.sources:
-        about = source.tables.about
-        words = ["unknown-eval", "run", "--benchmark", about.benchmark]
-        trained = all(run.weights.startswith(TRAINED) for run in about.runs)
-        words += [word for run in about.runs for word in ("--model", run.weights if trained else run.name)]
-        words += ["--runs"] if not trained and len(about.models) == 1 < len(about.runs) else []
-        chosen = {row["chosen_on"] for row in source.tables.results.to_pylist() if row["chosen_on"]}
-        words += ["--detectors", ",".join(_detector(source, name) for name in source.tables.detectors)]
-        words += ["--sweep"] if chosen else []
-        if about.options.replicates:
-            words += ["--bootstrap", str(about.options.replicates), "--seed-boot", str(about.options.seed)]
-        words += ["--allow-missing"] if about.left_out else []
-        yield shlex.join(words)
-        if Path(source.name).is_dir():
-            yield shlex.join(["unknown-eval", "check-results", source.name])
-
-
-def _detector(source: Source, label: str) -> str:
-    """The detector as `run` takes it: with its parameters, unless they were chosen by a sweep."""
-    row = next(row for row in source.tables.results.to_pylist() if row["detector"] == label)
-    params = _params(source, row)
-    plain = re.sub(r"\[.*", "", label)
-    if row["chosen_on"] or not params or label == MODEL or "[" in label:
-        return label if not row["chosen_on"] else plain
-    return f"{plain}[{','.join(f'{key}={value}' for key, value in params.items())}]"
-
-
-def _params(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
-    found = parse_json(row["params"], where=source.name)
-    return found if isinstance(found, dict) else {}

@@ -39,6 +39,8 @@ Precision = Literal["float32", "bf16", "fp16"]
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 EVALUATION_BATCH = 500
 TRIAL_STEPS = 3
+LOSS_SECONDS = 2.0
+"""How often the loss is shown within an epoch."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,7 @@ class Trainer:
         base = recipe.optimizer[self.run.optimizer].lr
         self.module.train()
         total, samples, rate = torch.zeros((), dtype=torch.float64), 0, base
-        total = total.to(self.machine.device)
+        total, shown = total.to(self.machine.device), time.monotonic()
         for number, rows in enumerate(batches):
             step = epoch * self.steps + number
             rate = base * recipe.schedule.factor(step, self.steps, recipe.epochs)
@@ -212,9 +214,12 @@ class Trainer:
                 group["lr"] = rate
             total += len(rows) * self._step(rows.to(self.machine.device), generator)
             samples += len(rows)
-            task.advance(len(rows))
+            note, now = "", time.monotonic()
+            if now - shown >= LOSS_SECONDS:  # not at every step: reading the loss waits for the device
+                shown, note = now, self._note(epoch, float(total) / samples)
+            task.advance(len(rows), note=note)
         mean = float(total) / samples
-        task.advance(0, note=f"epoch {epoch + 1} of {recipe.epochs}, loss {mean:.3g}")
+        task.advance(0, note=self._note(epoch, mean))
         if not math.isfinite(mean):
             raise DataError(
                 f"the loss of epoch {epoch + 1} is {mean}",
@@ -222,6 +227,9 @@ class Trainer:
                 hint="lower the learning rate, or train in float32 (--precision float32)",
             )
         return {"rate": rate, "loss": mean}
+
+    def _note(self, epoch: int, loss: float) -> str:
+        return f"epoch {epoch + 1} of {self.recipe.epochs}, loss {loss:.3g}"
 
     def seconds_per_epoch(self) -> float:
         """Return roughly how long an epoch takes, by a few steps, which change the network."""

@@ -7,17 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from wordnet_splits.errors import DataError
 
 from ...backend.weights import fill, read_state
 from ...plugins import imported, in_one_line
+from ..head import features_and_logits
 from .registry import Loaded, Request
 
 
 def from_object(thing: Any, request: Request, name: str | None = None) -> Loaded:
-    """Take an nn.Module, or a function x -> (features, logits) together with a ``model_id``.
+    """Take an nn.Module, or a function x -> (features, logits) or logits together with a ``model_id``.
 
     Raises
     ------
@@ -27,6 +29,10 @@ def from_object(thing: Any, request: Request, name: str | None = None) -> Loaded
     if isinstance(thing, nn.Module):
         if request.weights is not None:
             thing = fill(thing, read_state(Path(request.weights)), request.weights)
+        if isinstance(thing, torch.jit.ScriptModule):  # no part can be hooked: it is taken as a function
+            code = "\n".join(str(part.code) for part in thing.modules() if hasattr(part, "code"))
+            network = _FunctionNetwork(thing, name)
+            return Loaded(request.model_id or name, thing, f"{thing!r}\n{code}", network)
         return Loaded(request.model_id or name, thing, repr(thing))
     if not callable(thing):
         raise DataError(f"{type(thing).__name__} is not a model", hint="give a module, a function or a name")
@@ -66,16 +72,10 @@ def _makes_a_module(thing: Callable[..., Any]) -> bool:
 
 
 class _FunctionNetwork:
-    """A user's function, checked to return features (n, D) and logits (n, K)."""
+    """A user's function or TorchScript module: its features (n, D), if any, and logits (n, K)."""
 
     def __init__(self, function: Callable[[Any], Any], name: str) -> None:
         self.function, self.name = function, name
 
-    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        answer = self.function(x)
-        good = isinstance(answer, tuple | list) and len(answer) == 2
-        if not good or not all(isinstance(a, Tensor) and a.ndim == 2 for a in answer):
-            raise DataError(
-                "the function does not return two tensors, features (n, D) and logits (n, K)", where=self.name
-            )
-        return answer[0], answer[1]
+    def __call__(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
+        return features_and_logits(self.function(x), self.name)

@@ -20,7 +20,7 @@ class Loaded:
     name : for messages and results.
     module : the nn.Module, None for a function.
     architecture : how its tensors are put together; part of the model's key.
-    network : x -> (features, logits), where that is not the module with a hook at its head.
+    network : x -> (features or None, logits), where that is not the module with a hook at its head.
     preprocess : its own preprocessing.
     classes : class names or wnids, one per column.
     source_of_classes : the source whose classes, in label order, the columns are.
@@ -31,7 +31,7 @@ class Loaded:
     name: str
     module: nn.Module | None = None
     architecture: str = ""
-    network: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
+    network: Callable[[Tensor], tuple[Tensor | None, Tensor]] | None = None
     preprocess: Transform | None = None
     classes: tuple[str, ...] | None = None
     source_of_classes: str | None = None

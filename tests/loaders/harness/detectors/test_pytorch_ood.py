@@ -15,6 +15,7 @@ from loaders.harness.activations.on_benchmark import BenchmarkImages, model_run
 from loaders.harness.activations.store import Store
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import parse_detectors
+from loaders.harness.detectors.foreign import foreign_methods
 from loaders.harness.evaluation.scoring import confidence, fit
 from loaders.harness.model import load_model
 from tests.loaders.harness.detectors.separable import CLASSES, head_of, images
@@ -189,6 +190,34 @@ def test_ours_and_theirs_by_name_rank_alike() -> None:
     ours, foreign = parse_detectors("vim[dim=10],pytorch_ood.detector:ViM[d=10]")
     found = [confidence(fit(one, TRAIN, HEAD), KNOWN) for one in (ours, foreign)]
     assert stats.spearmanr(*found).statistic == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ODIN", "ODIN needs the network itself"),
+        ("Gram", "Gram needs the network itself"),
+        ("RankFeat", "RankFeat needs whole feature maps"),
+        ("MCM", "MCM needs text_embeddings, which are neither"),
+        ("WeightedEBO", "WeightedEBO needs weights, which are neither"),
+    ],
+)
+def test_those_that_need_more_than_is_stored_are_refused_in_a_line(name: str, said: str) -> None:
+    with pytest.raises(DataError, match=said) as caught:
+        parse_detectors(f"pytorch_ood.detector:{name}")
+    assert "\n" not in caught.value.line()
+
+
+def test_those_that_are_listed_can_be_used() -> None:
+    """Every one listed scores, given a value where it has no default."""
+    given = {"ViM": "[d=10]", "DICE": "[p=0.3]"}
+    names = [method.name.partition(":")[2] for method in foreign_methods()]
+    assert {"MaxSoftmax", "KNN", "ViM", "ASH", "GMM", "LTS", "PNML"} <= set(names)
+    assert {"MCD", "ODIN", "RankFeat", "MCM", "WeightedEBO", "Gram"}.isdisjoint(names)
+    for name in names:
+        (chosen,) = parse_detectors(f"pytorch_ood.detector:{name}{given.get(name, '')}")
+        fitted = fit(chosen, {"train": TRAIN, "val": VAL, None: None}[chosen.method.fit_on], HEAD)
+        assert len(set(confidence(fitted, KNOWN).tolist())) > 1, name
 
 
 def test_those_that_need_the_network_or_a_value_say_so() -> None:

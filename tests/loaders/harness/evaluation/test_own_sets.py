@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
+from PIL import Image
 from sklearn.metrics import roc_auc_score
 
 from wordnet_splits.errors import SplitsError
@@ -16,7 +20,9 @@ from torch import nn  # noqa: E402  (after the skip)
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from loaders import UnknownDetectionSet, evaluate, evaluate_arrays  # noqa: E402
-from loaders.harness import check_results  # noqa: E402
+from loaders.harness import check_results, report  # noqa: E402
+from loaders.harness.plots.subject import Subject  # noqa: E402
+from loaders.harness.reporting.repeat import commands  # noqa: E402
 
 K = 6
 
@@ -173,7 +179,7 @@ def test_datasets_and_loaders_and_lists_of_batches_are_the_same():
     net = network()
     near = pictures(40, 1, labelled=False)
     ways = [near, DataLoader(near, batch_size=7), [near.tensors[0][:30], near.tensors[0][30:]]]
-    ways.append([{"pixel_values": near.tensors[0]}])
+    ways += [[{"pixel_values": near.tensors[0]}], near.tensors[0], (near.tensors[0], labels(40))]
     found = {
         evaluate(net, sets=sets(near=way), detectors="msp").values("auroc", group="near")[0] for way in ways
     }
@@ -208,6 +214,9 @@ def test_a_transform_is_of_the_items_of_a_dataset():
     [
         ({"near": iter([])}, {}, "an iterator can be read only once"),
         ({"near": []}, {}, "near: there are no images"),
+        ({"ood": pictures(9, 1)}, {}, "'ood' names no set"),
+        ({}, {"sets": None, "benchmark": {"id": 1}}, "dict is no benchmark .give your own data as sets="),
+        ({}, {"detector": "msp"}, "unknown option 'detector'; did you mean 'detectors'"),
         ({"near": ["text"]}, {}, "a batch of str where images"),
         ({"near": [torch.zeros(3, 3, 8, 8, dtype=torch.uint8)]}, {}, "images of uint8 values"),
         ({"near": [torch.rand(3, 1, 5, 5)]}, {}, "near: the forward pass failed"),
@@ -224,9 +233,9 @@ def test_a_transform_is_of_the_items_of_a_dataset():
     ],
 )
 def test_sets_that_do_not_fit_are_refused_in_one_line(more, options, said):
-    given = {"detectors": "msp", "std": (1, 1, 1), **options}
+    given = {"detectors": "msp", "std": (1, 1, 1), "sets": sets(**more), **options}
     with pytest.raises(SplitsError, match=said) as caught:
-        evaluate(network(), sets=sets(**more), **given)
+        evaluate(network(), **given)
     assert "\n" not in caught.value.line()
 
 
@@ -248,6 +257,113 @@ def test_a_sweep_over_what_was_read_costs_no_forward_pass():
         counts.append(net.images)
     assert counts[0] == counts[1] > 0
     assert len(found.sweeps) > 10
+
+
+def test_labels_short_of_the_model_s_width_hint_at_classes():
+    few = TensorDataset(pictures(20, 0).tensors[0], torch.arange(20) % 3)
+    with pytest.raises(SplitsError, match="the model has 6 classes, the benchmark 3 labels .*give classes=6"):
+        evaluate(network(), sets=sets(id=few), detectors="msp")
+    assert evaluate(network(), sets=sets(id=few), detectors="msp", classes=6)
+
+
+class Watching:
+    """Keeps every task: its name, how many steps were announced and done, and the notes beside it."""
+
+    def __init__(self):
+        self.tasks = []
+
+    @contextmanager
+    def task(self, what, total):
+        self.tasks.append({"what": what, "total": total, "done": 0, "notes": []})
+        yield self
+
+    def advance(self, steps=1, *, note=""):
+        self.tasks[-1]["done"] += steps
+        self.tasks[-1]["notes"] += [note] if note else []
+
+
+def test_progress_is_over_all_images_of_a_run_with_the_group_named(tmp_path):
+    held = {"id": 360, "digits-6-9": 714, "gaussian": 500, "uniform": 500}
+    train = UnknownDetectionSet("digits", role="id", split="train")
+    for _ in range(2):  # computed, and read from the store
+        watching = Watching()
+        evaluate(network(), "digits", "msp,knn[k=5]", store=tmp_path, progress=watching, batch_size=64)
+        task = watching.tasks[0]
+        assert (task["what"], task["total"]) == ("Sequential", sum(held.values()) + len(train))
+        assert task["done"] == task["total"]
+        named = dict.fromkeys(note.partition("/")[0] for note in task["notes"])
+        assert list(named) == ["digits-0-5", "digits-6-9", "gaussian", "uniform"]
+        assert "Sequential" not in [other["what"] for other in watching.tasks[1:]]
+    watching = Watching()
+    given = sets(**{"far:x": pictures(9, 4)})
+    evaluate(network(), sets=given, detectors="msp", progress=watching)
+    assert watching.tasks[0]["what"] == "Sequential"
+    assert watching.tasks[0]["done"] == watching.tasks[0]["total"] == 109
+    assert list(dict.fromkeys(watching.tasks[0]["notes"])) == ["id", "near", "far:x"]
+
+
+def test_equal_pictures_in_two_sets_are_noted():
+    known = pictures(60, 0)
+    near = TensorDataset(torch.cat([known.tensors[0][:7], pictures(20, 1).tensors[0]]))
+    found = evaluate(network(), sets={"id": known, "near": near}, detectors="msp")
+    assert found.about.notes == ("id and near have 7 images in common, as the model gets them",)
+    assert not evaluate(network(), sets=sets(), detectors="msp").about.notes
+
+
+class Noisy(torch.utils.data.Dataset):
+    """Random augmentation, as of torchvision's transforms."""
+
+    classes = tuple("abcdefg")
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, index):
+        return torch.rand(3, 8, 8), index % K
+
+
+@pytest.mark.parametrize("wrapped", [lambda d: d, lambda d: DataLoader(d, batch_size=5)])
+def test_random_augmentation_is_noted(wrapped):
+    found = evaluate(network(), sets=sets(**{"near:noisy": wrapped(Noisy())}), detectors="msp")
+    why = "an image read twice is not the same: its transform is random, and so are these figures"
+    said = f"near:noisy: {why}"
+    assert found.about.notes == (said,)
+
+
+def test_a_dataset_s_classes_have_their_names(tmp_path):
+    from torchvision.datasets import ImageFolder
+    from torchvision.transforms import ToTensor
+
+    rng = np.random.default_rng(0)
+    for name in ("ant", "bee", "cat", "dog", "eel", "fox"):
+        (tmp_path / "id" / name).mkdir(parents=True)
+        (tmp_path / "near" / f"un{name}").mkdir(parents=True)
+        for place in (tmp_path / "id" / name, tmp_path / "near" / f"un{name}"):
+            for n in range(2):
+                Image.fromarray(rng.integers(0, 256, (8, 8, 3), np.uint8)).save(place / f"{n}.png")
+    given = {role: ImageFolder(tmp_path / role, ToTensor()) for role in ("id", "near")}
+    found = evaluate(network(), sets=given, detectors="msp")
+    assert {row["class_id"] for row in found.by_class.to_pylist()} == set(given["near"].classes)
+    known = found.predictions.filter(pc.equal(found.predictions["group"], "id"))
+    assert set(known["class_id"].to_pylist()) == set(given["id"].classes)
+    wider = nn.Sequential(network(), nn.Linear(K, 9))
+    named = ["none", *reversed(given["id"].classes), "x", "y"]
+    assert evaluate(wider, sets=given, detectors="msp", mapping=named).about.runs[0].class_map.of == 9
+
+
+def test_a_report_says_how_to_repeat_it_in_python(tmp_path):
+    given = {"near:dark": pictures(30, 5, labelled=False)}
+    runs = {"a": [network(), nn.Sequential(nn.Flatten(), nn.Linear(192, K))]}
+    page = report(evaluate(runs, sets=sets(**given), detectors="msp,mls"), tmp_path / "a.html", mistakes=1)
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    names = "{'id': ..., 'near': ..., 'near:dark': ...}"
+    call = f"loaders.evaluate({{'a': [..., ...]}}, sets={names}, detectors='msp,mls')"
+    assert call in text
+    assert "--benchmark" not in text
+    ours = evaluate_arrays(arrays(), "knn[k=5]", name="mine")
+    (line,) = commands(Subject.of([ours]).draw)
+    names = "{'id': ..., 'near': ..., 'far:noise': ..., 'id/train': ...}"
+    assert line == f"loaders.evaluate_arrays({names}, detectors='knn[k=5]', name='mine')"
 
 
 def test_what_is_written_says_that_no_benchmark_was_compared(tmp_path):

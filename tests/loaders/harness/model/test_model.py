@@ -129,7 +129,7 @@ def test_a_function_gives_a_pair_and_needs_a_name() -> None:
     assert outputs(model)[1].shape == (4, 3)
     assert model.head is None
     assert model.key != load_model(pair, device="cpu", model_id="other").key
-    with pytest.raises(DataError, match="does not return two tensors"):
+    with pytest.raises(DataError, match=r"gives \(4, 3, 8, 8\) where logits"):
         load_model(lambda x: x, device="cpu", model_id="one").prepare(X)
     with pytest.raises(DataError, match="cannot be loaded into a function"):
         load_model(pair, model_id="pair", weights="x.pt")

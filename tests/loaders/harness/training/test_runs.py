@@ -16,6 +16,7 @@ import torch
 from filelock import FileLock
 
 from loaders.harness.training import runs as module
+from loaders.harness.training import trainer
 from loaders.harness.training.checkpoints import load_checkpoint, load_state
 from loaders.harness.training.data import TrainingData
 from loaders.harness.training.recipe import TrainingRecipe
@@ -339,11 +340,26 @@ class Noting(Silent):
         self.notes += [note] if note else []
 
 
-def test_progress_shows_the_loss_of_each_epoch(data: TrainingData, tmp_path: Path) -> None:
+def test_progress_shows_the_loss_of_each_epoch(
+    data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer, "LOSS_SECONDS", math.inf)
     progress = Noting()
     (trained,) = train_runs(plan_runs(recipe()), data, tmp_path, CPU, progress=progress)
     losses = [row["loss"] for row in trained.metadata["history"]]
     assert progress.notes == [f"epoch {e} of 4, loss {loss:.3g}" for e, loss in enumerate(losses, 1)]
+
+
+def test_progress_shows_the_loss_within_an_epoch(
+    data: TrainingData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer, "LOSS_SECONDS", 0.0)
+    progress = Noting()
+    (trained,) = train_runs(plan_runs(recipe()), data, tmp_path, CPU, progress=progress)
+    first = [note for note in progress.notes if note.startswith("epoch 1 of 4, ")]
+    assert len(first) > 2  # a note a step, of the mean so far, and the epoch's
+    assert first[-1] == first[-2] == f"epoch 1 of 4, loss {trained.metadata['history'][0]['loss']:.3g}"
+    assert first[0] != first[-1]
 
 
 def test_time_and_size_are_said_before_a_long_training_and_change_no_byte(

@@ -1,0 +1,132 @@
+"""Programs of ``torch.export`` as networks: which output is what, the head, and the batches they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, fx
+
+from wordnet_splits.errors import DataError
+
+from ...arrays import Head
+
+LINEAR = torch.ops.aten.linear.default
+ADDMM = torch.ops.aten.addmm.default
+MANY = 1 << 31
+
+
+@dataclass(frozen=True)
+class BatchLimits:
+    """How many images a program takes at once; one exported with a fixed size takes that alone."""
+
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, program: Any) -> BatchLimits:
+        """Read them from the first dimension of the first input."""
+        names = program.graph_signature.user_inputs
+        nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+        shape = getattr(nodes[0].meta.get("val"), "shape", ()) if nodes else ()
+        if not shape:
+            return cls(1, MANY)
+        if isinstance(shape[0], int):
+            return cls(shape[0], shape[0])
+        ranges = getattr(program, "range_constraints", {}).get(shape[0].node.expr)
+        if ranges is None:
+            return cls(1, MANY)
+        least, most = (_whole(end, other) for end, other in ((ranges.lower, 1), (ranges.upper, MANY)))
+        return cls(max(least, 1), max(most, 1))
+
+    def call(self, function: Callable[[Tensor], Any], x: Tensor) -> tuple[Tensor, ...]:
+        """Return the outputs of a batch of any size: in parts, the last padded, the padding dropped."""
+        found = []
+        for start in range(0, max(len(x), 1), self.most):
+            part = x[start : start + self.most]
+            lacking = self.least - len(part)
+            whole = torch.cat([part, part[-1:].expand(lacking, *part.shape[1:])]) if lacking > 0 else part
+            found.append([tensor[: len(part)] for tensor in function(whole)])
+        return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
+
+
+def _whole(end: Any, otherwise: int) -> int:
+    """Return an end of a range as a number; sympy's infinities are no bound."""
+    return min(int(end), MANY) if getattr(end, "is_Integer", isinstance(end, int)) else otherwise
+
+
+class ProgramNetwork:
+    """The program with its features, where it gives any or its logits come from a linear layer.
+
+    Raises
+    ------
+    DataError : its output is neither logits nor features and logits, or ends in a softmax.
+    """
+
+    head_name: str | None = None
+
+    def __init__(self, program: Any, module: Any, where: str) -> None:
+        self.limits, self.where = BatchLimits.of(program), where
+        copied: dict[Any, Any] = {}
+        graph = fx.Graph()
+        graph.graph_copy(module.graph, copied)
+        output = next(node for node in module.graph.nodes if node.op == "output")
+        given = _leaves(output.args[0])
+        if len(given) not in (1, 2):
+            raise DataError(
+                f"the program has {len(given)} outputs",
+                where=where,
+                hint="export a module that returns logits, or features and logits",
+            )
+        logits = given[-1]
+        if "softmax" in str(logits.target):
+            raise DataError(
+                "no output of the program comes from a linear layer",
+                where=where,
+                hint="export the module without its final softmax",
+            )
+        linear = logits.target in (LINEAR, ADDMM)
+        before = logits.args[1 if logits.target is ADDMM else 0] if linear else None
+        features = given[0] if len(given) == 2 else before
+        held = [node for node in (features, logits) if node is not None]
+        graph.output(tuple(copied[node] for node in held))
+        self.module = fx.GraphModule(module, graph)
+        self.head_name = str(logits.name) if linear else None
+        self.matrix = _head(module, logits) if linear and features is before else None
+
+    def __call__(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
+        """Return features, where there are any, and logits of a batch."""
+        *features, logits = self.limits.call(self.module, x)
+        if logits.ndim != 2:
+            shape = tuple(logits.shape)
+            raise DataError(f"the program gives {shape} where logits (n, K) are expected", where=self.where)
+        return (features[0] if features else None), logits
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, tuple | list):
+        return [leaf for item in value for leaf in _leaves(item)]
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in _leaves(item)]
+    return [] if value is None else [value]
+
+
+def _head(module: Any, node: Any) -> Head | None:
+    """Read the head's tensors, None where the program computes them."""
+    if node.target is not LINEAR:
+        return None
+    held = [n for n in node.args[1:] if n is not None]
+    if any(n.op != "get_attr" for n in held):
+        return None
+    weight, *bias = [_attribute(module, n.target).detach().float().cpu().numpy() for n in held]
+    return Head(np.array(weight), np.array(bias[0]) if bias else np.zeros(len(weight), np.float32))
+
+
+def _attribute(module: Any, path: str) -> Any:
+    value = module
+    for part in path.split("."):
+        value = getattr(value, part)
+    return value

@@ -1,0 +1,132 @@
+"""TorchScript modules and exported programs: any batch size, logits alone, or features and logits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import TensorDataset
+
+from loaders.harness import evaluate, load_model
+from tests.loaders.harness.model.networks import CLASSES, small_network
+from wordnet_splits.errors import DataError
+
+SIZES = (1, 3, 4, 5, 9)
+
+
+def images(n: int, seed: int = 0) -> Any:
+    return torch.rand(n, 3, 8, 8, generator=torch.Generator().manual_seed(seed))
+
+
+class Pair(nn.Module):
+    """Features and logits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = (
+            nn.Sequential(nn.Flatten(), nn.Linear(192, 5), nn.ReLU()),
+            nn.Linear(5, CLASSES),
+        )
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.body(x)
+        return features, self.head(features)
+
+
+class Bilinear(nn.Module):
+    """Logits that no linear layer gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = small_network()
+
+    def forward(self, x: Any) -> Any:
+        return 2 * self.inner(x)
+
+
+def made(module: nn.Module) -> nn.Module:
+    torch.manual_seed(0)
+    return module.eval()
+
+
+def exported(module: nn.Module, path: Path, batch: int, *, dynamic: Any = None) -> str:
+    shapes = None if dynamic is None else ({0: dynamic},)
+    torch.export.save(torch.export.export(module, (images(batch),), dynamic_shapes=shapes), path)
+    return f"exported:{path}"
+
+
+@pytest.mark.parametrize("kind", [small_network, Pair, Bilinear])
+@pytest.mark.parametrize("batch", [4, None])
+def test_a_program_takes_batches_of_any_size(kind: Any, batch: int | None, tmp_path: Path) -> None:
+    module = made(kind())
+    dynamic = None if batch else torch.export.Dim("batch", min=2, max=4)
+    spec = exported(module, tmp_path / "x.pt2", batch or 3, dynamic=dynamic)
+    model = load_model(spec, device="cpu", trust_model=True)
+    for n in SIZES:
+        x = images(n)
+        with torch.no_grad():
+            features, logits = model.forward(x)
+            due = module(x)
+        torch.testing.assert_close(logits, due[1] if isinstance(due, tuple) else due)
+        assert (features is None) == (kind is Bilinear)
+        if kind is Pair:
+            torch.testing.assert_close(features, due[0])
+    if kind is not Bilinear:
+        head = model.head
+        assert head is not None
+        torch.testing.assert_close(
+            features @ torch.from_numpy(head.weight).T + torch.from_numpy(head.bias), logits
+        )
+
+
+def sets() -> dict[str, Any]:
+    known = TensorDataset(images(30, 1), torch.arange(30) % CLASSES)
+    return {"id": known, "id/train": known, "near": TensorDataset(images(21, 2))}
+
+
+@pytest.mark.parametrize("kind", [small_network, Pair])
+def test_a_scripted_module_is_evaluated_as_the_module_is(kind: Any) -> None:
+    module = made(kind())
+    scripted = torch.jit.script(module)
+    of_script, of_module = (
+        evaluate(one, sets=sets(), detectors="msp,energy", batch_size=7) for one in (scripted, module)
+    )
+    for detector in ("msp", "energy"):
+        found = of_script.values("auroc", group="near", detector=detector)
+        assert found == pytest.approx(of_module.values("auroc", group="near", detector=detector), abs=1e-6)
+    assert evaluate(torch.jit.trace(module, images(2)), sets=sets(), detectors="msp")
+
+
+def test_detectors_on_features_are_refused_where_there_are_logits_alone() -> None:
+    scripted = torch.jit.script(made(small_network()))
+    for given in ({"sets": sets()}, {"benchmark": "digits", "groups": ["uniform"]}):
+        with pytest.raises(DataError, match="'knn' needs features, and this model gives logits alone"):
+            evaluate(scripted, detectors="knn", **given)
+    left = evaluate(scripted, sets=sets(), detectors="msp,preset:openood")
+    assert "knn" not in left.detectors
+    assert any(note.startswith("knn is left out") or "knn is left out" in note for note in left.about.notes)
+    assert evaluate(scripted, "digits", "msp", groups=["uniform"]).values("auroc", group="uniform")
+    pair = torch.jit.script(made(Pair()))
+    assert evaluate(pair, sets=sets(), detectors="knn[k=3]").values("auroc", group="near")
+
+
+def test_a_function_may_give_logits_alone() -> None:
+    net = made(small_network())
+    found = evaluate(lambda x: net(x), sets=sets(), detectors="msp", model_id="mine")
+    whole = evaluate(net, sets=sets(), detectors="msp")
+    assert found.values("auroc", group="near") == whole.values("auroc", group="near")
+
+
+class Triple(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x, x, x
+
+
+def test_outputs_of_another_number_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="the program has 3 outputs"):
+        load_model(exported(Triple(), tmp_path / "x.pt2", 2), device="cpu", trust_model=True)
+    with pytest.raises(DataError, match="tuple where logits"):
+        load_model(torch.jit.trace(Triple(), images(2)), device="cpu").prepare(images(2))
