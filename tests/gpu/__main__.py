@@ -37,7 +37,7 @@ def steps(device: str, benchmark: str, packed: list[Path], out: Path) -> list[St
     found = [
         Step("tests", "CUDA tests" if not tiny else "tests", command("cuda_tests"), 0.2, least),
         Step("exactness", "the torch resizer against NumPy", command("exactness"), 0.15, least),
-        Step("benches", "benches", command("benches"), 0.25, least),
+        Step("benches", "benches", command("benches"), 0.3, least),
     ]
     if packed or tiny:
         words = ["--benchmark", benchmark, "--work", str(out / "work")]

@@ -10,7 +10,7 @@ import pytest
 
 from .figures import Figures, step_arguments
 
-FILES = ("tests/gpu/test_cuda.py", "tests/fix_resize/test_torch.py")
+FILES = ("tests/gpu/test_devices.py", "tests/fix_resize/test_torch.py")
 TINY = "epoch or first_rank"
 
 
