@@ -290,7 +290,7 @@ def test_a_sweep_ends_whatever_its_values_give() -> None:
     inverted.needs = ("logits",)  # type: ignore[attr-defined]
     chosen = from_object(inverted)
     assert describe(inverted).parameters == {"power": 1.0}
-    best = choose_on_validation(chosen, Sets(), Recorded())  # type: ignore[arg-type]
+    best, _ = choose_on_validation(chosen, Sets(), Recorded())  # type: ignore[arg-type]
     assert best.params == {"power": 1.0}
     assert "without power=2" in best.chosen_on.replace("[", "").replace("]", "")
     inside, outside = (scores(fit(best), SPLITS[split]) for split in ("val", "ood-val"))
