@@ -89,7 +89,8 @@ class Results(ResultTables):
             tables = {f"{name}.parquet": getattr(self, name) for name in SCHEMAS}
             if self.sweeps.num_rows:
                 tables[SWEPT] = self.sweeps
-            names = (*tables, CSV)
+            first, *others = tables
+            names = (first, CSV, *others)
             with ExitStack() as placing:  # all are written before the first takes its place, the last of all:
                 about = placing.enter_context(files.replacing(folder / ABOUT))
                 parts = {name: placing.enter_context(files.replacing(folder / name)) for name in names}
