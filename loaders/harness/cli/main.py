@@ -64,7 +64,7 @@ add_command(
     [COMPARE, f"{COMPARE} --metric auroc --on near --detectors 'msp,knn[k=10]' --json"],
 )
 NEARNESS = "unknown-eval nearness results"
-add_command(app, "nearness", correlate_nearness, [NEARNESS, f"{NEARNESS} --detectors mcp,energy --json"])
+add_command(app, "nearness", correlate_nearness, [NEARNESS, f"{NEARNESS} --detectors 'msp,knn[k=10]' --json"])
 add_command(
     app,
     "plot",

@@ -19,7 +19,7 @@ from .registry import register
 from .softmax import energy, logits_of
 
 
-@register(paper=PAPERS["zhang2023"], needs=("features", "logits", "labels"), fit_on="train")
+@register(paper=PAPERS["zhang2023"], needs=("features", "logits", "labels"), fit_on="train", threads=True)
 @dataclass(frozen=True)
 class SHE:
     """Inner product with the predicted class's mean features, over rightly predicted training images.
@@ -65,7 +65,7 @@ class Boundaries(NamedTuple):
     apart: Array
 
 
-@register("fdbd", paper=PAPERS["liu2024"], needs=("features", "logits", "head"), fit_on="train")
+@register("fdbd", paper=PAPERS["liu2024"], needs=("features", "logits", "head"), fit_on="train", threads=True)
 @dataclass(frozen=True)
 class FDBD:
     """Mean distance to the decision boundaries, relative to that from the training images' mean."""
@@ -100,6 +100,7 @@ class Collapsed(NamedTuple):
     fit_on="train",
     sweep={"alpha": (0.0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)},
     fit_uses=(),
+    threads=True,
 )
 @dataclass(frozen=True)
 class NCI:
@@ -173,6 +174,7 @@ class Subspace(NamedTuple):
     fit_on="train",
     sweep={"dim": (256, 1000)},
     fit_uses=(),
+    threads=True,
 )
 @dataclass(frozen=True)
 class ViM:

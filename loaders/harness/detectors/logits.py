@@ -33,7 +33,7 @@ def positive(name: str, value: float) -> None:
         raise SplitsError(f"{name}={value:g} is not positive")
 
 
-@register(paper=PAPERS["hendrycks2017"], needs=("logits",), aliases=("mcp",))
+@register(paper=PAPERS["hendrycks2017"], needs=("logits",), aliases=("mcp",), threads=True)
 @dataclass(frozen=True)
 class MSP:
     """Maximum softmax (MSP, MCP), ranked by its log, which never saturates."""
@@ -43,7 +43,7 @@ class MSP:
         return log_max_softmax(*logits_of(data, dtype=np.float32))
 
 
-@register("msp_float32", paper=PAPERS["hendrycks2017"], needs=("logits",))
+@register("msp_float32", paper=PAPERS["hendrycks2017"], needs=("logits",), threads=True)
 @dataclass(frozen=True)
 class MSPFloat32:
     """Maximum softmax in float32, ties at 1 included (Abdelzad; Palechor's eq. 6)."""
@@ -60,7 +60,7 @@ class MSPFloat32:
         return np.asarray(top / powers.sum(axis=1, dtype=np.float32))
 
 
-@register(paper=PAPERS["guo2017"], needs=("logits", "labels"), fit_on="val")
+@register(paper=PAPERS["guo2017"], needs=("logits", "labels"), fit_on="val", threads=True)
 @dataclass(frozen=True)
 class TempScale:
     """Maximum softmax at the temperature that fits ID validation data best (lowest NLL)."""
@@ -102,7 +102,7 @@ def _nll(logits: Array, background: Array | None, labels: Array, temperature: fl
     return float(np.mean(np.sort(losses)))
 
 
-@register(paper=PAPERS["liang2018"], needs=("logits",), sweep={"T": (1, 10, 100, 1000)})
+@register(paper=PAPERS["liang2018"], needs=("logits",), sweep={"T": (1, 10, 100, 1000)}, threads=True)
 @dataclass(frozen=True)
 class TS:
     """Maximum softmax at a fixed temperature, without perturbation (Recalcati's TS, Abdelzad's ODIN)."""
@@ -117,17 +117,17 @@ class TS:
         return scaled_odds(*logits_of(data, classes=2), self.T)
 
 
-@register(paper=PAPERS["hendrycks2022"], needs=("logits",), aliases=("mlv",))
+@register(paper=PAPERS["hendrycks2022"], needs=("logits",), aliases=("mlv",), threads=True)
 @dataclass(frozen=True)
 class MLS:
     """Maximum logit (MLS, MLV)."""
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return the greatest logit."""
-        return np.asarray(logits_of(data)[0].max(axis=1))
+        return np.asarray(logits_of(data, dtype=np.float32)[0].max(axis=1))
 
 
-@register(paper=PAPERS["abdelzad2020"], needs=("logits",))
+@register(paper=PAPERS["abdelzad2020"], needs=("logits",), threads=True)
 @dataclass(frozen=True)
 class Entropy:
     """Negative entropy of the softmax, in nats."""
@@ -149,7 +149,7 @@ class Entropy:
         return np.asarray(powers.sum(axis=1, dtype=np.float64) * np.exp(-log_total) - log_total)
 
 
-@register(paper=PAPERS["abdelzad2020"], needs=("logits",))
+@register(paper=PAPERS["abdelzad2020"], needs=("logits",), threads=True)
 @dataclass(frozen=True)
 class Margin:
     """Difference of the two greatest softmax probabilities, p1 - p2."""
@@ -167,7 +167,9 @@ class Margin:
         return np.logaddexp(0.0, log_others(logits, background)) - log_sum_exp(below)
 
 
-@register(paper=PAPERS["liu2020"], needs=("logits",), sweep={"T": (0.1, 1, 10, 100)}, aliases=("ebo",))
+@register(
+    paper=PAPERS["liu2020"], needs=("logits",), sweep={"T": (0.1, 1, 10, 100)}, aliases=("ebo",), threads=True
+)
 @dataclass(frozen=True)
 class Energy:
     """Negative free energy of the logits, T logsumexp(z/T)."""

@@ -21,6 +21,7 @@ from .softmax import gaps_and_top, log_of_others, log_softmax, log_sum_exp, logi
     paper=PAPERS["liu2023"],
     needs=("logits",),
     sweep={"gamma": (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0), "M": (10, 50, 100)},
+    threads=True,
 )
 @dataclass(frozen=True)
 class GEN:
@@ -80,7 +81,7 @@ class Typical(NamedTuple):
     log_mean: Array
 
 
-@register(paper=PAPERS["hendrycks2022"], needs=("logits",), fit_on="val")
+@register(paper=PAPERS["hendrycks2022"], needs=("logits",), fit_on="val", threads=True)
 @dataclass(frozen=True)
 class KLM:
     """Minus the smallest KL divergence from the softmax to the mean one of ID validation images of a class.
@@ -115,7 +116,7 @@ def _log_columns(logits: Array, background: Array | None) -> Array:
     return log_softmax(logits if background is None else np.column_stack([logits, background]))
 
 
-@register(paper=PAPERS["huang2021"], needs=("features", "logits", "head"))
+@register(paper=PAPERS["huang2021"], needs=("features", "logits", "head"), threads=True)
 @dataclass(frozen=True)
 class GradNorm:
     """L1 norm of the gradient, by the head's weights, of the divergence of the softmax from the uniform one.

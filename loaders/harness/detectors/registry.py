@@ -71,6 +71,7 @@ class Method:
     fit_on : whose images `fit` sees, a key of `SPLITS`, or several of them, or None.
     sweep : parameter -> values tried on validation data.
     fit_uses : the parameters that `fit` reads, all by default; a sweep fits once for values of the others.
+    threads : whether `score` may run in several threads at once, a chunk each: it changes nothing outside it.
     models : "one" or "many". paper : where it comes from, None for a user's own.
     """
 
@@ -85,6 +86,7 @@ class Method:
     paper: Paper | None = None
     aliases: tuple[str, ...] = ()
     fit_uses: tuple[str, ...] | None = None
+    threads: bool = False
 
     @property
     def splits(self) -> tuple[FitOn, ...]:
@@ -160,6 +162,7 @@ def register(
     models: OneOrMany = "one",
     aliases: Sequence[str] = (),
     fit_uses: Sequence[str] | None = None,
+    threads: bool = False,
 ) -> Callable[[Anything], Anything]:
     """Register the decorated class or function as a detector, by default under its own name in lower case.
 
@@ -179,6 +182,7 @@ def register(
             models=models,
             aliases=tuple(aliases),
             fit_uses=None if fit_uses is None else tuple(fit_uses),
+            threads=threads,
         )
         taken = sorted({method.name, *method.aliases} & {n for m in METHODS.values() for n in _names(m)})
         if taken:

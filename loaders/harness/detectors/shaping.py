@@ -89,6 +89,7 @@ def percentile_of(ascending: Array, percentile: float) -> float:
     fit_on="val",
     sweep={"percentile": (85.0, 90.0, 95.0, 99.0)},
     fit_uses=(),
+    threads=True,
 )
 @dataclass(frozen=True)
 class ReAct(_Shaped):
@@ -122,6 +123,7 @@ class ReAct(_Shaped):
     fit_on="val",
     sweep={"low": (10.0, 30.0, 50.0, 60.0), "high": (85.0, 90.0, 95.0, 99.0)},
     fit_uses=(),
+    threads=True,
 )
 @dataclass(frozen=True)
 class VRA(_Shaped):
@@ -237,6 +239,7 @@ class _OfRanked(_Shaped):
     needs=("features", "logits", "head"),
     sweep={"percentile": PERCENTILES},
     fit_uses=(),
+    threads=True,
 )
 @dataclass(frozen=True)
 class ASH(_OfRanked):
@@ -265,6 +268,7 @@ class ASH(_OfRanked):
     needs=("features", "logits", "head"),
     sweep={"percentile": PERCENTILES},
     fit_uses=(),
+    threads=True,
 )
 @dataclass(frozen=True)
 class SCALE(_OfRanked):
@@ -297,6 +301,7 @@ class Contributions(NamedTuple):
     fit_on="train",
     sweep={"p": (10.0, 30.0, 50.0, 70.0, 90.0)},
     fit_uses=(),
+    threads=True,
 )
 @dataclass(frozen=True)
 class DICE(_Shaped):

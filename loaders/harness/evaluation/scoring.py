@@ -15,6 +15,7 @@ from ..arrays import CHUNK, Array, Arrays, ArrayView, Head
 from ..detectors import Chosen, Detector
 from ..detectors.registry import SPLITS
 from ..plugins import reason
+from .threads import available, in_order
 
 Data = Arrays | Sequence[Arrays]  # one model's arrays, or those of each of several models
 Learned = Data | Mapping[str, Arrays]  # of several splits, for a detector that fits on them
@@ -140,15 +141,28 @@ def _confidences(
     places = [f"{one.where} on {on}" if on else one.where for one in several]
     for one, where in zip(several, places, strict=True):
         require(one.chosen.needs, data, where)
-    parts = [[np.empty(0, np.float32)] for _ in several]
-    for size, chunk in _chunks(data, rows):
-        _require_finite(several[0].chosen.needs, chunk, places[0], first=sum(map(len, parts[0])))
+    names = several[0].chosen.needs
+
+    def of_chunk(job: tuple[int, int, Data]) -> list[Array]:
+        first, size, chunk = job
+        _require_finite(names, chunk, places[0], first=first)
         # what the ignored warnings lead to, NaN or infinity, is refused below
         with errors_of(places[0]), np.errstate(all="ignore"):
             found = [np.asarray(scores) for scores in score(chunk)]
-        for part, scores, where in zip(parts, found, places, strict=True):
-            part.append(_narrow(scores, size, where))
-    return [_finite(np.concatenate(part), where) for part, where in zip(parts, places, strict=True)]
+        return [_narrow(scores, size, where) for scores, where in zip(found, places, strict=True)]
+
+    threads = available() if several[0].chosen.method.threads else 1
+    parts = in_order(of_chunk, _placed(_chunks(data, rows)), threads)
+    columns = zip(*parts, strict=True) if parts else ([np.empty(0, np.float32)] for _ in several)
+    return [_finite(np.concatenate(part), where) for part, where in zip(columns, places, strict=True)]
+
+
+def _placed(chunks: Iterable[tuple[int, Data]]) -> Iterator[tuple[int, int, Data]]:
+    """Yield chunks with the number of their first image."""
+    first = 0
+    for size, chunk in chunks:
+        yield first, size, chunk
+        first += size
 
 
 def predicts(fitted: Fitted) -> bool:

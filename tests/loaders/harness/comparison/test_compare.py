@@ -281,7 +281,7 @@ def test_folders_are_read_and_everything_is_one_json_object(tmp_path: Path) -> N
     assert found.rows() == compare(held, bootstrap=5).rows()
     assert set(json.loads(json.dumps(found.as_dict()))) == {
         "benchmark", "metric", "on", "ranking", "pairs", "draws", "paper",
-        "improvement", "full_spectrum", "robustness", "notes",
+        "improvement", "full_spectrum", "robustness", "sweeps", "notes",
     }  # fmt: skip
     assert "<table>" in found._repr_html_()
 

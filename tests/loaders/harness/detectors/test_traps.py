@@ -29,8 +29,10 @@ from loaders.harness.detectors import (
     list_detectors,
     neighbours,
 )
+from loaders.harness.evaluation import scoring
 from loaders.harness.evaluation.learning import choose_on_validation, learn
 from loaders.harness.evaluation.scoring import confidence, fit
+from loaders.harness.evaluation.threads import available
 from tests.loaders.harness.detectors.separable import head_of, images, reordered
 from wordnet_splits.errors import DataError
 from wordnet_splits.metrics import auroc
@@ -80,6 +82,35 @@ def filled(value: float) -> Callable[[Arrays], Arrays]:
 
 def without_class(data: Arrays) -> Arrays:
     return reordered(data, np.flatnonzero(np.asarray(data["labels"]) != 2))
+
+
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if METHODS[name].threads])
+def test_any_number_of_threads_gives_the_same_bytes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr(scoring, "available", lambda threads=threads: threads)
+        found.append(scores(fitted_as(name), KNOWN, rows=7).tobytes())
+    assert found == [found[0]] * 3
+
+
+def test_threads_name_the_first_bad_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "available", lambda: 4)
+    logits = np.array(KNOWN["logits"])
+    logits[[13, 29]] = np.nan
+    for _ in range(5):
+        with pytest.raises(DataError, match=r"'logits' holds NaN or infinity, first for image 13"):
+            scores(fitted_as("msp"), KNOWN.replace(logits=logits), rows=4)
+
+
+@pytest.mark.parametrize(("told", "threads"), [("3", 3), ("0", None), ("many", None), ("", None)])
+def test_the_number_of_threads_is_openmps(
+    told: str, threads: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    if threads is None:
+        assert available() >= 1
+    else:
+        assert available() == threads
 
 
 DEGENERATE: dict[str, Callable[[Arrays], Arrays]] = {
