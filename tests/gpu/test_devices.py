@@ -12,19 +12,19 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (extra [torch])")
 
 from loaders.harness import evaluate  # noqa: E402 - they import torch
-from loaders.harness.activations import Store, extract  # noqa: E402
-from loaders.harness.model import load_model  # noqa: E402
-from loaders.harness.probes.stages import without_first_rank  # noqa: E402
-from loaders.harness.training import networks  # noqa: E402
-from loaders.harness.training.augment import crop_and_flip  # noqa: E402
-from loaders.harness.training.data import load_training_data  # noqa: E402
-from loaders.harness.training.optimizers import RULES  # noqa: E402
-from loaders.harness.training.recipe import load_recipe  # noqa: E402
-from loaders.harness.training.runs import choose_machine, plan_runs, train_runs  # noqa: E402
-from loaders.harness.training.trainer import DeviceData, Trainer, reproducible  # noqa: E402
-from tests.gpu.benches import NORMALISED, RandomImages  # noqa: E402
-from wordnet_splits.errors import DataError  # noqa: E402
-from wordnet_splits.progress import Silent  # noqa: E402
+from loaders.harness.activations import Store, extract  # noqa: E402 - imports torch
+from loaders.harness.model import load_model  # noqa: E402 - imports torch
+from loaders.harness.probes.stages import without_first_rank  # noqa: E402 - imports torch
+from loaders.harness.training import networks  # noqa: E402 - imports torch
+from loaders.harness.training.augment import crop_and_flip  # noqa: E402 - imports torch
+from loaders.harness.training.data import load_training_data  # noqa: E402 - imports torch
+from loaders.harness.training.optimizers import RULES  # noqa: E402 - imports torch
+from loaders.harness.training.recipe import load_recipe  # noqa: E402 - imports torch
+from loaders.harness.training.runs import choose_machine, plan_runs, train_runs  # noqa: E402 - imports torch
+from loaders.harness.training.trainer import DeviceData, Trainer, reproducible  # noqa: E402 - imports torch
+from tests.gpu.benches import NORMALISED, RandomImages  # noqa: E402 - imports torch
+from wordnet_splits.errors import DataError  # noqa: E402 - imports torch
+from wordnet_splits.progress import Silent  # noqa: E402 - imports torch
 
 HAS_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
 DEVICES = ["cpu", pytest.param("cuda", marks=HAS_CUDA)]
