@@ -133,8 +133,13 @@ class SmallCNN(nn.Module):
     ) -> None:
         super().__init__()
         self.channels = channels
-        self.conv1 = nn.Conv2d(channels, widths[0], 3, padding=padding)
-        self.conv2 = nn.Conv2d(widths[0], widths[1], 3, padding=padding)
+        self.features = nn.Sequential(  # one part, so that passes with dropout share its output
+            nn.Conv2d(channels, widths[0], 3, padding=padding),
+            nn.ReLU(),
+            nn.Conv2d(widths[0], widths[1], 3, padding=padding),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        )
         self.dropout1, self.dropout2 = nn.Dropout(dropouts[0]), nn.Dropout(dropouts[1])
         side = [(s - 4 * (1 - padding)) // 2 for s in size]
         self.dense = nn.Linear(widths[1] * side[0] * side[1], dense)
@@ -148,8 +153,7 @@ class SmallCNN(nn.Module):
         """(n, 3, h, w) -> logits (n, num_classes)."""
         if self.channels == 1:
             x = x.mean(1, keepdim=True)
-        x = functional.relu(self.conv2(functional.relu(self.conv1(x))))
-        x = self.dropout1(functional.max_pool2d(x, 2)).flatten(1)
+        x = self.dropout1(self.features(x)).flatten(1)
         return self.head(self.dropout2(functional.relu(self.dense(x))))
 
 

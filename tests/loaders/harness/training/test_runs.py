@@ -322,7 +322,7 @@ def test_grey_images_give_a_network_of_one_channel(data: TrainingData, tmp_path:
     grey = dataclasses.replace(data, train=dataclasses.replace(data.train, pixels=pixels))
     (trained,) = train(grey, tmp_path, epochs=1)
     assert trained.metadata["network"]["channels"] == 1
-    assert load_checkpoint(trained.folder).conv1.weight.shape[1] == 1
+    assert load_checkpoint(trained.folder).features[0].weight.shape[1] == 1
     assert math.isfinite(trained.metadata["selected"]["loss"])
 
 
