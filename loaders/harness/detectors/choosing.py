@@ -125,7 +125,7 @@ def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[C
 
 
 def each_once(given: Iterable[Chosen]) -> list[Chosen]:
-    """Return detectors in order, each label once.
+    """Return detectors in order, each label once; one that is named besides a preset is not optional.
 
     Raises
     ------
@@ -133,8 +133,11 @@ def each_once(given: Iterable[Chosen]) -> list[Chosen]:
     """
     found: dict[str, Chosen] = {}
     for one in given:
-        if found.setdefault(one.label, one) != one:
+        first = found.setdefault(one.label, one)
+        if first != one:
             raise SplitsError(f"two detectors are called {one.label!r}", hint="give one another name")
+        if not one.optional:
+            found[one.label] = dataclasses.replace(first, optional=False)
     return list(found.values())
 
 

@@ -121,6 +121,11 @@ class About(AboutPart):
         """Names of the models, in order."""
         return tuple(dict.fromkeys(run.model for run in self.runs))
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was left out or is otherwise than usual, as sentences to be printed."""
+        return (*(f"Left out: {line}" for line in self.left_out), *(f"Note: {line}" for line in self.notes))
+
     def runs_of(self, model: str) -> tuple[RunFacts, ...]:
         """Return the runs of one model."""
         return tuple(run for run in self.runs if run.model == model)

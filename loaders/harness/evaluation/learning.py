@@ -17,10 +17,8 @@ from ..arrays import Array, Arrays, Head
 from ..detectors import Chosen
 from ..detectors.registry import SPLITS, FitOn
 from ..plugins import Value, show_named
-from .scoring import Fitted, confidences, fit, named, shares_work
+from .scoring import Fitted, UnusableError, confidences, fit, named, shares_work
 from .sets import EvaluatedSets
-
-HEAD = "needs the weights of a linear head, and this model has none"
 
 
 def groups_of(split: FitOn, sets: EvaluatedSets) -> tuple[str, list[str]]:
@@ -43,11 +41,16 @@ def usable(chosen: Sequence[Chosen], sets: EvaluatedSets, run: ModelRun) -> tupl
         if not reason:
             kept.append(one)
         elif one.optional:
-            notes.append(f"{one.label} is left out: it {reason}")
+            notes.append(passed_over(one, f"it {reason}"))
         else:
             where = sets.manifest.name if "images" in reason else run.name
             raise DataError(f"{named(one)} {reason}", where=where, hint="leave the detector out")
     return kept, notes
+
+
+def passed_over(chosen: Chosen, why: str) -> str:
+    """Say that a detector of a preset is left out, and why."""
+    return f"{chosen.label} is left out: {why}"
 
 
 def why_not(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> str:
@@ -69,7 +72,7 @@ def fit_data(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> Arrays | dic
     for part in chosen.method.splits:
         split, groups = groups_of(part, sets)
         if not groups:
-            raise DataError(
+            raise UnusableError(
                 f"{named(chosen)} fits on {SPLITS[part]} images, and there are none",
                 where=sets.manifest.name,
                 hint="leave the detector out",
@@ -102,13 +105,21 @@ def images_of(chosen: Iterable[Chosen], sets: EvaluatedSets, *, sweep: bool) -> 
 
 
 def learn(chosen: Chosen, sets: EvaluatedSets, run: ModelRun, head: Head | None) -> Fitted:
-    """Fit a detector on a benchmark; one that calibrates, with its own probes on ID validation images."""
+    """Fit a detector on a benchmark; one that calibrates, with its own probes on ID validation images.
+
+    Raises
+    ------
+    UnusableError : it cannot be fitted, or the model cannot give its probes.
+    """
     fitted = fit(chosen, fit_data(chosen, sets, run), head)
+    lacking = run.lacks("test", next(iter(sets.test)), fitted.probes) if fitted.probes else ""
+    if lacking:
+        raise UnusableError(lacking, where=fitted.where)
     if not hasattr(fitted.detector, "calibrate"):
         return fitted
     groups = sets.of_role("val", "id")
     if not groups:
-        raise DataError(f"{fitted.where} fits on ID val images, and there are none", where=sets.manifest.name)
+        raise UnusableError("fits on ID val images, and there are none", where=fitted.where)
     needs = {*chosen.needs, *fitted.probes}
     return fitted.calibrated(Arrays.concat([run.group("val", group, needs).arrays for group in groups]))
 
@@ -164,7 +175,8 @@ def choose_on_validation(
 
     Raises
     ------
-    DataError : no validation images, or none of the values can be used; the reason of the first is given.
+    DataError : no validation images.
+    UnusableError : none of the values can be used; the reason of the first is given.
     """
     inside, outside = validation_sets(sets)
     grid = list(combinations(chosen))
@@ -190,12 +202,12 @@ def choose_on_validation(
         ]
 
     found: dict[int, float] = {}
-    failed: dict[int, DataError] = {}
+    failed: dict[int, UnusableError] = {}
     pending = scored_together(grid)
     for numbers in pending:
         try:
             found.update(zip(numbers, separations([grid[i] for i in numbers]), strict=True))
-        except DataError as error:
+        except UnusableError as error:
             if len(numbers) == 1:
                 failed[numbers[0]] = error
             else:  # of one of them: which one, and what the others give, is seen one by one

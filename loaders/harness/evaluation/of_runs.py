@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,19 +22,19 @@ from ..detectors.choosing import each_once
 from .about import About, ColumnsUsed, Coverage, EvaluationOptions, RunFacts
 from .derive import MODEL, Derived, DetectorRun, derive
 from .learning import (
-    HEAD,
     Tried,
     choose_on_validation,
     fit_data,
     images_of,
     learn,
+    passed_over,
     read_ahead,
     usable,
     validation_sets,
 )
 from .results import Results
 from .rows import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES, table_of
-from .scoring import Data, Fitted, confidence, fit, predicted, predicts
+from .scoring import HEAD, Data, Fitted, UnusableError, confidence, fit, predicted, predicts
 from .sets import EvaluatedSets
 from .sweeps import sweeps_table
 
@@ -144,12 +145,12 @@ class _Work:
             if sweep:
                 if any(one.optional and "head" in one.method.needs for one in chosen):
                     inside, _ = validation_sets(self.sets)
-                    chosen = self._with_head(chosen, run.group("val", inside[0]).head)
-                chosen = [self._choose(one, number) if one.sweep else one for one in chosen]
+                    chosen = self._with_head(chosen, run.name, run.group("val", inside[0]).head)
+                chosen = self._choose(chosen, number)
             needs: set[Any] = {name for one in chosen for name in one.needs}  # at once: one pass over images
             test = {group: run.group("test", group, needs) for group in self.sets.test}
             head = next(iter(test.values())).head
-            chosen = self._with_head(chosen, head)
+            chosen = self._with_head(chosen, run.name, head)
             read_ahead(chosen, self.sets, run)
         self.scored.update({group: seen.arrays.n for group, seen in test.items()})
         self.notes += [f"{run.name}, {group}: {note}" for group, seen in test.items() for note in seen.notes]
@@ -159,69 +160,93 @@ class _Work:
         self.uses[MODEL, number] = use
         with self.progress.task(f"scoring {run.name}", len(chosen)) as task:
             for one in chosen:
-                fitted = learn(one, self.sets, run, head)
-                if fitted.probes:
-                    needs.update(fitted.probes)
-                    test = {group: run.group("test", group, needs) for group in self.sets.test}
-                found = {group: confidence(fitted, seen.arrays, on=group) for group, seen in test.items()}
-                key = (one.label, number)
-                self.scores[key] = _score_table(key, test, found)
-                self._predicted(key, fitted, {group: (seen, seen.arrays) for group, seen in test.items()})
-                self.uses[key] = replace(use, params=one.params, chosen_on=one.chosen_on)
+                with self._unless_unusable(one, number, run.name):
+                    fitted = learn(one, self.sets, run, head)
+                    if fitted.probes:
+                        needs.update(fitted.probes)
+                        test = {group: run.group("test", group, needs) for group in self.sets.test}
+                    seen_by_it = {group: (seen, seen.arrays) for group, seen in test.items()}
+                    self._score((one.label, number), fitted, seen_by_it, use)
                 task.advance()
 
-    def _choose(self, one: Chosen, number: int) -> Chosen:
-        """Choose the values of a sweep, keeping all that were tried."""
-        best, tried = choose_on_validation(one, self.sets, self.runs[number])
-        self.tried += [(one.label, number, each) for each in tried]
-        return best
+    @contextmanager
+    def _unless_unusable(self, one: Chosen, number: int, name: str) -> Iterator[None]:
+        """Leave out a detector of a preset that cannot be used on these data; any other is an error."""
+        try:
+            yield
+        except UnusableError as error:
+            if not one.optional:
+                raise
+            self.notes.append(f"{name}: {passed_over(one, error.what)}")
+            self.tried = [each for each in self.tried if each[:2] != (one.label, number)]
+
+    def _choose(self, chosen: Sequence[Chosen], number: int) -> list[Chosen]:
+        """Choose the values of those that have a sweep, keeping all that were tried."""
+        kept = []
+        for one in chosen:
+            if not one.sweep:
+                kept.append(one)
+                continue
+            with self._unless_unusable(one, number, self.runs[number].name):
+                best, tried = choose_on_validation(one, self.sets, self.runs[number])
+                self.tried += [(one.label, number, each) for each in tried]
+                kept.append(best)
+        return kept
 
     def _usable(self, chosen: Sequence[Chosen], run: ModelRun) -> list[Chosen]:
         kept, notes = usable(chosen, self.sets, run)
         self.notes += [f"{run.name}: {note}" for note in notes]
         return kept
 
-    def _with_head(self, chosen: Sequence[Chosen], head: Head | None) -> list[Chosen]:
+    def _with_head(self, chosen: Sequence[Chosen], name: str, head: Head | None) -> list[Chosen]:
         """Leave out those of a preset that lack a linear head; others are refused when they are fitted."""
         if head is not None:
             return list(chosen)
         left = [one for one in chosen if one.optional and "head" in one.method.needs]
-        self.notes += [f"{one.label} is left out: it {HEAD}" for one in left]
+        self.notes += [f"{name}: {passed_over(one, f'it {HEAD}')}" for one in left]
         return [one for one in chosen if one not in left]
 
     def score_together(self, numbers: Sequence[int], chosen: Sequence[Chosen]) -> None:
         """Fit and score detectors of all runs of one model together; rows carry the number of the first."""
         runs = [self.runs[number] for number in numbers]
         for one in chosen:
-            seen = {g: [run.group("test", g, one.needs) for run in runs] for g in self.sets.test}
-            for group, several in seen.items():
-                if any(not other.table.equals(several[0].table) for other in several[1:]):
-                    raise DataError("the runs of one model saw different images", where=group)
-            learned: list[Any] = [fit_data(one, self.sets, run) for run in runs]
-            heads = [own.head for own in next(iter(seen.values()))]
-            fitted = fit(one, [data for data in learned if data is not None] or None, heads)
-            key = (one.label, numbers[0])
-            arrays = {group: [own.arrays for own in several] for group, several in seen.items()}
-            first = {group: several[0] for group, several in seen.items()}
-            found = {group: confidence(fitted, data, on=group) for group, data in arrays.items()}
-            self.scores[key] = _score_table(key, first, found)
-            self._predicted(key, fitted, {group: (first[group], arrays[group]) for group in first})
-            self.uses[key] = _Use(
-                runs[0].model,
-                _joined(run.model_key for run in runs),
-                _joined(own.transform_key for several in seen.values() for own in several),
-                one.params,
-            )
+            with self._unless_unusable(one, numbers[0], runs[0].model):
+                self._score_together(numbers[0], runs, one)
 
-    def _predicted(
-        self, key: DetectorRun, fitted: Fitted, groups: Mapping[str, tuple[GroupOutputs, Data]]
+    def _score_together(self, number: int, runs: Sequence[ModelRun], one: Chosen) -> None:
+        seen = {g: [run.group("test", g, one.needs) for run in runs] for g in self.sets.test}
+        for group, several in seen.items():
+            if any(not other.table.equals(several[0].table) for other in several[1:]):
+                raise DataError("the runs of one model saw different images", where=group)
+        learned: list[Any] = [fit_data(one, self.sets, run) for run in runs]
+        heads = [own.head for own in next(iter(seen.values()))]
+        fitted = fit(one, [data for data in learned if data is not None] or None, heads)
+        use = _Use(
+            runs[0].model,
+            _joined(run.model_key for run in runs),
+            _joined(own.transform_key for several in seen.values() for own in several),
+        )
+        first = {group: (several[0], [own.arrays for own in several]) for group, several in seen.items()}
+        self._score((one.label, number), fitted, first, use)
+
+    def _score(
+        self,
+        key: DetectorRun,
+        fitted: Fitted,
+        groups: Mapping[str, tuple[GroupOutputs, Data]],
+        use: _Use,
     ) -> None:
-        """Keep the predictions of a detector that has its own."""
-        if predicts(fitted):
-            own = {
-                group: replace(seen, arrays=predicted(fitted, data)) for group, (seen, data) in groups.items()
-            }
+        """Keep the scores of a detector, and its predictions where it has its own."""
+        found = {group: confidence(fitted, data, on=group) for group, (_, data) in groups.items()}
+        own = {
+            group: replace(seen, arrays=predicted(fitted, data))
+            for group, (seen, data) in groups.items()
+            if predicts(fitted)
+        }
+        if own:
             self.predictions[key] = _prediction_table(key, own, self.sets.test, key[0])
+        self.scores[key] = _score_table(key, {group: seen for group, (seen, _) in groups.items()}, found)
+        self.uses[key] = replace(use, params=fitted.chosen.params, chosen_on=fitted.chosen.chosen_on)
 
     def results(
         self, options: EvaluationOptions, order: Sequence[str], left_out: Sequence[str], own: Sequence[str]

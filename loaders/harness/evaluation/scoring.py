@@ -22,6 +22,11 @@ Learned = Data | Mapping[str, Arrays]  # of several splits, for a detector that 
 PREDICTED = ("logits", "background")
 HALF_INFINITY = 0x7C00  # bits of infinity in float16; NaN is above
 Heads = Head | None | Sequence[Head | None]
+HEAD = "needs the weights of a linear head, and this model has none"
+
+
+class UnusableError(DataError):
+    """A detector that cannot be fitted or scored on these data: of a preset, it is left out with a note."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,16 +74,16 @@ def fit(chosen: Chosen, data: Learned | None = None, head: Heads = None) -> Fitt
 
     Raises
     ------
-    DataError : an array or the head that it needs is absent; there are no images, or an array holds NaN or
-        infinity; or it cannot be fitted on these data.
+    UnusableError : an array or the head that it needs is absent; there are no images, or an array holds NaN
+        or infinity; or it cannot be fitted on these data.
     """
     detector = chosen.detector
     fitted = Fitted(chosen, detector, None)
     many = chosen.method.models == "many"
     heads = head if many else [head]
     if "head" in chosen.method.needs and any(h is None for h in _each(heads)):
-        raise DataError(
-            "needs the weights of a linear head, and this model has none",
+        raise UnusableError(
+            HEAD,
             where=fitted.where,
             hint="name the head with --head, or leave the detector out",
         )
@@ -87,7 +92,7 @@ def fit(chosen: Chosen, data: Learned | None = None, head: Heads = None) -> Fitt
         return fitted
     if data is None:
         for split in chosen.method.splits:
-            raise DataError(f"fits on {SPLITS[split]} images, and none are given", where=fitted.where)
+            raise UnusableError(f"fits on {SPLITS[split]} images, and none are given", where=fitted.where)
         data = [Arrays({})] if many else Arrays({})
     else:
         labels = [n for n in chosen.method.needs if n == "labels"]
@@ -107,7 +112,7 @@ def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -
 
     Raises
     ------
-    DataError : an array is absent or holds NaN or infinity; or the detector gives another shape, NaN or
+    UnusableError : an array is absent or holds NaN or infinity; or the detector gives another shape, NaN or
         infinity, naming it.
     """
 
@@ -187,9 +192,9 @@ def errors_of(where: str) -> Iterator[None]:
     try:
         yield
     except SplitsError as error:
-        raise DataError(error.what, where=where, hint=error.hint) from error
+        raise UnusableError(error.what, where=where, hint=error.hint) from error
     except Exception as error:
-        raise DataError(
+        raise UnusableError(
             f"raises {reason(error)}",
             where=where,
             hint="the error is the detector's own; in Python, __cause__ has its traceback",
@@ -199,9 +204,9 @@ def errors_of(where: str) -> Iterator[None]:
 def _narrow(scores: Array, size: int, where: str) -> Array:
     """Return one chunk's scores as float32."""
     if scores.shape != (size,):
-        raise DataError(f"gave shape {scores.shape} for {size} images instead of ({size},)", where=where)
+        raise UnusableError(f"gave shape {scores.shape} for {size} images instead of ({size},)", where=where)
     if scores.dtype.kind not in "fiub":
-        raise DataError(f"gave values of type {scores.dtype} instead of numbers", where=where)
+        raise UnusableError(f"gave values of type {scores.dtype} instead of numbers", where=where)
     with np.errstate(over="ignore"):
         return scores.astype(np.float32)
 
@@ -210,7 +215,7 @@ def _finite(scores: Array, where: str) -> Array:
     bad = np.flatnonzero(~np.isfinite(scores))
     if len(bad):
         kinds = "NaN" if np.isnan(scores[bad]).any() else "infinity"
-        raise DataError(
+        raise UnusableError(
             f"gave {kinds} for {len(bad):,} of {len(scores):,} images, first for image {int(bad[0]):,}",
             where=where,
             hint="scores must be finite float32 values; check this detector's inputs for these images",
@@ -223,7 +228,7 @@ def require(names: Iterable[str], data: Learned, where: str) -> None:
     for arrays in _each(data):
         for name in names:
             if name not in arrays and not arrays.under(name):
-                raise DataError(
+                raise UnusableError(
                     f"needs the array {name!r}, which is not there",
                     where=where,
                     hint=f"there are {', '.join(arrays) or 'none'}",
@@ -235,7 +240,7 @@ def _require_images(chosen: Chosen, data: Learned, where: str) -> None:
     by_split = data.items() if isinstance(data, dict) else [(s, data) for s in chosen.method.splits]
     for split, found in by_split:
         if any(not arrays.n for arrays in _each(found)):
-            raise DataError(f"fits on {SPLITS[split]} images, and there are none", where=where)
+            raise UnusableError(f"fits on {SPLITS[split]} images, and there are none", where=where)
 
 
 def _require_finite(names: Iterable[str], data: Learned, where: str, *, first: int = 0) -> None:
@@ -251,7 +256,7 @@ def _require_finite(names: Iterable[str], data: Learned, where: str, *, first: i
             for view in views:
                 bad = _not_finite(view)
                 if bad is not None:
-                    raise DataError(
+                    raise UnusableError(
                         f"array {name!r} holds NaN or infinity, first for image {first + bad:,}", where=where
                     )
 

@@ -167,6 +167,11 @@ def lines_below(results: ResultTables) -> list[str]:
     ]
 
 
+def _all_below(results: ResultTables) -> list[str]:
+    """Return those, and what was left out or is to be noted: `unknown-eval run` says that on stderr."""
+    return [*lines_below(results), *results.about.remarks]
+
+
 def _model_line(results: ResultTables, model: str) -> str:
     runs = results.about.runs_of(model)
     transforms = dict.fromkeys(words for run in runs for words in run.transforms.values() if words)
@@ -249,7 +254,7 @@ def text_of(results: ResultTables, layout: str | None = None, width: int | None 
     for made in tables(results, layout):
         folded = [line for part in made.folded(width) for line in _lines(part, width)]
         parts.append("\n".join([*_wrapped([made.title], width), *folded, *_wrapped(made.notes, width)]))
-    return "\n\n".join([*parts, "\n".join(_wrapped(lines_below(results), width))])
+    return "\n\n".join([*parts, "\n".join(_wrapped(_all_below(results), width))])
 
 
 def _lines(table: Table, width: int | None) -> list[str]:
@@ -270,7 +275,7 @@ def html_of(results: ResultTables) -> str:
         rows = [dict(zip(table.columns, row, strict=True)) for row in table.cells]
         parts += [f"<p>{escape(table.title)}</p>", html_table(rows)]
         parts += [f"<p>{escape(note)}</p>" for note in table.notes]
-    return "".join([*parts, *(f"<p>{escape(line)}</p>" for line in lines_below(results))])
+    return "".join([*parts, *(f"<p>{escape(line)}</p>" for line in _all_below(results))])
 
 
 def _table(

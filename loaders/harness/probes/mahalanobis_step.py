@@ -15,7 +15,7 @@ from wordnet_splits.errors import DataError
 from ..arrays import FittedArrays
 from ..model.head import captured
 from ..model.stages import as_maps
-from .odin import step
+from .odin import cannot_step, step
 from .registry import register_probe
 from .stages import NO_LAYERS
 
@@ -49,8 +49,8 @@ class MahalanobisStep:
             raise DataError(f"eps={self.eps:g} is negative", where="mahalanobis_step")
 
     def lacks(self, model: Model, x: Any) -> str:
-        """Return why a model has no layers, "" where it has."""
-        return "" if model.has_layers else NO_LAYERS
+        """Return why a model has no layers or cannot step, "" where it has and can."""
+        return cannot_step(model) if model.has_layers else NO_LAYERS
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return the confidence (n,) of each layer by its name."""

@@ -54,8 +54,8 @@ class Odin:
             raise DataError(f"eps={self.eps:g} is negative", where="odin")
 
     def lacks(self, model: Model, x: Any) -> str:
-        """Return why it cannot step, "" where it can: an evaluation of a preset goes on without it."""
-        return f"needs {STD}: give std=, (1, 1, 1) without normalisation" if model.std is None else ""
+        """Return why it cannot step, "" where it can."""
+        return cannot_step(model)
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return ``logits`` (n, K) of the perturbed batch."""
@@ -76,6 +76,11 @@ class Odin:
                 peak.sum(), inputs
             )  # rows are independent: the gradient of each
         return (-gradient).sign()
+
+
+def cannot_step(model: Model) -> str:
+    """Return why no step can be made, "" where one can: an evaluation of a preset goes on without it."""
+    return f"needs {STD}: give std=, (1, 1, 1) without normalisation" if model.std is None else ""
 
 
 def step(model: Model, x: Any, pixels: Any, where: str) -> Any:

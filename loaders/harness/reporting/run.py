@@ -174,6 +174,5 @@ def _used(entry: Entry) -> Iterator[tuple[str, str, str]]:
 def _remarks(draw: Draw) -> tuple[str, ...]:
     notes = list(draw.notes)
     for source in draw.sources:
-        notes += [f"Left out: {line}" for line in source.tables.about.left_out]
-        notes += [f"Note: {line}" for line in source.tables.about.notes]
+        notes += source.tables.about.remarks
     return tuple(dict.fromkeys(notes))
