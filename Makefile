@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run shell demo test lint bench gpu faults fuzz fidelity oldest pillow clean
+.PHONY: run shell demo test lint bench gpu proposals faults fuzz fidelity oldest pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -74,6 +74,10 @@ BUDGET ?= 570
 PACKED ?=
 gpu: $(VENV)/dev
 	$(BIN)/python -m tests.gpu --out $(OUT)/gpu --budget $(BUDGET) $(addprefix --packed ,$(PACKED))
+
+# names to synsets: top-1, top-5 and calibration against our hand-made catalogs, each held out (half a minute)
+proposals: $(VENV)/dev
+	$(BIN)/python -m tests.proposals
 
 # kills, signals, full disks and tampering with every field that we write (about 20 minutes; not part of `make test`)
 faults: $(VENV)/dev

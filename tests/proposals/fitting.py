@@ -1,0 +1,177 @@
+"""Fit the few weights of the proposals on hand-made catalogs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.propose.joint import JOINT
+from wordnet_splits.propose.model import ROUNDS, Model, best, signals
+from wordnet_splits.propose.pool import UNARY, Floats
+from wordnet_splits.propose.reading import Reading, read_names
+from wordnet_splits.taxonomy import Taxonomy
+
+PRIOR = {
+    "kind synset": 10.0,
+    "kind variant": -1.0,
+    "kind related": -3.5,
+    "kind within": -2.5,
+    "kind head": -3.0,
+    "kind part": -5.0,
+    "kind modifier": -6.0,
+    "kind aside": -5.0,
+    "kind spelling": -4.0,
+    "kind longer": -6.0,
+    "shadowed": -3.0,
+    "headed": -2.0,
+    "left out": -2.0,
+    "rank": -1.0,
+    "first sense": 0.5,
+    "position": -0.7,
+    "capital": -1.0,
+    "instance": -0.5,
+    "imagenet": 0.5,
+    "productive": 0.3,
+    "context": 1.5,
+    "kin context": 0.5,
+    "person": -0.5,
+    "group": -0.5,
+    "event": -0.5,
+    "communication": -0.5,
+    "psychological feature": -1.0,
+    "attribute": -1.0,
+    "measure": -1.0,
+    "relation": -1.0,
+    "density": 0.5,
+    "alike": 0.5,
+    "claimed": -0.5,
+    "category": 1.0,
+    "superclass density": 0.3,
+    "superclass alike": 0.3,
+    "below superclass": 1.0,
+}
+"""What each weight would be without any data, by judgement: the fit is drawn towards it."""
+
+STRENGTH = 15.0
+"""How strongly, in names: a weight moves by what this many names of a dataset say."""
+FIRM = {"category": 10.0}
+"""Weights drawn more strongly: that a category's share counts once, as Bayes has it, is no matter of data."""
+COUNTED = 300.0
+"""Every dataset counts as this many names."""
+WANTED = 0.985
+"""Share of right answers among the names not asked about, on the datasets of the fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """A dataset with its hand-made answers: per candidate whether it is one."""
+
+    source: str
+    names: tuple[str, ...]
+    answers: tuple[frozenset[int], ...]
+    reading: Reading
+    hit: Floats
+
+
+def answered(source: str, *, superclasses: bool = False) -> Answered:
+    """Return a shipped catalog as questions and answers; its superclasses are given only when asked for."""
+    taxonomy = Taxonomy.embedded()
+    catalog = load_catalog(source)
+    reading = read_names(
+        [c.name for c in catalog], [c.superclass if superclasses else "" for c in catalog], taxonomy
+    )
+    answers = tuple(frozenset(map(taxonomy.index, c.wnids)) for c in catalog)
+    return with_answers(source, tuple(c.name for c in catalog), answers, reading)
+
+
+def with_answers(
+    source: str, names: tuple[str, ...], answers: tuple[frozenset[int], ...], reading: Reading
+) -> Answered:
+    """Return names with their answers."""
+    pool = reading.pool
+    hit = np.array(
+        [float(n in answers[o]) for n, o in zip(pool.node.tolist(), pool.owner.tolist(), strict=True)]
+    )
+    return Answered(source, names, answers, reading, hit)
+
+
+def fit(sets: Sequence[Answered]) -> Model:
+    """Return the model that fits some datasets."""
+    names = (*UNARY, *JOINT)
+    prior = np.array([PRIOR.get(name, 0.0) for name in names])
+    strength = STRENGTH * np.array([FIRM.get(name, 1.0) for name in names])
+    u = len(UNARY)
+    unary = _weights(sets, [s.reading.pool.unary for s in sets], prior[:u], strength[:u])
+    shares = [s.reading.pool.softmax(s.reading.pool.unary @ unary) for s in sets]
+    full = prior
+    for _ in range(ROUNDS):
+        tables = [s.reading.table(p) for s, p in zip(sets, shares, strict=True)]
+        full = _weights(sets, tables, prior, strength)
+        shares = [s.reading.pool.softmax(x @ full) for s, x in zip(sets, tables, strict=True)]
+    model = Model(unary, full, np.zeros(0), 0.0)
+    return _calibrated(model, sets)
+
+
+def _weights(sets: Sequence[Answered], tables: Sequence[Floats], prior: Floats, strength: Floats) -> Floats:
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        away = weights - prior
+        total, slope = float((strength * away * away).sum() / 2), strength * away
+        for each, table in zip(sets, tables, strict=True):
+            pool, n = each.reading.pool, len(each.names)
+            shares = pool.softmax(table @ weights)
+            right = np.bincount(pool.owner, shares * each.hit, n)
+            known = np.bincount(pool.owner, each.hit, n) > 0
+            scale = COUNTED / n
+            total -= scale * float(np.log(np.maximum(right[known], 1e-300)).sum())
+            wanted = np.where(known[pool.owner], shares * each.hit, 0) / np.maximum(right[pool.owner], 1e-300)
+            slope -= scale * ((wanted - np.where(known[pool.owner], shares, 0)) @ table)
+        return total, slope
+
+    found: Floats = minimize(loss, prior, jac=True, method="L-BFGS-B").x
+    return found
+
+
+def outcomes(model: Model, each: Answered) -> tuple[Floats, Floats, Floats]:
+    """Return per name: the rank of the first right candidate (inf where none is), and both shares.
+
+    A name whose answer is *no synset* is right at rank 0 if no candidate is proposed.
+    """
+    pool = each.reading.pool
+    alone, together = model.shares(each.reading)
+    ranks = np.full(len(each.names), np.inf)
+    order = best(pool, together)
+    for n, answer in enumerate(each.answers):
+        nodes = pool.node[order[pool.starts[n] : pool.starts[n + 1]]].tolist()
+        if not answer:
+            ranks[n] = 0.0 if not nodes else np.inf
+        else:
+            ranks[n] = next((float(r) for r, node in enumerate(nodes) if node in answer), np.inf)
+    return ranks, alone, together
+
+
+def _calibrated(model: Model, sets: Sequence[Answered]) -> Model:
+    tables, right, scales = [], [], []
+    for each in sets:
+        ranks, alone, together = outcomes(model, each)
+        filled = np.diff(each.reading.pool.starts) > 0
+        tables.append(signals(each.reading.pool, alone, together)[filled])
+        right.append((ranks == 0)[filled].astype(float))
+        scales.append(np.full(int(filled.sum()), COUNTED / len(each.names)))
+    table, hits, scale = np.vstack(tables), np.concatenate(right), np.concatenate(scales)
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        sure = 1 / (1 + np.exp(-table @ weights))
+        total = -(scale * (hits * np.log(sure + 1e-12) + (1 - hits) * np.log(1 - sure + 1e-12))).sum()
+        return float(total + (weights**2).sum() / 2), table.T @ (scale * (sure - hits)) + weights
+
+    weights = minimize(loss, np.zeros(table.shape[1]), jac=True, method="L-BFGS-B").x
+    sure = 1 / (1 + np.exp(-table @ weights))
+    order = np.argsort(-sure, kind="stable")
+    running = np.cumsum((hits * scale)[order]) / np.cumsum(scale[order])
+    enough = np.flatnonzero(running >= WANTED)
+    below = float(sure[order[enough[-1]]]) if len(enough) else 1.0
+    return Model(model.unary, model.full, weights, below)

@@ -1,0 +1,62 @@
+"""The votes, counted candidate by candidate and pair by pair, are those of the arrays."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from wordnet_splits.propose.joint import JOINT
+from wordnet_splits.propose.model import Model
+from wordnet_splits.propose.pool import Graphs
+from wordnet_splits.propose.reading import read_names
+from wordnet_splits.taxonomy import Taxonomy
+
+NAMES = ["seal", "dolphin", "whale", "seal/harbor", "crane", "desk globe"]
+
+
+@pytest.fixture(scope="module")
+def counted():
+    taxonomy = Taxonomy.embedded()
+    reading = read_names(NAMES, [""] * len(NAMES), taxonomy)
+    alone, _ = Model.shipped().shares(reading)
+    return taxonomy, reading.pool, alone, reading.joint(alone)
+
+
+def naive(taxonomy, pool, shares, candidate):
+    """Density, mean likeness and category votes of one candidate, other candidate by other candidate."""
+    graphs = Graphs(taxonomy)
+    group = pool.group[pool.owner]
+    members = np.bincount(pool.group)
+    own = set(taxonomy.graph.ancestors(int(pool.node[candidate])))
+    groups = len(members) - 1
+    density, alike = 1 / len(taxonomy), 0.0
+    for other in range(len(pool.owner)):
+        if group[other] == group[candidate]:
+            continue
+        vote = shares[other] / members[group[other]] / groups
+        for node in own & set(taxonomy.graph.ancestors(int(pool.node[other]))):
+            parents = taxonomy.graph.parents(node)
+            base = np.mean([graphs.information[p] for p in parents]) if parents else 0.0
+            density += vote / graphs.size[node]
+            alike += vote * (graphs.information[node] - base)
+    return math.log(density), alike
+
+
+def test_votes_are_those_of_all_pairs(counted):
+    taxonomy, pool, shares, table = counted
+    for candidate in range(0, len(pool.owner), 3):
+        density, alike = naive(taxonomy, pool, shares, candidate)
+        assert table[candidate, JOINT.index("density")] == pytest.approx(density)
+        assert table[candidate, JOINT.index("alike")] == pytest.approx(alike)
+
+
+def test_every_name_gives_one_vote(counted):
+    _, pool, shares, _ = counted
+    assert np.bincount(pool.owner, shares) == pytest.approx(np.ones(len(NAMES)))
+
+
+def test_sizes_add_up_to_all_synsets():
+    taxonomy = Taxonomy.embedded()
+    assert Graphs(taxonomy).size[taxonomy.index(taxonomy.root)] == pytest.approx(len(taxonomy))

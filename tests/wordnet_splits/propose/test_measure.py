@@ -1,0 +1,66 @@
+"""The measure of `make proposals`, on the datasets that are quick to read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.proposals.fitting import answered, fit, outcomes
+from tests.proposals.measure import KIN, SETS, reliability, score
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.propose import propose
+from wordnet_splits.propose.model import Model
+
+
+@pytest.fixture(scope="module")
+def cifar100():
+    return answered("cifar100")
+
+
+def test_a_fit_on_two_other_datasets_reads_cifar100(cifar100):
+    found = score(fit([answered("food101"), answered("caltech256")]), cifar100)
+    assert found.first >= 0.85
+    assert found.five >= 0.97
+    assert found.unasked_right >= 0.95
+
+
+def test_the_shipped_model_reads_tiny_imagenet_which_it_was_not_fitted_on():
+    assert "tiny-imagenet" not in SETS
+    found = score(Model.shipped(), answered("tiny-imagenet"))
+    assert found.first >= 0.9
+    assert found.five >= 0.97
+    assert found.unasked_right >= 0.97
+    assert found.asked <= 0.3
+
+
+def test_ranks_are_those_of_the_proposals(cifar100):
+    model = Model.shipped()
+    ranks, alone, together = outcomes(model, cifar100)
+    proposals = propose(cifar100.names).proposals
+    catalog = load_catalog("cifar100")
+    right = [float(p.wnid in c.wnids) for p, c in zip(proposals, catalog, strict=True)]
+    assert (ranks == 0).astype(float).tolist() == right
+    confidence = model.confidence(cifar100.reading.pool, alone, together)
+    assert [p.confidence for p in proposals] == pytest.approx(confidence.tolist())
+
+
+def test_no_synset_is_right_only_where_none_is_proposed():
+    source = answered("caltech256")
+    ranks, _, _ = outcomes(Model.shipped(), source)
+    at = source.names.index("breadmaker")
+    assert source.answers[at] == frozenset()
+    assert ranks[at] == np.inf  # a form of "bread maker" is proposed
+
+
+def test_kin_are_held_out_together():
+    a, b = load_catalog("places365"), load_catalog("sun397")
+    shared = {c.name for c in a} & {c.name for c in b}
+    assert len(shared) > 200
+    assert KIN["places365"] == KIN["sun397"]
+
+
+def test_the_reliability_table_counts_every_name_once(cifar100):
+    found = score(Model.shipped(), cifar100)
+    rows = reliability([found], (0.0, 0.5, 0.9, 1.0))
+    assert sum(count for _, _, count, _, _ in rows) == 100
+    assert sum(count * right for _, _, count, _, right in rows) / 100 == pytest.approx(found.first)

@@ -1,0 +1,128 @@
+"""Names to synsets: read together, in any order, each choice with a reason."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.propose import propose
+from wordnet_splits.propose.candidates import KINDS, Lemmas, routes
+from wordnet_splits.propose.reasons import _ROUTES, NO_NOUN
+from wordnet_splits.propose.words import parse_name
+from wordnet_splits.taxonomy import Taxonomy
+
+BIRDS = ["heron", "stork", "flamingo", "pelican", "swan", "kiwi"]
+MACHINES = ["bulldozer", "forklift", "excavator", "winch", "tow truck", "steamroller"]
+
+
+def chosen(names, superclasses=None):
+    """Name -> the synset's NLTK name."""
+    return {row["name"]: row["synset"] for row in propose(names, superclasses).rows()}
+
+
+@pytest.fixture(scope="module")
+def lemmas():
+    return Lemmas(Taxonomy.embedded())
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "lemma"),
+    [
+        ("fried rice", "exact", "fried_rice"),
+        ("egg fried rice", "head", "fried_rice"),
+        ("brown fried noodle", "head", "noodle"),
+        ("oysters", "variant", "oyster"),
+        ("head-phones", "variant", "headphone"),
+        ("barndoor", "exact", "barndoor"),
+        ("childs_room", "variant", "child's_room"),
+        ("chimp", "exact", "chimp"),
+        ("stadium/football", "qualified", "football_stadium"),
+        ("skatepark", "part", "park"),
+        ("mountain snowy", "modifier", "mountain"),
+        ("giraffee", "spelling", "giraffe"),
+        ("tower pisa", "within", "leaning_tower_of_pisa"),
+        ("underwater/coral_reef", "aside", "coral_reef"),
+        ("mountain path", "related", "mountain_trail"),
+    ],
+)
+def test_how_a_name_leads_to_a_lemma(lemmas, name, kind, lemma):
+    found = {route.lemma: route.kind for route in routes(parse_name(name), lemmas)}
+    assert found.get(lemma) == kind
+
+
+def test_the_words_of_every_kind_are_told():
+    assert set(_ROUTES) == set(KINDS)
+
+
+@pytest.mark.parametrize(("others", "synset"), [(BIRDS, "crane.n.05"), (MACHINES, "crane.n.04")])
+def test_the_other_names_decide_which_sense_is_meant(others, synset):
+    assert chosen([*others, "crane"])["crane"] == synset
+
+
+def test_superclasses_tell_two_equal_names_apart():
+    names = [*BIRDS, *MACHINES, "crane", "crane"]
+    above = ["bird"] * len(BIRDS) + ["machine"] * len(MACHINES) + ["bird", "machine"]
+    wnids = [p.wnid for p in propose(names, above).proposals]
+    taxonomy = Taxonomy.embedded()
+    assert [taxonomy.name(w) for w in wnids[-2:]] == ["crane.n.05", "crane.n.04"]
+
+
+def test_the_order_of_the_names_does_not_matter():
+    names = [*BIRDS, *MACHINES, "crane", "bat", "mouse", "fried rice", "lobster roll", "quickly"]
+    shuffled = names[:]
+    random.Random(0).shuffle(shuffled)
+    first = {row["name"]: row for row in propose(names).rows()}
+    second = {row["name"]: row for row in propose(shuffled).rows()}
+    assert first == second
+
+
+def test_a_row_has_both_glosses_a_reason_and_a_confidence():
+    found = propose([*BIRDS, "crane"])
+    row = found.rows()[-1]
+    assert row["gloss"].startswith("large long-necked wading bird")
+    assert row["runner_up"]
+    assert row["runner_up_gloss"]
+    assert row["reason"] == (
+        "the name is the noun 'crane'; sense 5 of 5; 3 other classes are below 'wading bird', too"
+    )
+    assert 0 < row["confidence"] < 1
+    assert found.to_table().num_rows == len(found) == 7
+
+
+def test_a_word_that_is_no_noun_gets_nothing_and_is_asked():
+    (proposal,) = propose(["wxyzzy"]).proposals
+    assert (proposal.wnid, proposal.runner_up, proposal.confidence) == ("", "", 0.0)
+    assert proposal.asked
+    assert proposal.reason == NO_NOUN
+
+
+@pytest.mark.parametrize("name", ["n02084071", "n02084071-whatever", "dog.n.01"])
+def test_a_synset_in_the_name_is_taken(name):
+    (proposal,) = propose([name]).proposals
+    assert proposal.wnid == "n02084071"
+
+
+@pytest.mark.parametrize("name", ["n99999999", "dog.n.99"])
+def test_a_synset_that_does_not_exist_is_not_taken(name):
+    (proposal,) = propose([name]).proposals
+    assert proposal.wnid in ("", "n02084071")
+    assert proposal.reason != "the name holds the synset"
+
+
+def test_a_toy_taxonomy_does():
+    toy = Taxonomy.from_edges(
+        {"n2": ["n1"], "n3": ["n2"], "n4": ["n2"]},
+        lemmas={"n1": ["thing"], "n2": ["animal"], "n3": ["seal"], "n4": ["walrus"]},
+    )
+    assert [p.wnid for p in propose(["seals", "walrus"], taxonomy=toy).proposals] == ["n3", "n4"]
+
+
+@pytest.mark.parametrize(
+    ("names", "above", "what"),
+    [([], None, "no names"), (["dog", " "], None, "an empty name"), (["dog"], [], "0 superclasses for 1")],
+)
+def test_mistakes(names, above, what):
+    with pytest.raises(DataError, match=what):
+        propose(names, above)

@@ -1,0 +1,249 @@
+"""Which synsets a class name may mean, and how its words lead to each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from wordnet_splits.propose.words import ParsedName, Words
+from wordnet_splits.rules.keywords import SHORTEST_PART, abbreviations, stopwords
+from wordnet_splits.taxonomy import Taxonomy
+
+KINDS = (
+    "synset",
+    "exact",
+    "variant",
+    "qualified",
+    "related",
+    "within",
+    "head",
+    "part",
+    "modifier",
+    "aside",
+    "spelling",
+    "longer",
+)
+"""How a name leads to a lemma, the surest first.
+
+``synset``: the name holds the wnid. ``exact``: the name is the lemma, whatever stands between its words.
+``variant``: after plural, possessive, joining, cutting in two or writing an abbreviation out. ``qualified``:
+with the words of its aside (stadium/football is football stadium). ``related``: the first words stay, and the
+last is replaced by a word of a neighbouring synset (mountain path, mountain trail). ``within``: the lemma has
+all words of the name and more. ``head``: the last words of the name. ``part``: the end of its only word
+(videostore). ``modifier``: its first words. ``aside``: the aside alone. ``spelling``: a word that nobody
+knows, one letter changed. ``longer``: as ``within``, though the name itself is a lemma."""
+
+WHOLE = ("synset", "exact", "variant", "qualified")
+"""Kinds that use the whole name."""
+
+LONGEST = 8
+"""Words of a name that are looked at."""
+MOST_WITHIN = 12
+"""Lemmas that hold all words of a name; where there are more, the name says too little."""
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Route:
+    """One lemma that a name leads to: how, and how many words of the name were left out."""
+
+    lemma: str
+    kind: str
+    left_out: int
+
+
+class Lemmas:
+    """The lemmas of a taxonomy, looked up however the words of a name are joined."""
+
+    def __init__(self, taxonomy: Taxonomy) -> None:
+        self.taxonomy = taxonomy
+        self.index: Mapping[str, tuple[str, ...]] = taxonomy.lemma_index()
+        self._parts: dict[str, list[str]] | None = None
+        self._joined: dict[Words, tuple[str, ...]] = {}
+        self._neighbours: dict[str, set[str]] = {}
+
+    def of(self, words: Words) -> tuple[str, ...]:
+        """Return the lemmas that are these words, joined by underscores or hyphens."""
+        if words not in self._joined:
+            joints = product("_-", repeat=min(len(words), LONGEST) - 1)
+            texts = ("".join(w + j for w, j in zip(words, (*joint, ""), strict=False)) for joint in joints)
+            self._joined[words] = tuple(text for text in texts if text in self.index)
+        return self._joined[words]
+
+    def known(self, word: str) -> bool:
+        """Return whether a word is a lemma or one of a lemma's words, in any number."""
+        return bool(word in self.index or word in self.parts or self.taxonomy.morphy(word))
+
+    @property
+    def parts(self) -> dict[str, list[str]]:
+        """Word -> the lemmas of several words that hold it."""
+        if self._parts is None:
+            self._parts = {}
+            for lemma in self.index:
+                if "_" in lemma:
+                    for part in dict.fromkeys(lemma.replace("-", "_").split("_")):
+                        self._parts.setdefault(part, []).append(lemma)
+        return self._parts
+
+    def singular(self, word: str) -> str:
+        """Return the base form of a plural, else the word."""
+        return (self.forms(word)[:1] or [word])[0] if word.endswith("s") else word
+
+    def neighbours(self, word: str) -> set[str]:
+        """Return the lemmas of the synsets of a word, and of what lies one edge above or below."""
+        if word not in self._neighbours:
+            found: set[str] = set()
+            for wnid in self.taxonomy.senses(word):
+                parents = self.taxonomy.parents(wnid)
+                around = {wnid, *parents, *self.taxonomy.children(wnid)}
+                found |= {lemma.lower() for w in around for lemma in self.taxonomy.lemmas(w)}
+            self._neighbours[word] = found
+        return self._neighbours[word]
+
+    def forms(self, word: str) -> list[str]:
+        """Return other numbers of a word: its base forms, and its plain plural."""
+        plural = f"{word}es" if word.endswith(("s", "x", "z", "ch", "sh")) else f"{word}s"
+        base = self.taxonomy.morphy(word)
+        found = [base] if base else []
+        if word.endswith("s") and len(word) > SHORTEST_PART and not word.endswith("ss"):
+            found.append(word[:-1])
+        return [form for form in dict.fromkeys([*found, plural]) if form != word]
+
+
+def routes(name: ParsedName, lemmas: Lemmas) -> list[Route]:
+    """Return the lemmas that a name leads to, the surest first, each once."""
+    found: dict[str, Route] = {}
+    for lemma, kind, left_out in _all(name, lemmas):
+        found.setdefault(lemma, Route(lemma, kind, left_out))
+    return list(found.values())
+
+
+def _all(name: ParsedName, lemmas: Lemmas) -> Iterator[tuple[str, str, int]]:
+    phrases = [phrase[:LONGEST] for phrase in name.phrases]
+    for phrase in phrases:
+        for lemma in lemmas.of(phrase):
+            yield lemma, "exact", 0
+    for phrase in phrases:
+        for lemma in _variants(phrase, lemmas):
+            yield lemma, "variant", 0
+    for aside in name.asides:
+        for phrase in phrases:
+            for words in (aside + phrase, phrase + aside):
+                for lemma in _spelt(words, lemmas):
+                    yield lemma, "qualified", 0
+    whole = any(True for phrase in phrases for _ in _spelt(phrase, lemmas))
+    for phrase in phrases:
+        if not whole:
+            yield from ((lemma, "related", 0) for lemma in _related(phrase, lemmas))
+        for lemma, left_out in _within(phrase, lemmas):
+            yield lemma, "longer" if whole else "within", left_out
+        yield from _shorter(phrase, lemmas, whole)
+    if not whole:
+        for aside in name.asides:
+            for start in range(len(aside)):
+                for lemma in _spelt(aside[start:], lemmas):
+                    yield lemma, "aside", 1 + start
+
+
+def _spelt(words: Words, lemmas: Lemmas) -> Iterator[str]:
+    yield from lemmas.of(words)
+    yield from _variants(words, lemmas)
+
+
+def _variants(words: Words, lemmas: Lemmas) -> Iterator[str]:
+    *before, last = words
+    first = tuple(before)
+    for form in lemmas.forms(last):
+        yield from lemmas.of((*first, form))
+    if first:
+        yield from lemmas.of(tuple(map(lemmas.singular, words)))
+        joined = "".join(words)
+        for form in (joined, *lemmas.forms(joined)):
+            yield from lemmas.of((form,))
+        for n, word in enumerate(first):
+            for form in (*_possessives(word), *_without_ing(word)):
+                yield from lemmas.of((*words[:n], form, *words[n + 1 :]))
+    for n, word in enumerate(words):
+        long = abbreviations().get(word)
+        if long:
+            yield from lemmas.of((*words[:n], *long.split("_"), *words[n + 1 :]))
+        for cut in range(2, len(word) - 1):
+            yield from lemmas.of((*words[:n], word[:cut], word[cut:], *words[n + 1 :]))
+
+
+def _possessives(word: str) -> Sequence[str]:
+    if word.endswith("'s"):
+        return (word[:-2],)
+    if word.endswith("s") and len(word) > SHORTEST_PART:
+        return (f"{word[:-1]}'s", f"{word}'")
+    return (f"{word}'s",)
+
+
+def _related(phrase: Words, lemmas: Lemmas) -> list[str]:
+    """Return the lemmas that begin as a phrase does and end in a neighbour of its last word."""
+    *before, last = phrase
+    if not before:
+        return []
+    around = lemmas.neighbours(last)
+    start = "_".join(before) + "_"
+    return [
+        lemma
+        for lemma in lemmas.parts.get(phrase[0], ())
+        if lemma.startswith(start) and lemma[len(start) :] in around
+    ]
+
+
+def _without_ing(word: str) -> Sequence[str]:
+    return (word[:-3], f"{word[:-3]}e") if word.endswith("ing") else ()
+
+
+def _within(phrase: Words, lemmas: Lemmas) -> list[tuple[str, int]]:
+    """Return the lemmas that hold all words of a phrase, else its last one if that is no lemma by itself."""
+    words = [lemmas.singular(word) for word in phrase if word not in stopwords()]
+    for left_out, some in ((0, words), (len(phrase) - 1, words[-1:])):
+        holding = [set(lemmas.parts.get(word, ())) for word in some]
+        found = sorted(set.intersection(*holding)) if holding else []
+        if found and (left_out == 0 or some[0] not in lemmas.index):
+            return [(lemma, left_out) for lemma in found] if len(found) <= MOST_WITHIN else []
+    return []
+
+
+def _shorter(phrase: Words, lemmas: Lemmas, whole: bool) -> Iterator[tuple[str, str, int]]:
+    words = len(phrase)
+    for start in range(1, words):
+        if phrase[start] not in stopwords():
+            for lemma in _spelt(phrase[start:], lemmas):
+                yield lemma, "head", start
+    if whole:
+        return
+    for stop in range(words - 1, 0, -1):
+        for start in range(stop):
+            if phrase[start] not in stopwords() and phrase[stop - 1] not in stopwords():
+                for lemma in _spelt(phrase[start:stop], lemmas):
+                    yield lemma, "modifier", words - stop + start
+    last = phrase[-1]
+    if not lemmas.known(last):
+        for cut in range(SHORTEST_PART, len(last) - SHORTEST_PART + 1):
+            if last[:cut] in lemmas.index:
+                for lemma in _spelt((last[cut:],), lemmas):
+                    yield lemma, "part", words
+    for n, word in enumerate(phrase):
+        if len(word) > SHORTEST_PART + 2 and not lemmas.known(word):
+            for other in _one_letter_off(word):
+                for start in range(n + 1):
+                    for lemma in _spelt((*phrase[start:n], other, *phrase[n + 1 :]), lemmas):
+                        yield lemma, "spelling", start
+
+
+def _one_letter_off(word: str) -> Iterator[str]:
+    """Yield the words that differ in one letter, put in, taken out, changed or swapped, not the first."""
+    for n in range(1, len(word)):
+        yield word[:n] + word[n + 1 :]
+        if n + 1 < len(word):
+            yield word[:n] + word[n + 1] + word[n] + word[n + 2 :]
+        for letter in _LETTERS:
+            yield word[:n] + letter + word[n:]
+            yield word[:n] + letter + word[n + 1 :]
+    for letter in _LETTERS:
+        yield word + letter

@@ -1,0 +1,121 @@
+"""The weights of the features, and what they make of a reading: shares, and how sure each choice is."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from wordnet_splits.propose.joint import JOINT
+from wordnet_splits.propose.pool import UNARY, Floats, Indices, Pool
+from wordnet_splits.propose.reading import Reading
+
+ROUNDS = 3
+"""Times that the votes are counted again with what the last count made of each name."""
+
+SIGNALS = (
+    "constant",
+    "share",
+    "margin",
+    "agreed",
+    "only",
+    "first sense",
+    "variant",
+    "head",
+    "other",
+)
+"""What tells how sure a choice is: log odds of its share, its lead over the runner-up, whether the name alone
+gives the same, whether it is the only candidate, the first sense of its lemma, and how the name leads there
+(``other``: not by the whole name, nor by its last words)."""
+
+_FURTHEST = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Weights fitted on hand-made catalogs: `UNARY`; `UNARY` and `JOINT`; `SIGNALS`; and the threshold."""
+
+    unary: Floats
+    full: Floats
+    signals: Floats
+    ask_below: float
+
+    @classmethod
+    def shipped(cls) -> Model:
+        """Return the model in the package."""
+        return _shipped()
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Mapping[str, float]]) -> Model:
+        """Return the model of the sections of a TOML file."""
+        return cls(
+            np.array([values["unary"][name] for name in UNARY]),
+            np.array([values["joint"][name] for name in (*UNARY, *JOINT)]),
+            np.array([values["confidence"][name] for name in SIGNALS]),
+            values["asking"]["below"],
+        )
+
+    def as_dict(self) -> dict[str, dict[str, float]]:
+        """Return the sections of a TOML file."""
+        return {
+            "unary": dict(zip(UNARY, self.unary.tolist(), strict=True)),
+            "joint": dict(zip((*UNARY, *JOINT), self.full.tolist(), strict=True)),
+            "confidence": dict(zip(SIGNALS, self.signals.tolist(), strict=True)),
+            "asking": {"below": self.ask_below},
+        }
+
+    def shares(self, reading: Reading) -> tuple[Floats, Floats]:
+        """Return the shares (m,) of the candidates: by each name alone, and by all of them together."""
+        alone = together = reading.pool.softmax(reading.pool.unary @ self.unary)
+        for _ in range(ROUNDS):
+            together = reading.pool.softmax(reading.table(together) @ self.full)
+        return alone, together
+
+    def confidence(self, pool: Pool, alone: Floats, together: Floats) -> Floats:
+        """Return how sure the choice of every name is, (n,) in [0, 1]; 0 where it has no candidate."""
+        logits = signals(pool, alone, together) @ self.signals
+        sure = 1.0 / (1.0 + np.exp(-logits))
+        return np.where(np.diff(pool.starts) > 0, sure, 0.0)
+
+
+@cache
+def _shipped() -> Model:
+    text = (files("wordnet_splits") / "data" / "proposals.toml").read_text(encoding="utf-8")
+    return Model.from_dict(tomllib.loads(text))
+
+
+def best(pool: Pool, shares: Floats) -> Indices:
+    """Return the candidates in order: name by name, the greatest share first, ties to the surer route."""
+    order: Indices = np.lexsort((np.arange(len(shares)), -np.round(shares, 12), pool.owner))
+    return order
+
+
+def signals(pool: Pool, alone: Floats, together: Floats) -> Floats:
+    """Return what tells how sure the choice of each name is, (n, ``len(SIGNALS)``)."""
+    n = len(pool.names)
+    table = np.zeros((n, len(SIGNALS)))
+    table[:, 0] = 1.0
+    counts = np.diff(pool.starts)
+    has = np.flatnonzero(counts)
+    if not len(has):
+        return table
+    order = best(pool, together)
+    first = order[pool.starts[has]]
+    second = order[np.minimum(pool.starts[has] + 1, len(order) - 1)]
+    share = together[first]
+    rest = np.where(counts[has] > 1, together[second], 0.0)
+    near_one = np.clip(share, 1e-9, 1 - 1e-9)
+    table[has, 1] = np.clip(np.log(near_one / (1 - near_one)), -_FURTHEST, _FURTHEST)
+    table[has, 2] = share - rest
+    table[has, 3] = best(pool, alone)[pool.starts[has]] == first
+    table[has, 4] = counts[has] == 1
+    table[has, 5] = pool.unary[first, UNARY.index("first sense")]
+    kinds = [pool.routes[c].kind for c in first.tolist()]
+    table[has, 6] = [kind in ("variant", "qualified") for kind in kinds]
+    table[has, 7] = [kind == "head" for kind in kinds]
+    table[has, 8] = [kind not in ("synset", "exact", "variant", "qualified", "head") for kind in kinds]
+    return table

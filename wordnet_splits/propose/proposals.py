@@ -1,0 +1,138 @@
+"""The proposal for each name of a dataset: synset, confidence, reason, runner-up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.propose.model import Model, best
+from wordnet_splits.propose.reading import read_names
+from wordnet_splits.propose.reasons import Candidate, Explainer
+from wordnet_splits.tabular import Tabular
+from wordnet_splits.taxonomy import Taxonomy, load
+
+OFFERED = 8
+"""Candidates of a name that are kept."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What is proposed for one class.
+
+    ``candidates`` has the best first, none where no word of the name is a noun of WordNet. ``confidence``, in
+    [0, 1], is the expected share of right choices among proposals of that confidence; ``asked`` says whether
+    it is too low to go without a question.
+    """
+
+    name: str
+    superclass: str
+    candidates: tuple[Candidate, ...]
+    confidence: float
+    asked: bool
+    reason: str
+
+    @property
+    def wnid(self) -> str:
+        """The proposed synset, ``""`` where there is none."""
+        return self.candidates[0].wnid if self.candidates else ""
+
+    @property
+    def runner_up(self) -> str:
+        """The second best synset, ``""`` where there is none."""
+        return self.candidates[1].wnid if len(self.candidates) > 1 else ""
+
+
+@dataclass(frozen=True)
+class Proposals(Tabular):
+    """The proposals for all names of a dataset, in their order."""
+
+    proposals: tuple[Proposal, ...]
+    taxonomy: Taxonomy
+
+    def __len__(self) -> int:
+        return len(self.proposals)
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return the fields of each, with the synset's name and both glosses."""
+        return [
+            {
+                "name": p.name,
+                "superclass": p.superclass,
+                "wnid": p.wnid,
+                "synset": self.taxonomy.name(p.wnid) if p.wnid else "",
+                "gloss": self.taxonomy.definition(p.wnid) if p.wnid else "",
+                "confidence": round(p.confidence, 4),
+                "asked": p.asked,
+                "reason": p.reason,
+                "runner_up": p.runner_up,
+                "runner_up_gloss": self.taxonomy.definition(p.runner_up) if p.runner_up else "",
+            }
+            for p in self.proposals
+        ]
+
+
+def propose(
+    names: Sequence[str],
+    superclasses: Sequence[str] | None = None,
+    *,
+    taxonomy: Taxonomy | None = None,
+    model: Model | None = None,
+) -> Proposals:
+    """Return a synset for each name of a dataset; the names are read together.
+
+    Parameters
+    ----------
+    names : class names or folder names; words joined by blanks, underscores, hyphens or capitals, a
+        qualifier after ``/`` or in brackets, alternatives separated by commas.
+    superclasses : the superclass of each name, ``""`` where there is none.
+
+    Raises
+    ------
+    DataError : no names, an empty name, or not as many superclasses as names.
+
+    Examples
+    --------
+    >>> [p.wnid for p in propose(["dolphin", "seal", "whale"]).proposals]
+    ['n02068974', 'n02076196', 'n02062744']
+    """
+    above = list(superclasses) if superclasses is not None else [""] * len(names)
+    if not names or any(not name.strip() for name in names):
+        raise DataError("no names" if not names else "an empty name", where="propose")
+    if len(above) != len(names):
+        raise DataError(f"{len(above)} superclasses for {len(names)} names", where="propose")
+    taxonomy = taxonomy or load()
+    model = model or Model.shipped()
+    reading = read_names(names, above, taxonomy)
+    pool = reading.pool
+    alone, together = model.shares(reading)
+    confidence = model.confidence(pool, alone, together)
+    order = best(pool, together)
+    index = taxonomy.lemma_index()
+    offered = []
+    for start, stop in zip(pool.starts[:-1].tolist(), pool.starts[1:].tolist(), strict=True):
+        found = []
+        for c in order[start : min(stop, start + OFFERED)].tolist():
+            wnid, route = taxonomy.wnid(int(pool.node[c])), pool.routes[c]
+            senses = index.get(route.lemma, (wnid,))
+            sense = senses.index(wnid) + 1 if wnid in senses else 1
+            found.append(Candidate(wnid, float(together[c]), route.kind, route.lemma, sense, len(senses)))
+        offered.append(tuple(found))
+    explainer = Explainer(taxonomy, [c[0].wnid if c else "" for c in offered])
+    return Proposals(
+        tuple(
+            Proposal(
+                name=name,
+                superclass=superclass,
+                candidates=candidates,
+                confidence=float(sure),
+                asked=bool(sure < model.ask_below),
+                reason=explainer.reason(candidates[0] if candidates else None),
+            )
+            for name, superclass, candidates, sure in zip(
+                names, above, offered, confidence.tolist(), strict=True
+            )
+        ),
+        taxonomy,
+    )

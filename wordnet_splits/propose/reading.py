@@ -1,0 +1,61 @@
+"""Names read together: their candidates, and what every candidate's features are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.propose.candidates import Lemmas, routes
+from wordnet_splits.propose.joint import joint_features
+from wordnet_splits.propose.pool import Floats, Graphs, Pool, make_pool
+from wordnet_splits.propose.words import parse_name
+from wordnet_splits.taxonomy import Taxonomy
+
+PICTURED = "imagenet21k"
+"""The source whose synsets are known to have pictures."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """The candidates of the names of one dataset.
+
+    ``joint`` turns shares of the candidates, (m,), into what the other names say of each, (m, features).
+    """
+
+    pool: Pool
+    joint: Callable[[Floats], Floats]
+
+    def table(self, shares: Floats) -> Floats:
+        """Return all features, (m, len(UNARY) + len(JOINT)), given the shares."""
+        return np.hstack([self.pool.unary, self.joint(shares)])
+
+
+def read_names(names: Sequence[str], superclasses: Sequence[str], taxonomy: Taxonomy) -> Reading:
+    """Return the candidates of all names of a dataset.
+
+    Parameters
+    ----------
+    superclasses : the superclass of each name, ``""`` where there is none.
+    """
+    lemmas, graphs = _lookups(taxonomy)
+    pool = make_pool([parse_name(n) for n in names], superclasses, lemmas, graphs, _pictured())
+
+    def senses(superclass: str) -> list[int]:
+        whole = [r for r in routes(parse_name(superclass), lemmas) if r.left_out == 0 or r.kind == "head"]
+        return [taxonomy.index(w) for route in whole for w in lemmas.index[route.lemma]]
+
+    return Reading(pool, joint_features(pool, graphs, superclasses, senses))
+
+
+@lru_cache(maxsize=2)
+def _lookups(taxonomy: Taxonomy) -> tuple[Lemmas, Graphs]:
+    return Lemmas(taxonomy), Graphs(taxonomy)
+
+
+@lru_cache(maxsize=1)
+def _pictured() -> frozenset[str]:
+    return frozenset(wnid for item in load_catalog(PICTURED) for wnid in item.wnids)

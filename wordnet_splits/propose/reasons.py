@@ -1,0 +1,85 @@
+"""Why a synset is proposed for a name, in a sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wordnet_splits.taxonomy import Taxonomy
+
+NO_NOUN = "no word of the name is a noun of WordNet"
+
+_ROUTES = {
+    "synset": "the name holds the synset",
+    "exact": "the name is the noun {lemma!r}",
+    "variant": "the name is a form of {lemma!r}",
+    "qualified": "the name and its qualifier are {lemma!r}",
+    "related": "WordNet lacks the name and has {lemma!r}, which begins as it does",
+    "within": "WordNet lacks the name and has {lemma!r}, which holds its words",
+    "head": "WordNet lacks the name; its head noun is {lemma!r}",
+    "part": "WordNet lacks the name, which ends in {lemma!r}",
+    "modifier": "WordNet lacks the name and its last word; before it stands {lemma!r}",
+    "aside": "WordNet lacks the name; its qualifier is {lemma!r}",
+    "spelling": "WordNet lacks the name; one letter changed it is {lemma!r}",
+    "longer": "WordNet has {lemma!r}, which holds the name",
+}
+"""Kind of route -> what a reader is told."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A synset that a name may mean: its share of the name's vote, and how the name leads to it.
+
+    ``kind`` is one of `wordnet_splits.propose.candidates.KINDS`; ``sense`` counts from 1 among the ``senses``
+    of ``lemma``.
+    """
+
+    wnid: str
+    share: float
+    kind: str
+    lemma: str
+    sense: int
+    senses: int
+
+
+class Explainer:
+    """Explains choices by what was chosen for the other names: ``chosen`` holds a wnid or ``""`` for each."""
+
+    def __init__(self, taxonomy: Taxonomy, chosen: Sequence[str]) -> None:
+        self._taxonomy = taxonomy
+        self._below: Counter[str] = Counter()
+        self._same = Counter(chosen)
+        for wnid, count in self._same.items():
+            if wnid:
+                self._below.update(dict.fromkeys(taxonomy.ancestors(wnid), count))
+
+    def reason(self, choice: Candidate | None) -> str:
+        """Return why ``choice`` is proposed."""
+        if choice is None:
+            return NO_NOUN
+        parts = [_ROUTES[choice.kind].format(lemma=choice.lemma.replace("_", " "))]
+        if choice.kind != "synset":
+            which = f"sense {choice.sense} of {choice.senses}"
+            parts.append("its only sense" if choice.senses == 1 else which)
+        parts += [text for text in (self._kin(choice.wnid), self._twins(choice.wnid)) if text]
+        return "; ".join(parts)
+
+    def _kin(self, wnid: str) -> str:
+        """Return the nearest synset above that other names share, and how many do."""
+        own = self._same[wnid]
+        others = {
+            w: n for w in self._taxonomy.ancestors(wnid) if (n := self._below[w] - own) > 0 and w != wnid
+        }
+        if not others:
+            return ""
+        nearest = max(others, key=lambda w: (self._taxonomy.max_depth(w), w))
+        count = others[nearest]
+        if not self._taxonomy.max_depth(nearest):
+            return ""
+        word = self._taxonomy.lemmas(nearest)[0].replace("_", " ")
+        return f"{count} other class{'es are' if count > 1 else ' is'} below {word!r}, too"
+
+    def _twins(self, wnid: str) -> str:
+        count = self._same[wnid] - 1
+        return f"{count} other class{'es have' if count > 1 else ' has'} this synset" if count else ""

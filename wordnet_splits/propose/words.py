@@ -1,0 +1,68 @@
+"""What the words of a class name are: the phrase itself, and what only qualifies it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+Words = tuple[str, ...]
+
+_NUMBER_BEFORE = re.compile(r"^\s*\d+[\s._-]+(?=\D)")
+_NUMBER_AFTER = re.compile(r"[\s_-]\d+$")
+_ASIDE = re.compile(r"[(\[]([^)\]]*)[)\]]")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[A-Z][a-z]+[A-Z ]|$)")
+_WNID = re.compile(r"n\d{8}")
+_SYNSET = re.compile(r"[^\s/]+\.n\.\d\d?")
+_BETWEEN = re.compile(r"[\s_\-\u2010-\u2015]+")
+_DROPPED = re.compile(r"[^\w']|_")
+_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "`": "'"})
+
+
+@dataclass(frozen=True)
+class ParsedName:
+    """A class name in parts, all case-folded.
+
+    ``phrases`` are its alternatives (``tench, Tinca tinca`` has two), ``asides`` what stands after a slash or
+    in brackets (``church/outdoor``), ``synset`` a wnid or synset name that the name holds, ``""`` if none.
+    ``capital`` says whether every word of the name begins with a capital letter.
+    """
+
+    name: str
+    phrases: tuple[Words, ...]
+    asides: tuple[Words, ...]
+    synset: str
+    capital: bool
+
+
+def parse_name(name: str) -> ParsedName:
+    """Return the parts of a class name as its publisher writes it.
+
+    A number before it (``001.ak47``) or after it (``airplanes-101``) is dropped, and so is a first folder of
+    one letter (``/a/airfield``, as Places365 has them).
+    """
+    text = _NUMBER_BEFORE.sub("", name.translate(_QUOTES).strip())
+    synset = _WNID.search(text) or _SYNSET.fullmatch(text)
+    if synset:
+        text = text.replace(synset[0], " ").strip(" _-.:") if _WNID.search(text) else synset[0].split(".")[0]
+    asides = [words for part in _ASIDE.findall(text) if (words := _words(part))]
+    first, *rest = _without_letter(_ASIDE.sub(" ", text).strip("/ ").split("/"))
+    phrases = [words for part in first.split(",") if (words := _words(_NUMBER_AFTER.sub("", part)))]
+    asides += [words for part in rest if (words := _words(part))]
+    letters = [word for word in _BETWEEN.split(first) if word[:1].isalpha()]
+    return ParsedName(
+        name=name,
+        phrases=tuple(dict.fromkeys(phrases)),
+        asides=tuple(asides),
+        synset=synset[0] if synset else "",
+        capital=bool(letters) and all(word[0].isupper() for word in letters),
+    )
+
+
+def _without_letter(parts: list[str]) -> list[str]:
+    return parts[1:] if len(parts) > 1 and len(parts[0]) == 1 else parts
+
+
+def _words(text: str) -> Words:
+    spaced = _CAMEL.sub(" ", text) if text != text.upper() else text
+    words = (_DROPPED.sub("", part).strip("'") for part in _BETWEEN.split(spaced.casefold()))
+    return tuple(word for word in words if word)
