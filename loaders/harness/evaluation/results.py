@@ -180,7 +180,11 @@ def _models(about: About) -> set[tuple[str, str]]:
 
 
 def _read_about(folder: Path) -> Sealed:
+    """Return what ``about.json`` holds, which is the last to take its place, and the first to go."""
     if not (folder / ABOUT).exists():
+        if any((folder / name).exists() for name in FILES) or any(folder.glob(f".*{files.PART}")):
+            what = f"holds results that were not written to their end: there is no {ABOUT}"
+            raise DataError(what, where=str(folder), hint="run the command that wrote them again")
         raise DataError(f"no {ABOUT} here", where=str(folder), hint="give the folder that `run` wrote")
     return read_sealed(folder / ABOUT, Sealed, hint="evaluate again")
 
