@@ -15,8 +15,10 @@ Names in use (n rows, one per image, in the order of the image table):
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -42,11 +44,11 @@ class ArrayView:
         if not parts:
             raise DataError("an array needs at least one part, which may have no rows")
         first = parts[0]
-        if any(p.shape[1:] != first.shape[1:] or p.dtype != first.dtype for p in parts):
+        if len(parts) > 1 and any(p.shape[1:] != first.shape[1:] or p.dtype != first.dtype for p in parts):
             kinds = sorted({f"{p.dtype} {list(p.shape[1:])}" for p in parts})
             raise DataError(f"parts of one array differ in type or shape: {', '.join(kinds)}")
         self._parts = tuple(parts)
-        self._offsets = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+        self._offsets = [0, *accumulate(len(p) for p in parts)]
         self._columns = None if columns is None else np.asarray(columns, dtype=np.int64)
 
     @classmethod
@@ -68,7 +70,7 @@ class ArrayView:
         rest = self._parts[0].shape[1:]
         if self._columns is not None:
             rest = (*rest[:-1], len(self._columns))
-        return (int(self._offsets[-1]), *rest)
+        return (self._offsets[-1], *rest)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -81,7 +83,7 @@ class ArrayView:
         return len(self.shape)
 
     def __len__(self) -> int:
-        return int(self._offsets[-1])
+        return self._offsets[-1]
 
     def __repr__(self) -> str:
         return f"ArrayView(shape={self.shape}, dtype={self.dtype}, parts={len(self._parts)})"
@@ -119,12 +121,7 @@ class ArrayView:
     def rows(self, start: int, stop: int) -> ArrayView:
         """Return rows start..stop-1 as another view, unread."""
         start, stop, _ = slice(start, stop).indices(len(self))
-        parts = [
-            part[max(0, start - begin) : max(0, stop - begin)]
-            for part, begin, end in zip(self._parts, self._offsets[:-1], self._offsets[1:], strict=True)
-            if begin < stop and end > start
-        ]
-        return ArrayView(parts or [self._parts[0][:0]], self._columns)
+        return ArrayView(self._pieces(start, max(start, stop)), self._columns)
 
     def columns(self, index: npt.ArrayLike) -> ArrayView:
         """Return the given columns (last axis), in the given order, as another view, unread."""
@@ -135,17 +132,18 @@ class ArrayView:
             raise DataError(f"column {int(wanted.max())} of an array that has {self.shape[-1]}")
         return ArrayView(self._parts, wanted if self._columns is None else self._columns[wanted])
 
+    def _pieces(self, start: int, stop: int) -> list[Array]:
+        """Rows start..stop-1 of the parts that have them: at least one piece, which may have no rows."""
+        first = min(bisect_right(self._offsets, start), len(self._parts)) - 1
+        end = max(bisect_left(self._offsets, stop), first + 1)
+        return [
+            part[max(0, start - begin) : stop - begin]
+            for part, begin in zip(self._parts[first:end], self._offsets[first:end], strict=True)
+        ]
+
     def _read(self, start: int, stop: int) -> Array:
         """Rows start..stop-1 in memory."""
-        first = int(np.searchsorted(self._offsets, start, side="right")) - 1
-        first = min(first, len(self._parts) - 1)
-        pieces: list[Array] = []
-        for part, begin in zip(self._parts[first:], self._offsets[first:], strict=False):
-            if begin >= stop and pieces:
-                break
-            pieces.append(part[max(0, start - begin) : max(0, stop - begin)])
-            if begin + len(part) >= stop:
-                break
+        pieces = self._pieces(start, stop)
         rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         return np.asarray(self._restrict(rows))
 

@@ -14,6 +14,7 @@ from ..arrays import Array, Arrays, ArrayView, Head
 from .classwise import class_means, classes_of, labelled_chunks
 from .paper import PAPERS
 from .registry import register
+from .rowwise import products
 
 ARRAYS = ("features", "logits")
 
@@ -27,8 +28,8 @@ class Gaussians(NamedTuple):
 
     def distances(self, rows: Array) -> Array:
         """Return the squared Mahalanobis distances (n, C) of rows (n, D) to the means."""
-        points = (rows.astype(np.float64) - self.centre) @ self.whiten
-        lengths = np.square(points).sum(axis=1)[:, None] + np.square(self.means).sum(axis=1)
+        points = (rows - self.centre) @ self.whiten
+        lengths = products(points, points)[:, None] + products(self.means, self.means)
         return np.asarray(lengths - 2 * points @ self.means.T)
 
 
@@ -91,7 +92,7 @@ def _gaussians(means: Array, covariance: Array, tolerance: float) -> Gaussians:
     return Gaussians(centre, whiten, (means - centre) @ whiten)
 
 
-@register(paper=PAPERS["lee2018"], needs=("{on}", "labels"), fit_on="train", aliases=("mds",))
+@register(paper=PAPERS["lee2018"], needs=("{on}", "labels"), fit_on="train", aliases=("mds",), threads=True)
 @dataclass(frozen=True)
 class Mahalanobis:
     """Distance to the nearest class mean under the covariance that all classes share."""
@@ -123,7 +124,7 @@ class Relative(NamedTuple):
     everything: Gaussians
 
 
-@register(paper=PAPERS["ren2021"], needs=("features", "labels"), fit_on="train")
+@register(paper=PAPERS["ren2021"], needs=("features", "labels"), fit_on="train", threads=True)
 @dataclass(frozen=True)
 class RMDS:
     """Distance to the nearest class mean less that to the mean of all, each under its own covariance."""

@@ -16,7 +16,8 @@ from .classwise import class_means, mean_of
 from .logits import positive
 from .paper import PAPERS
 from .registry import register
-from .softmax import energy, logits_of
+from .rowwise import at_least_single, lengths, products, sums
+from .softmax import energy, gaps, logits_of
 
 
 @register(paper=PAPERS["zhang2023"], needs=("features", "logits", "labels"), fit_on="train", threads=True)
@@ -28,7 +29,7 @@ class SHE:
     """
 
     def fit(self, data: Arrays, head: Head | None) -> Array:
-        """Return the patterns (K, D) float64 of the classes.
+        """Return the patterns (K, D) float32 of the classes.
 
         Raises
         ------
@@ -44,25 +45,22 @@ class SHE:
             missed = np.where(right[labels] == 0, labels, -1)
             means, _ = class_means(data["features"], missed, classes)
             patterns = np.where(right[:, None] > 0, patterns, means)
-        return patterns
+        return patterns.astype(np.float32)
 
     def score(self, state: Array, data: Arrays) -> Array:
         """Return the inner product with the pattern of the predicted class."""
         predicted = np.asarray(data["logits"]).argmax(axis=1)
-        own = state.astype(np.float32)[predicted]
-        return np.asarray(np.einsum("ij,ij->i", np.asarray(data["features"]), own, dtype=np.float64))
-
-
-def lengths(rows: Array) -> Array:
-    """Return the Euclidean lengths (n,) float64 of rows."""
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64)))
+        return products(at_least_single(data["features"]), state[predicted])
 
 
 class Boundaries(NamedTuple):
-    """The mean (D,) of training features and the distances (K, K) between the weights of two classes."""
+    """The mean (D,) of training features and, of two classes (K, K), 1 / the distance of their weights.
+
+    Both float32; 0 where the weights are the same.
+    """
 
     centre: Array
-    apart: Array
+    near: Array
 
 
 @register("fdbd", paper=PAPERS["liu2024"], needs=("features", "logits", "head"), fit_on="train", threads=True)
@@ -71,18 +69,17 @@ class FDBD:
     """Mean distance to the decision boundaries, relative to that from the training images' mean."""
 
     def fit(self, data: Arrays, head: Head) -> Boundaries:
-        """Return the training mean and the distances between weights."""
+        """Return the training mean and what distances to boundaries are multiplied by."""
         weight = head.weight.astype(np.float64)
-        return Boundaries(mean_of(data["features"]), cdist(weight, weight))
+        apart = cdist(weight, weight)
+        near = np.divide(1.0, apart, out=np.zeros_like(apart), where=apart > 0)
+        return Boundaries(mean_of(data["features"]).astype(np.float32), near.astype(np.float32))
 
     def score(self, state: Boundaries, data: Arrays) -> Array:
         """Return the mean over other classes of (z_top - z_j) / |w_top - w_j|, over the distance."""
-        logits = logits_of(data)[0]
-        predicted = logits.argmax(axis=1)
-        behind = logits.max(axis=1, keepdims=True) - logits
-        apart = state.apart[predicted]
-        distances = np.divide(behind, apart, out=np.zeros_like(behind), where=apart > 0).sum(axis=1)
-        away = lengths(np.asarray(data["features"]) - state.centre.astype(np.float32))
+        logits = logits_of(data, dtype=np.float32)[0]
+        distances = -products(gaps(logits), state.near[logits.argmax(axis=1)])
+        away = lengths(at_least_single(data["features"]) - state.centre)
         others = max(1, logits.shape[1] - 1)
         return np.asarray(distances / others / np.maximum(away, np.finfo(np.float32).tiny))
 
@@ -114,7 +111,7 @@ class NCI:
 
     def fit(self, data: Arrays, head: Head) -> Collapsed:
         """Return the training mean."""
-        return Collapsed(mean_of(data["features"]), head)
+        return Collapsed(mean_of(data["features"]).astype(np.float32), head)
 
     def score(self, state: Collapsed, data: Arrays) -> Array:
         """Return the projection and the weighted norm; the projection of features at the mean is 0."""
@@ -123,13 +120,13 @@ class NCI:
     @staticmethod
     def score_each(several: Sequence[NCI], state: Collapsed, data: Arrays) -> list[Array]:
         """Return the scores by each alpha, of one projection and one norm."""
-        features = np.asarray(data["features"])
+        features = at_least_single(data["features"])
         weights = state.head.weight[np.asarray(data["logits"]).argmax(axis=1)]
         centred = features - state.centre
-        along = np.einsum("ij,ij->i", centred, weights, dtype=np.float64)
+        along = products(centred, weights)
         length = lengths(centred)
         projection = np.divide(along, length, out=np.zeros_like(along), where=length > 0)
-        norm = np.abs(features).sum(axis=1, dtype=np.float64)
+        norm = sums(np.abs(features))
         return [projection + one.alpha * norm for one in several]
 
 

@@ -12,6 +12,7 @@ from wordnet_splits.errors import DataError, SplitsError
 from ..arrays import Array, Arrays, Head
 from .paper import PAPERS
 from .registry import register
+from .rowwise import products
 from .softmax import (
     energy,
     gaps,
@@ -22,6 +23,7 @@ from .softmax import (
     log_sum_exp,
     logits_of,
     scaled_odds,
+    softplus,
 )
 
 TEMPERATURES = (1e-2, 1e2)  # between which one is fitted; beyond, the ranking no longer changes
@@ -89,7 +91,7 @@ class TempScale:
 
     def score(self, state: float, data: Arrays) -> Array:
         """Return the maximum softmax at temperature ``state``, as its odds on a log scale."""
-        return scaled_odds(*logits_of(data, classes=2), state)
+        return scaled_odds(*logits_of(data, classes=2, dtype=np.float32), state)
 
 
 def _nll(logits: Array, background: Array | None, labels: Array, temperature: float) -> float:
@@ -114,7 +116,7 @@ class TS:
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return the maximum softmax at T, as its odds on a log scale."""
-        return scaled_odds(*logits_of(data, classes=2), self.T)
+        return scaled_odds(*logits_of(data, classes=2, dtype=np.float32), self.T)
 
 
 @register(paper=PAPERS["hendrycks2022"], needs=("logits",), aliases=("mlv",), threads=True)
@@ -144,9 +146,9 @@ class Entropy:
             raise DataError("entropy is not defined once a background column is dropped", hint="use msp")
         below, top = gaps_and_top(logits)
         powers = np.exp(below)
-        log_total = np.logaddexp(0.0, log_of_others(below, top, powers=powers))
-        powers *= below  # 0 at the top class; exp underflows before the product matters
-        return np.asarray(powers.sum(axis=1, dtype=np.float64) * np.exp(-log_total) - log_total)
+        log_total = softplus(log_of_others(below, top, powers))
+        # 0 at the top class; exp underflows before the product matters
+        return np.asarray(products(powers, below) * np.exp(-log_total) - log_total)
 
 
 @register(paper=PAPERS["abdelzad2020"], needs=("logits",), threads=True)
@@ -164,7 +166,7 @@ class Margin:
         below[rows, below.argmax(axis=1)] += np.log(2)  # 1 - (p1 - p2) = 2 p2 + p3 + ...
         if background is not None:
             below = np.column_stack([below, background - logits[rows, top]])
-        return np.logaddexp(0.0, log_others(logits, background)) - log_sum_exp(below)
+        return softplus(log_others(logits, background)) - log_sum_exp(below)
 
 
 @register(
@@ -181,5 +183,4 @@ class Energy:
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return T log(sum over the classes of exp(z_j/T)); a background class is not part of it."""
-        logits = np.asarray(data["logits"])
-        return energy(logits) if self.T == 1 else self.T * energy(logits / self.T)
+        return energy(data["logits"], self.T)

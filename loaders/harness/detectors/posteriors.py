@@ -14,7 +14,8 @@ from ..arrays import Array, Arrays, Head
 from .logits import positive
 from .paper import PAPERS
 from .registry import register
-from .softmax import gaps_and_top, log_of_others, log_softmax, log_sum_exp, logits_of
+from .rowwise import products, sums
+from .softmax import gaps, gaps_and_top, log_of_others, log_softmax, log_sum_exp, logits_of, softplus
 
 
 @register(
@@ -56,8 +57,9 @@ class GEN:
             raise DataError("gen is not defined once a background column is dropped", hint="use msp")
         classes = logits.shape[1]
         others, top = gaps_and_top(logits)
-        rest = log_of_others(others, top)  # 1 - p of the top class would round to 0
-        total = np.logaddexp(0.0, rest)
+        terms = np.exp(others)
+        rest = log_of_others(others, top, terms)  # 1 - p of the top class would round to 0
+        total = softplus(rest)
         np.put_along_axis(others, top, -np.inf, axis=1)
         others -= total[:, None].astype(np.float32)
         if min(one.M for one in several) < classes:
@@ -66,12 +68,12 @@ class GEN:
         found: dict[GEN, Array] = {}
         for gamma in {one.gamma for one in several}:
             greatest = np.exp(gamma * (rest - 2 * total))
-            terms = np.exp(gamma * others)
+            np.exp(np.multiply(others, gamma, out=terms), out=terms)
             for one in several:
                 if one.gamma == gamma:
                     # without all, those of the greatest: the last, sorted; the top class is the first, at 0
                     kept = terms if classes <= one.M else terms[:, classes + 1 - one.M :]
-                    found[one] = -(greatest + kept.sum(axis=1, dtype=np.float64))
+                    found[one] = -(greatest + sums(kept))
         return [found[one] for one in several]
 
 
@@ -99,7 +101,7 @@ class KLM:
         if not data.n:
             raise DataError("there is no validation image to take a mean softmax of")
         logits, background = logits_of(data)
-        each = _log_columns(logits, background)
+        each = log_softmax(_columns(logits, background))
         predicted = logits.argmax(axis=1)
         groups = [each[predicted == k] for k in np.unique(predicted)]
         # in logs: a class of no probability in float64 would have a divergence without end
@@ -107,13 +109,16 @@ class KLM:
 
     def score(self, state: Typical, data: Arrays) -> Array:
         """Return minus the divergence to the nearest mean."""
-        each = _log_columns(*logits_of(data))
-        p = np.exp(each)
-        return np.asarray(-((p * each).sum(axis=1) - (p @ state.log_mean.T).max(axis=1)))
+        below = gaps(_columns(*logits_of(data)))
+        powers = np.exp(below)
+        total = sums(powers)
+        # p log p and p log m of powers that are not yet divided by their sum
+        least = products(powers, below) - (powers @ state.log_mean.T).max(axis=1)
+        return np.asarray(np.log(total) - least / total)
 
 
-def _log_columns(logits: Array, background: Array | None) -> Array:
-    return log_softmax(logits if background is None else np.column_stack([logits, background]))
+def _columns(logits: Array, background: Array | None) -> Array:
+    return logits if background is None else np.column_stack([logits, background])
 
 
 @register(paper=PAPERS["huang2021"], needs=("features", "logits", "head"), threads=True)

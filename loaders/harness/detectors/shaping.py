@@ -18,6 +18,7 @@ from ..arrays import Array, Arrays, Head
 from .classwise import mean_of
 from .paper import PAPERS
 from .registry import register
+from .rowwise import sums
 from .softmax import energy
 
 PERCENTILES = (65.0, 70.0, 75.0, 80.0, 85.0, 90.0, 95.0)
@@ -47,7 +48,9 @@ class _Shaped:
 
 def logits_from(features: Array, head: Head) -> Array:
     """Return the head's logits (n, K) float32 of features (n, D)."""
-    return np.asarray(features.astype(np.float32, copy=False) @ head.weight.T + head.bias)
+    logits = features.astype(np.float32, copy=False) @ head.weight.T
+    logits += head.bias
+    return np.asarray(logits)
 
 
 class Values(NamedTuple):
@@ -184,7 +187,12 @@ class Ranked(NamedTuple):
 
     def sum_of_greatest(self, number: int) -> Array:
         """Return the sum (n,) of the greatest features of each row."""
-        return np.asarray(self.ascending[:, -number:].sum(axis=1, dtype=np.float64))
+        return sums(self.ascending[:, -number:])
+
+    @property
+    def sum_of_all(self) -> Array:
+        """The sum (n,) of the features of each row."""
+        return sums(self.features)
 
 
 def ratio(part: Array, whole: Array) -> Array:
@@ -198,14 +206,13 @@ def _pruned(ranked: Ranked, number: int, head: Head) -> Array:
 
 def _binarised(ranked: Ranked, number: int, head: Head) -> Array:
     """Every kept value becomes their common share of the sum of all."""
-    share = ranked.features.sum(axis=1, dtype=np.float64) / number
+    share = ranked.sum_of_all / number
     ones = ranked.greatest(number).astype(np.float32) @ head.weight.T
     return np.asarray(ones * share.astype(np.float32)[:, None] + head.bias)
 
 
 def _sharpened(ranked: Ranked, number: int, head: Head) -> Array:
-    sums = (ranked.sum_of_greatest(number), ranked.features.sum(axis=1, dtype=np.float64))
-    factor = np.exp(ratio(*sums)).astype(np.float32)[:, None]
+    factor = np.exp(ratio(ranked.sum_of_greatest(number), ranked.sum_of_all)).astype(np.float32)[:, None]
     return logits_from(ranked.features * ranked.greatest(number) * factor, head)
 
 
@@ -282,7 +289,7 @@ class SCALE(_OfRanked):
     def shaped(self, head: Head, data: Arrays, ranked: Ranked) -> Array:
         """Return the logits of the scaled features: the image's own, scaled but for the bias."""
         greatest = ranked.sum_of_greatest(kept_number(ranked.features.shape[1], self.percentile))
-        factor = np.exp(ratio(greatest, ranked.features.sum(axis=1, dtype=np.float64)))
+        factor = np.exp(ratio(greatest, ranked.sum_of_all))
         without = np.asarray(data["logits"], dtype=np.float32) - head.bias
         return np.asarray(without * factor.astype(np.float32)[:, None] + head.bias)
 

@@ -2,8 +2,8 @@
 
 ``logits`` are (n, K) over the classes; ``background`` (n,), where there is one, is the logit of the
 background class: part of every denominator, never a class (Palechor: its column is dropped after softmax).
-Every row is computed by itself, so neither the number nor the order of rows plays a part. Differences and
-powers are computed in the type of the logits, sums and logs in float64: float32 is enough where terms of one
+Every row is computed by itself, so neither the number nor the order of rows plays a part. Differences, powers
+and their sums are computed in the type of the logits, logs in float64: float32 is enough where terms of one
 sign are added, and three times as fast.
 """
 
@@ -16,6 +16,10 @@ import numpy as np
 from wordnet_splits.errors import DataError
 
 from ..arrays import Array, Arrays, ArrayView
+from .rowwise import sums
+
+WARM = 10.0
+"""The temperature above which powers are so near 1 that their differences from it are summed instead."""
 
 
 def logits_of(
@@ -39,31 +43,58 @@ def log_others(logits: Array, background: Array | None = None, temperature: floa
 
     The maximum softmax is 1/(1 + that sum). Minus infinity with one class and no background.
     """
-    below, top = gaps_and_top(logits, temperature)
-    if background is None:
-        return log_of_others(below, top)
-    peak = np.take_along_axis(logits, top, axis=1)[:, 0]
-    return log_of_others(below, top, beside=(background - peak) / temperature)
-
-
-def log_of_others(
-    below: Array, top: Array, *, beside: Array | None = None, powers: Array | None = None
-) -> Array:
-    """Return `log_others` from `gaps_and_top`, the background's gap (n,), and exp of the gaps if known."""
-    others = np.exp(below) if powers is None else powers.copy()
-    np.put_along_axis(others, top, 0, axis=1)
-    total = others.sum(axis=1, dtype=np.float64)
-    if beside is not None:
-        with np.errstate(over="ignore"):
-            total += np.exp(beside)
+    top = logits.argmax(axis=1)[:, None]
+    peak = np.take_along_axis(logits, top, axis=1)[:, 0].astype(np.float64)
+    beside = None if background is None else background / temperature
+    total = _of_others(_powers(logits, temperature), top, beside)
     with np.errstate(divide="ignore"):
-        found = np.log(total)
-    faint = np.flatnonzero((total < 1e8 * np.finfo(below.dtype).tiny) | (total == np.inf))
-    if len(faint):  # powers that have lost digits, or all of them; or a background far above
+        found = np.asarray(np.log(total) - peak / temperature)
+    faint = np.flatnonzero(_lost(total, logits))
+    if len(faint):
+        beside = None if background is None else (background[faint] - peak[faint]) / temperature
+        below, top = gaps_and_top(logits[faint], temperature)
+        found[faint] = log_of_others(below, top, np.exp(below), beside)
+    return found
+
+
+def log_of_others(below: Array, top: Array, powers: Array, beside: Array | None = None) -> Array:
+    """Return `log_others` from `gaps_and_top` and the background's gap (n,).
+
+    Parameters
+    ----------
+    powers : exp of the gaps; those of the top classes become 0.
+    """
+    total = _of_others(powers, top, beside)
+    with np.errstate(divide="ignore"):
+        found = np.asarray(np.log(total))
+    faint = np.flatnonzero(_lost(total, below))
+    if len(faint):  # or a background far above
         left = below[faint]
         np.put_along_axis(left, top[faint], -np.inf, axis=1)
         found[faint] = log_sum_exp(left if beside is None else np.column_stack([left, beside[faint]]))
-    return np.asarray(found)
+    return found
+
+
+def _of_others(powers: Array, top: Array, beside: Array | None) -> Array:
+    """Return the sum (n,) of powers (n, K) but for the top classes, which become 0, and of exp(beside)."""
+    np.put_along_axis(powers, top, 0, axis=1)
+    total = sums(powers)
+    if beside is not None:
+        with np.errstate(over="ignore"):
+            total += np.exp(beside)
+    return total
+
+
+def _powers(values: Array, temperature: float) -> Array:
+    """Return exp(z/T), infinity beyond its type."""
+    scaled = np.divide(values, temperature) if temperature != 1 else values
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(scaled, out=None if scaled is values else scaled))
+
+
+def _lost(total: Array, powers: Array) -> Array:
+    """Say of which sums the powers lost digits, or all of them, beyond the range of their type."""
+    return np.asarray((total < 1e8 * np.finfo(powers.dtype).tiny) | (total == np.inf))
 
 
 def gaps_and_top(logits: Array, temperature: float = 1.0) -> tuple[Array, Array]:
@@ -89,7 +120,7 @@ def log_max_softmax(logits: Array, background: Array | None = None) -> Array:
     Monotone in the maximum softmax, and close to 0 (where floats are dense) where that would be 1 to the
     last bit: from a margin of 20 in float32, of 38 in float64.
     """
-    return np.asarray(-np.logaddexp(0.0, log_others(logits, background)))
+    return -softplus(log_others(logits, background))
 
 
 def scaled_odds(logits: Array, background: Array | None, temperature: float) -> Array:
@@ -100,7 +131,26 @@ def scaled_odds(logits: Array, background: Array | None, temperature: float) -> 
     small T.
     """
     others = logits.shape[1] - (background is None)
-    return np.asarray(temperature * (np.log(others) - log_others(logits, background, temperature)))
+    if temperature <= WARM:
+        return np.asarray(temperature * (np.log(others) - log_others(logits, background, temperature)))
+    below = gaps(logits, temperature)
+    less = sums(np.expm1(below, out=below))
+    if background is not None:
+        with np.errstate(over="ignore"):
+            less += np.expm1((background - logits.max(axis=1)) / temperature)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.asarray(-temperature * np.log1p(less / others))
+    far = np.flatnonzero(~(np.abs(less) < 0.9 * others))
+    if len(far):
+        beside = None if background is None else background[far].astype(np.float64)
+        rest = log_others(logits[far].astype(np.float64), beside, temperature)
+        found[far] = temperature * (np.log(others) - rest)
+    return found
+
+
+def softplus(values: Array) -> Array:
+    """Return log(1 + exp(x))."""
+    return np.asarray(np.maximum(values, 0.0) + np.log1p(np.exp(-np.abs(values))))
 
 
 def log_softmax(logits: Array) -> Array:
@@ -110,17 +160,27 @@ def log_softmax(logits: Array) -> Array:
     return below
 
 
-def energy(logits: Array | ArrayView) -> Array:
-    """Return the log of the sum of exp over the columns, shape (n,): minus the free energy at T = 1."""
+def energy(logits: Array | ArrayView, temperature: float = 1.0) -> Array:
+    """Return T times the log of the sum of exp(z/T) over the columns, shape (n,): minus the free energy."""
     values = np.asarray(logits)
-    return log_sum_exp(values if values.dtype == np.float32 else values.astype(np.float64))
+    return temperature * log_sum_exp(
+        values if values.dtype == np.float32 else values.astype(np.float64), temperature
+    )
 
 
-def log_sum_exp(values: Array) -> Array:
-    """Return the log of the sum of exp over the last axis; minus infinity of nothing but minus infinities."""
-    top = values.max(axis=-1, keepdims=True, initial=-np.inf)
-    shift = np.where(np.isfinite(top), top, 0.0)
-    powers = np.subtract(values, shift)
-    np.exp(powers, out=powers)
+def log_sum_exp(values: Array, temperature: float = 1.0) -> Array:
+    """Return the log of the sum of exp(z/T) over the last axis; minus infinity of minus infinities alone.
+
+    Of values as they are where their type has room for that, else of their differences from the greatest.
+    """
+    total = sums(_powers(values, temperature))
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(powers.sum(axis=-1, dtype=np.float64)) + shift[..., 0])
+        found = np.asarray(np.log(total))
+        lost = _lost(total, values)
+        if lost.any():
+            rest = values[lost]
+            top = rest.max(axis=-1, keepdims=True, initial=-np.inf)
+            shift = np.where(np.isfinite(top), top, 0.0)
+            rest -= shift
+            found[lost] = np.log(sums(_powers(rest, temperature))) + shift[..., 0] / temperature
+    return found

@@ -156,8 +156,9 @@ def _confidences(
             found = [np.asarray(scores) for scores in score(chunk)]
         return [_narrow(scores, size, where) for scores, where in zip(found, places, strict=True)]
 
-    threads = available() if several[0].chosen.method.threads else 1
-    parts = in_order(of_chunk, _placed(_chunks(data, rows)), threads)
+    jobs = _placed(_chunks(data, rows))
+    threaded = several[0].chosen.method.threads
+    parts = in_order(of_chunk, jobs, available()) if threaded else [of_chunk(job) for job in jobs]
     columns = zip(*parts, strict=True) if parts else ([np.empty(0, np.float32)] for _ in several)
     return [_finite(np.concatenate(part), where) for part, where in zip(columns, places, strict=True)]
 
@@ -273,7 +274,7 @@ def _not_finite(view: ArrayView) -> int | None:
             finite = not chunk.size or (chunk.view(np.uint16) & 0x7FFF).max() < HALF_INFINITY
         else:
             with np.errstate(all="ignore"):
-                finite = bool(np.isfinite(chunk.sum()))
+                finite = bool(np.isfinite(np.einsum("i->", chunk.reshape(-1))))
         if not finite:
             bad = np.flatnonzero(~np.isfinite(chunk).reshape(len(chunk), -1).all(axis=1))
             if len(bad):

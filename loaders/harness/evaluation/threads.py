@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -22,16 +25,25 @@ def available() -> int:
 def in_order(function: Callable[[Job], Result], jobs: Iterable[Job], threads: int) -> list[Result]:
     """Return what ``function`` makes of each job, in their order, whatever the number of threads.
 
+    A product of matrices runs on the thread that asks for it alone: BLAS's own threads would wait for each
+    other beside ours, and would share the work of a product out in other ways on other machines.
+
     Raises
     ------
     Exception : what ``function`` raises for the first job that it raises for; later ones may not be begun.
     """
     held = list(jobs)
-    if threads <= 1 or len(held) < 2:
-        return [function(job) for job in held]
-    with ThreadPoolExecutor(min(threads, len(held))) as pool:
+    with (
+        _libraries().limit(limits=1, user_api="blas"),
+        ThreadPoolExecutor(max(1, min(threads, len(held)))) as pool,
+    ):
         try:
             return list(pool.map(function, held))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
