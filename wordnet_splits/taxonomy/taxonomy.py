@@ -141,7 +141,7 @@ class Taxonomy:
         Parameters
         ----------
         choices : child -> the parent it keeps; by default those of ImageNet's former is-a file,
-            recorded for every synset at or above an ImageNet-1K class (WordNet 3.0 only).
+            recorded for every synset of several hypernyms (WordNet 3.0 only).
         """
         if choices is None and self._reference == "embedded":
             return _imagenet_tree()

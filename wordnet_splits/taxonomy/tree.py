@@ -11,11 +11,13 @@ import numpy as np
 from wordnet_splits.errors import TaxonomyError
 from wordnet_splits.taxonomy.graph import Graph
 
+CHOICES = files("wordnet_splits") / "data" / "wordnet" / "imagenet_tree.tsv"
+
 
 @cache
 def imagenet_choices() -> dict[str, str]:
-    """Return child -> parent for the multi-parent synsets at or above an ImageNet-1K class."""
-    text = (files("wordnet_splits") / "data" / "wordnet" / "imagenet_tree.tsv").read_text("utf-8")
+    """Return child -> the parent it keeps, for every synset of WordNet 3.0 that has several hypernyms."""
+    text = CHOICES.read_text("utf-8")
     rows = (line.split("\t") for line in text.splitlines() if line and not line.startswith("#"))
     next(rows)  # column names
     return {child: parent for child, parent, *_ in rows}

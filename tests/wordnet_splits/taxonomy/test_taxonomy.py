@@ -15,11 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.facts.published import Published
+from tests.facts.tree import lines
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import TaxonomyError
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy, taxonomy
-from wordnet_splits.taxonomy.tree import imagenet_choices
+from wordnet_splits.taxonomy.tree import CHOICES, imagenet_choices
 
 from ..similarity.test_similarity_nltk import hashed, synset
 
@@ -138,14 +140,45 @@ def test_the_tree_gives_the_published_protocol(wordnet: Taxonomy) -> None:
 
     assert counts(wordnet.tree()) == [116, 67, 166]
     assert counts(wordnet) == [118, 72, 179]
-    assert len(imagenet_choices()) == 75
+
+
+def test_the_tree_places_every_synset(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
+    """One of NLTK's hypernyms each, up to entity; named things, which have none, stand alone."""
+    tree, several = wordnet.tree(), set()
+    for found in nltk_wordnet.all_synsets("n"):
+        wnid = f"n{found.offset():08d}"
+        hypernyms = {f"n{up.offset():08d}" for up in found.hypernyms()}
+        kept = tree.parents(wnid)
+        assert len(kept) == bool(hypernyms)
+        assert hypernyms.issuperset(kept)
+        if len(hypernyms) > 1:
+            several.add(wnid)
+    assert several == imagenet_choices().keys()
+    assert len(several) == 1422
+
+
+def test_the_tree_is_made_of_the_published_order(facts: Path) -> None:
+    assert CHOICES.read_text("utf-8").splitlines() == lines(facts)
+
+
+def test_the_tree_of_imagenet21k_p_comes_out(wordnet: Taxonomy, facts: Path) -> None:
+    """The winter21 P classes and all that lies above them: the edges that Ridnik et al.'s file holds."""
+    field = facts / "field/imagenet21k"
+    classes = [r["wnid"] for r in Published(field / "synsets.tsv").records() if r["p_winter21"] == "1"]
+    published = {(r["parent"], r["child"]) for r in Published(field / "p_winter21_tree.tsv").records()}
+    tree = wordnet.tree()
+    ours = {(p, child) for wnid in classes for child in tree.ancestors(wnid) for p in tree.parents(child)}
+    assert (len(classes), len(ours)) == (10_450, 11_924)
+    assert ours == published
+    assert len({wnid for edge in ours for wnid in edge}) == 11_925
 
 
 def test_the_tree_names_what_it_does_not_know(wordnet: Taxonomy) -> None:
-    tree = wordnet.tree()
-    several = [w for w in wordnet if len(wordnet.parents(w)) > 1 and w not in imagenet_choices()]
-    undecided = next(w for w in several if tree.graph.unresolved[tree.index(w)] and tree.children(w))
-    below = tree.children(undecided)[0]
+    undecided = "n02121808"  # domestic cat, between cat and domestic animal
+    below = "n02123045"  # tabby
+    choices = imagenet_choices()
+    tree = wordnet.tree({child: choices[child] for child in choices if child != undecided})
+    assert wordnet.tree().parents(undecided) == (choices[undecided],)
     for ask in (tree.parents, tree.ancestors, tree.min_depth, tree.max_depth):
         with pytest.raises(TaxonomyError, match=undecided):
             ask(undecided)
