@@ -14,7 +14,18 @@ from PIL import Image
 
 from tests.fuzz.exchanged import EXCHANGED
 from tests.fuzz.kind import Kind, made_by
-from tests.fuzz.made import archives, listings, pickles, pictures, recipes, resealed, tables, tars, weights
+from tests.fuzz.made import (
+    archives,
+    listings,
+    pickles,
+    pictures,
+    recipes,
+    resealed,
+    results,
+    tables,
+    tars,
+    weights,
+)
 from wordnet_splits.catalog.catalog import CATALOGS
 from wordnet_splits.catalog.inventory import DATA
 from wordnet_splits.manifest import find_manifest
@@ -181,6 +192,13 @@ def _evaluated(folder: Path) -> None:
     made_by(folder, *EVALUATE, "--out", "results")
 
 
+def _swept(folder: Path) -> None:
+    from loaders.harness.evaluation.of_runs import evaluate_runs
+    from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
+
+    evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "knn,energy", sweep=True).write(folder / "results")
+
+
 EVALUATE = (
     *(
         "unknown-eval",
@@ -285,6 +303,15 @@ HEAVY = (
         ["results/**/*.parquet", "results/**/*.json"],
         True,
         30,
+    ),
+    Kind(
+        "results of a sweep",
+        _swept,
+        ("unknown-eval", "check-results", "results"),
+        ["results/*.parquet", "results/*.json"],
+        True,
+        40,
+        results.SWEPT,
     ),
 )
 

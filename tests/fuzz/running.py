@@ -122,8 +122,8 @@ def _run(case: Case, seed: int, zygote: Zygote, place: Path, whole: Path) -> Res
     ended = zygote.run(case.kind.command, place)
     wrong = ended.wrong
     absent = str(target) in case.kind.optional and not os.path.lexists(place / target)
-    altered = not absent and not same(whole / target, place / target)
-    if case.kind.verified and not wrong and ended.code == 0 and altered:
+    taken = case.kind.verified and not wrong and ended.code == 0 and not absent
+    if taken and not same(whole / target, place / target):  # what is refused is not opened here
         wrong = ACCEPTED
     remove(place)
     return Result(case, f"{target}: {how}", ended, wrong)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from wordnet_splits import files
@@ -32,6 +34,8 @@ CSV = "results.csv"
 FILES = ("results.parquet", CSV, *(f"{name}.parquet" for name in SCHEMAS if name != "results"))
 ABOUT, SWEPT = "about.json", "sweeps.parquet"
 LARGEST_FILE = 1 << 34
+LONGEST = 1 << 16
+"""Bytes of a text in a table: the longest of ours name the values that a sweep could not use."""
 _plots = names_of(str(__package__).rpartition(".")[0], {"plots.of_results": ("ResultPlots",)})
 """Imported late: plots are of results, and import them."""
 
@@ -138,12 +142,24 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
         tables[name] = read_table(path, most_rows=rows).replace_schema_metadata(None)
         if not tables[name].schema.equals(schema):
             raise DataError(f"its columns are not those of {name}", where=str(path))
-        for column in schema.names:
-            if column not in MAY_BE_EMPTY and tables[name][column].null_count:
-                raise DataError(f"column {column!r} has empty cells", where=str(path), hint="evaluate again")
+        _check_cells(tables[name], path)
+    if swept and not tables["sweeps"].num_rows:
+        raise DataError("holds no value that a sweep tried", where=str(folder / SWEPT), hint="evaluate again")
     held = {name: folder / name for name in (*FILES, *((SWEPT,) if swept else ()))}
     altered = [name for name, found in _checksums(held).items() if sealed.files.get(name) != found]
     return Results(**tables, about=sealed.about), altered
+
+
+def _check_cells(table: pa.Table, path: Path) -> None:
+    """Refuse a table with nothing where a value has to be, or with texts that nobody means."""
+    for name in table.schema.names:
+        column, problem = table[name], ""
+        if name not in MAY_BE_EMPTY and column.null_count:
+            problem = "has empty cells"
+        elif pa.types.is_string(column.type) and (pc.max(pc.binary_length(column)).as_py() or 0) > LONGEST:
+            problem = f"has texts of more than {LONGEST:,} bytes"
+        if problem:
+            raise DataError(f"column {name!r} {problem}", where=str(path), hint="evaluate again")
 
 
 def refuse_other_results(folder: Path, benchmark: str, models: Set[tuple[str, str]]) -> None:

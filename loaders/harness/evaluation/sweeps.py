@@ -58,7 +58,10 @@ def disagreements(results: ResultTables) -> Iterator[Disagreement]:
         return
     columns = (results.results[name].to_pylist() for name in ("detector", "run", "params", "chosen_on"))
     used = dict.fromkeys(zip(*columns, strict=True))
-    chosen = {(detector, run): (params, on) for detector, run, params, on in used if on is not None}
+    chosen: dict[tuple[str, int], tuple[str, str]] = {}
+    for detector, run, params, on in used:
+        if on is not None and chosen.setdefault((detector, run), (params, on)) != (params, on):
+            yield f"{detector}, {run}", "params", params, "the same in every row"
     for detector, run in dict.fromkeys([*tried, *chosen]):
         row = f"{detector}, {run}"
         if (detector, run) not in tried or (detector, run) not in chosen:

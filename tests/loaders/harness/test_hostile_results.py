@@ -47,7 +47,8 @@ SOME = slice(0, 40)
 LIES = {
     "no value": changed("results", "value", None),
     "values beyond numbers": changed("results", "value", float("inf")),
-    "parameters that are no JSON": changed("results", "params", "[" * 100_000),
+    "parameters that are no JSON": changed("results", "params", "[" * 10_000),
+    "parameters of no end": changed("results", "params", "[" * 100_000),
     "parameters of a list": changed("results", "params", "[1]"),
     "a detector of the results alone": changed("results", "detector", "x", rows=SOME),
     "another model per row": changed("results", "model", "y", rows=SOME),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
@@ -151,6 +153,41 @@ LIES = {
     "a value twice": lambda held: replace(held, sweeps=pa.concat_tables([held.sweeps, held.sweeps[3:]])),
     "of no detector here": lambda held: replaced(held, "sweeps", 3, "detector", "msp"),
     "no parameters": lambda held: replaced(held, "sweeps", 1, "params", "[" * 10_000),
+    "parameters of a list": lambda held: replaced(held, "sweeps", 1, "params", "[1]"),
+    "AUROC that is none": lambda held: replaced(held, "sweeps", 0, "auroc", float("nan")),
+    "AUROC beyond": lambda held: replaced(held, "sweeps", 0, "auroc", float("inf")),
+    "a reason beside AUROC": lambda held: replaced(held, "sweeps", 2, "reason", "too few images"),
+    "of no run here": lambda held: replaced(held, "sweeps", 3, "run", 7),
+    "the chosen value was not tried": lambda held: replace(
+        held, sweeps=held.sweeps.filter(pc.not_equal(held.sweeps["params"], CHOSEN))
+    ),
+    "scored with another value": lambda held: filled(held, "params", '{"T": 10}'),
+    "some rows of another value": lambda held: replaced(held, "results", 9, "params", '{"T": 10}'),
+    "chosen, it says, on other images": lambda held: filled(
+        held, "chosen_on", "auroc of known/val against far-a/val"
+    ),
+    "not chosen at all, it says": lambda held: filled(held, "chosen_on", None),
+}
+CHOSEN = '{"T": 1}'
+
+
+def filled(results: Results, column: str, value: str | None) -> Results:
+    """Return results with one value in all rows of the detector, of which there is one."""
+    rows = results.results.to_pylist()
+    for row in rows:
+        row[column] = value if row["detector"] == "energy" else row[column]
+    return replace(results, results=pa.Table.from_pylist(rows, schema=results.results.schema))
+
+
+REFUSED = {
+    "holds no value that a sweep tried": lambda sweeps: sweeps.slice(0, 0),
+    "column 'reason' has texts of more than 65,536 bytes": lambda sweeps: sweeps.set_column(
+        5, "reason", pa.array(["x" * 65_537] * len(sweeps))
+    ),
+    "column 'on' has empty cells": lambda sweeps: sweeps.set_column(
+        3, "on", pa.nulls(len(sweeps), pa.string())
+    ),
+    "its columns are not those of sweeps": lambda sweeps: sweeps.drop_columns(["reason"]),
 }
 
 
@@ -167,6 +204,15 @@ def test_a_record_that_does_not_agree_with_what_was_chosen_is_named(
     found = check_results(tmp_path, OPEN_SET)
     assert {difference.table for difference in found.differences} == {"sweeps"}
     str(compare(tmp_path, bootstrap=0))
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_record_that_is_none_is_refused(what: str, swept: Results, tmp_path: Path) -> None:
+    swept.write(tmp_path)
+    write_table(REFUSED[what](swept.sweeps), tmp_path / "sweeps.parquet")
+    for read in (Results.read, check_results, partial(compare, bootstrap=0)):
+        with pytest.raises(DataError, match=f"sweeps.parquet: {what}"):
+            read(tmp_path)
 
 
 def test_the_record_is_sealed(swept: Results, tmp_path: Path) -> None:
