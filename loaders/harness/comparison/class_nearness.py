@@ -273,7 +273,8 @@ class _Classes:
 
 def _nearness(near: Sequence[ClassName], known: Sequence[ClassName], measure: str) -> list[tuple[str, Array]]:
     held = similarities(((a, b) for a in near for b in known), measure)
-    table = [[float(held[a, b] or 0.0) for b in known] for a in near]
+    # None is of a class without a synset: no number, and neither near nor known holds such a class
+    table = [[value for b in known if (value := held[a, b]) is not None] for a in near]
     return [(to, np.array([reduce(row) for row in table])) for to, reduce in TO.items()]
 
 
