@@ -92,10 +92,10 @@ class _Lines:
         if now - self._said >= LINE_SECONDS:
             self._said = now
             rate = self._done / (now - self._started)
-            left = (self._total - self._done) / rate if rate else 0.0
+            left = f", {(self._total - self._done) / rate:,.0f} s left" if rate else ""
             what = "".join(c if c.isprintable() else "?" for c in f"{self._what}{self._note}")
-            speed = f"{rate:,.0f}/s, " if rate >= 1 else ""
-            said = f"{what}: {self._done:,} of {self._total:,}, {speed}{left:,.0f} s left"
+            speed = f", {rate:,.0f}/s" if rate >= 1 else ""
+            said = f"{what}: {self._done:,} of {self._total:,}{speed}{left}"
             print(said, file=sys.stderr, flush=True)
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from wordnet_splits.cli.options import Json
 from wordnet_splits.cli.output import DONE, print_json, print_table, show
+from wordnet_splits.errors import unknown
 
 from ..detectors import Method, get_method, list_detectors, preset, preset_names
 from ..detectors.choosing import presets_of
@@ -23,6 +24,8 @@ def show_detectors(
 ) -> int:
     """List detectors with their parameters and sweeps, what they need and fit on, and papers; and presets."""
     methods = _foreign(pattern) or [get_method(name) for name in list_detectors(pattern)]
+    if not methods:
+        raise unknown("detector", pattern, list_detectors())
     presets = [preset(name) for name in preset_names()]
     if json:
         print_json(
@@ -59,7 +62,9 @@ def show_detectors(
             for m in methods
         ],
     )
-    if pattern == "*" and find_spec(PACKAGE) is not None:
+    if pattern != "*":
+        return DONE
+    if find_spec(PACKAGE) is not None:
         show()
         show(f"pytorch-ood's that take logits or features: unknown-eval detectors '{PACKAGE}*'")
     show()
