@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,7 +92,7 @@ class TempScale:
 
     def score(self, state: float, data: Arrays) -> Array:
         """Return the maximum softmax at temperature ``state``, as its odds on a log scale."""
-        return scaled_odds(*logits_of(data, classes=2, dtype=np.float32), state)
+        return scaled_odds(*logits_of(data, classes=2, dtype=np.float32), [state])[0]
 
 
 def _nll(logits: Array, background: Array | None, labels: Array, temperature: float) -> float:
@@ -104,7 +105,9 @@ def _nll(logits: Array, background: Array | None, labels: Array, temperature: fl
     return float(np.mean(np.sort(losses)))
 
 
-@register(paper=PAPERS["liang2018"], needs=("logits",), sweep={"T": (1, 10, 100, 1000)}, threads=True)
+@register(
+    paper=PAPERS["liang2018"], needs=("logits",), sweep={"T": (1, 10, 100, 1000)}, fit_uses=(), threads=True
+)
 @dataclass(frozen=True)
 class TS:
     """Maximum softmax at a fixed temperature, without perturbation (Recalcati's TS, Abdelzad's ODIN)."""
@@ -116,7 +119,12 @@ class TS:
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return the maximum softmax at T, as its odds on a log scale."""
-        return scaled_odds(*logits_of(data, classes=2, dtype=np.float32), self.T)
+        return self.score_each([self], state, data)[0]
+
+    @staticmethod
+    def score_each(several: Sequence[TS], state: None, data: Arrays) -> list[Array]:
+        """Return the scores at each T, of one difference from the top logit."""
+        return scaled_odds(*logits_of(data, classes=2, dtype=np.float32), [one.T for one in several])
 
 
 @register(paper=PAPERS["hendrycks2022"], needs=("logits",), aliases=("mlv",), threads=True)

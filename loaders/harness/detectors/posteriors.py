@@ -22,6 +22,7 @@ from .softmax import gaps, gaps_and_top, log_of_others, log_softmax, log_sum_exp
     paper=PAPERS["liu2023"],
     needs=("logits",),
     sweep={"gamma": (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0), "M": (10, 50, 100)},
+    fit_uses=(),
     threads=True,
 )
 @dataclass(frozen=True)

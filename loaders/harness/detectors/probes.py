@@ -43,7 +43,7 @@ class ODIN(_Perturbed):
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return the maximum softmax at T of the perturbed image, as its odds on a log scale."""
-        return scaled_odds(*logits_of(data, self.array, classes=2), self.T)
+        return scaled_odds(*logits_of(data, self.array, classes=2), [self.T])[0]
 
 
 @register("ip_ts_mlv", paper=PAPERS["recalcati"], needs=(ODIN_LOGITS,), sweep=SWEEP)

@@ -9,6 +9,7 @@ sign are added, and three times as fast.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -123,28 +124,35 @@ def log_max_softmax(logits: Array, background: Array | None = None) -> Array:
     return -softplus(log_others(logits, background))
 
 
-def scaled_odds(logits: Array, background: Array | None, temperature: float) -> Array:
-    """Return T (log(p/(1 - p)) + log m), p the maximum softmax at T and m the number of other columns.
+def scaled_odds(logits: Array, background: Array | None, temperatures: Sequence[float]) -> list[Array]:
+    """Return T (log(p/(1 - p)) + log m) at each T, p the maximum softmax and m the number of other columns.
 
     Monotone in p. At large T every p is 1/(m + 1) but for digits that float32 would drop; this form keeps
     them (it tends to the gap between the top logit and the mean of the others), and does not saturate at
     small T.
     """
     others = logits.shape[1] - (background is None)
+    gap, top = gaps_and_top(logits)
+    above = None if background is None else background - np.take_along_axis(logits, top, axis=1)[:, 0]
+    return [temperature * _log_odds(gap, top, above, temperature, others) for temperature in temperatures]
+
+
+def _log_odds(gap: Array, top: Array, above: Array | None, temperature: float, others: int) -> Array:
+    """Return log(p/(1 - p)) + log m from `gaps_and_top` at T = 1 and the background's gap."""
+    below, beside = gap / temperature, None if above is None else above / temperature
     if temperature <= WARM:
-        return np.asarray(temperature * (np.log(others) - log_others(logits, background, temperature)))
-    below = gaps(logits, temperature)
+        return np.asarray(np.log(others) - log_of_others(below, top, np.exp(below), beside))
     less = sums(np.expm1(below, out=below))
-    if background is not None:
+    if beside is not None:
         with np.errstate(over="ignore"):
-            less += np.expm1((background - logits.max(axis=1)) / temperature)
+            less += np.expm1(beside)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.asarray(-temperature * np.log1p(less / others))
+        found = np.asarray(-np.log1p(less / others))
     far = np.flatnonzero(~(np.abs(less) < 0.9 * others))
     if len(far):
-        beside = None if background is None else background[far].astype(np.float64)
-        rest = log_others(logits[far].astype(np.float64), beside, temperature)
-        found[far] = temperature * (np.log(others) - rest)
+        left = gap[far].astype(np.float64) / temperature
+        rest = log_of_others(left, top[far], np.exp(left), None if beside is None else beside[far])
+        found[far] = np.log(others) - rest
     return found
 
 

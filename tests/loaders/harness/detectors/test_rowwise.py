@@ -54,7 +54,7 @@ def test_odds_in_float32_are_those_of_float64(
     exact = np.array([logsumexp((row - one) / temperature) for row, one in zip(others, top, strict=True)])
     found = log_others(logits, background, temperature)
     np.testing.assert_allclose(found, exact, rtol=2e-6, atol=4e-6 * max(1, spread) / min(1, temperature))
-    odds = scaled_odds(logits, background, temperature)
+    odds = scaled_odds(logits, background, [temperature])[0]
     wanted = np.array([(one - row).mean() for row, one in zip(others, top, strict=True)])  # at T without end
     if temperature < 1e6:
         wanted = temperature * (np.log(len(others[0])) - exact)

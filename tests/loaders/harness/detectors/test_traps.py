@@ -30,8 +30,8 @@ from loaders.harness.detectors import (
     neighbours,
 )
 from loaders.harness.evaluation import scoring
-from loaders.harness.evaluation.learning import choose_on_validation, learn
-from loaders.harness.evaluation.scoring import confidence, fit
+from loaders.harness.evaluation.learning import choose_on_validation, combinations, learn, scored_together
+from loaders.harness.evaluation.scoring import confidence, fit, shares_work
 from loaders.harness.evaluation.threads import available
 from tests.loaders.harness.detectors.separable import head_of, images, reordered
 from wordnet_splits.errors import DataError
@@ -91,6 +91,14 @@ def test_any_number_of_threads_gives_the_same_bytes(name: str, monkeypatch: pyte
         monkeypatch.setattr(scoring, "available", lambda threads=threads: threads)
         found.append(scores(fitted_as(name), KNOWN, rows=7).tobytes())
     assert found == [found[0]] * 3
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in BUILT_IN if shares_work(get_detector(name)) and METHODS[name].sweep]
+)
+def test_values_that_share_work_are_scored_in_one_go(name: str) -> None:
+    grid = list(combinations(get_detector(name)))
+    assert len(scored_together(grid)) == len({one.fitted_by for one in grid}) < len(grid)
 
 
 def test_threads_name_the_first_bad_image(monkeypatch: pytest.MonkeyPatch) -> None:
