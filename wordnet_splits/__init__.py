@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from wordnet_splits.recipe import Recipe as Recipe
     from wordnet_splits.recipe import load_recipe as load_recipe
     from wordnet_splits.recipe import recipe_names as recipe_names
+    from wordnet_splits.reports.audit import audit as audit
     from wordnet_splits.reports.cite import cite as cite_benchmark
     from wordnet_splits.reports.distance import distance as distance
     from wordnet_splits.reports.doctor import doctor as diagnose
@@ -62,6 +63,7 @@ _PUBLIC = {
     "Recipe": "recipe",
     "SplitsError": "errors",
     "Taxonomy": "taxonomy",
+    "audit": "reports.audit",
     "build_benchmark": "build:build",
     "catalog_names": "catalog",
     "check_catalogs": "catalog.check",
@@ -102,6 +104,7 @@ __all__ = [
     "Recipe",
     "SplitsError",
     "Taxonomy",
+    "audit",
     "build_benchmark",
     "catalog_names",
     "check_catalogs",

@@ -1,0 +1,73 @@
+"""The command that audits a list of classes: audit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from wordnet_splits.cli.options import Json, Manifests, add_command
+from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, show, show_fields
+from wordnet_splits.tabular import terminal_width
+from wordnet_splits.taxonomy import load
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    examples = [
+        "wordnet-splits audit ssb-hard",
+        "wordnet-splits audit imagenet-r --against tiny-imagenet --json",
+    ]
+    add_command(app, "audit", audit_classes, examples)
+
+
+def audit_classes(
+    classes: Annotated[
+        str,
+        typer.Argument(
+            metavar="LIST",
+            help="A file of wnids, names or indices; a source; a shipped list; BENCHMARK:GROUP.",
+        ),
+    ],
+    against: Annotated[str, typer.Option(help="The known classes, given in the same ways.")] = "imagenet1k",
+    of: Annotated[
+        str | None,
+        typer.Option(help="The source whose names or indices the files hold; else WordNet's nouns."),
+    ] = None,
+    column: Annotated[
+        str | None,
+        typer.Option(help="The column of a table, by name or number, or the key of a JSON object."),
+    ] = None,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Show every class of a relation, not the first 20.")
+    ] = False,
+    glosses: Annotated[bool, typer.Option("--glosses", help="Show path and both meanings of each.")] = False,
+    manifests: Manifests = None,
+    json: Json = False,
+) -> int:
+    """Check a list of classes by WordNet: which equal, lie below or lie above a class that is known."""
+    from wordnet_splits.reports.audit import LIMITS, SHOWN, audit
+
+    found = audit(classes, against, of=of, column=column, manifests=manifests)
+    code = DONE if found.ok else NEGATIVE
+    if json:
+        print_json(found.as_dict())
+        return code
+    most = None if all_ else SHOWN
+    show(found.heading)
+    show_fields(found.summary())
+    if not found.ok:
+        show()
+    if glosses:
+        taxonomy = load()
+        for one in found.leaking[:most]:
+            show(f"{one.id} ({one.name}) {one.relation} {one.other} ({one.other_name})")
+            path = " > ".join(taxonomy.name(wnid) for wnid in one.path)
+            show_fields([("path", path), ("meaning", one.gloss), ("known", one.other_gloss)])
+    else:
+        for line in found.table(width=terminal_width() or 80, most=most):
+            show(line)
+    show()
+    for line in LIMITS:
+        show(line)
+    return code

@@ -1,0 +1,335 @@
+"""A list of classes against the classes that a model knows: which of them are known, or kin of a known one.
+
+WordNet's word for it is ancestry: a class *equals* a known one where both have the same synset, lies *below*
+one where that is among its hypernyms (each picture of it shows the known class: a leak), or *above* one (a
+picture of it may show the known class, and does only if it was drawn from below).
+
+That is too strict where a class above is wide and its pictures show something else, and where a word of
+WordNet is wider than the pictures that a dataset keeps under it; and too lax where WordNet has two synsets
+for what pictures cannot tell apart (ImageNet's sunglass and sunglasses are no kin), where a picture shows a
+second thing, and where a name of several senses was read as the wrong one. Hence the nearness of every class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.reports.class_list import ClassList, ListedClass, load_class_list
+from wordnet_splits.similarity import similarity
+from wordnet_splits.tabular import Tabular, text_table
+from wordnet_splits.taxonomy import Taxonomy, load
+
+RELATIONS = ("equal", "below", "above")
+"""The closest first."""
+WIDTH = 80
+SHOWN = 20
+LIMITS = (
+    "This is WordNet's word, not that of the pictures. Too strict: a class above a",
+    "known one leaks only if its pictures show the known class. Too lax: two synsets",
+    "may look alike (ImageNet's sunglass and sunglasses are no kin), a picture may",
+    "show a second thing, and a name may have been read in another sense.",
+)
+"""What to bear in mind, as lines for a terminal."""
+
+Given = str | Path | Iterable[str | int]
+
+
+@dataclass(frozen=True)
+class AuditedClass:
+    """A class, its closest relation to a known class, and the known class that it is most similar to.
+
+    ``relation`` is equal, below, above or None; ``other`` the known class, ``path`` the wnids from the class
+    to it and ``edges`` their number, ``kin`` how many known classes there are it equals, lies below or above.
+    ``nearest`` has the greatest ``mean`` similarity, ``distance`` is in edges to the closest known class;
+    None where there is no synset.
+    """
+
+    id: str
+    name: str
+    relation: str | None
+    other: str | None
+    other_name: str | None
+    edges: int | None
+    path: tuple[str, ...]
+    kin: int
+    gloss: str
+    other_gloss: str
+    nearest: str | None
+    mean: float | None
+    distance: int | None
+
+
+@dataclass(frozen=True)
+class Audit(Tabular):
+    """Every class of a list against known ones; prints itself as a table of 80 columns.
+
+    ``counts`` are of ``classes`` in all, of those ``equal``, ``below`` or ``above`` a known class (one that
+    is several counts as each), of ``leaking`` ones (any of these), ``without_synset`` and ``repeated``
+    entries.
+    ``first_sense`` are the names of several senses that were read as the first.
+    """
+
+    listed: str
+    against: str
+    known: int
+    classes: tuple[AuditedClass, ...]
+    counts: dict[str, int]
+    first_sense: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Say whether no class equals, lies below or lies above a known one."""
+        return self.counts["leaking"] == 0
+
+    @property
+    def leaking(self) -> tuple[AuditedClass, ...]:
+        """Return the classes of any relation, in the list's order."""
+        return tuple(one for one in self.classes if one.relation is not None)
+
+    @property
+    def drops(self) -> tuple[str, ...]:
+        """Return what a clean version leaves out: every class of any relation, as ``drop_leaks`` does."""
+        return tuple(one.id for one in self.leaking)
+
+    @property
+    def nearness(self) -> dict[str, dict[str, float]]:
+        """Return min, quartiles (linear) and max over the classes, of ``mean`` and ``distance``."""
+        found = {}
+        for measure in ("mean", "distance"):
+            values = [v for one in self.classes if (v := getattr(one, measure)) is not None]
+            if values:
+                ends = np.quantile(np.array(values, np.float64), (0, 0.25, 0.5, 0.75, 1)).tolist()
+                found[measure] = dict(zip(("min", "q1", "median", "q3", "max"), ends, strict=True))
+        return found
+
+    @property
+    def edges(self) -> dict[int, int]:
+        """Return how many classes lie at each distance from the closest known class, in edges."""
+        values = [one.distance for one in self.classes if one.distance is not None]
+        return {edges: values.count(edges) for edges in sorted(set(values))}
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return the fields of each class, the path as one text."""
+        return [{**asdict(one), "path": " ".join(one.path)} for one in self.classes]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what ``audit --json`` prints."""
+        return {
+            "list": self.listed,
+            "against": self.against,
+            "known": self.known,
+            "ok": self.ok,
+            "counts": self.counts,
+            "nearness": {**self.nearness, "edges": {str(k): n for k, n in self.edges.items()}},
+            "drop": list(self.drops),
+            "first_sense": list(self.first_sense),
+            "classes": [asdict(one) for one in self.classes],
+        }
+
+    @property
+    def heading(self) -> str:
+        """Return in a line what was compared with what."""
+        return f"{self.listed} against {self.against}: {self.counts['classes']:,} and {self.known:,} classes"
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Return the figures as names and texts."""
+        total, counts = self.counts["classes"], self.counts
+        leaking = counts["leaking"]
+        said = [
+            ("equal", f"{_share(counts['equal'], total)}: the synset of a known class"),
+            ("below", f"{_share(counts['below'], total)}: each picture shows a known class"),
+            ("above", f"{_share(counts['above'], total)}: a picture may show a known class"),
+            (
+                "clean",
+                f"{total - leaking:,} are none of these; a clean version drops {leaking:,}",
+            ),
+        ]
+        if self.nearness:
+            spread = {
+                name: "  ".join(f"{v:.3g}" for v in ends.values()) for name, ends in self.nearness.items()
+            }
+            said.append(("edges", f"{spread['distance']} to the closest known class (min, quartiles, max)"))
+            said.append(("mean", f"{spread['mean']} similarity to the nearest"))
+        if counts["without_synset"]:
+            said.append(("no synset", f"{counts['without_synset']:,}: nothing can be said of them"))
+        if counts["repeated"]:
+            said.append(("repeated", f"{counts['repeated']:,} entries, counted once"))
+        if self.first_sense:
+            some = ", ".join(self.first_sense[:5]) + (", ..." if len(self.first_sense) > 5 else "")
+            said.append(("senses", f"{len(self.first_sense):,} names of several read as their first: {some}"))
+        return said
+
+    def table(self, *, width: int | None = WIDTH, most: int | None = SHOWN) -> list[str]:
+        """Return the classes of any relation as lines, the closest kin first, at most ``most`` of them."""
+        kin = sorted(self.leaking, key=lambda one: (RELATIONS.index(str(one.relation)), one.edges))
+        cells = [
+            (one.id, one.name, str(one.relation), str(one.edges), str(one.other), str(one.other_name))
+            for one in kin
+        ]
+        columns = ("class", "name", "relation", "edges", "known", "its name")
+        lines, _ = text_table(columns, cells[:most], right=("edges",), width=width) if cells else ([], [])
+        if most is not None and len(cells) > most:
+            lines.append(f"and {len(cells) - most:,} more")
+        return lines
+
+    def __str__(self) -> str:
+        figures = text_table(("", ""), self.summary(), width=WIDTH)[0][2:]
+        return "\n".join([self.heading, *figures, "", *self.table()]).rstrip()
+
+
+def _share(part: int, total: int) -> str:
+    return f"{part:,} ({part / total:.1%})"
+
+
+def audit(
+    classes: Given,
+    against: Given = "imagenet1k",
+    *,
+    of: str | None = None,
+    column: str | None = None,
+    taxonomy: Taxonomy | None = None,
+    manifests: Path | None = None,
+) -> Audit:
+    """Return how each class of a list stands to known classes, by WordNet.
+
+    Parameters
+    ----------
+    classes, against : a source (``ssb-hard``), a shipped list of images, a group of a frozen benchmark
+        (``unknown-imagenet:food``), a file (text, TSV, CSV, JSON), or the entries themselves.
+    of : the source whose class ids, names and indices the entries of files are; else wnids and nouns.
+    column : the column of a table, or the key of a JSON object, that holds the classes.
+    taxonomy : default the embedded WordNet 3.0. manifests : folder of manifests, else the usual ones.
+
+    Raises
+    ------
+    UnknownNameError : no such list, or entries that name no class; near names are offered.
+    DataError : a file that holds no list of classes, or known classes without any synset.
+
+    Examples
+    --------
+    >>> found = audit(["n02085936", "dog", "axolotl"])
+    >>> [(one.id, one.relation, one.other_name) for one in found.leaking]
+    [('n02085936', 'equal', 'Maltese dog'), ('dog', 'above', 'dalmatian'), ('axolotl', 'equal', 'axolotl')]
+    """
+    taxonomy = taxonomy or load()
+    listed = load_class_list(classes, taxonomy, of=of, column=column, manifests=manifests)
+    known = load_class_list(against, taxonomy, of=of, column=column, manifests=manifests)
+    if not any(one.wnids for one in known.classes):
+        raise DataError("no class of it has a synset", where=known.name, hint="give --against another list")
+    kin = _kin(listed, known, taxonomy)
+    nearest = _nearest(listed, known, taxonomy)
+    names = known.names
+    rows = tuple(_row(one, kin[one.id], nearest.get(one.id), names, taxonomy) for one in listed.classes)
+    counts = {
+        "classes": len(rows),
+        **{
+            name: sum(any(k.relation == name for k in kin[c.id]) for c in listed.classes)
+            for name in RELATIONS
+        },
+        "leaking": sum(row.relation is not None for row in rows),
+        "without_synset": sum(not one.wnids for one in listed.classes),
+        "repeated": listed.repeated,
+    }
+    return Audit(
+        listed.name, known.name, len(known.classes), rows, counts, (*listed.first_sense, *known.first_sense)
+    )
+
+
+@dataclass(frozen=True)
+class _Kin:
+    edges: int
+    relation: str
+    other: str
+    own_wnid: str
+    other_wnid: str
+
+    @property
+    def order(self) -> tuple[int, int, str, str]:
+        return self.edges, RELATIONS.index(self.relation), self.other, self.own_wnid
+
+
+def _kin(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, list[_Kin]]:
+    """Return of each class all known classes that it equals, lies below or lies above."""
+    found: dict[str, list[_Kin]] = {one.id: [] for one in listed.classes}
+    own, theirs = _holders(listed), _holders(known)
+    for wnid, holders in own.items():
+        for up, edges in taxonomy.ancestors(wnid).items():
+            relation = "below" if edges else "equal"
+            for class_id in holders:
+                found[class_id] += [_Kin(edges, relation, o, wnid, up) for o in theirs.get(up, ())]
+    for wnid, others in theirs.items():
+        for up, edges in taxonomy.ancestors(wnid).items():
+            for class_id in own.get(up, ()) if edges else ():
+                found[class_id] += [_Kin(edges, "above", o, up, wnid) for o in others]
+    return found
+
+
+def _holders(classes: ClassList) -> dict[str, list[str]]:
+    """Return wnid -> the ids of its classes."""
+    found: dict[str, list[str]] = {}
+    for one in classes.classes:
+        for wnid in one.wnids:
+            found.setdefault(wnid, []).append(one.id)
+    return found
+
+
+def _nearest(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, tuple[str, float, int]]:
+    """Return of each class with a synset the most similar known class, how similar, and the fewest edges."""
+    pairs = sorted((one.id, wnid) for one in known.classes for wnid in one.wnids)
+    columns = [wnid for _, wnid in pairs]
+    own = sorted({wnid for one in listed.classes for wnid in one.wnids})
+    best: dict[str, tuple[float, int, int]] = {}  # wnid -> mean, the first column that has it, edges
+    means = similarity.blocks("mean", own, columns, taxonomy)
+    for (rows, block), (_, edges) in zip(
+        means, similarity.blocks("distance", own, columns, taxonomy), strict=True
+    ):
+        at = block.argmax(axis=1)
+        values = zip(block.max(axis=1).tolist(), at.tolist(), edges.min(axis=1).tolist(), strict=True)
+        best |= dict(zip(own[rows], values, strict=True))
+    found: dict[str, tuple[str, float, int]] = {}
+    for one in listed.classes:
+        if one.wnids:
+            mean, at, _ = max((best[w] for w in one.wnids), key=lambda b: (b[0], -b[1]))
+            found[one.id] = pairs[at][0], mean, min(best[w][2] for w in one.wnids)
+    return found
+
+
+def _row(
+    one: ListedClass,
+    kin: Sequence[_Kin],
+    nearest: tuple[str, float, int] | None,
+    names: Mapping[str, str],
+    taxonomy: Taxonomy,
+) -> AuditedClass:
+    closest = min(kin, key=lambda k: k.order, default=None)
+    near, mean, distance = nearest or (None, None, None)
+    path: tuple[str, ...] = ()
+    other_name, other_gloss = None, ""
+    gloss = taxonomy.definition(one.wnids[0]) if one.wnids else ""
+    if closest is not None:
+        below = closest.relation != "above"
+        ends = (closest.own_wnid, closest.other_wnid)
+        path = taxonomy.path_up(*ends) if below else taxonomy.path_up(*ends[::-1])[::-1]
+        other_name = names[closest.other]
+        gloss, other_gloss = (taxonomy.definition(end) for end in ends)
+    return AuditedClass(
+        one.id,
+        one.name,
+        None if closest is None else closest.relation,
+        None if closest is None else closest.other,
+        other_name,
+        None if closest is None else closest.edges,
+        path,
+        len({k.other for k in kin}),
+        gloss,
+        other_gloss,
+        near,
+        mean,
+        distance,
+    )

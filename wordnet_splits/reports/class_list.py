@@ -1,0 +1,259 @@
+"""A list of classes as its author keeps it: a file of wnids, names or indices, or the name of one shipped.
+
+A file is text (an entry a line, what follows a wnid is a comment), a table (TSV, or CSV by its ending) or
+JSON (an array of entries, rows or objects; an object with wnids as keys, or with one list under each key).
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.catalog import CatalogClass, catalog_names, load_catalog
+from wordnet_splits.catalog.own_lists import find_list, known_lists
+from wordnet_splits.errors import LONGEST, DataError, SplitsError, UnknownNameError, unknown
+from wordnet_splits.manifest import load_classes, manifest_names
+from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.untrusted import parse_json, printable, read_text
+
+COLUMNS = ("wnid", "wnids", "synset", "class_id", "class", "name", "index", "id")
+"""Headers of the column that holds the classes, the one looked for first at the start."""
+MOST = 100_000
+"""Classes of a list; WordNet has 82,115 nouns."""
+NAMED = 5
+"""Unknown entries that an error names."""
+
+_WNID_FIRST = re.compile(r"(n\d{8})(?:\s|,|$)")
+_WNID = re.compile(r"n\d{8}")
+
+Entries = Sequence[tuple[str, str]]
+"""Where each entry stands in its file, and the entry."""
+
+
+@dataclass(frozen=True)
+class ListedClass:
+    """A class by its author's name, and the synsets that it stands for."""
+
+    id: str
+    name: str
+    wnids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ClassList:
+    """The classes of a list, each once; ``first_sense`` are names of several senses, read as their first."""
+
+    name: str
+    classes: tuple[ListedClass, ...]
+    repeated: int = 0
+    first_sense: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return the name of each class by its id."""
+        return {one.id: one.name for one in self.classes}
+
+
+def load_class_list(
+    given: str | Path | Iterable[str | int],
+    taxonomy: Taxonomy,
+    *,
+    of: str | None = None,
+    column: str | None = None,
+    manifests: Path | None = None,
+) -> ClassList:
+    """Return the classes of a list.
+
+    Parameters
+    ----------
+    given : a source (``ssb-hard``: its catalog), a shipped list of images
+        (``openood/imagenet_test_ssb_hard``: its classes), a group of a frozen benchmark
+        (``unknown-imagenet:food``), a file, or the entries.
+    of : the source whose class ids, names and indices the entries are; without it they are wnids and nouns
+        of WordNet.
+    column : of a file: the table's column by name or number from 1, or the key of a JSON object.
+
+    Raises
+    ------
+    UnknownNameError : no such list, or entries that name no class; near names are offered.
+    DataError : a file that holds no list of classes.
+    """
+    if isinstance(given, str | Path):
+        text = str(given)
+        if found := _shipped(text, manifests):
+            return ClassList(text, _synsets_first(found))
+        path = Path(given)
+        if not path.exists():
+            names = (*catalog_names(), *known_lists(), *manifest_names(manifests))
+            error = unknown("list of classes", text, names)
+            hint = error.hint or "or a file of wnids, names or indices; BENCHMARK:GROUP for a group"
+            raise UnknownNameError(error.what, near=error.near, hint=hint)
+        name, entries = path.name, _entries(path, column)
+    else:
+        name, entries = "list", [(f"entry {n}", str(e)) for n, e in enumerate(given, 1)]
+    return _resolved(name, entries, taxonomy, of)
+
+
+def _shipped(name: str, manifests: Path | None) -> Sequence[tuple[str, str, Sequence[str]]]:
+    """Return (id, name, wnids) of the classes of a shipped list, none where there is no such list."""
+    if name in catalog_names():
+        return [(c.class_id, c.name, c.wnids) for c in load_catalog(name)]
+    if name in known_lists():
+        table = find_list(name).select(["source", "class_id"])
+        pairs = dict.fromkeys(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return [(c.class_id, c.name, c.wnids) for c in (load_catalog(s)[i] for s, i in pairs)]
+    benchmark, colon, group = name.partition(":")
+    if colon and benchmark in manifest_names(manifests):
+        rows = load_classes(benchmark, manifests).select(["group", "class_id", "name", "wnids"]).to_pylist()
+        if group not in (groups := {row["group"] for row in rows} - {""}):
+            raise unknown("group", group, groups, where=benchmark)
+        return [(r["class_id"], r["name"], r["wnids"]) for r in rows if r["group"] == group]
+    return ()
+
+
+def _synsets_first(found: Iterable[tuple[str, str, Sequence[str]]]) -> tuple[ListedClass, ...]:
+    return tuple(ListedClass(class_id, name, tuple(wnids)) for class_id, name, wnids in found)
+
+
+def _entries(path: Path, column: str | None) -> Entries:
+    text = read_text(path)
+    if path.suffix == ".json":
+        content = parse_json(text, where=str(path))
+        entries = [(f"entry {n}", e) for n, e in enumerate(_of_json(content, column, str(path)), 1)]
+    else:
+        entries = list(_of_text(text, column, path))
+    if not entries:
+        raise DataError("holds no class", where=str(path))
+    if len(entries) > MOST:
+        raise DataError(f"holds {len(entries):,} entries, at most {MOST:,} are read", where=str(path))
+    return entries
+
+
+def _of_json(content: Any, column: str | None, where: str) -> list[str]:
+    if isinstance(content, dict):
+        if column is not None and column in content:
+            content = content[column]
+        elif content and all(_WNID.fullmatch(key) for key in content):
+            content = list(content)
+        elif column is None and any(isinstance(v, list) and len(v) > 2 for v in content.values()):
+            raise DataError("holds several lists", where=where, hint=f"say which: --column {_some(content)}")
+        else:  # ImageNet's {"0": ["n01440764", "tench"], ...}
+            content = list(content.values())
+    if not isinstance(content, list):
+        raise DataError("holds no list of classes", where=where)
+    return [_of_row(row, column, where) for row in content]
+
+
+def _of_row(row: Any, column: str | None, where: str) -> str:
+    cell = row
+    if isinstance(row, dict):
+        cell = row.get(_named(list(row), column, where))
+    elif isinstance(row, list) and row:
+        cell = row[0]
+    if isinstance(cell, bool) or not isinstance(cell, str | int):
+        raise DataError(f"{printable(cell)!r} is not a wnid, name or index", where=where)
+    return str(cell)
+
+
+def _of_text(text: str, column: str | None, path: Path) -> Iterator[tuple[str, str]]:
+    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(n, line) for n, line in lines if not line.startswith("#")]
+    mark = "," if path.suffix == ".csv" else "\t"
+    if not lines or (mark not in lines[0][1] and path.suffix not in (".csv", ".tsv")):
+        for n, line in lines:
+            wnid = _WNID_FIRST.match(line.strip())
+            yield f"line {n}", wnid[1] if wnid else line.strip()
+        return
+    rows = list(csv.reader((line for _, line in lines), delimiter=mark))
+    head = [cell.strip() for cell in rows[0]]
+    if column is not None and column.isdecimal():
+        place, start = int(column) - 1, 0
+    elif column is not None or any(cell.lower() in COLUMNS for cell in head):
+        place, start = head.index(_named(head, column, str(path))), 1
+    else:
+        place, start = 0, 0
+    for (n, _), row in list(zip(lines, rows, strict=False))[start:]:
+        if not 0 <= place < len(row):
+            raise DataError(f"has no column {place + 1}", where=f"{path}:{n}")
+        yield f"line {n}", row[place].strip()
+
+
+def _named(head: Sequence[str], column: str | None, where: str) -> str:
+    """Return the header of the column that holds the classes."""
+    if column is not None:
+        if column not in head:
+            raise unknown("column", column, head, where=where)
+        return column
+    lower = {cell.lower(): cell for cell in reversed(head)}
+    for wanted in COLUMNS:
+        if wanted in lower:
+            return lower[wanted]
+    raise DataError(
+        "no column is known to hold the classes", where=where, hint=f"say which: --column {_some(head)}"
+    )
+
+
+def _some(names: Iterable[str]) -> str:
+    return " or ".join(printable(name, 40) for name in list(names)[:NAMED])
+
+
+def _resolved(name: str, entries: Entries, taxonomy: Taxonomy, of: str | None) -> ClassList:
+    find = _of_source(of) if of is not None else _of_wordnet(taxonomy)
+    found: dict[str, ListedClass] = {}
+    guessed: dict[str, None] = {}
+    failed: list[tuple[str, str, SplitsError]] = []
+    known = 0
+    for place, text in entries:
+        try:
+            one = find(text)
+        except SplitsError as error:
+            failed.append((place, text, error))
+            continue
+        known += 1
+        found.setdefault(one.id, one)
+        if of is None and len(taxonomy.senses(text.replace(" ", "_"))) > 1:
+            guessed[text] = None
+    if failed:
+        named = ", ".join(f"{printable(text, LONGEST)!r} ({place})" for place, text, _ in failed[:NAMED])
+        more = f" and {len(failed) - NAMED:,} more" if len(failed) > NAMED else ""
+        first = failed[0][2]
+        what = f"{len(failed):,} of {len(entries):,} entries are no class: {named}{more}"
+        raise UnknownNameError(what, where=name, near=first.near, hint=None if first.near else first.hint)
+    return ClassList(name, tuple(found.values()), known - len(found), tuple(guessed))
+
+
+def _of_wordnet(taxonomy: Taxonomy) -> Callable[[str], ListedClass]:
+    def find(text: str) -> ListedClass:
+        if text.isdecimal():
+            raise UnknownNameError(
+                f"{text} is an index", hint="say of which source's classes: --of imagenet1k"
+            )
+        wnid = taxonomy.find(text)
+        return ListedClass(text, taxonomy.name(wnid), (wnid,))
+
+    return find
+
+
+def _of_source(source: str) -> Callable[[str], ListedClass]:
+    catalog = load_catalog(source)
+    names: dict[str, CatalogClass] = {}
+    for item in catalog:
+        for word in (item.name, *item.name.split(", ")):
+            names.setdefault(_folded(word), item)
+    by_index: Mapping[str, CatalogClass] = {str(item.index): item for item in catalog}
+
+    def find(text: str) -> ListedClass:
+        item = catalog[text] if text in catalog else names.get(_folded(text)) or by_index.get(text)
+        if item is None:
+            raise unknown("class", text, {*names, *(c.class_id for c in catalog)})
+        return ListedClass(item.class_id, item.name, item.wnids)
+
+    return find
+
+
+def _folded(word: str) -> str:
+    return word.casefold().replace("_", " ")
