@@ -9,6 +9,9 @@ from typing import Any
 
 from wordnet_splits.errors import SplitsError
 
+EXTRAS = {"torch": "torch", "torchvision": "torch"}
+"""Package -> the extra that installs it, of those that modules of ours import at their top."""
+
 
 class MissingPackageError(SplitsError, ImportError):
     """A package that an extra brings is not installed, or is and cannot be loaded."""
@@ -51,6 +54,11 @@ def names_of(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str]
     def find(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{home_of[name]}"), name)
+        try:
+            return getattr(import_module(f"{package}.{home_of[name]}"), name)
+        except ModuleNotFoundError as error:
+            if error.name in EXTRAS:
+                need(error.name, EXTRAS[error.name], where=f"{package}.{name}")
+            raise
 
     return find

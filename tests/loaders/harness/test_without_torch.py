@@ -58,6 +58,26 @@ except ImportError as error:
     assert done.stdout == f"loaders.UnknownDetectionSet: torch is not installed ({INSTALL})\n", done.stderr
 
 
+@pytest.mark.parametrize("name", ["evaluate", "load_model", "train"])
+def test_functions_that_need_it_end_in_such_a_line_too(name: str, tmp_path: Path) -> None:
+    done = without_torch(
+        f"try:\n from loaders.harness import {name}\nexcept ImportError as e: print(e)", tmp_path
+    )
+    assert done.stdout.endswith(f".{name}: torch is not installed ({INSTALL})\n"), done.stderr
+
+
+def test_arrays_are_evaluated_without_it(tmp_path: Path) -> None:
+    code = """
+from loaders import evaluate_arrays
+
+logits = [[9.0, 0.0], [0.0, 9.0], [8.0, 1.0]]
+sets = {"id": {"logits": logits, "labels": [0, 1, 0]}, "near": {"logits": [[1.0, 2.0], [2.0, 2.5]]}}
+print(evaluate_arrays(sets, "preset:openood"))
+"""
+    done = without_torch(code, tmp_path)
+    assert "Note: arrays: knn is left out: it fits on ID train images" in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize(
     ("error", "says"),
     [
