@@ -168,7 +168,10 @@ def _of_text(text: str, column: str | None, path: Path) -> Iterator[tuple[str, s
             wnid = _WNID_FIRST.match(line.strip())
             yield f"line {n}", wnid[1] if wnid else line.strip()
         return
-    rows = list(csv.reader((line for _, line in lines), delimiter=mark))
+    try:
+        rows = list(csv.reader((line for _, line in lines), delimiter=mark))
+    except csv.Error as cause:  # a cell of more than 131,072 letters
+        raise DataError(f"is not a table: {cause}", where=str(path)) from None
     head = [cell.strip() for cell in rows[0]]
     if column is not None and column.isdecimal():
         place, start = int(column) - 1, 0

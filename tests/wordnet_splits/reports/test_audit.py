@@ -215,6 +215,8 @@ def test_shipped_lists_and_groups_are_named(facts):
         ("a\tb\nx\ty\n", ("--column", "3"), "has no column 3"),
         ("a\tb\nx\ty\n", ("--column", "c"), "unknown column 'c'"),
         ("\x00\udc80", (), "is not UTF-8"),
+        ("a\t" + "x" * 200_000, (), "is not a table: field larger than field limit"),
+        ("x" * 200_000, (), "1 of 1 entries are no class: 'xxx"),
     ],
 )
 def test_what_is_no_list_is_one_line(command, tmp_path, content, arguments, said):
