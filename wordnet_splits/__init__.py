@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from wordnet_splits.manifest import load_manifest as load_manifest
     from wordnet_splits.manifest import manifest_names as manifest_names
     from wordnet_splits.manifest.diff import diff_manifests as diff_manifests
+    from wordnet_splits.propose import propose as propose_synsets
+    from wordnet_splits.propose.making import make_catalog as make_catalog
     from wordnet_splits.recipe import Recipe as Recipe
     from wordnet_splits.recipe import load_recipe as load_recipe
     from wordnet_splits.recipe import recipe_names as recipe_names
@@ -88,8 +90,10 @@ _PUBLIC = {
     "load_list": "catalog.inventory",
     "load_manifest": "manifest",
     "load_recipe": "recipe",
+    "make_catalog": "propose.making",
     "manifest_names": "manifest",
     "open_source": "sources",
+    "propose_synsets": "propose:propose",
     "recipe_names": "recipe",
     "report_leaks": "reports.leaks",
     "similarity_matrix": "similarity:matrix",
@@ -129,8 +133,10 @@ __all__ = [
     "load_list",
     "load_manifest",
     "load_recipe",
+    "make_catalog",
     "manifest_names",
     "open_source",
+    "propose_synsets",
     "recipe_names",
     "report_leaks",
     "similarity_matrix",

@@ -50,9 +50,9 @@ PRIOR = {
     "alike": 0.5,
     "claimed": -0.5,
     "category": 1.0,
-    "superclass density": 0.3,
+    "superclass density": 0.5,
     "superclass alike": 0.3,
-    "below superclass": 1.0,
+    "below superclass": 3.0,
 }
 """What each weight would be without any data, by judgement: the fit is drawn towards it."""
 

@@ -3,8 +3,9 @@
 A catalog is a TSV under ``data/catalogs``: ``#`` lines on top hold the origin, then a header row, then one
 row per class in the publisher's label order. ``mapped`` says how the synsets were found: ``exact`` (the name
 is a lemma and its first sense is meant), ``variant`` (the same after plural, spelling or joining),
-``head`` (the head noun of a compound that WordNet lacks) or ``hand`` (a sense or word chosen by a person,
-with the reason in ``why``). A class without synsets has an empty ``mapped`` and a reason. In the ImageNet
+``head`` (the head noun of a compound that WordNet lacks), ``hand`` (a sense or word chosen by a person,
+with the reason in ``why``) or ``proposed`` (chosen by `wordnet_splits.propose`, not confirmed by anybody; in
+no shipped catalog). A class without synsets has an empty ``mapped`` and a reason. In the ImageNet
 family the class id is the publisher's synset, and every class is ``exact``.
 
 Counts known only as the sum over several classes stand in ``count_group`` as ``split:group=sum``, the same
@@ -24,7 +25,7 @@ from wordnet_splits.tabular import Tabular
 from wordnet_splits.untrusted import read_text
 
 CATALOGS = Path(__file__).parent.parent / "data" / "catalogs"
-MAPPED = ("exact", "variant", "head", "hand")
+MAPPED = ("exact", "variant", "head", "hand", "proposed")
 FIXED_COLUMNS = ("class_id", "index", "name", "superclass", "wnids", "mapped", "why")
 TEXT_COLUMNS = ("class_id", "name", "superclass", "mapped", "why", "count_group")
 

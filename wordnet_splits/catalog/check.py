@@ -7,10 +7,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordnet_splits.catalog.catalog import MAPPED, Catalog, CatalogClass, catalog_names, load_catalog
+from wordnet_splits.catalog.catalog import (
+    MAPPED,
+    Catalog,
+    CatalogClass,
+    catalog_names,
+    load_catalog,
+    read_catalog,
+)
 from wordnet_splits.tabular import Records
 from wordnet_splits.taxonomy import Taxonomy
 
+OWN = ".tsv"
 _OLD_CALTECH = re.compile(r"-101$")  # Caltech-256 marks the classes it took over from Caltech-101
 
 
@@ -60,12 +68,15 @@ def check_catalogs(
 
     Parameters
     ----------
-    names : sources; all shipped catalogs by default. UnknownNameError where one has no catalog.
+    names : sources, or files of own catalogs (``my.tsv``); all shipped catalogs by default. UnknownNameError
+        where a source has no catalog, DataError where a file is malformed.
     taxonomy : the embedded WordNet 3.0 by default.
     """
     taxonomy = taxonomy or Taxonomy.embedded()
     chosen = catalog_names() if names is None else names
-    return Records(check_catalog(load_catalog(n), taxonomy) for n in chosen)
+    return Records(
+        check_catalog(read_catalog(n) if n.endswith(OWN) else load_catalog(n), taxonomy) for n in chosen
+    )
 
 
 def check_catalog(catalog: Catalog, taxonomy: Taxonomy) -> CatalogReport:

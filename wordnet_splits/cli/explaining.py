@@ -1,4 +1,4 @@
-"""Commands on meanings: explain, similarity, distance, tree, catalog, fidelity."""
+"""Commands on meanings: explain, similarity, distance, tree, fidelity."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.options import Json, Manifests, add_command, make_family
-from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say, show, show_fields
+from wordnet_splits.cli.options import Json, Manifests, WordNet, add_command
+from wordnet_splits.cli.output import DONE, print_json, print_table, say, show, show_fields
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.taxonomy import Taxonomy, load
 
-WordNet = Annotated[
-    str | None,
-    typer.Option(help="Another WordNet: 'nltk', or a folder of WNDB files; default the embedded 3.0."),
-]
 HierarchyOption = Annotated[str, typer.Option(help="wordnet (the full graph) or imagenet-tree.")]
 
 SIMILARITY_KEYS = ["distance", "path", "wup", "wup_wn", "wup_perl", "lch", "lch_perl", "mean", "mean2"]
@@ -39,12 +35,6 @@ def register(app: typer.Typer) -> None:
     examples = ["wordnet-splits tree dog", "wordnet-splits tree animal.n.01 --source imagenet1k --depth 2"]
     add_command(app, "tree", show_tree, examples)
     add_command(app, "fidelity", show_fidelity, ["wordnet-splits fidelity", "wordnet-splits fidelity --json"])
-    check = ["wordnet-splits catalog check", "wordnet-splits catalog check cifar100"]
-    show_one = ["wordnet-splits catalog show cifar100", "wordnet-splits catalog show digits --json"]
-    about = "The classes of every source and their synsets."
-    catalog = make_family(app, "catalog", about, [check[0], show_one[0]])
-    add_command(catalog, "check", check_catalog, check)
-    add_command(catalog, "show", show_catalog, show_one)
 
 
 def explain_class(
@@ -186,53 +176,6 @@ def show_tree(
         return DONE
     for line in _tree_lines(tree, "", ""):
         show(line)
-    return DONE
-
-
-def check_catalog(
-    source: Annotated[str | None, typer.Argument(help="One source; all by default.")] = None,
-    wordnet: WordNet = None,
-    json: Json = False,
-) -> int:
-    """Prove that every synset exists, and list the names that naive first sense would get wrong."""
-    from wordnet_splits.catalog.check import check_catalogs
-
-    taxonomy = load(wordnet)
-    reports = check_catalogs([source] if source else None, taxonomy)
-    ok = all(r.ok for r in reports)
-    if json:
-        print_json({"ok": ok, "sources": [asdict(r) for r in reports]})
-        return DONE if ok else NEGATIVE
-    for report in reports:
-        print_report(report)
-    show("every synset exists" if ok else "some synsets do not exist")
-    return DONE if ok else NEGATIVE
-
-
-def print_report(report: Any) -> None:
-    """Print one source's report."""
-    kinds = ", ".join(f"{n} {kind or 'without synset'}" for kind, n in sorted(report.mapped.items()) if n)
-    show(f"{report.source}: {report.classes} classes; {kinds}")
-    for wrong in report.naive_wrong:
-        show(
-            f"  {wrong.name}: first sense would be {wrong.naive} ({wrong.naive_gloss}), ours is {wrong.ours}"
-        )
-    for class_id, wnid in report.absent:
-        show(f"  {class_id}: {wnid} does not exist")
-
-
-def show_catalog(source: Annotated[str, typer.Argument(help="A source.")], json: Json = False) -> int:
-    """Print a source's classes with their synsets and why they were mapped so."""
-    from wordnet_splits.catalog import load_catalog
-
-    catalog = load_catalog(source)
-    if json:
-        print_json({"source": source, "classes": [asdict(c) for c in catalog]})
-        return DONE
-    print_table(
-        ("class_id", "name", "superclass", "wnids", "mapped", "why"),
-        [(c.class_id, c.name, c.superclass, " ".join(c.wnids), c.mapped, c.why) for c in catalog],
-    )
     return DONE
 
 

@@ -34,6 +34,10 @@ Local = Annotated[
 ]
 BenchmarkOption = Annotated[str, typer.Option(help="A frozen benchmark, or the folder of a manifest.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; a GPU by default if there is one.")]
+WordNet = Annotated[
+    str | None,
+    typer.Option(help="Another WordNet: 'nltk', or a folder of WNDB files; default the embedded 3.0."),
+]
 PackedOption = Annotated[
     list[Path] | None,
     typer.Option("--packed", help="A folder written by `wordnet-splits pack`; repeatable."),

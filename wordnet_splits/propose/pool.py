@@ -183,65 +183,81 @@ def make_pool(
     superclasses: Sequence[str],
     lemmas: Lemmas,
     graphs: Graphs,
-    picturable: frozenset[str],
+    pictured: frozenset[str],
 ) -> Pool:
-    """Return the candidates of all names."""
-    taxonomy = lemmas.taxonomy
-    category_of = {taxonomy.index(w): n for n, w in enumerate(CATEGORIES.values()) if w in taxonomy}
-    owners: list[int] = []
-    nodes: list[int] = []
-    found: list[Route] = []
-    rows: list[list[float]] = []
+    """Return the candidates of all names; ``pictured`` are the synsets known to have pictures."""
+    gatherer = _Gatherer(lemmas, graphs, pictured)
     groups: dict[tuple[Words, ...], int] = {}
-    group = [groups.setdefault(name.phrases, len(groups)) for name in names]
-    about: dict[int, tuple[list[float], tuple[str, ...]]] = {}
-    for n, name in enumerate(names):
-        seen: dict[int, tuple[Route, int]] = {}
-        if name.synset and (wnid := _of_synset(name.synset, taxonomy)):
-            seen[taxonomy.index(wnid)] = (Route(taxonomy.lemmas(wnid)[0].lower(), "synset", 0), 0)
-        for route in routes(name, lemmas):
-            for rank, wnid in enumerate(lemmas.index[route.lemma]):
-                seen.setdefault(taxonomy.index(wnid), (route, rank))
-        headed = any(route.kind == "head" for route, _ in seen.values())
-        context = {stem(w) for aside in name.asides for w in aside}
-        context |= {stem(w) for w in _WORD.findall(superclasses[n].lower())} if superclasses[n] else set()
-        for node, (route, rank) in seen.items():
-            if node not in about:
-                about[node] = _about(node, graphs, category_of, picturable)
-            fixed, words = about[node]
-            used = set(re.split("[_-]", route.lemma))
-            others = [w for p in name.phrases for w in p if w not in used and w not in stopwords()]
-            others += [w for aside in name.asides for w in aside]
-            kin = set[str]().union(*(graphs.around(w) for w in others))
-            direct = (context | {stem(w) for w in others}) - stopwords()
-            text = graphs.text(node)
-            whole = any(r.kind in WHOLE for r, _ in seen.values()) and route.kind not in WHOLE
-            last = re.split("[_-]", route.lemma)[-1]
-            owners.append(n)
-            nodes.append(node)
-            found.append(route)
-            rows.append(
-                _unary(route, rank, words, name)
-                + fixed[:3]
-                + [
-                    float(whole),
-                    float(headed and route.kind in ("modifier", "aside")),
-                    float(np.log1p(graphs.productive(last, lemmas).get(node, 0))),
-                    float(min(len(direct & text), 2)),
-                    float(bool(kin & text)),
-                ]
-                + fixed[3:]
-            )
+    per_name = [gatherer.of(name, above) for name, above in zip(names, superclasses, strict=True)]
+    rows = [row for found in per_name for _, _, row in found]
     return Pool(
-        taxonomy=taxonomy,
+        taxonomy=lemmas.taxonomy,
         names=tuple(names),
-        routes=tuple(found),
-        owner=np.array(owners, np.int64),
-        node=np.array(nodes, np.int64),
-        group=np.array(group, np.int64),
+        routes=tuple(route for found in per_name for _, route, _ in found),
+        owner=np.repeat(np.arange(len(names)), [len(found) for found in per_name]).astype(np.int64),
+        node=np.array([node for found in per_name for node, _, _ in found], np.int64),
+        group=np.array([groups.setdefault(name.phrases, len(groups)) for name in names], np.int64),
         category=_categories(rows),
         unary=np.array(rows, np.float64).reshape(len(rows), len(UNARY)),
     )
+
+
+class _Gatherer:
+    """Finds the candidates of names one by one; names of the same words are looked up once."""
+
+    def __init__(self, lemmas: Lemmas, graphs: Graphs, pictured: frozenset[str]) -> None:
+        self._lemmas = lemmas
+        self._graphs = graphs
+        self._pictured = pictured
+        taxonomy = lemmas.taxonomy
+        self._category_of = {taxonomy.index(w): n for n, w in enumerate(CATEGORIES.values()) if w in taxonomy}
+        self._known: dict[tuple[object, ...], list[tuple[int, Route, list[float]]]] = {}
+        self._about: dict[int, tuple[list[float], tuple[str, ...]]] = {}
+
+    def of(self, name: ParsedName, superclass: str) -> list[tuple[int, Route, list[float]]]:
+        """Return node, route and features (`UNARY`) of every candidate of a name."""
+        key = (name.phrases, name.asides, name.synset, name.capital, superclass)
+        if key not in self._known:
+            self._known[key] = self._gather(name, superclass)
+        return self._known[key]
+
+    def _gather(self, name: ParsedName, superclass: str) -> list[tuple[int, Route, list[float]]]:
+        taxonomy = self._lemmas.taxonomy
+        seen: dict[int, tuple[Route, int]] = {}
+        if name.synset and (wnid := _of_synset(name.synset, taxonomy)):
+            seen[taxonomy.index(wnid)] = (Route(taxonomy.lemmas(wnid)[0].lower(), "synset", 0), 0)
+        for route in routes(name, self._lemmas):
+            for rank, wnid in enumerate(self._lemmas.index[route.lemma]):
+                seen.setdefault(taxonomy.index(wnid), (route, rank))
+        headed = any(route.kind == "head" for route, _ in seen.values())
+        whole = any(route.kind in WHOLE for route, _ in seen.values())
+        above = {stem(w) for w in _WORD.findall(superclass.lower())}
+        found = []
+        for node, (route, rank) in seen.items():
+            if node not in self._about:
+                self._about[node] = _about(node, self._graphs, self._category_of, self._pictured)
+            fixed, words = self._about[node]
+            between = [
+                float(whole and route.kind not in WHOLE),
+                float(headed and route.kind in ("modifier", "aside")),
+                *self._context(node, route, name, above),
+            ]
+            found.append((node, route, [*_unary(route, rank, words, name), *fixed[:3], *between, *fixed[3:]]))
+        return found
+
+    def _context(self, node: int, route: Route, name: ParsedName, above: set[str]) -> list[float]:
+        """Return how a synset fits the words of the name that did not lead to it, and its superclass."""
+        graphs, text = self._graphs, self._graphs.text(node)
+        used = re.split("[_-]", route.lemma)
+        others = [w for p in name.phrases for w in p if w not in used and w not in stopwords()]
+        others += [w for aside in name.asides for w in aside]
+        around = above | {stem(w) for aside in name.asides for w in aside} | {stem(w) for w in others}
+        kin = set[str]().union(*(graphs.around(w) for w in others))
+        return [
+            float(np.log1p(graphs.productive(used[-1], self._lemmas).get(node, 0))),
+            float(min(len((around - stopwords()) & text), 2)),
+            float(bool(kin & text)),
+        ]
 
 
 def _categories(rows: list[list[float]]) -> Indices:

@@ -50,6 +50,7 @@ class Explainer:
         self._taxonomy = taxonomy
         self._below: Counter[str] = Counter()
         self._same = Counter(chosen)
+        self._kin_of: dict[str, str] = {}
         for wnid, count in self._same.items():
             if wnid:
                 self._below.update(dict.fromkeys(taxonomy.ancestors(wnid), count))
@@ -67,6 +68,11 @@ class Explainer:
 
     def _kin(self, wnid: str) -> str:
         """Return the nearest synset above that other names share, and how many do."""
+        if wnid not in self._kin_of:
+            self._kin_of[wnid] = self._find_kin(wnid)
+        return self._kin_of[wnid]
+
+    def _find_kin(self, wnid: str) -> str:
         own = self._same[wnid]
         others = {
             w: n for w in self._taxonomy.ancestors(wnid) if (n := self._below[w] - own) > 0 and w != wnid

@@ -1,0 +1,166 @@
+"""Commands on catalogs: check, show, make."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wordnet_splits.cli.options import Json, WordNet, add_command, make_family
+from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, say_some, show
+from wordnet_splits.errors import SplitsError
+from wordnet_splits.taxonomy import load
+
+if TYPE_CHECKING:
+    from wordnet_splits.propose.classes import FoundClasses
+    from wordnet_splits.propose.making import MadeCatalog
+
+SHOWN_UNSURE = 20
+SHOWN_SHARED = 5
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    check = ["wordnet-splits catalog check", "wordnet-splits catalog check cifar100"]
+    show_one = ["wordnet-splits catalog show cifar100", "wordnet-splits catalog show digits --json"]
+    make = [
+        "wordnet-splits catalog make 'blue whale' 'sea otter' --out sea.tsv",
+        "wordnet-splits catalog make dolphin seal whale --out mammals.tsv --ask-below 0",
+    ]
+    about = "The classes of every source and their synsets."
+    catalog = make_family(app, "catalog", about, [check[0], make[0]])
+    add_command(catalog, "check", check_catalog, check)
+    add_command(catalog, "show", show_catalog, show_one)
+    add_command(catalog, "make", make_own_catalog, make)
+
+
+def check_catalog(
+    source: Annotated[
+        str | None, typer.Argument(help="One source, or a catalog of your own (FILE.tsv); all by default.")
+    ] = None,
+    wordnet: WordNet = None,
+    json: Json = False,
+) -> int:
+    """Prove that every synset exists, and list the names that naive first sense would get wrong."""
+    from wordnet_splits.catalog.check import check_catalogs
+
+    taxonomy = load(wordnet)
+    reports = check_catalogs([source] if source else None, taxonomy)
+    ok = all(r.ok for r in reports)
+    if json:
+        print_json({"ok": ok, "sources": [asdict(r) for r in reports]})
+        return DONE if ok else NEGATIVE
+    for report in reports:
+        print_report(report)
+    show("every synset exists" if ok else "some synsets do not exist")
+    return DONE if ok else NEGATIVE
+
+
+def print_report(report: Any) -> None:
+    """Print one source's report."""
+    kinds = ", ".join(f"{n} {kind or 'without synset'}" for kind, n in sorted(report.mapped.items()) if n)
+    show(f"{report.source}: {report.classes} classes; {kinds}")
+    for wrong in report.naive_wrong:
+        show(
+            f"  {wrong.name}: first sense would be {wrong.naive} ({wrong.naive_gloss}), ours is {wrong.ours}"
+        )
+    for class_id, wnid in report.absent:
+        show(f"  {class_id}: {wnid} does not exist")
+
+
+def show_catalog(source: Annotated[str, typer.Argument(help="A source.")], json: Json = False) -> int:
+    """Print a source's classes with their synsets and why they were mapped so."""
+    from wordnet_splits.catalog import load_catalog
+
+    catalog = load_catalog(source)
+    if json:
+        print_json({"source": source, "classes": [asdict(c) for c in catalog]})
+        return DONE
+    print_table(
+        ("class_id", "name", "superclass", "wnids", "mapped", "why"),
+        [(c.class_id, c.name, c.superclass, " ".join(c.wnids), c.mapped, c.why) for c in catalog],
+    )
+    return DONE
+
+
+def make_own_catalog(
+    name: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Class names.")] = None,
+    root: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A dataset in class folders: [split/]class/picture.")
+    ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Class names, one a line; after a tab its superclass."),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FILE.tsv", help="The catalog to write.")] = Path(
+        "catalog.tsv"
+    ),
+    ask_below: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Ask below this confidence; by default 97 of 100 others are right."),
+    ] = None,
+    wordnet: WordNet = None,
+    json: Json = False,
+) -> int:
+    """Propose a synset for every class of a dataset, all names read together; ask about the unsure ones.
+
+    The answers are kept as they come, and the same command goes on where it stopped; rows whose `mapped` is
+    `hand` stay as they are. Without a terminal unsure rows are listed, and the exit code is 3.
+    """
+    from wordnet_splits.cli import asking
+    from wordnet_splits.propose.making import make_catalog
+
+    found, origin = _classes(name, root, names)
+    for note in found.notes:
+        say(note)
+    ask = asking.ask if asking.terminal() else None
+    made = make_catalog(
+        found, out, ask=ask, ask_below=ask_below, taxonomy=load(wordnet), origin=f"of {origin}"
+    )
+    if json:
+        print_json(made.as_dict())
+    else:
+        _print_made(made)
+    return LEFT_OUT if made.unsure else DONE
+
+
+def _classes(name: list[str] | None, root: Path | None, names: Path | None) -> tuple[FoundClasses, str]:
+    from wordnet_splits.propose.class_folders import folder_classes
+    from wordnet_splits.propose.classes import listed_classes, read_names
+    from wordnet_splits.untrusted import printable
+
+    if [bool(name), root is not None, names is not None].count(True) != 1:
+        raise SplitsError("give class names, --root or --names, one of them", where="catalog make")
+    if root is not None:
+        return folder_classes(root), f"the folders of {printable(root.name or root)}"
+    if names is not None:
+        return read_names(names), f"the names in {printable(names.name)}"
+    return listed_classes(name or []), "names given"
+
+
+def _first_of(ids: list[str]) -> str:
+    more = f" and {len(ids) - SHOWN_SHARED:,} more" if len(ids) > SHOWN_SHARED else ""
+    return ", ".join(ids[:SHOWN_SHARED]) + more
+
+
+def _print_made(made: MadeCatalog) -> None:
+    from collections import Counter
+
+    kinds = Counter(row.mapped or "without synset" for row in made.decisions)
+    counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(kinds.items()))
+    show(f"{made.out}: {len(made.decisions):,} classes; {counts}; {made.asked:,} answered now")
+    shared = [f"  {wnid}: {_first_of(ids)}" for wnid, ids in made.shared.items()]
+    if shared:
+        show(f"synsets of several classes: {len(shared):,}")
+        say_some(shared, SHOWN_SHARED, write=show)
+    if not made.unsure:
+        return
+    rows = {row["class_id"]: row for row in made.rows()}
+    show(f"unsure, to be answered on a terminal by the same command or in the file: {len(made.unsure):,}")
+    lines = [
+        f"  {i}: {rows[i]['wnid'] or 'no synset'} ({rows[i]['confidence']:.2f}), {rows[i]['reason']}"
+        for i in made.unsure
+    ]
+    say_some(lines, SHOWN_UNSURE, write=show)

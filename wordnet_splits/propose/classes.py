@@ -1,0 +1,82 @@
+"""The classes of a user's dataset, from a list of names; `class_folders` finds them in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.untrusted import printable, read_text
+
+ALL = "all"
+"""The split of a dataset that has none."""
+
+
+@dataclass(frozen=True)
+class NamedClass:
+    """A class as its publisher names it; ``counts`` has its pictures by split, where they were counted."""
+
+    class_id: str
+    name: str
+    superclass: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FoundClasses:
+    """The classes of a dataset in order, its splits, and what a reader should know of them, in sentences."""
+
+    classes: tuple[NamedClass, ...]
+    splits: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def listed_classes(names: Iterable[str]) -> FoundClasses:
+    """Return the classes of a list of names; after a tab a name may have its superclass.
+
+    Raises
+    ------
+    DataError : there is none, one occurs twice, or one cannot stand in a table.
+    """
+    classes = []
+    for text in names:
+        name, _, superclass = (part.strip() for part in text.partition("\t"))
+        if name:
+            classes.append(NamedClass(name, name, superclass))
+    return checked(classes, (ALL,), where="names")
+
+
+def read_names(path: Path) -> FoundClasses:
+    """Return the classes of a text file, one a line; blank lines are passed over. Raises DataError."""
+    try:
+        return listed_classes(read_text(path).splitlines())
+    except DataError as error:
+        raise error if error.where == str(path) else error.within(str(path)) from None
+
+
+def checked(
+    classes: Sequence[NamedClass], splits: tuple[str, ...], *, where: str, notes: Sequence[str] = ()
+) -> FoundClasses:
+    """Return classes that can stand in a catalog, with a note for names that differ in case only."""
+    if not classes:
+        raise DataError("there is no class", where=where, hint="one class name a line, or a folder a class")
+    seen: dict[str, str] = {}
+    folded: dict[str, str] = {}
+    said = list(notes)
+    for item in classes:
+        if any(not c.isprintable() for c in item.class_id + item.superclass):
+            raise DataError(
+                f"the class {printable(item.class_id)!r} holds a tab, line break or control character",
+                where=where,
+                hint="rename it: a catalog is a table of text",
+            )
+        if item.class_id != item.class_id.strip():
+            raise DataError(f"blank around the class {item.class_id!r}", where=where, hint="rename it")
+        if item.class_id in seen:
+            raise DataError(f"the class {item.class_id!r} occurs twice", where=where, hint="remove one")
+        seen[item.class_id] = item.class_id
+        other = folded.setdefault(item.class_id.casefold(), item.class_id)
+        if other != item.class_id:
+            said.append(f"{other!r} and {item.class_id!r} differ in case only: are they one class?")
+    return FoundClasses(tuple(classes), splits, tuple(said))
