@@ -105,9 +105,13 @@ def _drawing(
         def hook(_: nn.Module, __: Any, output: Tensor) -> Tensor:
             draws()
             shape = (output.shape[1], *(1 for _ in output.shape[2:])) if by_channel else output.shape[1:]
-            drawn = torch.stack([torch.rand(shape, generator=generator) for generator in generators])
-            kept = (drawn >= part.p).to(output.device, output.dtype)
-            return output * kept / (1 - part.p) if part.p < 1 else output * 0
+            if part.p == 1:
+                return output * 0
+            drawn = torch.empty((len(generators), *shape))
+            for row, generator in zip(drawn, generators, strict=True):
+                row.uniform_(generator=generator)
+            kept = drawn.ge_(part.p).to(output.device, output.dtype)  # in place: memory is what this costs
+            return (kept.expand_as(output).mul(output) if by_channel else kept.mul_(output)).div_(1 - part.p)
 
         return hook
 
