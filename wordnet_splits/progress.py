@@ -18,6 +18,9 @@ class Task(Protocol):
     def advance(self, steps: int = 1, *, note: str = "") -> None:
         """Count ``steps`` as done; ``note``, such as a loss, is shown beside the work's name from now on."""
 
+    def extend(self, steps: int) -> None:
+        """Note that there is more to do than was known."""
+
 
 class Progress(Protocol):
     """Where long work reports; the library's default is silent."""
@@ -35,6 +38,9 @@ class Silent:
         yield self
 
     def advance(self, steps: int = 1, *, note: str = "") -> None:
+        """Count nothing."""
+
+    def extend(self, steps: int) -> None:
         """Count nothing."""
 
 
@@ -65,6 +71,10 @@ class Counted:
         """Count steps as done, in the whole."""
         self.done += steps
         self._whole.advance(steps, note=self._note)
+
+    def extend(self, steps: int) -> None:
+        """Note that there is more to do, in the whole."""
+        self._whole.extend(steps)
 
 
 class OnStderr:
@@ -98,6 +108,9 @@ class _Lines:
             said = f"{what}: {self._done:,} of {self._total:,}{speed}{left}"
             print(said, file=sys.stderr, flush=True)
 
+    def extend(self, steps: int) -> None:
+        self._total += steps
+
     def close(self) -> None:
         pass
 
@@ -108,6 +121,7 @@ class _Bar:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._what, self._started, self._waiting, self._shown = what, time.monotonic(), 0, False
+        self._total = total
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -129,6 +143,10 @@ class _Bar:
             self._bar.start()
         self._bar.advance(self._task, self._waiting)
         self._waiting = 0
+
+    def extend(self, steps: int) -> None:
+        self._total += steps
+        self._bar.update(self._task, total=self._total)
 
     def close(self) -> None:
         if self._shown:

@@ -137,16 +137,19 @@ class Extractor:
 
     def _extract(self, split: str, name: str, probes: Sequence[Probe]) -> Activations:
         counted = None if self._whole is None else Counted(self._whole, f"{name}/{split}")
+        images = self.images.group(split, name)
+        if counted is not None and (split, name) in self._opened:
+            counted.extend(len(images))  # once more, for what was not known to be needed
         found = extract(
             self.model,
-            self.images.group(split, name),
+            images,
             self.store,
             probes=sorted(probes, key=probe_name),
             batch_size=self.batch_size,
             workers=self.workers,
             progress=counted or Named(self.progress, f"{self.model.name} on {name}/{split}"),
         )
-        if counted is not None and (split, name) not in self._opened:
+        if counted is not None:
             counted.advance(found.n - counted.done)  # what was stored
         self._opened[split, name] = found
         return found

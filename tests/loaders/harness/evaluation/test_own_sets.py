@@ -281,6 +281,16 @@ class Watching:
         self.tasks[-1]["done"] += steps
         self.tasks[-1]["notes"] += [note] if note else []
 
+    def extend(self, steps):
+        self.tasks[-1]["total"] += steps
+
+
+def test_images_that_are_read_once_more_are_announced_when_that_is_known(tmp_path):
+    watching = Watching()
+    evaluate(network(), "digits", "mdsens", std=(1, 1, 1), store=tmp_path, progress=watching)
+    task = watching.tasks[0]
+    assert task["done"] == task["total"] > 360 + 714 + 500 + 500
+
 
 def test_progress_is_over_all_images_of_a_run_with_the_group_named(tmp_path):
     held = {"id": 360, "digits-6-9": 714, "gaussian": 500, "uniform": 500}
