@@ -116,16 +116,3 @@ def test_what_cannot_be_correlated_is_said(held: Results) -> None:
     draws = [draw(number, "mcp") for number in (1, 2)]
     with pytest.raises(DataError, match="results on 2 draws of unknown-cifar"):
         nearness(draws)
-
-
-def test_the_page_holds_what_is_computed(held: Results) -> None:
-    page = (FOLDER.parents[2] / "docs" / "nearness.md").read_text(encoding="utf-8")
-    cells = [
-        [cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line[:1] == "|"
-    ]
-    found = nearness(held, groups=["cifar-60"], bootstrap=0)
-    by_detector = [f"{one.rho:.3f}" for one in found.correlations if (one.measure, one.to) == OURS]
-    assert sorted(row[1] for row in cells if len(row) == 3 and row[1][-1].isdigit()) == sorted(by_detector)
-    for column, to in ((1, "nearest"), (3, "average")):
-        shown = [row[column] for row in cells if len(row) == 5 and row[column][-1].isdigit()]
-        assert sorted(shown) == sorted(f"{one.rho:.3f}" for one in found.measures if one.to == to)

@@ -1,0 +1,83 @@
+"""Rank correlations of class nearness with class AUROC, from the committed results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from statistics import mean
+
+from loaders.harness import Results, nearness
+from loaders.harness.comparison.class_nearness import OURS
+
+from .measured import means
+
+RUNGS = [f"rung-{n}" for n in range(1, 6)]
+FOLDERS = {
+    "unknown-cifar-tinyval-all": ["cifar-60"],
+    "rungs-cifar100-all": RUNGS,
+    "unknown-cifar-tinyval-resnet20-short": ["cifar-60"],
+}
+NAMES = {
+    "path": "path (distance and Leacock-Chodorow order alike)",
+    "wup_wn": "Wu-Palmer (wup_wn)",
+    "wup_perl": "Wu-Palmer (wup_perl)",
+    "wup": "Wu-Palmer (NLTK's wup)",
+}
+"""As the page calls a measure, where not by its own name."""
+
+
+def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
+    """Yield detectors, the rungs, and measures to the nearest class and to all on average."""
+    found = [nearness(Results.read(results / name), groups=groups) for name, groups in FOLDERS.items()]
+    columns = [
+        {one.detector: one for one in each.correlations if (one.measure, one.to) == OURS}
+        for each in found[:2]
+    ]
+    names = sorted({*columns[0], *columns[1]})
+    names.sort(key=lambda name: mean(c[name].rho for c in columns if name in c))
+    yield [
+        (
+            name,
+            *(
+                text
+                for column in columns
+                for text in (
+                    (f"{column[name].rho:.3f}", f"{column[name].lo:.3f} to {column[name].hi:.3f}")
+                    if name in column
+                    else ("-", "-")
+                )
+            ),
+        )
+        for name in names
+    ]
+    aurocs = {
+        group: [
+            v
+            for (_, _, metric), v in means(results / "rungs-cifar100-all", group).items()
+            if metric == "auroc"
+        ]
+        for group in RUNGS
+    }
+    yield [
+        (group, f"{mean(values):.1f}", f"{min(values):.1f} to {max(values):.1f}")
+        for group, values in aurocs.items()
+    ]
+    by_measure = [{(one.measure, one.to): one for one in each.measures} for each in found]
+    order = sorted(
+        sorted({measure for measure, _ in by_measure[0]}), key=lambda m: by_measure[0][m, "nearest"].rho
+    )
+    for to in ("nearest", "average"):
+        yield [
+            (
+                NAMES.get(measure, measure),
+                *(
+                    text
+                    for one in (each[measure, to] for each in by_measure)
+                    for text in (
+                        f"{one.rho:.3f}",
+                        "-" if one.weaker is None else f"{one.weaker_lo:.3f} to {one.weaker_hi:.3f}",
+                    )
+                ),
+            )
+            for measure in order
+        ]
