@@ -87,7 +87,7 @@ TABLE_9 = (
     (14.749, 9.641, 0.011, 0.009, 0.02),
 )
 
-# Table 10: the two best optimizers by FPR95, for each ID set and detector (order of table 4); "MSprop" is RMSprop.
+# Table 10: the two best optimizers by FPR95, by ID set and detector (order of table 4); "MSprop" is RMSprop.
 TABLE_10 = {
     "MNIST": (
         ("SGD", "Nadam"),
