@@ -120,7 +120,8 @@ def _tables(cells: Cells, spec: TableSpec, convention: str, metrics: Sequence[st
     about = {"paper": "the paper's convention", "ours": "our convention, ID positive"}[convention]
     for values in product(*(cells.axes[axis] for axis in spec["per"])):
         fixed = dict(zip(spec["per"], values, strict=True))
-        title = f"Table {spec['number']}: {spec['title'].format(**fixed)}, in % ({about})"
+        unit = "in %" if spec.get("show") == "moments" else "score (eq. 8) of values in %"
+        title = f"Table {spec['number']}: {spec['title'].format(**fixed)}, {unit} ({about})"
         if "best" in spec:
             columns: tuple[str, ...] = (spec["rows"], f"best {spec['of']}", names[metrics[0]])
             rows = list(_best(cells, spec, metrics[0]))

@@ -110,6 +110,7 @@ def test_best_detectors_and_models_have_the_lowest_scores_of_the_metrics_module(
     found = compare(held, bootstrap=0)
     assert len(found.robustness) == 2 * (3 * 2 + 1 + 2 * 2 + 1) - 2 * 2
     best = next(t for t in found.robustness if t.title.startswith("Table 6"))
+    assert best.title.endswith("score (eq. 8) of values in % (the paper's convention)")
     for group, row in zip(("omniglot", "uniform"), best.numbers, strict=True):
         scores = {
             detector: robustness(
