@@ -11,7 +11,7 @@ from tests.wordnet_splits.metrics.abdelzad import TABLE_4, TABLE_5, TABLE_6, TAB
 
 from .measured import means
 
-FOLDERS = {"MNIST": "optimizers-mnist-small"}
+FOLDERS = {"MNIST": "optimizers-mnist-small", "Fashion-MNIST": "optimizers-fashion-small"}
 DETECTORS = {  # in the order of the paper's tables
     "msp_float32": "max-softmax",
     "ts[T=1000]": "ODIN",
