@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run shell demo test lint bench gpu proposals faults fuzz fidelity oldest pillow clean
+.PHONY: run shell demo test lint bench gpu audit proposals faults fuzz fidelity oldest pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -78,6 +78,12 @@ gpu: $(VENV)/dev
 # names to synsets: top-1, top-5 and calibration against our hand-made catalogs, each held out (half a minute)
 proposals: $(VENV)/dev
 	$(BIN)/python -m tests.proposals
+
+# docs/audit.md and docs/audit.parquet: published class lists against known classes (half a minute); FACTS is where
+# those lie that are not in the package
+FACTS ?= ../shared/facts
+audit: $(VENV)/dev
+	$(BIN)/python -m tests.audits --facts $(FACTS)
 
 # kills, signals, full disks and tampering with every field that we write (about 20 minutes; not part of `make test`)
 faults: $(VENV)/dev

@@ -1,0 +1,120 @@
+"""The tables of ``docs/audit.md`` and ``docs/audit.parquet``, computed from the lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+
+from tests.audits.reading import Listed
+from wordnet_splits.manifest.parquet import schema_of
+from wordnet_splits.reports.audit import RELATIONS, Audit, AuditedClass
+from wordnet_splits.taxonomy import load
+
+WORST = 3
+"""Classes shown of each list; all are in the Parquet."""
+NAMED = 12
+"""Classes that a clean version drops, named where there are no more."""
+FARTHEST = 7
+"""Edges in the last column of nearness: as many or more."""
+DIGITS = 6
+SCHEMA = schema_of(
+    "list origin licence against class_id name relation known known_name edges:int32 path kin:int32 gloss"
+    " known_gloss nearest mean:double distance:int32 drop:bool"
+)
+
+Row = tuple[str, ...]
+Audited = Sequence[tuple[Listed, Audit]]
+
+
+def tables(found: Audited) -> Iterator[list[Row]]:
+    """Yield the tables of the page in order."""
+    standard = [(one, audit) for one, audit in found if one.standard]
+    others = [(one, audit) for one, audit in found if not one.standard]
+    yield [_counts(one, audit) for one, audit in standard]
+    yield [_counts(one, audit) for one, audit in others]
+    yield [_nearness(one, audit) for one, audit in found]
+    yield [row for one, audit in found for row in _worst(one, audit)]
+    yield [_dropped(one, audit) for one, audit in found if not audit.ok]
+
+
+def _counts(one: Listed, audit: Audit) -> Row:
+    counts = audit.counts
+    figures = [counts["classes"], *(counts[relation] for relation in RELATIONS), counts["leaking"]]
+    return (one.name, one.cite, one.licence, f"{audit.known:,}", *(f"{n:,}" for n in figures))
+
+
+def _nearness(one: Listed, audit: Audit) -> Row:
+    by_edges = [sum(n for edges, n in audit.edges.items() if edges == at) for at in range(FARTHEST)]
+    by_edges.append(sum(n for edges, n in audit.edges.items() if edges >= FARTHEST))
+    mean = audit.nearness["mean"].values()
+    return (one.name, *(f"{n:,}" for n in by_edges), *(f"{value:.2f}" for value in mean))
+
+
+def worst_first(audit: Audit) -> list[AuditedClass]:
+    """Return equal ones, those below by edges, then those above, most known classes first."""
+
+    def order(one: AuditedClass) -> tuple[int, int]:
+        above = one.relation == "above"
+        return RELATIONS.index(str(one.relation)), -one.kin if above else one.edges or 0
+
+    return sorted(audit.leaking, key=order)
+
+
+def _worst(one: Listed, audit: Audit) -> Iterator[Row]:
+    taxonomy = load()
+    for leak in islice(worst_first(audit), WORST):
+        path = " > ".join(taxonomy.name(wnid) for wnid in leak.path)
+        meanings = (_text(leak.gloss), _text(leak.other_gloss))
+        yield (one.name, str(leak.relation), _text(path), f"{leak.kin:,}", *meanings)
+
+
+def _text(words: str) -> str:
+    return words.replace("|", "/")
+
+
+def _dropped(one: Listed, audit: Audit) -> Row:
+    if len(audit.drops) > NAMED:
+        return (one.name, f"{len(audit.drops):,} of {audit.counts['classes']:,}")
+    return (one.name, _text(", ".join(f"{leak.name} ({leak.id})" for leak in audit.leaking)))
+
+
+def as_table(found: Audited, facts: Path) -> pa.Table:
+    """Return a row a class; of a list that nobody may copy, the leaking classes alone."""
+    rows = [
+        {
+            "list": one.name,
+            "origin": one.origin(facts),
+            "licence": one.licence,
+            "against": "its own" if one.known is not None else one.against,
+            "class_id": leak.id,
+            "known": leak.other,
+            "known_name": leak.other_name,
+            "known_gloss": leak.other_gloss,
+            **{key: value for key, value in asdict(leak).items() if key in SCHEMA.names},
+            "path": " ".join(leak.path),
+            "mean": None if leak.mean is None else round(leak.mean, DIGITS),
+            "drop": leak.relation is not None,
+        }
+        for one, audit in found
+        for leak in (audit.classes if one.whole else audit.leaking)
+    ]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def filled(page: str, made: Iterable[Sequence[Row]]) -> str:
+    """Return the page with the rows of its tables, in order, in place of those that it has."""
+    remaining, lines, inside = iter(made), [], False
+    for line in page.splitlines():
+        if inside and line.startswith("|"):
+            continue
+        inside = line.startswith("|---")
+        lines.append(line)
+        if inside:
+            lines += ["| " + " | ".join(row) + " |" for row in next(remaining)]
+    left = list(remaining)
+    assert not left, f"the page lacks {len(left)} tables"
+    return "\n".join(lines) + "\n"
