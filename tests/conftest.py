@@ -39,6 +39,12 @@ def no_roots_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
+@pytest.fixture
+def own_datasets_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No dataset that another test declared, and none of this one's afterwards."""
+    monkeypatch.setattr("wordnet_splits.catalog.own_sources._BESIDE", {})
+
+
 @pytest.fixture(scope="session")
 def facts() -> Path:
     """The folder of published lists and counts, or skip."""

@@ -8,8 +8,10 @@ caller's kind of error, in one line.
 
 from __future__ import annotations
 
+import csv
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -31,6 +33,8 @@ MiB, GiB = 1 << 20, 1 << 30
 
 LARGEST_TEXT: Final = 16 * MiB
 """Bytes of a JSON or TSV file, which parsed take up to 30 times as many; our largest has 3 MiB."""
+LARGEST_CSV: Final = 1 * GiB
+"""Bytes of a list of images; 14 million of them take 0.8 GiB."""
 LARGEST_TOML: Final = 4 * MiB
 """Bytes of a TOML file, up to 120 times as many parsed; all classes of ImageNet-21K listed have 0.3 MiB."""
 DEEPEST: Final = 64
@@ -172,6 +176,15 @@ def read_text(path: Path, *, largest: int = LARGEST_TEXT, error: ErrorType = Dat
         return read_bytes(path, largest=largest, error=error).decode("utf-8-sig")
     except UnicodeDecodeError as cause:
         raise error(f"is not UTF-8 text at byte {cause.start}", where=str(path)) from None
+
+
+def csv_rows(path: Path, *, delimiter: str = ",", error: ErrorType = DataError) -> Iterator[list[str]]:
+    """Yield the cells of each row of a CSV file. Raises as `opened`, and where it is no CSV in UTF-8."""
+    text = io.StringIO(read_text(path, largest=LARGEST_CSV, error=error), newline="")
+    try:
+        yield from csv.reader(text, strict=True, delimiter=delimiter)
+    except csv.Error as cause:
+        raise error(f"is not CSV: {cause}", where=str(path)) from None
 
 
 def parse_json(text: str, *, where: str, error: ErrorType = DataError) -> Any:

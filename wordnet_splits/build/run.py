@@ -22,7 +22,7 @@ from wordnet_splits.manifest import Manifest, read_manifest, write_manifest
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources import Source, open_source, source_class
-from wordnet_splits.sources.roots import Roots
+from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.taxonomy import Taxonomy, load
 
 
@@ -90,6 +90,7 @@ def build(
     RecipeError, SourceError, OutputError : see the message.
     MissingImageError : images are absent, damaged or altered under a root, without ``allow_missing``.
     """
+    declare_roots(roots)
     recipe = load_recipe(name)
     options = BuildOptions(roots or {}, seed, allow_missing, local, workers, progress)
     if out is None:

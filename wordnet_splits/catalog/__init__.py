@@ -8,6 +8,7 @@ from wordnet_splits.catalog.catalog import (
     Catalog,
     CatalogClass,
     catalog_names,
+    known_sources,
     load_catalog,
     read_catalog,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "Catalog",
     "CatalogClass",
     "catalog_names",
+    "known_sources",
     "load_catalog",
     "read_catalog",
 ]

@@ -17,10 +17,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
+from wordnet_splits.catalog.own_sources import Declaration, own_sources, unknown_source
 from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.files import FileId, file_id
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.untrusted import read_text
 
@@ -137,30 +139,66 @@ def catalog_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in CATALOGS.glob("*.tsv")))
 
 
-@cache
+def known_sources() -> tuple[str, ...]:
+    """Return the sources that have a catalog: the shipped ones, then a user's own."""
+    return (*catalog_names(), *own_sources())
+
+
 def load_catalog(source: str) -> Catalog:
-    """Return the shipped catalog of a source; UnknownNameError where there is none."""
-    if source not in catalog_names():
-        raise unknown("source", source, catalog_names())
-    return read_catalog(CATALOGS / f"{source}.tsv")
+    """Return the catalog of a source, shipped or a user's own.
+
+    Raises
+    ------
+    UnknownNameError : there is no such source.
+    DataError : a catalog of a user's own is absent or malformed.
+    """
+    shipped = _shipped(source)
+    if shipped is not None:
+        return shipped
+    own = own_sources().get(source)
+    if own is None:
+        raise unknown_source(source, known_sources())
+    return _load_own(own)
 
 
-def read_catalog(path: str | Path) -> Catalog:
-    """Read a catalog TSV; the file's stem is the name of the source.
+@cache
+def _shipped(source: str) -> Catalog | None:
+    return read_catalog(CATALOGS / f"{source}.tsv") if source in catalog_names() else None
+
+
+def _load_own(own: Declaration) -> Catalog:
+    try:
+        return _read_own(file_id(own.catalog_file), own.name)
+    except OSError:
+        raise DataError(
+            "there is no such catalog",
+            where=str(own.catalog_file),
+            hint=f"wordnet-splits catalog make --root {own.name}=DIR --out {own.catalog_file}",
+        ) from None
+
+
+@lru_cache(maxsize=64)
+def _read_own(file: FileId, source: str) -> Catalog:
+    return read_catalog(file[0], source)
+
+
+def read_catalog(path: str | Path, source: str | None = None) -> Catalog:
+    """Read a catalog TSV; the file's stem is the name of the source, unless another is given.
 
     Raises
     ------
     DataError : the file is unreadable or malformed, naming file and line.
     """
     path = Path(path)
-    return _Reader(path, read_text(path).split("\n")).read()
+    return _Reader(path, read_text(path).split("\n"), source or path.stem).read()
 
 
 class _Reader:
     """Parses one table, remembering the line for errors."""
 
-    def __init__(self, path: Path, lines: list[str]) -> None:
+    def __init__(self, path: Path, lines: list[str], source: str) -> None:
         self.path = path
+        self.source = source
         self.lines = lines[:-1] if lines and lines[-1] == "" else lines
         self.line = 0
         self.sums: dict[str, dict[str, int]] = {}
@@ -186,7 +224,7 @@ class _Reader:
         for group, members in self.members.items():
             if members < 2:
                 raise self._error(f"count_group {group!r} has one class: give it as that class's own count")
-        return Catalog(self.path.stem, tuple(classes), splits, tuple(origin), self.sums)
+        return Catalog(self.source, tuple(classes), splits, tuple(origin), self.sums)
 
     def _header(self) -> tuple[str, ...]:
         self.line += 1
@@ -220,7 +258,7 @@ class _Reader:
             raise self._error(f"index {index!r} where row order gives {position}")
         counts = {s: self._count(s, c) for s, c in zip(splits, cells[len(FIXED_COLUMNS) : -1], strict=True)}
         return CatalogClass(
-            source=self.path.stem,
+            source=self.source,
             class_id=class_id,
             index=position,
             name=name,

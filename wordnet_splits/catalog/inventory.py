@@ -5,15 +5,18 @@ An inventory is complete or absent: draws are made over it, so a part of one wou
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.catalog.catalog import catalog_names, load_catalog
+from wordnet_splits.catalog.catalog import catalog_names, known_sources, load_catalog
+from wordnet_splits.catalog.own_sources import own_sources, unknown_source
 from wordnet_splits.digests import DIGEST_BYTES
 from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.files import FileId, file_id
 from wordnet_splits.manifest.parquet import read_table
 
 DATA = Path(__file__).parent.parent / "data"
@@ -35,20 +38,25 @@ LIST_SCHEMA = pa.schema(
 )
 
 
-@cache
 def inventory_splits(source: str) -> tuple[str, ...]:
     """Return the publisher's splits of ``source`` whose image ids are known without pixels, sorted.
 
     Raises
     ------
     UnknownNameError : there is no such source.
+    DataError : the inventory of a user's own dataset is damaged.
     """
-    if source not in catalog_names():
-        raise unknown("source", source, catalog_names())
-    return tuple(sorted(path.stem for path in (DATA / "inventories" / source).glob("*.parquet")))
+    shipped = _shipped_splits(source)
+    return tuple(sorted(_own_inventory(source))) if shipped is None else shipped
 
 
 @cache
+def _shipped_splits(source: str) -> tuple[str, ...] | None:
+    if source not in catalog_names():
+        return None
+    return tuple(sorted(path.stem for path in (DATA / "inventories" / source).glob("*.parquet")))
+
+
 def load_inventory(source: str, split: str) -> pa.Table | None:
     """Return every image of one publisher's split, or None where the ids are not known.
 
@@ -60,13 +68,20 @@ def load_inventory(source: str, split: str) -> pa.Table | None:
     Raises
     ------
     UnknownNameError : the publisher has no such source or split.
-    DataError : the shipped table is damaged.
+    DataError : the table is damaged.
     """
     if split not in inventory_splits(source):
         splits = load_catalog(source).splits
         if split not in splits:
             raise unknown("split", split, splits, where=source)
         return None
+    if _shipped_splits(source) is None:
+        return _own_inventory(source)[split]
+    return _load_shipped(source, split)
+
+
+@cache
+def _load_shipped(source: str, split: str) -> pa.Table:
     path = DATA / "inventories" / source / f"{split}.parquet"
     table = _read_sorted(path, INVENTORY_SCHEMA, key=("image_id",))
     if pc.unique(table["split"]).to_pylist() != [split]:
@@ -74,6 +89,27 @@ def load_inventory(source: str, split: str) -> pa.Table | None:
     if table["digest"].null_count not in (0, len(table)):
         raise DataError("has digests of some images only", where=str(path))
     return table
+
+
+def _own_inventory(source: str) -> Mapping[str, pa.Table]:
+    own = own_sources().get(source)
+    if own is None:
+        raise unknown_source(source, known_sources())
+    try:
+        return _read_own(file_id(own.inventory_file))
+    except OSError:  # none is made yet
+        return {}
+
+
+@lru_cache(maxsize=8)
+def _read_own(file: FileId) -> Mapping[str, pa.Table]:
+    """Return the inventory of a user's own dataset by split: one file for all of them, every digest in it."""
+    path = Path(file[0])
+    table = _read_sorted(path, INVENTORY_SCHEMA, key=("split", "image_id"))
+    if table["digest"].null_count:
+        raise DataError("has an empty digest", where=str(path), hint="make it again with `inventory make`")
+    splits = pc.unique(table["split"]).to_pylist()
+    return {split: table.filter(pc.equal(table["split"], split)) for split in splits}
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.options import Json, Manifests, WordNet, add_command
+from wordnet_splits.cli.options import Json, Manifests, RootOptions, WordNet, add_command, parse_roots
 from wordnet_splits.cli.output import DONE, print_json, print_table, say, show, show_fields
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.taxonomy import Taxonomy, load
@@ -45,6 +45,7 @@ def explain_class(
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Print every class, as --format says.")] = False,
     format_: Annotated[str, typer.Option("--format", help="With --all: csv, md or latex.")] = "md",
+    root: RootOptions = None,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
@@ -53,6 +54,7 @@ def explain_class(
 
     if all_ == (class_name is not None):
         raise SplitsError("give either a class or --all", where="explain")
+    parse_roots(root or [])  # a dataset of one's own may be declared there
     if class_name is None:
         table = explain_all(benchmark, manifests=manifests)
         if json:

@@ -121,9 +121,8 @@ def parse_roots(given: Sequence[str]) -> dict[str, Path]:
     ------
     SplitsError : not of that form, or of an unknown source.
     """
-    from wordnet_splits.errors import unknown
     from wordnet_splits.sources import source_class, source_names
-    from wordnet_splits.sources.roots import resolve_root
+    from wordnet_splits.sources.roots import declare_roots, resolve_root
 
     flags: dict[str, Path] = {}
     for text in given:
@@ -132,9 +131,8 @@ def parse_roots(given: Sequence[str]) -> dict[str, Path]:
             raise SplitsError(
                 f"{text!r} is not NAME=DIR", where="--root", hint="as in --root cifar100=data/cifar"
             )
-        if name not in source_names():
-            raise unknown("source", name, source_names(), where="--root")
         flags[name] = Path(folder)
+    declare_roots(flags)
     rooted = (n for n in source_names() if source_class(n).rooted)
     found = {n: resolve_root(n, flags) for n in rooted}
     return {n: root for n, root in found.items() if root is not None}

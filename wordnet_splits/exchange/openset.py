@@ -15,9 +15,9 @@ from typing import Final
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import ImportTask, ListEntry, files_of, label_of
 from wordnet_splits.exchange.outgoing import NEGATIVE, UNKNOWN, Export
-from wordnet_splits.exchange.rows import csv_rows
 from wordnet_splits.files import write_text
 from wordnet_splits.manifest.tables import SPLITS
+from wordnet_splits.untrusted import csv_rows
 
 GROUPS: Final = {NEGATIVE: ("negative", "external"), UNKNOWN: ("unknown", "far")}
 """Group and role of what a list of unknown origin labels so; others are ``known``, and ID."""

@@ -16,9 +16,10 @@ import pyarrow as pa
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import ImportTask, ListEntry, label_of
 from wordnet_splits.exchange.outgoing import Export
-from wordnet_splits.exchange.rows import csv_rows, entry_of
+from wordnet_splits.exchange.rows import entry_of
 from wordnet_splits.files import replacing
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA
+from wordnet_splits.untrusted import csv_rows
 
 IMAGES, CLASSES = "images.csv", "classes.csv"
 NEEDED = ("source", "image_id")

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Final
 
 from wordnet_splits.errors import DataError
-from wordnet_splits.exchange.entries import LARGEST, ImportTask, ListEntry
+from wordnet_splits.exchange.entries import ImportTask, ListEntry
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.untrusted import printable, read_text
+from wordnet_splits.untrusted import printable
 
 TEXTS: Final = ("source", "image_id", "class_id", "role", "group", "split", "view", "digest")
-
-
-def csv_rows(path: Path) -> Iterator[list[str]]:
-    """Yield the cells of each row of a CSV file.
-
-    Raises
-    ------
-    DataError : as `read_text`, or it is no CSV.
-    """
-    text = io.StringIO(read_text(path, largest=LARGEST), newline="")
-    try:
-        yield from csv.reader(text, strict=True)
-    except csv.Error as error:
-        raise DataError(f"is not CSV: {error}", where=str(path)) from None
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from PIL import Image
 
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError
-from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class
+from wordnet_splits.sources import Raw, Source, check_source, open_source, root_variable, source_class
 from wordnet_splits.sources.base import as_rgb
 from wordnet_splits.sources.roots import Roots, resolve_root
 
@@ -170,8 +170,8 @@ def open_sources(names: Sequence[str], roots: Roots | None) -> dict[str, Source]
     SourceError : a root is absent, unreadable or of another dataset.
     """
     given = {name: Path(root) for name, root in (roots or {}).items()}
-    for name in given:
-        source_class(name)
+    for name, folder in given.items():
+        check_source(name, folder)
     opened = {}
     for name in sorted(set(names)):
         if not source_class(name).rooted:

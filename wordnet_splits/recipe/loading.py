@@ -151,15 +151,16 @@ def _leaks_between(leaks: list[dict[str, Any]], groups: dict[str, Any]) -> list[
 
 def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> None:
     from fix_resize.spec import spec_names
-    from wordnet_splits.catalog import catalog_names
+    from wordnet_splits.catalog import known_sources
     from wordnet_splits.catalog.own_lists import known_lists
+    from wordnet_splits.catalog.own_sources import unknown_source
 
     lists = known_lists(recipe.folder)
     groups = {g.name for g in recipe.group}
     operands = {*(f"group:{g}" for g in groups), *(f"source:{s}" for s in recipe.sources)}
     for group in recipe.group:
-        if group.source not in catalog_names():
-            raise unknown("source", group.source, catalog_names(), where=f"{where}: group {group.name!r}")
+        if group.source not in known_sources():
+            raise unknown_source(group.source, known_sources(), where=f"{where}: group {group.name!r}")
         if group.view not in ("raw", *spec_names()):
             raise unknown("view", group.view, ("raw", *spec_names()), where=f"{where}: group {group.name!r}")
         for split, rule in group.images.items():
@@ -170,5 +171,5 @@ def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> N
             if operand not in operands | groups:
                 raise unknown("group", operand, operands, where=f"{where}: known_leak")
     for source in recipe.transforms:
-        if source not in catalog_names():
-            raise unknown("source", source, catalog_names(), where=f"{where}: transforms")
+        if source not in known_sources():
+            raise unknown_source(source, known_sources(), where=f"{where}: transforms")

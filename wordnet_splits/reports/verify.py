@@ -27,7 +27,7 @@ from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
 from wordnet_splits.reports.listing import awaited_lists
 from wordnet_splits.sources import Source, open_source
-from wordnet_splits.sources.roots import Roots
+from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy, load
 
@@ -143,6 +143,7 @@ def verify(
     >>> [(c.group, c.ids, c.pixels) for c in found.checks if c.split == "test"][0]
     ('digits-0-5', 360, 360)
     """
+    declare_roots(roots)
     frozen = read_manifest(find_manifest(name, manifests))
     resampled = "@seed=" in frozen.name
     options = BuildOptions(

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits import errors
+from wordnet_splits.catalog.own_sources import declare_beside, own_sources, unknown_source
 from wordnet_splits.digests import digest_file, digest_pixels
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import SCAN_SCHEMA, Raw, Source, register, registered
@@ -18,6 +18,7 @@ __all__ = [
     "Raw",
     "Source",
     "SourceInfo",
+    "check_source",
     "digest_file",
     "digest_pixels",
     "open_source",
@@ -69,20 +70,43 @@ _MODULES = {
 
 
 def source_names() -> tuple[str, ...]:
-    """Return the names of all sources that can be opened."""
-    return tuple(_MODULES)
+    """Return the names of all sources that can be opened: ours, then those that a user declares."""
+    return (*_MODULES, *own_sources())
 
 
 def source_class(name: str) -> type[Source]:
     """Return the class that reads ``name``; an unknown name is refused with the nearest ones."""
     if name not in _MODULES:
-        raise errors.unknown("source", name, _MODULES)
+        check_source(name)
+        return _own_class(name)
     if registered(name) is None:
         importlib.import_module(f"{__name__}.{_MODULES[name]}")
     cls = registered(name)
     if cls is None:
         raise RuntimeError(f"module {_MODULES[name]} does not register source {name}")
     return cls
+
+
+def _own_class(name: str) -> type[Source]:
+    from wordnet_splits.sources.own import own_class
+
+    return own_class(own_sources()[name])
+
+
+def check_source(name: str, root: Path | None = None, *, where: str | None = None) -> None:
+    """Refuse a name that is no source's; a ``dataset.toml`` under ``root`` may declare it.
+
+    Raises
+    ------
+    UnknownNameError : no such source.
+    DataError : ``dataset.toml`` is malformed, or declares another dataset.
+    """
+    if name in _MODULES:
+        return
+    if root is not None:
+        declare_beside(root, name)
+    if name not in own_sources():
+        raise unknown_source(name, source_names(), where=where, root=root)
 
 
 def root_variable(name: str) -> str:
@@ -105,6 +129,7 @@ def open_source(name: str, root: Path | str | None = None, **params: Any) -> Sou
     SourceError : the root is absent, empty, unreadable or of another dataset; says what was looked
         for, where, and how to get it.
     """
+    check_source(name, None if root is None else Path(root))
     cls = source_class(name)
     if not cls.rooted:
         if root is not None:

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from wordnet_splits import errors
+from wordnet_splits.catalog.own_sources import Declaration, own_sources, unknown_source
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,25 @@ class SourceInfo:
 def source_info(name: str) -> SourceInfo:
     """Return what is known of a source; an unknown name is refused with the nearest ones."""
     table = _table()
-    if name not in table:
-        raise errors.unknown("source", name, table)
-    return table[name]
+    if name in table:
+        return table[name]
+    own = own_sources().get(name)
+    if own is None:
+        raise unknown_source(name, (*table, *own_sources()))
+    return _own_info(own)
+
+
+def _own_info(own: Declaration) -> SourceInfo:
+    return SourceInfo(
+        name=own.name,
+        title=own.title or f"a dataset of your own, declared in {own.file}",
+        url=own.url,
+        licence=own.licence,
+        size="",
+        how=f"it is declared in {own.file}",
+        tree="",
+        bibtex=own.bibtex,
+    )
 
 
 @cache

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import platformdirs
 
-from wordnet_splits import errors
+from wordnet_splits.catalog.own_sources import declare_beside, name_beside, unknown_source
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources import VARIABLE_PREFIX, root_variable, source_names
+from wordnet_splits.sources import VARIABLE_PREFIX, check_source, root_variable, source_names
 from wordnet_splits.untrusted import expanded, printable, read_toml
 
 Roots = Mapping[str, Path | str]
@@ -45,13 +45,36 @@ def resolve_root(name: str, given: Roots | None = None) -> Path | None:
 
     Nothing is opened: whether the folder exists and is the dataset, ``open_source`` finds out.
     """
-    if name not in source_names():
-        raise errors.unknown("source", name, source_names())
+    root = _given(name, given)
+    check_source(name, root)
+    return root
+
+
+def _given(name: str, given: Roots | None) -> Path | None:
     if given and name in given:
         return expanded(given[name], where="--root")
     if value := os.environ.get(root_variable(name)):
         return expanded(value, where=root_variable(name))
     return read_roots_file().get(name)
+
+
+def declare_roots(given: Roots | None = None) -> None:
+    """Make known the datasets that are declared under a root: given, in the environment, in roots.toml.
+
+    Raises
+    ------
+    UnknownNameError : a root given, or a line of ``roots.toml``, is of no source.
+    SourceError, DataError : ``roots.toml`` or a ``dataset.toml`` is malformed.
+    """
+    for name, folder in (given or {}).items():
+        check_source(name, expanded(folder, where="--root"), where="--root")
+    for key, value in os.environ.items():
+        if key.startswith(VARIABLE_PREFIX) and value:
+            root = expanded(value, where=key)
+            declared = name_beside(root)
+            if declared is not None and root_variable(declared) == key:
+                declare_beside(root, declared)
+    read_roots_file()
 
 
 def all_roots(given: Roots | None = None) -> dict[str, Path]:
@@ -62,14 +85,10 @@ def all_roots(given: Roots | None = None) -> dict[str, Path]:
     UnknownNameError : a flag, a variable or a line of ``roots.toml`` names no source.
     SourceError : ``roots.toml`` cannot be read or is malformed.
     """
+    declare_roots(given)
     known = {root_variable(name) for name in source_names()}
     for key in sorted(key for key in os.environ if key.startswith(VARIABLE_PREFIX) and key not in known):
-        raise errors.unknown(
-            "source", key[len(VARIABLE_PREFIX) :].lower(), source_names(), where=f"variable {key}"
-        )
-    for name in given or {}:
-        if name not in source_names():
-            raise errors.unknown("source", name, source_names(), where="--root")
+        raise unknown_source(key[len(VARIABLE_PREFIX) :].lower(), source_names(), where=f"variable {key}")
     roots = ((name, resolve_root(name, given)) for name in source_names())
     return {name: root for name, root in roots if root is not None}
 
@@ -84,12 +103,14 @@ def read_roots_file(path: Path | None = None) -> dict[str, Path]:
 
 
 def _root(name: str, value: object, path: Path) -> Path:
-    if name not in source_names():
-        raise errors.unknown("source", name, source_names(), where=str(path))
+    if name not in source_names() and not isinstance(value, str):
+        raise unknown_source(name, source_names(), where=str(path))
     if not isinstance(value, str) or not value:
         raise SourceError(
             f"the root of {name} must be a path in quotes, not {printable(value)}",
             where=str(path),
             hint='such as dtd = "/data/dtd"',
         )
-    return path.parent / expanded(value, where=str(path))
+    root = path.parent / expanded(value, where=str(path))
+    check_source(name, root, where=str(path))
+    return root

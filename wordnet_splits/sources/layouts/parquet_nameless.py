@@ -63,7 +63,7 @@ class HubLayout:
                 schema = open_parquet(path, error=SourceError).schema_arrow
             except SourceError:
                 continue
-            names = tuple(self.misspelt.get(name, name) for name in _names(schema, self.label))
+            names = tuple(self.misspelt.get(name, name) for name in label_names(schema, self.label))
             return self._has_columns(schema) and names in ((), class_ids)
         raise SourceError("cannot be read as Parquet", where=str(paths[0]), hint=FETCH)
 
@@ -134,7 +134,7 @@ def _unpacked_size(path: Path) -> int:
     return sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
 
 
-def _names(schema: pa.Schema, label: str) -> tuple[str, ...]:
+def label_names(schema: pa.Schema, label: str) -> tuple[str, ...]:
     """Return the class names that ``datasets`` wrote into the file; empty where there are none."""
     written = (schema.metadata or {}).get(b"huggingface")
     if not written:

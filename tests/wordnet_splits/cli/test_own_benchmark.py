@@ -1,0 +1,123 @@
+"""``docs/your-own-benchmark.md``, run as it stands; and a newcomer's mistakes, on the command line."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.wordnet_splits import own_pictures as own
+from tests.wordnet_splits.command import Command, environment
+
+pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "your-own-benchmark.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL)
+CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    return Command(capsys, monkeypatch, tmp_path)
+
+
+def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the loader needs torch")
+    own.class_folders(tmp_path / "pics", CLASSES, {"train": 4, "test": 2})
+    program = f'wordnet-splits() {{ "{sys.executable}" -m wordnet_splits.cli.main "$@"; }}\n'
+    for language, block in BLOCKS:
+        start = ["bash", "-e", "-c", program + block] if language == "sh" else [sys.executable, "-c", block]
+        done = subprocess.run(
+            start, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (block, done.stdout, done.stderr)
+        for said in re.findall(r"^print\(.*?\)  # (.*)$", block, re.MULTILINE):
+            assert said in done.stdout
+
+
+MINE = """schema = 1
+name = "mine"
+[[group]]
+name = "known"
+role = "id"
+source = "mypics"
+classes = { listed = ["teapot"] }
+images = { test = { from = "test", all = true } }
+[[group]]
+name = "unknown"
+role = "near"
+source = "mypics"
+classes = { rest = true }
+images = { test = { from = "test", all = true } }
+"""
+
+
+@pytest.fixture
+def pics(command: Command) -> Path:
+    """A declared dataset and a recipe of it, in the working folder."""
+    own.class_folders(Path("pics"), CLASSES, {"train": 1, "test": 2})
+    own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 1, "test": 2})
+    own.declare(Path("pics"), "mypics", "folders")
+    Path("mine.toml").write_text(MINE, "utf-8")
+    return Path("pics")
+
+
+def test_build_verify_explain_and_doctor_know_the_root(command: Command, pics: Path) -> None:
+    root = ("--root", "mypics=pics")
+    (built,) = command("build", "mine.toml", *root, "--json").json["built"]
+    assert built["complete"]
+    assert [g["actual"] for g in built["groups"] if g["split"] == "test"] == [2, 6]
+    (found,) = command("verify", "build/mine", *root, "--json").json["benchmarks"]
+    assert found["ok"]
+    assert [(g["ids"], g["pixels"]) for g in found["groups"] if g["split"] == "test"] == [(2, 2), (6, 6)]
+    row = command("explain", "build/mine", "zebra", *root, "--json").json
+    assert (row["source"], row["role"], row["nearest_id"]) == ("mypics", "near", "teapot")
+    states = {s["name"]: s for s in command("doctor", *root, "--json").json["sources"]}
+    assert states["mypics"]["state"] == "complete"
+    assert [s["held"] for s in states["mypics"]["splits"]] == [4, 8]
+
+
+def test_a_picture_that_does_not_open(command: Command, pics: Path) -> None:
+    (pics / "test" / "zebra" / "picture 1.png").write_bytes(b"no picture")
+    said = command("build", "mine.toml", "--root", "mypics=pics").error
+    assert "1 of 8 images of mypics are unreadable under" in said
+    assert "such as test/zebra/picture 1" in said
+    assert "--allow-missing" in said
+    assert command("build", "mine.toml", "--root", "mypics=pics", "--allow-missing").code == 3
+
+
+def test_a_picture_that_is_gone(command: Command, pics: Path) -> None:
+    (pics / "test" / "zebra" / "picture 1.png").unlink()
+    done = command("build", "mine.toml", "--root", "mypics=pics", "--json")
+    (test,) = [g for g in done.json["built"][0]["groups"] if (g["group"], g["split"]) == ("unknown", "test")]
+    assert test["status"] == "awaiting mypics"
+    assert "holds 7 of 8 test images of mypics (1 classes differ)" in test["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["build", "mine.toml"], "unknown source 'mypics'"),
+        (["build", "mine.toml", "--root", "mypics=none"], "dataset.toml in none"),
+        (["build", "mine.toml", "--root", "mypics"], "is not NAME=DIR"),
+        (["build", "mine.toml", "--root", "mypic=pics"], "declares the dataset 'mypics', not 'mypic'"),
+        (["build", "mine.toml", "--roots", "mypics=pics"], "--root"),
+        (["catalog", "show", "mypix"], "unknown source 'mypix'"),
+    ],
+)
+def test_a_mistake_is_one_line(command: Command, pics: Path, arguments: list[str], said: str) -> None:
+    assert said in command(*arguments).error
+
+
+def test_odd_class_folders_each_have_an_answer(command: Command) -> None:
+    for name in ("Zebra", "zebra", "Äpfel", "tea pot"):
+        own.class_folders(Path("odd"), [name], {"": 1})
+    Path("odd/nothing").mkdir()
+    done = command("catalog", "make", "--root", "odd", "--out", "odd.tsv", "--ask-below", "0")
+    assert done.code == 0
+    assert "1 class folders hold no picture and are left out: nothing" in done.err
+    assert "'Zebra' and 'zebra' differ in case only: are they one class?" in done.err
+    assert "n02391049: Zebra, zebra" in done.out

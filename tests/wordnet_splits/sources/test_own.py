@@ -1,0 +1,250 @@
+"""Datasets of a user's own: three layouts, and what a newcomer gets wrong, each in one line."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.wordnet_splits import own_pictures as own
+from wordnet_splits import errors
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.own_sources import declare_beside
+from wordnet_splits.sources import Source, open_source, source_info, source_names
+from wordnet_splits.sources.own import Image, Layout, Place
+from wordnet_splits.sources.own import layout as layouts
+from wordnet_splits.sources.roots import all_roots
+
+pytestmark = pytest.mark.usefixtures("own_datasets_forgotten", "no_roots_of_this_machine")
+
+CLASSES = ["acoustic guitar", "golden retriever", "teapot", "zebra"]
+
+
+def rows(source: Source) -> list[tuple[str, str, str]]:
+    """Return (image_id, class_id, split), sorted."""
+    found = [row for batch in source.scan() for row in batch.to_pylist()]
+    return sorted((row["image_id"], row["class_id"], row["split"]) for row in found)
+
+
+@pytest.fixture
+def pics(tmp_path: Path) -> Path:
+    """Class folders of two splits, declared."""
+    root = tmp_path / "pics"
+    own.class_folders(root, CLASSES, {"train": 3, "test": 2})
+    own.catalog(root / "mypics.tsv", CLASSES, {"train": 3, "test": 2})
+    own.declare(root, "mypics", "folders")
+    return root
+
+
+def test_class_folders_are_read_as_torchvision_reads_them(pics: Path) -> None:
+    datasets = pytest.importorskip("torchvision.datasets", reason="the oracle is torchvision's reader")
+    source = open_source("mypics", pics)
+    assert source.splits == ("train", "test")
+    assert source.count() == {"train": 12, "test": 8}
+    found = rows(source)
+    for split in source.splits:
+        folder = datasets.ImageFolder(str(pics / split))
+        ours = [row for row in found if row[2] == split]
+        paths = [Path(path) for path, _ in folder.samples]
+        assert [(i, c) for i, c, _ in ours] == sorted(
+            (f"{split}/{path.parent.name}/{path.stem}", path.parent.name) for path in paths
+        )
+        for (image, _), path in zip(folder, paths, strict=True):
+            image_id = f"{split}/{path.parent.name}/{path.stem}"
+            raw = source.read([image_id])[0]
+            assert np.array_equal(np.asarray(source.decode(raw)), np.asarray(image))
+            assert source.digest(raw) == hashlib.sha256(path.read_bytes()).digest()
+            assert source.file(image_id) == path
+    assert load_catalog("mypics").source == "mypics"
+    assert "mypics" in source_names()
+    assert str(pics / "dataset.toml") in source_info("mypics").how
+
+
+def test_a_worker_that_is_sent_a_source_knows_its_declaration(pics: Path, monkeypatch: Any) -> None:
+    sent = pickle.dumps(open_source("mypics", pics))
+    monkeypatch.setattr("wordnet_splits.catalog.own_sources._BESIDE", {})
+    assert "mypics" not in source_names()
+    assert len(rows(pickle.loads(sent))) == 20
+    assert "mypics" in source_names()
+
+
+def test_without_splits_folders_above_all_classes_are_passed_over(tmp_path: Path) -> None:
+    own.class_folders(tmp_path / "images", ["zebra", "Äpfel und Birnen"], {"": 2})
+    own.catalog(tmp_path / "flat.tsv", ["zebra", "Äpfel und Birnen"], {"all": 2})
+    own.declare(tmp_path, "flat", "folders")
+    (tmp_path / "images" / "zebra" / "notes.txt").write_text("x")
+    source = open_source("flat", tmp_path)
+    assert [row[0] for row in rows(source)] == [
+        "zebra/picture 0",
+        "zebra/picture 1",
+        "Äpfel und Birnen/picture 0",
+        "Äpfel und Birnen/picture 1",
+    ]
+    assert source.unexpected == {"images/zebra/notes.txt": 1}
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_a_table(tmp_path: Path, split: bool) -> None:
+    listed = [(f"a/{n}.png", CLASSES[n % 4], ("fit", "probe")[n % 2]) for n in range(8)]
+    head = ("file", "label", "split") if split else ("file", "label")
+    own.table(tmp_path, [row[: len(head)] for row in listed], head)
+    counts = {"fit": 1, "probe": 1} if split else {"all": 2}
+    own.catalog(tmp_path / "mine.tsv", CLASSES, counts)
+    own.declare(tmp_path, "mine", "csv")
+    (tmp_path / "a" / "3.png").unlink()
+    source = open_source("mine", tmp_path)
+    assert rows(source) == [
+        (path[:-4], class_id, part if split else "all")
+        for path, class_id, part in listed
+        if path != "a/3.png"
+    ]
+    assert source.unexpected == {"a/3.png": 1}
+    assert source.read(["a/5"]) == [(tmp_path / "a" / "5.png").read_bytes()]
+
+
+def test_columns_of_other_names_and_tabs(tmp_path: Path) -> None:
+    (tmp_path / "one.png").write_bytes(b"")
+    own.picture(1).save(tmp_path / "one.png")
+    (tmp_path / "list.tsv").write_text("wo\twas\none.png\tzebra\n", "utf-8")
+    own.catalog(tmp_path / "mine.tsv", ["zebra"], {"all": 1})
+    own.declare(tmp_path, "mine", "csv", 'images = "list.tsv"\ncolumns = { image = "wo", class = "was" }\n')
+    assert rows(open_source("mine", tmp_path)) == [("one", "zebra", "all")]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_parquet_as_the_datasets_library_saves_it(tmp_path: Path, named: bool) -> None:
+    datasets = pytest.importorskip("datasets", reason="it writes what is read here")
+    features = datasets.Features({"img": datasets.Image(), "label": datasets.ClassLabel(names=CLASSES)})
+    pictures = tmp_path / "pictures"
+    own.class_folders(pictures, CLASSES, {"": 2})
+    files = sorted(pictures.glob("*/*.png"))
+    root = tmp_path / "data"
+    for word in ("train", "validation"):
+        images = [{"bytes": f.read_bytes(), "path": f.name if named else None} for f in files]
+        labels = [CLASSES.index(f.parent.name) for f in files]
+        saved = datasets.Dataset.from_dict({"img": images, "label": labels}, features=features)
+        (root / "data").mkdir(parents=True, exist_ok=True)
+        saved.to_parquet(str(root / "data" / f"{word}-00000-of-00001.parquet"))
+    own.catalog(root / "saved.tsv", CLASSES, {"train": 2, "val": 2})
+    own.declare(root, "saved", "parquet", "lossless = true\n")
+    source = open_source("saved", root)
+    expected = [
+        (f"{split}/{f.parent.name}/{f.stem}" if named else f"{split}/{n}", f.parent.name, split)
+        for split in ("train", "val")
+        for n, f in enumerate(files)
+    ]
+    assert rows(source) == sorted(expected)
+    for n, (image_id, _, _) in enumerate(expected[: len(files)]):
+        raw = source.read([image_id])[0]
+        assert raw == files[n].read_bytes()
+        pixels = np.asarray(source.decode(raw))
+        head = np.array(pixels.shape[:2], "<u4").tobytes()
+        assert source.digest(raw) == hashlib.sha256(head + pixels.tobytes()).digest()
+
+
+class Reversed(Layout):
+    """A layout of another package: file names are class names, read backwards."""
+
+    about = "<ssalc>.png"
+
+    def images(self, note: Any) -> Any:
+        """Yield every picture in the root."""
+        for path in self.root.glob("*.png"):
+            yield Image(path.stem, path.stem[::-1], "all", (path.name,))
+
+    def read(self, place: Place) -> bytes:
+        """Return a picture."""
+        return (self.root / str(place[0])).read_bytes()
+
+
+def test_another_package_adds_a_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("reversed", f"{__name__}:Reversed", layouts.GROUP)
+    broken = EntryPoint("broken", "no_such_module:Layout", layouts.GROUP)
+    monkeypatch.setattr(layouts, "entry_points", lambda group: [point, broken])
+    own.picture(0).save(tmp_path / "arbez.png")
+    own.catalog(tmp_path / "mine.tsv", ["zebra"], {"all": 1})
+    own.declare(tmp_path, "mine", "reversed")
+    assert rows(open_source("mine", tmp_path)) == [("arbez", "zebra", "all")]
+    own.declare(tmp_path, "mine", "broken")
+    with pytest.raises(errors.SourceError, match="the layout 'broken' cannot be loaded"):
+        open_source("mine", tmp_path)
+
+
+def test_sources_toml_declares_datasets_wherever_they_lie(pics: Path, tmp_path: Path) -> None:
+    (pics / "dataset.toml").unlink()
+    config = tmp_path / "config" / "wordnet-splits"
+    config.mkdir(parents=True)
+    catalog = pics / "mypics.tsv"
+    text = f'[mypics]\nlayout = "folders"\ncatalog = "{catalog}"\nsplits = ["test"]\n'
+    (config / "sources.toml").write_text(text, "utf-8")
+    assert load_catalog("mypics").splits == ("train", "test")
+    assert open_source("mypics", pics).count() == {"test": 8}
+    (config / "roots.toml").write_text(f'mypics = "{pics}"\n', "utf-8")
+    assert all_roots() == {"mypics": pics}
+
+
+def test_a_variable_or_roots_toml_finds_the_declaration(pics: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORDNET_SPLITS_ROOT_MYPICS", str(pics))
+    assert all_roots() == {"mypics": pics}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('name = "mypics"\nlayout = "folders"\n', "malformed at catalog: Field required"),
+        ('name = "mypics"\nlayout = "folder"\ncatalog = "mypics.tsv"\n', "unknown layout 'folder'"),
+        ('name = "My Pics"\nlayout = "folders"\ncatalog = "m.tsv"\n', "malformed at name"),
+        ('name = "mypics"\nlayout = "folders"\ncatalog = "../m.tsv"\n', "leaves its folder"),
+        ('name = "mypics"\nlayout = "folders"\ncatalog = "none.tsv"\n', "wordnet-splits catalog make --root"),
+        ('name = "mypics"\nlayout = "folders"\ncatalog = "mypics.tsv"\nsplits = ["tset"]\n', "'test'"),
+        ('name = "mypics"\nlayout = "csv"\ncatalog = "mypics.tsv"\n', "no .csv file in the root"),
+        ('name = "mypics"\nlayout = "parquet"\ncatalog = "mypics.tsv"\n', "there is no Parquet file"),
+        ('name = "mypics"\nlayout = "folders"\ncatlog = "mypics.tsv"\n', "malformed at"),
+        ("name = mypics\n", "not valid TOML"),
+    ],
+)
+def test_a_wrong_declaration_is_refused_in_one_line(pics: Path, text: str, said: str) -> None:
+    (pics / "dataset.toml").write_text(text, "utf-8")
+    with pytest.raises(errors.SplitsError) as caught:
+        rows(open_source("mypics", pics))
+    assert said in caught.value.line()
+    assert "\n" not in caught.value.line()
+    assert str(pics) in caught.value.line()
+
+
+def test_a_declared_dataset_of_another_name_is_named(pics: Path) -> None:
+    with pytest.raises(errors.DataError, match=r"declares the dataset 'mypics', not 'pics' \(--root mypics="):
+        open_source("pics", pics)
+
+
+def test_a_shipped_name_is_never_taken_over(pics: Path) -> None:
+    own.declare(pics, "dtd", "folders")
+    declare_beside(pics, "dtd")
+    assert "Textures" in source_info("dtd").title
+    with pytest.raises(errors.SourceError, match="this is not dtd"):
+        open_source("dtd", pics)
+
+
+def test_an_undeclared_folder_says_what_to_write(tmp_path: Path) -> None:
+    own.class_folders(tmp_path, CLASSES, {"": 1})
+    with pytest.raises(errors.UnknownNameError) as caught:
+        open_source("mypics", tmp_path)
+    assert f"a dataset of your own needs dataset.toml in {tmp_path}" in caught.value.line()
+
+
+def test_two_images_of_one_id_are_refused(pics: Path) -> None:
+    own.picture(99).save(pics / "test" / "zebra" / "picture 0.jpg")
+    with pytest.raises(errors.SourceError, match="two images have the id 'test/zebra/picture 0' of mypics"):
+        open_source("mypics", pics).count()
+
+
+def test_a_folder_of_no_class_is_counted(pics: Path) -> None:
+    own.class_folders(pics, ["okapi"], {"test": 2, "train": 0})
+    source = open_source("mypics", pics)
+    assert source.count() == {"train": 12, "test": 8}
+    assert source.unexpected == {"class okapi": 2}
