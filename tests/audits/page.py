@@ -12,6 +12,7 @@ import pyarrow as pa
 from tests.audits.reading import Listed
 from wordnet_splits.manifest.parquet import schema_of
 from wordnet_splits.reports.audit import RELATIONS, Audit, AuditedClass
+from wordnet_splits.reports.audit_images import NONE
 from wordnet_splits.taxonomy import load
 
 WORST = 3
@@ -39,6 +40,8 @@ def tables(found: Audited) -> Iterator[list[Row]]:
     yield [_nearness(one, audit) for one, audit in found]
     yield [row for one, audit in found for row in _worst(one, audit)]
     yield [_dropped(one, audit) for one, audit in found if not audit.ok]
+    yield [_kept(one, audit) for one, audit in found if one.sample]
+    yield [row for one, audit in found if one.sample for row in _too_strict(one, audit)]
 
 
 def _counts(one: Listed, audit: Audit) -> Row:
@@ -80,6 +83,27 @@ def _dropped(one: Listed, audit: Audit) -> Row:
     if len(audit.drops) > NAMED:
         return (one.name, f"{len(audit.drops):,} of {audit.counts['classes']:,}")
     return (one.name, _text(", ".join(f"{leak.name} ({leak.id})" for leak in audit.leaking)))
+
+
+def _kept(one: Listed, audit: Audit) -> Row:
+    """Of the pictures of the list's own sample that were kept, the share by relation, beside the classes'."""
+    assert audit.images is not None
+    (sample,) = (sample for sample in audit.images.samples if sample.name == one.sample)
+    counts = sample.by_relation
+    cells = [f"{counts.get(relation, 0):,}" for relation in (NONE, *RELATIONS)]
+    total = sum(counts.values())
+    shares = [(total - counts.get(NONE, 0)) / total, audit.counts["leaking"] / audit.counts["classes"]]
+    return (one.name, one.sample, *cells, *(f"{share:.1%}" for share in shares))
+
+
+def _too_strict(one: Listed, audit: Audit) -> Iterator[Row]:
+    """Classes below a known one of which a picture was kept as showing none."""
+    assert audit.images is not None
+    kept = {row.id: row.kept for row in audit.images.classes}
+    taxonomy = load()
+    for leak in audit.leaking:
+        if leak.relation == "below" and kept[leak.id]:
+            yield (one.name, " > ".join(taxonomy.name(wnid) for wnid in leak.path), f"{kept[leak.id]:,}")
 
 
 def as_table(found: Audited, facts: Path) -> pa.Table:

@@ -31,6 +31,7 @@ class Listed:
     known: Where | None = None
     against: str = "imagenet1k"
     of: str | None = None
+    sample: str = ""
     licence: str = SHIPPED
     whole: bool = True
 
@@ -46,13 +47,13 @@ class Listed:
     def audit(self, facts: Path) -> Audit:
         """Audit the list."""
         if self.given:
-            return audit(self.given, self.against)
+            return audit(self.given, self.against, images=bool(self.sample))
         classes: Sequence[str] = self._classes(facts, self.where, self.unless)
         if self.of is not None:  # file names have no slash
             ids = {item.class_id.replace("/", "_"): item.class_id for item in load_catalog(self.of)}
             classes = [ids[name] for name in classes]
         known = self.against if self.known is None else self._classes(facts, self.known, None)
-        return audit(classes, known, of=self.of)
+        return audit(classes, known, of=self.of, images=bool(self.sample))
 
     def _classes(self, facts: Path, where: Where | None, unless: Where | None) -> list[str]:
         published = Published(facts / self.file)

@@ -82,6 +82,10 @@ NINCO_SUBSAMPLES: Mapping[str, tuple[str, str]] = {
     "iNaturalist_OOD_Plants": ("inaturalist", r"(?P<id>[0-9a-f]{32})"),
     "Textures": ("dtd", r"(?P<id>(?P<of>[a-z-]+)_\d{4})"),
     "OpenImage_O": ("openimage-o", r"(?P<id>[0-9a-f]{16})"),
+    "SSB_easy": ("imagenet21k", r"(?P<id>(?P<of>n\d{8})_\d+)"),
+    "ImageNet_1k_OOD_400_ood": ("imagenet21k", r"(?P<id>(?P<of>n\d{8})_\d+)"),
+    "COOD": ("imagenet21k", r"COOD_\d+_(?P<id>(?P<of>n\d{8})_\d+)"),
+    "360OpenSet": ("imagenet21k", r"(?P<id>(?P<of>n\d{8})_\d+)"),
 }
 NINCO_ORIGIN = "j-cb/NINCO:NINCO_popular_datasets_subsamples.csv"
 NINCO_LISTS = {
@@ -89,6 +93,10 @@ NINCO_LISTS = {
     "inaturalist": "iNaturalist_OOD_Plants",
     "textures": "Textures",
     "openimage_o_test": "OpenImage_O",
+    "ssb_easy": "SSB_easy",
+    "pascl": "ImageNet_1k_OOD_400_ood",
+    "cood": "COOD",
+    "openset360": "360OpenSet",
 }
 
 Row = tuple[str, str, str, int]  # source, image_id, class_id, label
@@ -149,7 +157,7 @@ def ninco_rows(
         named = match.groupdict()
         image_id = f"{named['of']}/{named['id']}" if source == "dtd" else named["id"]
         if image_id not in left_out:
-            yield source, image_id, named["of"] if source == "ssb-hard" else classes[image_id], -1
+            yield source, image_id, named["of"] if "of" in named else classes[image_id], -1
 
 
 def list_table(rows: Iterable[Row]) -> pa.Table:
@@ -182,7 +190,7 @@ def write_lists(facts: Path, out: Path) -> None:
             published = Published(facts / f"openood/benchmark_imglist/{benchmark}/{name}.txt.gz")
             rows = openood_rows(published, by_source)
             _write(published, rows, out / "lists/openood" / f"{benchmark}_{name}.parquet")
-    by_source |= {"inaturalist": classes("inaturalist"), "ssb-hard": {}}
+    by_source |= {"inaturalist": classes("inaturalist"), "ssb-hard": {}, "imagenet21k": {}}
     looked_at = Published(facts / "ninco/NINCO_popular_datasets_subsamples.csv.gz")
     validation = Published(facts / "openood/benchmark_imglist/imagenet/val_openimage_o.txt.gz")
     left_out = {row[1] for row in openood_rows(validation, by_source)}

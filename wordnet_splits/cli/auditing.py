@@ -42,13 +42,16 @@ def audit_classes(
         bool, typer.Option("--all", help="Show every class of a relation, not the first 20.")
     ] = False,
     glosses: Annotated[bool, typer.Option("--glosses", help="Show path and both meanings of each.")] = False,
+    images: Annotated[
+        bool, typer.Option("--images", help="Add what digests and NINCO's authors say of the pictures.")
+    ] = False,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
     """Check a list of classes by WordNet: which equal, lie below or lie above a class that is known."""
     from wordnet_splits.reports.audit import LIMITS, SHOWN, audit
 
-    found = audit(classes, against, of=of, column=column, manifests=manifests)
+    found = audit(classes, against, of=of, column=column, images=images, manifests=manifests)
     code = DONE if found.ok else NEGATIVE
     if json:
         print_json(found.as_dict())

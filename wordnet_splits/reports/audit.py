@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.errors import DataError
+from wordnet_splits.reports.audit_images import ImageNotes, note_images
 from wordnet_splits.reports.class_list import ClassList, ListedClass, load_class_list
 from wordnet_splits.similarity import similarity
 from wordnet_splits.tabular import Tabular, text_table
@@ -72,7 +73,8 @@ class Audit(Tabular):
     ``counts`` are of ``classes`` in all, of those ``equal``, ``below`` or ``above`` a known class (one that
     is several counts as each), of ``leaking`` ones (any of these), ``without_synset`` and ``repeated``
     entries.
-    ``first_sense`` are the names of several senses that were read as the first.
+    ``first_sense`` are the names of several senses that were read as the first; ``images`` what is known of
+    the pictures, where that was asked for.
     """
 
     listed: str
@@ -81,6 +83,7 @@ class Audit(Tabular):
     classes: tuple[AuditedClass, ...]
     counts: dict[str, int]
     first_sense: tuple[str, ...] = ()
+    images: ImageNotes | None = None
 
     @property
     def ok(self) -> bool:
@@ -130,6 +133,7 @@ class Audit(Tabular):
             "drop": list(self.drops),
             "first_sense": list(self.first_sense),
             "classes": [asdict(one) for one in self.classes],
+            **({} if self.images is None else {"images": self.images.as_dict()}),
         }
 
     @property
@@ -163,6 +167,8 @@ class Audit(Tabular):
         if self.first_sense:
             some = ", ".join(self.first_sense[:5]) + (", ..." if len(self.first_sense) > 5 else "")
             said.append(("senses", f"{len(self.first_sense):,} names of several read as their first: {some}"))
+        if self.images is not None:
+            said += self.images.summary()
         return said
 
     def table(self, *, width: int | None = WIDTH, most: int | None = SHOWN) -> list[str]:
@@ -193,6 +199,7 @@ def audit(
     *,
     of: str | None = None,
     column: str | None = None,
+    images: bool = False,
     taxonomy: Taxonomy | None = None,
     manifests: Path | None = None,
 ) -> Audit:
@@ -204,6 +211,7 @@ def audit(
         (``unknown-imagenet:food``), a file (text, TSV, CSV, JSON), or the entries themselves.
     of : the source whose class ids, names and indices the entries of files are; else wnids and nouns.
     column : the column of a table, or the key of a JSON object, that holds the classes.
+    images : also say what digests, and NINCO's authors, who looked, say of the classes' pictures.
     taxonomy : default the embedded WordNet 3.0. manifests : folder of manifests, else the usual ones.
 
     Raises
@@ -236,8 +244,15 @@ def audit(
         "without_synset": sum(not one.wnids for one in listed.classes),
         "repeated": listed.repeated,
     }
+    relations = {row.id: row.relation for row in rows}
     return Audit(
-        listed.name, known.name, len(known.classes), rows, counts, (*listed.first_sense, *known.first_sense)
+        listed.name,
+        known.name,
+        len(known.classes),
+        rows,
+        counts,
+        (*listed.first_sense, *known.first_sense),
+        note_images(listed, known, relations, manifests) if images else None,
     )
 
 

@@ -72,6 +72,10 @@ NINCO = {
     "inaturalist": ("inaturalist", 383),
     "openimage_o_test": ("openimage-o", 368 - 41),
     "ssb_hard": ("ssb-hard", 208),
+    "ssb_easy": ("imagenet21k", 151),
+    "pascl": ("imagenet21k", 235),
+    "cood": ("imagenet21k", 212),
+    "openset360": ("imagenet21k", 236),
     "textures": ("dtd", 288),
 }
 
@@ -116,7 +120,7 @@ def test_a_list_holds_known_images_under_their_own_class(name: str) -> None:
             elif source == "imagenet-c":  # which has no inventory of its own: it is ImageNet's
                 assert validation[image_id.rpartition("/")[2]] == class_id
             else:  # ImageNet's training ids are known only from these lists; the name bears the class
-                assert source in ("imagenet1k", "ssb-hard")
+                assert source in ("imagenet1k", "imagenet21k", "ssb-hard")
                 assert image_id.split("_")[0] == class_id
 
 
