@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run shell demo test lint bench gpu audit proposals faults fuzz fidelity oldest pillow clean
+.PHONY: run shell demo test lint bench gpu audit proposals faults fuzz fidelity sets oldest pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -113,6 +113,9 @@ pillow:
 
 fidelity: $(VENV)/core
 	$(BIN)/wordnet-splits fidelity
+
+sets: $(VENV)/core
+	$(BIN)/wordnet-splits sets
 
 clean:
 	rm -rf $(VENV) $(VENV)-oldest $(VENV)-pillow-* build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -33,10 +33,13 @@ if TYPE_CHECKING:
     from wordnet_splits.propose import propose as propose_synsets
     from wordnet_splits.propose.making import make_catalog as make_catalog
     from wordnet_splits.recipe import Recipe as Recipe
+    from wordnet_splits.recipe import class_set_names as class_set_names
     from wordnet_splits.recipe import load_recipe as load_recipe
     from wordnet_splits.recipe import recipe_names as recipe_names
     from wordnet_splits.reports.audit import audit as audit
     from wordnet_splits.reports.cite import cite as cite_benchmark
+    from wordnet_splits.reports.class_sets import class_set as class_set
+    from wordnet_splits.reports.class_sets import class_sets as class_sets
     from wordnet_splits.reports.distance import distance as distance
     from wordnet_splits.reports.doctor import doctor as diagnose
     from wordnet_splits.reports.explain import explain as explain_class
@@ -70,6 +73,9 @@ _PUBLIC = {
     "catalog_names": "catalog",
     "check_catalogs": "catalog.check",
     "cite_benchmark": "reports.cite:cite",
+    "class_set": "reports.class_sets",
+    "class_set_names": "recipe",
+    "class_sets": "reports.class_sets",
     "compare": "similarity",
     "diff_manifests": "manifest.diff",
     "diagnose": "reports.doctor:doctor",
@@ -113,6 +119,9 @@ __all__ = [
     "catalog_names",
     "check_catalogs",
     "cite_benchmark",
+    "class_set",
+    "class_set_names",
+    "class_sets",
     "compare",
     "diagnose",
     "diff_manifests",

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from . import nearness, optimizers
+from . import class_sets, nearness, optimizers
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = {"nearness": nearness, "optimizers": optimizers}
+PAGES = {"class-sets": class_sets, "nearness": nearness, "optimizers": optimizers}
 
 
 def rows_of(name: str) -> Iterator[str]:

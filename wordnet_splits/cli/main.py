@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from wordnet_splits.cli import auditing, benchmarks, catalogs, datasets, exchanging, explaining, packing
+from wordnet_splits.cli import (
+    auditing,
+    benchmarks,
+    catalogs,
+    class_sets,
+    datasets,
+    exchanging,
+    explaining,
+    packing,
+)
 from wordnet_splits.cli.options import make_program
 from wordnet_splits.cli.runner import run, start
 
@@ -13,7 +22,7 @@ app = make_program(
     "Benchmarks for what a vision model does not know: build, check, explain and compare splits.",
     ["wordnet-splits build digits", "wordnet-splits explain unknown-imagenet axolotl"],
 )
-for module in (benchmarks, explaining, catalogs, auditing, datasets, packing, exchanging):
+for module in (benchmarks, class_sets, explaining, catalogs, auditing, datasets, packing, exchanging):
     module.register(app)
 
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from wordnet_splits.recipe.loading import load_recipe, recipe_names
-from wordnet_splits.recipe.recipe import Group, ImageRule, KnownLeak, Recipe
+from wordnet_splits.recipe.loading import class_set_names, load_recipe, recipe_names
+from wordnet_splits.recipe.recipe import Group, ImageRule, KnownLeak, PublishedList, Recipe
 
-__all__ = ["Group", "ImageRule", "KnownLeak", "Recipe", "load_recipe", "recipe_names"]
+__all__ = [
+    "Group",
+    "ImageRule",
+    "KnownLeak",
+    "PublishedList",
+    "Recipe",
+    "class_set_names",
+    "load_recipe",
+    "recipe_names",
+]

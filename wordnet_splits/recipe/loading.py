@@ -19,11 +19,23 @@ from wordnet_splits.recipe.recipe import Recipe
 from wordnet_splits.recipe.text import explain_validation, lines_below
 from wordnet_splits.untrusted import LARGEST_TOML, parse_toml, read_text, validated
 
+BENCHMARKS, CLASS_SETS = "recipes", "class_sets"
+"""Folders of shipped recipes: those that are frozen, and those whose classes alone are somebody's list."""
+
 
 def recipe_names() -> tuple[str, ...]:
-    """Return the names of the shipped recipes, sorted."""
-    folder = files("wordnet_splits") / "data" / "recipes"
-    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+    """Return the names of the shipped benchmarks, sorted."""
+    return _names_in(BENCHMARKS)
+
+
+def class_set_names() -> tuple[str, ...]:
+    """Return the names of the shipped class sets, which rebuild published lists of classes, sorted."""
+    return _names_in(CLASS_SETS)
+
+
+def _names_in(folder: str) -> tuple[str, ...]:
+    found = (files("wordnet_splits") / "data" / folder).iterdir()
+    return tuple(sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml")))
 
 
 def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = None) -> Recipe:
@@ -31,7 +43,8 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
 
     Parameters
     ----------
-    name : a shipped recipe's name, the path of a TOML file, a manifest, or a manifest's name or folder.
+    name : the name of a shipped benchmark or class set, the path of a TOML file, a manifest, or a
+        manifest's name or folder.
     manifests : folder of manifests, else the usual ones.
 
     Raises
@@ -44,10 +57,11 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
         return name
     if isinstance(name, Manifest):
         return _within(name)
-    if not str(name).endswith(".toml") and str(name) not in recipe_names():
+    shipped = (*recipe_names(), *class_set_names())
+    if not str(name).endswith(".toml") and str(name) not in shipped:
         if (Path(name) / "manifest.json").is_file() or str(name) in manifest_names(manifests):
             return _within(load_manifest(name, manifests))
-        raise unknown("benchmark", str(name), {*recipe_names(), *manifest_names(manifests)})
+        raise unknown("benchmark", str(name), {*shipped, *manifest_names(manifests)})
     text, where = _recipe_text(name)
     raw = parse_toml(text, where=where, error=RecipeError)
     lines: dict[str, str] = {}
@@ -56,9 +70,9 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
         recipe = Recipe.model_validate(merged)
     except ValidationError as error:
         raise explain_validation(error, text, where, Recipe) from None
-    if name not in recipe_names():
+    if name not in shipped:
         recipe.remember_folder(Path(name).absolute().parent)
-    _check_names(recipe, where, lists_may_be_awaited=name in recipe_names())
+    _check_names(recipe, where, lists_may_be_awaited=name in shipped)
     recipe.remember_lines(lines)
     return recipe
 
@@ -76,9 +90,10 @@ def _within(manifest: Manifest) -> Recipe:
 def _recipe_text(name: str | Path) -> tuple[str, str]:
     if isinstance(name, Path) or str(name).endswith(".toml"):
         return read_text(Path(name), largest=LARGEST_TOML, error=RecipeError), str(name)
-    if not re.match(NAME_PATTERN, name) or name not in recipe_names():
-        raise unknown("benchmark", name, recipe_names())
-    path = files("wordnet_splits") / "data" / "recipes" / f"{name}.toml"
+    kinds = {**dict.fromkeys(class_set_names(), CLASS_SETS), **dict.fromkeys(recipe_names(), BENCHMARKS)}
+    if not re.match(NAME_PATTERN, name) or name not in kinds:
+        raise unknown("benchmark", name, kinds)
+    path = files("wordnet_splits") / "data" / kinds[name] / f"{name}.toml"
     return path.read_text(encoding="utf-8"), f"{name}.toml"
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from wordnet_splits.fields import Count, Name, Role
+from wordnet_splits.fields import Count, Name, Role, Sha256
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.rules.model import ClassRule, Yes, rule_text
 from wordnet_splits.tabular import html_table
@@ -135,6 +135,26 @@ class KnownLeak(RecipePart):
         return self
 
 
+class PublishedList(RecipePart):
+    """The class list that a recipe rebuilds, as published: where it is, and how the recipe differs from it.
+
+    The list itself is not kept. ``sha256`` is of its lines, the ``columns`` joined by tabs, in the order of
+    groups and classes where that is part of what is published (``ordered``), sorted elsewhere.
+    ``only_published``, ``only_ours`` and ``elsewhere`` (in another group or superclass) are the classes in
+    which the recipe differs from it.
+    """
+
+    origin: Annotated[str, Field(min_length=1)]
+    licence: Annotated[str, Field(min_length=1)]
+    columns: Annotated[tuple[Literal["group", "superclass", "class_id"], ...], Field(min_length=1)]
+    ordered: bool = False
+    sha256: Sha256
+    only_published: Count = 0
+    only_ours: Count = 0
+    elsewhere: Count = 0
+    note: str = ""
+
+
 class Normalisation(RecipePart):
     """Mean and standard deviation per channel, of pixels in [0, 1]."""
 
@@ -157,6 +177,7 @@ class Recipe(RecipePart):
     normalise: Normalisation | None = None
     reproduces: bool = False
     drop_leaks: bool = False
+    published_list: PublishedList | None = None
     group: Annotated[tuple[Group, ...], Field(min_length=1, max_length=MOST_GROUPS)]
     known_leak: tuple[KnownLeak, ...] = ()
     _lines: dict[str, str] = PrivateAttr(default_factory=dict)  # group -> the file and line of its rule

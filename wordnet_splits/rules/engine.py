@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from wordnet_splits import sampling
 from wordnet_splits.errors import RecipeError
-from wordnet_splits.rules import glosses, labels, naming, nearness, parts, selection, structure
+from wordnet_splits.rules import families, glosses, labels, naming, nearness, parts, selection, structure
 from wordnet_splits.rules.context import Context, Question
 from wordnet_splits.rules.model import ClassRule, Expression
 from wordnet_splits.rules.registry import find_operator
 from wordnet_splits.rules.verdict import Finding, Verdict, Via
 
-OPERATOR_MODULES = (glosses, labels, naming, nearness, parts, selection, structure)
+OPERATOR_MODULES = (families, glosses, labels, naming, nearness, parts, selection, structure)
 """Imported for the operators they register."""
 
 Verdicts = dict[str, Verdict]

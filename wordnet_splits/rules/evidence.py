@@ -187,6 +187,8 @@ def _slice(finding: Finding, names: Names) -> str:
     place = f"{names.it} is number {via.value:.0f}, from 0, of the {classes} below"
     if rule.half is not None:
         part = f"the {rule.half} half"
+    elif rule.first is not None:
+        part = f"the first {rule.first}"
     else:
         at = ", ".join(map(str, rule.at or ()))
         part = f"number {at} of every {rule.every}"

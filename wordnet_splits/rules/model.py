@@ -24,6 +24,7 @@ from pydantic import (
 
 OPERANDS = ("group", "source", "split", "list")
 Hierarchy = Literal["wordnet", "imagenet-tree"]
+Half = Literal["first", "second"]
 Measure = Literal[  # those of wordnet_splits.similarity.similarity.MEASURES, which a test compares
     "distance", "path", "lch", "lch_perl", "wup", "wup_wn", "wup_perl", "mean", "mean_nltk", "mean2"
 ]
@@ -105,20 +106,33 @@ class SimilarityBound(_Model):
 
 
 class Slice(_Model):
-    """Part of the sorted classes strictly below each root: one half, or some of every n."""
+    """Part of the sorted classes strictly below each root: one half, the first n, or some of every n."""
 
     of: GivenSynsets
-    half: Literal["first", "second"] | None = None
+    half: Half | None = None
+    first: Annotated[int, Field(ge=1, strict=True)] | None = None
     every: Annotated[int, Field(ge=1)] | None = None
     at: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _one_form(self) -> Slice:
-        if (self.half is None) == (self.every is None) or (self.every is None) != (self.at is None):
-            raise ValueError("give either half, or every and at")
+        ways = [way for way in (self.half, self.first, self.every) if way is not None]
+        if len(ways) != 1 or (self.every is None) != (self.at is None):
+            raise ValueError("give one of half, first, or every and at")
         if self.every is not None and self.at is not None and max(self.at) >= self.every:
             raise ValueError(f"at counts from 0 to {self.every - 1} when every is {self.every}")
         return self
+
+
+class Siblings(_Model):
+    """One half of each family, the classes of the same parents, in the order of their source.
+
+    ``odd`` says which half the middle class of an odd family belongs to: ``alternate`` gives it to the first
+    half in the first odd family, to the second in the next, and so on.
+    """
+
+    half: Half
+    odd: Literal["first", "second", "alternate"] = "second"
 
 
 def _plainly_true(value: object) -> object:
@@ -138,6 +152,7 @@ class Expression(_Model):
 
     listed: OperandField | None = None
     subtree: OperandField | None = None
+    below_one: OperandField | None = None
     shares_parent_with: OperandField | None = None
     below_parent_of: OperandField | None = None
     overlaps: OperandField | None = None
@@ -150,6 +165,7 @@ class Expression(_Model):
     gloss_mentions: OperandField | None = None
     similarity: SimilarityBound | None = None
     slice: Slice | None = None
+    siblings: Siblings | None = None
     rest: Yes | None = None
     all: Annotated[tuple[Expression, ...], Field(max_length=MOST_ALTERNATIVES)] | None = None
     any: Annotated[tuple[Expression, ...], Field(max_length=MOST_ALTERNATIVES)] | None = None
@@ -224,6 +240,7 @@ OPERATORS = {
 MEANINGS = {
     "listed": "the classes named",
     "subtree": "at or below a synset",
+    "below_one": "at or below exactly one synset",
     "shares_parent_with": "a direct hypernym in common",
     "below_parent_of": "at or below a direct hypernym",
     "overlaps": "equal, above or below",
@@ -234,6 +251,7 @@ MEANINGS = {
     "gloss_mentions": "a gloss names the other, either way",
     "similarity": "alike enough, or unlike enough",
     "slice": "a part of the sorted classes below a synset",
+    "siblings": "one half of the classes of the same parents",
     "rest": "all that no earlier group took",
     "all": "every table holds",
     "any": "one table holds",

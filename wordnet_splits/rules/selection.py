@@ -50,6 +50,8 @@ def slice_(test: Expression, ask: Question) -> dict[str, Finding]:
 def _in_slice(rule: Slice, place: int, members: int) -> bool:
     if rule.half is not None:
         return (place < members // 2) == (rule.half == "first")
+    if rule.first is not None:
+        return place < rule.first
     assert rule.every is not None
     assert rule.at is not None
     return place % rule.every in rule.at

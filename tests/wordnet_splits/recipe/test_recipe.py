@@ -10,7 +10,7 @@ import pytest
 
 from wordnet_splits.build import build
 from wordnet_splits.errors import RecipeError, SplitsError, UnknownNameError, unknown
-from wordnet_splits.recipe import load_recipe, recipe_names
+from wordnet_splits.recipe import class_set_names, load_recipe, recipe_names
 from wordnet_splits.recipe.text import lines_below, most_specific
 
 RECIPE = """\
@@ -39,7 +39,7 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize("name", [*recipe_names(), *class_set_names()])
 def test_shipped_recipes_are_valid_and_named_as_their_files(name):
     assert load_recipe(name).name == name
 

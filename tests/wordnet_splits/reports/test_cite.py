@@ -10,7 +10,7 @@ import pytest
 from wordnet_splits.build import build
 from wordnet_splits.errors import UnknownNameError
 from wordnet_splits.manifest import write_manifest
-from wordnet_splits.recipe import load_recipe, recipe_names
+from wordnet_splits.recipe import class_set_names, load_recipe, recipe_names
 from wordnet_splits.reports.cite import cite, paper_bibtex, paper_names, sources_cited
 from wordnet_splits.sources import source_info, source_names
 
@@ -64,7 +64,7 @@ def test_one_key_never_stands_for_two_works():
     assert {key: found for key, found in titles.items() if len(found) > 1} == {}
 
 
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize("name", [*recipe_names(), *class_set_names()])
 def test_a_shipped_benchmark_cites_its_paper_wordnet_and_all_its_sources_once(name):
     recipe, citation = load_recipe(name), cite(name)
     cited_for = [reason for entry in citation.entries for reason in entry.cited_for]

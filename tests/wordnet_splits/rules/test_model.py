@@ -34,6 +34,9 @@ AS_DOCUMENTED = [
     '{ similarity = { to = "source:places365", measure = "mean", above = 0.6 } }',
     '{ slice = { of = ["n02087122"], half = "first" } }',
     '{ slice = { of = ["n02084071", "n01503061"], every = 6, at = [0, 2, 4] } }',
+    '{ slice = { of = ["n02084071"], first = 8 } }',
+    '{ siblings = { half = "first", odd = "alternate" } }',
+    '{ all = [{ subtree = ["n02075296"] }, { below_one = ["n02075296", "n03183080"] }] }',
     '{ below_parent_of = "group:id", draw = 200 }',
     '{ shares_parent_with = ["0", "1"] }',
     '{ subtree = ["n02084071"] }',
@@ -120,9 +123,9 @@ def test_a_wrong_key_is_refused_at_its_place(text: str, location: tuple[Any, ...
         (
             '{ slice = { of = ["n02084071"], half = "first", every = 2, at = [0] } }',
             ("slice",),
-            "give either half",
+            "give one of half, first",
         ),
-        ('{ slice = { of = ["n02084071"], every = 2 } }', ("slice",), "give either half"),
+        ('{ slice = { of = ["n02084071"], every = 2 } }', ("slice",), "give one of half, first"),
         ('{ slice = { of = ["n02084071"], every = 2, at = [2] } }', ("slice",), "at counts from 0 to 1"),
         (
             '{ similarity = { to = "group:a", measure = "wup" } }',
