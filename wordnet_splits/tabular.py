@@ -113,8 +113,8 @@ def _fitted(
         widest = max(kept, key=lambda n: (fitted[n] > least[n], fitted[n]))
         if fitted[widest] <= least[widest]:
             break
-        others = [fitted[n] for n in kept if n != widest]
-        step = fitted[widest] - max([least[widest], *(w for w in others if w < fitted[widest])])
+        others = [fitted[n] for n in kept if n != widest and columns[n] not in right]
+        step = fitted[widest] - max([least[widest], *(w for w in others if w <= fitted[widest])])
         fitted[widest] -= max(1, min(excess, step))
     return kept, fitted
 

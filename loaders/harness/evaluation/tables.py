@@ -17,7 +17,7 @@ import numpy as np
 
 from wordnet_splits.errors import SplitsError, unknown
 from wordnet_splits.metrics import spread
-from wordnet_splits.tabular import GAP, html_table, text_table
+from wordnet_splits.tabular import GAP, NARROWEST, html_table, text_table
 from wordnet_splits.untrusted import printable
 
 from ..detectors import get_method
@@ -73,14 +73,19 @@ class Table:
         return tuple(name for name in self.columns if name not in NAMES)
 
     def folded(self, width: int | None) -> list[Table]:
-        """Return tables of at most ``width`` characters (None: any), each with the names of the rows."""
+        """Return tables of at most ``width`` characters (None: any), each with the names of the rows.
+
+        Long names, to be wrapped when printed, take half of the width: numbers stand together.
+        """
         if width is None:
             return [self]
         widths = [max(map(len, column)) for column in zip(self.columns, *self.cells, strict=True)]
         names = len(self.columns) - len(self.right)
+        least = max(width // 2, names * (NARROWEST + len(GAP)))
+        named = min(sum(each + len(GAP) for each in widths[:names]), least)
         blocks: list[list[int]] = [[]]
         for column in range(names, len(self.columns)):
-            taken = sum(widths[n] + len(GAP) for n in (*range(names), *blocks[-1]))
+            taken = named + sum(widths[n] + len(GAP) for n in blocks[-1])
             if blocks[-1] and taken + widths[column] > width:
                 blocks.append([])
             blocks[-1].append(column)

@@ -33,10 +33,15 @@ def in_order(function: Callable[[Job], Result], jobs: Iterable[Job], threads: in
     Exception : what ``function`` raises for the first job that it raises for; later ones may not be begun.
     """
     held = list(jobs)
-    with (
-        _libraries().limit(limits=1, user_api="blas"),
-        ThreadPoolExecutor(max(1, min(threads, len(held)))) as pool,
-    ):
+    several = min(threads, len(held))
+    with _libraries().limit(limits=1, user_api="blas"):
+        if several < 2:
+            return [function(job) for job in held]
+        return _in_threads(function, held, several)
+
+
+def _in_threads(function: Callable[[Job], Result], held: list[Job], threads: int) -> list[Result]:
+    with ThreadPoolExecutor(threads) as pool:
         try:
             return list(pool.map(function, held))
         except BaseException:

@@ -30,6 +30,7 @@ from tests.made_manifests import altered
 from wordnet_splits.errors import UnknownNameError
 from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.metrics import METRICS
+from wordnet_splits.tabular import text_table
 
 SETS = [
     ("cifar-40", "id", "test", 80),
@@ -257,6 +258,19 @@ def test_a_narrow_terminal_gets_every_number_below_the_others(width: int) -> Non
         widths = [max(map(len, column)) for column in zip(part.columns, *part.cells, strict=True)]
         assert sum(widths) + 2 * (len(widths) - 1) <= width
     assert table.folded(None) == [table]
+
+
+def test_long_names_are_wrapped_alike_so_that_numbers_stand_together() -> None:
+    model, detector = "optimizers-small/" + "a-network-" * 3, "a-long-detector[" + "x=1," * 6 + "]"
+    numbers = tuple(f"{n}.25" for n in range(10, 16))
+    table = Table("", ("model", "detector", *"abcdef"), ((model, detector, *numbers),))
+    (part,) = table.folded(80)
+    lines, left_out = text_table(part.columns, part.cells, right=part.right, width=80)
+    assert not left_out
+    assert max(map(len, lines)) <= 80
+    assert lines[2].split()[2:] == list(numbers)
+    shown = [len(dashes) for dashes in lines[1].split()[:2]]
+    assert max(shown) - min(shown) <= 1
 
 
 @pytest.mark.parametrize("width", [40, 80])
