@@ -136,7 +136,7 @@ def validation_sets(sets: EvaluatedSets) -> tuple[list[str], list[str]]:
         raise DataError(
             "has no ID and OOD validation images to choose parameters on",
             where=sets.manifest.name,
-            hint="give them, as in knn[k=50], without --sweep",
+            hint="run without --sweep for the papers' values, or give your own, as in knn[k=50]",
         )
     return inside, outside
 
