@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import wordnet_splits
+from tests.wordnet_splits import own_pictures as own
 from wordnet_splits.cli import output
 from wordnet_splits.cli.options import examples_of
 from wordnet_splits.cli.runner import run
@@ -52,6 +53,7 @@ def test_every_help_page_ends_with_two_examples_and_cuts_nothing(program, capsys
         assert {line.strip() for line in examples} <= set(examples_of(app))
 
 
+@pytest.mark.usefixtures("own_datasets_forgotten")
 def test_the_examples_run(program, capsys, tmp_path):
     name, app = program
     if name == "unknown-eval":
@@ -61,6 +63,9 @@ def test_the_examples_run(program, capsys, tmp_path):
     for number in range(12):
         pixels = noise.integers(0, 256, (16, 16, 3), np.uint8)
         Image.fromarray(pixels).resize((96, 80)).save(tmp_path / "photographs" / f"{number}.png")
+    own.class_folders(tmp_path / "pics", ["zebra", "teapot"], {"": 2})
+    own.catalog(tmp_path / "pics" / "mypics.tsv", ["zebra", "teapot"], {"all": 2})
+    own.declare(tmp_path / "pics", "mypics", "folders")
     for line in examples_of(app):
         code = run(app, shlex.split(line)[1:], name)
         assert code in (0, 1), (line, capsys.readouterr().err)

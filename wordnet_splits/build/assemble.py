@@ -134,7 +134,7 @@ def _drop_identical(selections: Sequence[Selection]) -> None:
     guarded = {"id", "external"}
     training = {d for s in selections if s.group.role in guarded for d in s.digests.values()}
     for selection in selections:
-        if selection.group.role not in guarded:
+        if selection.group.role not in guarded and selection.awaiting is None:
             gone = {i for i, d in selection.digests.items() if d in training}
             for class_id, ids in selection.images.items():
                 selection.images[class_id] = [i for i in ids if i not in gone]

@@ -10,6 +10,7 @@ from wordnet_splits.cli import (
     datasets,
     exchanging,
     explaining,
+    own,
     packing,
 )
 from wordnet_splits.cli.options import make_program
@@ -22,7 +23,7 @@ app = make_program(
     "Benchmarks for what a vision model does not know: build, check, explain and compare splits.",
     ["wordnet-splits build digits", "wordnet-splits explain unknown-imagenet axolotl"],
 )
-for module in (benchmarks, class_sets, explaining, catalogs, auditing, datasets, packing, exchanging):
+for module in (benchmarks, class_sets, explaining, catalogs, own, auditing, datasets, packing, exchanging):
     module.register(app)
 
 

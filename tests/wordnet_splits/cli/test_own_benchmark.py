@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.wordnet_splits import own_pictures as own
@@ -97,9 +99,94 @@ def test_a_picture_that_is_gone(command: Command, pics: Path) -> None:
     assert "holds 7 of 8 test images of mypics (1 classes differ)" in test["reason"]
 
 
+def test_an_inventory_stands_for_the_pictures(command: Command, pics: Path) -> None:
+    root = ("--root", "mypics=pics")
+    made = command("inventory", "make", "mypics", *root, "--json").json
+    assert made["images"] == {"train": 4, "test": 8}
+    table = pq.read_table(pics / "mypics.inventory.parquet").to_pylist()
+    assert [(r["split"], r["image_id"]) for r in table] == sorted((r["split"], r["image_id"]) for r in table)
+    for row in table:
+        file = pics / f"{row['image_id']}.png"
+        assert row["digest"] == hashlib.sha256(file.read_bytes()).digest()
+        assert (row["split"], row["class_id"]) == (file.parts[1], file.parts[2])
+    with_pictures = command("build", "mine.toml", *root, "--json").json["built"][0]
+    for file in pics.glob("t*/*/*.png"):
+        file.unlink()
+    without = command("build", "mine.toml", "--out", "again", "--json").json["built"][0]
+    assert without["fingerprint"] == with_pictures["fingerprint"]
+    assert command("diff", "build/mine", "again/mine").code == 0
+    assert command("verify", "again/mine").code == 0
+    assert command("freeze", "mine", "--built", "again", "--manifests", "frozen").code == 0
+
+
+def test_a_changed_picture_is_found_and_no_inventory_written_over(command: Command, pics: Path) -> None:
+    root = ("--root", "mypics=pics")
+    assert command("inventory", "make", "mypics", *root).code == 0
+    assert "as frozen before" in command("inventory", "make", "mypics", *root).out
+    command("build", "mine.toml", *root)
+    own.picture(999).save(pics / "test" / "zebra" / "picture 0.png")
+    done = command("verify", "build/mine", *root, "--json")
+    assert done.code == 1
+    assert [(p["kind"], p["image_id"]) for p in done.json["benchmarks"][0]["problems"]] == [
+        ("altered", "test/zebra/picture 0")
+    ]
+    assert "another inventory is frozen here" in command("inventory", "make", "mypics", *root).error
+
+
+def test_an_inventory_is_complete_or_none(command: Command, pics: Path) -> None:
+    broken = pics / "test" / "zebra" / "picture 1.png"
+    broken.write_bytes(b"no picture")
+    said = command("inventory", "make", "mypics", "--root", "mypics=pics").error
+    assert "1 of 12 images of mypics cannot be frozen, such as test/zebra/picture 1" in said
+    broken.unlink()
+    said = command("inventory", "make", "mypics", "--root", "mypics=pics").error
+    assert "holds 7 of 8 test images" in said
+    assert "catalog make --root" in said
+    assert not (pics / "mypics.inventory.parquet").exists()
+
+
+def test_new_writes_what_builds_to_what_it_showed(command: Command, pics: Path) -> None:
+    root = ("--root", "mypics=pics")
+    sets = ("--id", "mypics:teapot", "--near", "mypics", "--far", "digits:0,1", "--far", "gaussian")
+    shown = command("new", "pets", *sets, *root, "--json").json
+    assert Path("pets.toml").read_text("utf-8").startswith("# Written by `wordnet-splits new`")
+    counts = {(g["group"], g["split"]): g["expected"] for g in shown["groups"]}
+    assert counts["near-mypics", "classes"] == 3
+    assert counts["near-mypics", "test"] == 6
+    assert counts["known", "train"] == 1
+    assert counts["far-gaussian", "test"] == 1000
+    assert {row["group"] for row in shown["evidence"]} == {"near-mypics", "far-digits", "far-gaussian"}
+    built = command("build", "pets.toml", *root, "--json").json["built"][0]
+    assert {(g["group"], g["split"]): g["actual"] for g in built["groups"]} == counts
+    assert "is there already" in command("new", "pets", *sets, *root).error
+
+
+def test_new_halves_a_source_of_one_split_and_takes_kin_of_another(command: Command) -> None:
+    done = command("new", "pets", "--id", "dtd:banded,dotted", "--near", "cifar100", "--far", "svhn")
+    assert "the rule takes no class at all" in done.error
+    assert not Path("pets.toml").exists()
+    shown = command(
+        "new", "pets", "--id", "caltech256:002.american-flag,056.dog", "--near", "cifar100", "--json"
+    )
+    counts = {(g["group"], g["split"]): g["expected"] for g in shown.json["groups"]}
+    assert counts["known", "train"] + counts["known", "test"] == 97 + 102
+    assert counts["near-cifar100", "classes"] > 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["new", "pets", "--id", "mypix", "--near", "cifar100"], "--id: unknown source 'mypix'"),
+        (["new", "pets", "--id", "cifar100", "--far", "svnh"], "--far: unknown source 'svnh'; did you mean"),
+        (["new", "pets", "--id", "cifar100:hamstr", "--far", "svhn"], "unknown class 'hamstr'"),
+        (["new", "pets", "--id", "cifar100:", "--far", "svhn"], "names no class"),
+        (["new", "pets", "--id", "cifar100:101", "--far", "svhn"], "101"),
+        (["new", "pets", "--id", "cifar100"], "no group is unknown"),
+        (["new", "My Pets", "--id", "cifar100", "--far", "svhn"], "cannot name a benchmark"),
+        (["new", "digits", "--id", "cifar100", "--far", "svhn"], "is a benchmark of ours"),
+        (["new", "pets", "--id", "cifar100", "--far", "svhn", "--out", "p.tml"], "ends in .toml"),
+        (["inventory", "make", "dtd", "--root", "dtd=pics"], "dtd is no dataset of your own"),
+        (["inventory", "make", "mypix"], "unknown source 'mypix'"),
         (["build", "mine.toml"], "unknown source 'mypics'"),
         (["build", "mine.toml", "--root", "mypics=none"], "dataset.toml in none"),
         (["build", "mine.toml", "--root", "mypics"], "is not NAME=DIR"),

@@ -1,0 +1,96 @@
+"""Commands for a benchmark of one's own: a recipe from a sentence, the frozen inventory of a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordnet_splits.cli.benchmarks import print_groups
+from wordnet_splits.cli.options import Json, RootOptions, Workers, add_command, make_family, parse_roots
+from wordnet_splits.cli.output import DONE, print_json, say, show
+
+if TYPE_CHECKING:
+    from wordnet_splits.reports.new import NewRecipe
+
+Sets = Annotated[
+    list[str] | None, typer.Option(metavar="SOURCE", help="SOURCE, or SOURCE:CLASS,CLASS; repeatable.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    new = [
+        "wordnet-splits new my-cifar --id cifar100:40 --near cifar100 --far svhn",
+        "wordnet-splits new pets --id cifar100:hamster,mouse --near cifar100:rabbit --far digits",
+    ]
+    add_command(app, "new", new_recipe, new)
+    make = [
+        "wordnet-splits inventory make mypics --root mypics=pics",
+        "wordnet-splits inventory make mypics --root mypics=pics --workers 2 --json",
+    ]
+    inventory = make_family(app, "inventory", "The frozen image ids and digests of your own datasets.", make)
+    add_command(inventory, "make", make_own_inventory, make)
+
+
+def new_recipe(
+    name: Annotated[str, typer.Argument(help="Of the benchmark; NAME.toml is written.")],
+    id_: Annotated[
+        str,
+        typer.Option("--id", metavar="SOURCE", help="ID: SOURCE, SOURCE:CLASS,CLASS or SOURCE:N."),
+    ],
+    near: Sets = None,
+    far: Sets = None,
+    external: Sets = None,
+    root: RootOptions = None,
+    out: Annotated[Path | None, typer.Option(help="The recipe to write; NAME.toml by default.")] = None,
+    json: Json = False,
+) -> int:
+    """Write a recipe with comments, and show what it gives: classes, images, evidence, overlaps."""
+    from wordnet_splits.reports.new import new
+
+    parse_roots(root or [])  # datasets of one's own may be declared there; no picture is read
+    path = out or Path(f"{name}.toml")
+    made = new(name, path, known=id_, near=near or (), far=far or (), external=external or ())
+    if json:
+        print_json(made.as_dict())
+    else:
+        _print_new(made, root or [])
+    return DONE
+
+
+def _print_new(made: NewRecipe, roots: list[str]) -> None:
+    print_groups([(made.name, made.groups, None)])
+    show()
+    for row in made.evidence:
+        show(f"{row['source']}:{row['class_id']}: {row['evidence']}")
+    for line in made.overlaps:
+        show(line)
+    flags = "".join(f" --root {text}" for text in roots)
+    show(f"written: {made.out}; change what you like, then: wordnet-splits build {made.out}{flags}")
+
+
+def make_own_inventory(
+    source: Annotated[str, typer.Argument(help="A dataset of your own, as its dataset.toml names it.")],
+    root: RootOptions = None,
+    workers: Workers = 1,
+    json: Json = False,
+) -> int:
+    """Freeze every image id of a dataset of your own with its digest, beside its catalog.
+
+    From then on draws are made from the inventory, without the pictures, and a picture that changed is found.
+    """
+    from wordnet_splits.progress import OnStderr
+    from wordnet_splits.reports.own_inventory import make_inventory
+
+    made = make_inventory(source, roots=parse_roots(root or []), workers=workers, progress=OnStderr())
+    if made.unexpected:
+        names = ", ".join(list(made.unexpected)[:3])
+        say(f"{sum(made.unexpected.values()):,} other files are left out, such as {names}")
+    if json:
+        print_json(made.as_dict())
+        return DONE
+    counts = ", ".join(f"{split} {count:,}" for split, count in made.images.items())
+    show(f"{made.out}: {counts}; {'as frozen before' if made.same else 'frozen'}")
+    return DONE

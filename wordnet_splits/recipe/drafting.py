@@ -1,0 +1,148 @@
+"""A recipe from a sentence: which source is in-distribution, which are near, far and external."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.errors import RecipeError, SplitsError
+from wordnet_splits.sources import source_class
+from wordnet_splits.sources.noise import NoiseSource
+
+KNOWN = "known"
+TRAIN = ("train", "training")
+EVALUATED = ("test", "testing", "eval", "val", "valid", "validation", "dev")
+NOISE = "generate = 1000"
+
+ABOUT = {
+    "id": "What the classifier is to know.",
+    "rest": "The classes of the same source that are not ID: near by design.",
+    "near": "Near: at or below a parent of an ID class, but none that equals one or lies above or below it.",
+    "far": "Far: no class at or below a parent of an ID class.",
+    "external": "External: unknown, and given in training; no class at or below a parent of an ID class.",
+    "listed": "Classes named by hand.",
+    "noise": "Generated pixels: the ids say shape and seed, so everybody has the same.",
+}
+
+
+@dataclass(frozen=True)
+class Named:
+    """A source and the classes of it that are meant: all, some, or a number of them drawn."""
+
+    source: str
+    classes: tuple[str, ...] = ()
+    draw: int | None = None
+
+
+def parse_named(text: str, *, where: str) -> Named:
+    """Return what ``SOURCE``, ``SOURCE:CLASS,CLASS`` or ``SOURCE:NUMBER`` stands for.
+
+    Raises
+    ------
+    UnknownNameError : no such source.
+    RecipeError : there is nothing behind the colon, or a class stands twice.
+    """
+    source, colon, rest = text.partition(":")
+    classes = tuple(part.strip() for part in rest.split(",") if part.strip())
+    try:
+        load_catalog(source)
+    except SplitsError as error:
+        raise error.within(where) from None
+    if (colon and not classes) or len(set(classes)) < len(classes):
+        raise RecipeError(
+            f"{text!r} names no class, or one twice",
+            where=where,
+            hint="as in mypics:zebra,teapot",
+        )
+    if len(classes) == 1 and classes[0].isdecimal() and classes[0] not in load_catalog(source):
+        return Named(source, draw=int(classes[0]))
+    return Named(source, classes)
+
+
+def draft_recipe(
+    name: str,
+    known: Named,
+    near: Sequence[Named] = (),
+    far: Sequence[Named] = (),
+    external: Sequence[Named] = (),
+) -> str:
+    """Return the text of a recipe, with comments; it is for a person to read and change.
+
+    Groups stand in the order ID, external, near, far, for a class goes to the first that takes it.
+    """
+    others = [*((e, "external") for e in external), *((n, "near") for n in near), *((f, "far") for f in far)]
+    blocks = [_head(name), _group(KNOWN, "id", known, known)]
+    names = {KNOWN}
+    for one, role in others:
+        group = f"{role}-{one.source}"
+        at = 2
+        while group in names:
+            group, at = f"{role}-{one.source}-{at}", at + 1
+        names.add(group)
+        blocks.append(_group(group, role, one, known))
+    return "\n".join(blocks)
+
+
+def _head(name: str) -> str:
+    return f"""# Written by `wordnet-splits new`: change it as you like, then `wordnet-splits build` it.
+schema = 1
+name = {_text(name)}
+title = ""
+seed = 0                # of every draw; another seed is another benchmark
+drop_leaks = true       # takes out classes and pictures that would leak between ID, or external, and the rest
+"""
+
+
+def _group(group: str, role: str, named: Named, known: Named) -> str:
+    about, rule = _classes(role, named, known)
+    lines = [f"# {ABOUT[about]}", "[[group]]", f"name = {_text(group)}", f"role = {_text(role)}"]
+    lines.append(f"source = {_text(named.source)}")
+    if about == "noise":
+        lines.append("noise = { shape = [32, 32, 3], seed = 0 }")
+    lines += [f"classes = {{ {rule} }}", f"images = {{ {_images(role, named.source)} }}"]
+    return "\n".join(lines) + "\n"
+
+
+def _classes(role: str, named: Named, known: Named) -> tuple[str, str]:
+    """Return which comment fits, and the rule."""
+    whole = f'listed = "source:{named.source}"'
+    drawn = "" if named.draw is None else f", draw = {named.draw}"
+    if _is_noise(named.source):
+        return "noise", whole
+    if named.classes:
+        ids = json.dumps(named.classes, ensure_ascii=False)
+        return ("id" if role == "id" else "listed"), f"listed = {ids}"
+    if role == "id":
+        return "id", whole + drawn
+    if role == "near" and named.source == known.source:
+        return "rest", "rest = true" + drawn
+    kin = f'below_parent_of = "group:{KNOWN}"'
+    if role != "near":
+        return role, f"not = {{ {kin} }}{drawn}"
+    return "near", f'all = [ {{ {kin} }}, {{ not = {{ overlaps = "group:{KNOWN}" }} }} ]{drawn}'
+
+
+def _images(role: str, source: str) -> str:
+    if _is_noise(source):
+        return f"test = {{ {NOISE} }}"
+    splits = load_catalog(source).splits
+    train = next((s for s in TRAIN if s in splits), None)
+    test = next((s for s in EVALUATED if s in splits), None)
+    only = _text(train or test or splits[0])
+    if role == "external":
+        return f"train = {{ from = {only}, all = true }}"
+    if role != "id":
+        return f"test = {{ from = {_text(test or train or splits[0])}, all = true }}"
+    if train is not None and test is not None:
+        return f"train = {{ from = {only}, all = true }}, test = {{ from = {_text(test)}, all = true }}"
+    return f"train = {{ from = {only}, half = true }}, test = {{ from = {only}, rest = true }}"
+
+
+def _is_noise(source: str) -> bool:
+    return issubclass(source_class(source), NoiseSource)
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)

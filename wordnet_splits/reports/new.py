@@ -1,0 +1,136 @@
+"""A new recipe, written and tried: what it gives before any picture is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from wordnet_splits.build.assemble import assemble, decide
+from wordnet_splits.build.images import select_images
+from wordnet_splits.build.membership import Membership
+from wordnet_splits.build.run import BuildOptions, read_pixels
+from wordnet_splits.errors import OutputError, RecipeError
+from wordnet_splits.fields import NAME_PATTERN
+from wordnet_splits.files import write_text
+from wordnet_splits.manifest import GroupRow
+from wordnet_splits.recipe import load_recipe, recipe_names
+from wordnet_splits.recipe.drafting import draft_recipe, parse_named
+from wordnet_splits.taxonomy import load
+
+OVERLAPS = {"class": "the same synset", "ancestry": "one above the other", "digest": "the same picture"}
+
+
+@dataclass(frozen=True)
+class NewRecipe:
+    """A recipe that was written, and what it gives.
+
+    Attributes
+    ----------
+    evidence : of each group that is not ID, the class nearest to ID and the farthest, with their evidence.
+    overlaps : what groups share, and what was dropped for it, in sentences.
+    """
+
+    name: str
+    out: Path
+    groups: Sequence[GroupRow]
+    evidence: Sequence[Mapping[str, Any]]
+    overlaps: Sequence[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as ``new --json`` prints it."""
+        rows = [row.model_dump() for row in self.groups]
+        return {**vars(self), "out": str(self.out), "groups": rows}
+
+
+def new(
+    name: str,
+    out: Path,
+    *,
+    known: str,
+    near: Sequence[str] = (),
+    far: Sequence[str] = (),
+    external: Sequence[str] = (),
+) -> NewRecipe:
+    """Write a recipe with comments, and build it without any picture.
+
+    Parameters
+    ----------
+    known, near, far, external : ``SOURCE``, ``SOURCE:CLASS,CLASS``, or ``SOURCE:N`` to draw N classes.
+
+    Raises
+    ------
+    UnknownNameError : there is no such source or class.
+    RecipeError : a name that cannot be one, or a group that takes no class; nothing is written.
+    OutputError : the file is there already, or cannot be written.
+    """
+    if not re.match(NAME_PATTERN, name):
+        raise RecipeError(
+            f"{name!r} cannot name a benchmark",
+            where="new",
+            hint="a-z, 0-9 and -, as in my-pets",
+        )
+    if name in recipe_names():
+        raise RecipeError(f"{name!r} is a benchmark of ours", where="new", hint="give another name")
+    if out.suffix != ".toml":
+        raise OutputError("a recipe's name ends in .toml", where=str(out), hint=f"--out {out}.toml")
+    if out.exists():
+        raise OutputError("is there already", where=str(out), hint="remove it, or give --out")
+    if not (near or far):
+        raise RecipeError("no group is unknown", where="new", hint="give --near SOURCE or --far SOURCE")
+    text = draft_recipe(
+        name,
+        parse_named(known, where="--id"),
+        [parse_named(one, where="--near") for one in near],
+        [parse_named(one, where="--far") for one in far],
+        [parse_named(one, where="--external") for one in external],
+    )
+    write_text(out, text)
+    try:
+        recipe = load_recipe(out)
+        taxonomy = load()
+        rules = decide(recipe, recipe.seed, taxonomy)
+        drawn = select_images(recipe, recipe.seed, rules.membership.groups, {})
+        read_pixels(drawn, {}, BuildOptions())  # of generated images
+        manifest, _ = assemble(rules, drawn, taxonomy)
+    except BaseException:
+        out.unlink(missing_ok=True)  # it was ours, and of no use
+        raise
+    leaks = [leak for leak in manifest.data.leaks if leak.kind in OVERLAPS]
+    return NewRecipe(
+        name,
+        out,
+        manifest.groups,
+        _evidence(manifest.classes),
+        [
+            *(f"{leak.a} and {leak.b} share {leak.count:,}: {OVERLAPS[leak.kind]}" for leak in leaks),
+            *_dropped(rules.membership),
+        ],
+    )
+
+
+def _evidence(classes: pa.Table) -> list[dict[str, Any]]:
+    """Return the nearest and the farthest class of each group that is not ID."""
+    columns = ["group", "role", "source", "class_id", "evidence", "mean"]
+    of_group: dict[str, list[dict[str, Any]]] = {}
+    for row in classes.select(columns).to_pylist():
+        if row["role"] not in ("id", "excluded"):
+            of_group.setdefault(row["group"], []).append(row)
+    found = []
+    for rows in of_group.values():
+        rows.sort(key=lambda row: (-(row["mean"] or 0), row["class_id"]))
+        found += rows[:1] if len(rows) == 1 else [rows[0], rows[-1]]
+    return found
+
+
+def _dropped(membership: Membership) -> list[str]:
+    by_group: dict[str, list[str]] = {}
+    for (_, class_id), (group, reason) in membership.removed.items():
+        by_group.setdefault(group.name, []).append(f"{class_id}: {reason}")
+    return [
+        f"{group}: {len(gone):,} classes are dropped, such as {gone[0]}" for group, gone in by_group.items()
+    ]
