@@ -46,7 +46,27 @@ def _columns(name: str, *columns: str, **where: str) -> Callable[[Path], list[Li
     return lines
 
 
+def _breeds(dataset: str) -> Callable[[Path], list[Line]]:
+    """Return a reader of the ImageNet classes below each superclass on the edited tree."""
+
+    def lines(facts: Path) -> list[Line]:
+        children: dict[str, list[str]] = {}
+        for row in _rows(facts, "breeds/modified_hierarchy_edges.tsv"):
+            children.setdefault(row["parent"], []).append(row["child"])
+
+        def leaves(node: str) -> set[str]:
+            below = children.get(node, [])
+            return {leaf for child in below for leaf in leaves(child)} if below else {node}
+
+        rows = [r for r in _rows(facts, "breeds/superclasses.tsv") if r["dataset"] == dataset]
+        assert all(len(leaves(r["node"])) == int(r["imagenet_classes_below"]) for r in rows)
+        return [(r["node"], leaf) for r in rows for leaf in sorted(leaves(r["node"]))]
+
+    return lines
+
+
 GROUPS = ("living_9", "mixed_10", "mixed_13", "geirhos_16", "big_12", "mid_12")
+BREEDS = ("entity13", "entity30", "living17", "nonliving26")
 LISTS: dict[str, Callable[[Path], list[Line]]] = {
     "imagenet-x": _imagenet_x,
     "meta-dataset-imagenet": _columns("meta_dataset_ilsvrc/ilsvrc_2012.tsv", "split", "wnid"),
@@ -56,6 +76,9 @@ LISTS: dict[str, Callable[[Path], list[Line]]] = {
     "imagenet-100-gcd": _columns("gcd_imagenet100/classes.tsv", "role", "wnid"),
     "imagenette": _columns("imagenette/classes.tsv", "wnid", set="imagenette"),
     "imagewoof": _columns("imagenette/classes.tsv", "wnid", set="imagewoof"),
+    "geirhos-16": _columns("geirhos16/classes.tsv", "category", "wnid"),
+    "imagenet-ood": _columns("imagenet_ood/classes.tsv", "wnid"),
+    **{f"breeds-{name}": _breeds(name) for name in BREEDS},
     **{f"robustness-{g.replace('_', '-')}": _robustness(g, False) for g in GROUPS},
     **{f"robustness-{g.replace('_', '-')}-balanced": _robustness(g, True) for g in GROUPS},
 }

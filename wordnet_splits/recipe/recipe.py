@@ -139,7 +139,8 @@ class PublishedList(RecipePart):
     """The class list that a recipe rebuilds, as published: where it is, and how the recipe differs from it.
 
     The list itself is not kept. ``sha256`` is of its lines, the ``columns`` joined by tabs, in the order of
-    groups and classes where that is part of what is published (``ordered``), sorted elsewhere.
+    groups and classes where that is part of what is published (``ordered``), sorted elsewhere. ``groups`` are
+    those that the list is of, all unless given.
     ``only_published``, ``only_ours`` and ``elsewhere`` (in another group or superclass) are the classes in
     which the recipe differs from it.
     """
@@ -147,6 +148,7 @@ class PublishedList(RecipePart):
     origin: Annotated[str, Field(min_length=1)]
     licence: Annotated[str, Field(min_length=1)]
     columns: Annotated[tuple[Literal["group", "superclass", "class_id"], ...], Field(min_length=1)]
+    groups: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
     ordered: bool = False
     sha256: Sha256
     only_published: Count = 0

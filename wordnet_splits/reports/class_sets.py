@@ -77,8 +77,10 @@ class ClassSet(Tabular):
         return self.recipe.published_list
 
     def lines(self) -> list[Line]:
-        """Return the classes by the columns that are published."""
-        return [tuple(str(getattr(one, c)) for c in self.published.columns) for one in self.classes]
+        """Return the classes of the groups that are published, by the columns that are."""
+        told = self.published
+        own = [one for one in self.classes if told.groups is None or one.group in told.groups]
+        return [tuple(str(getattr(one, column)) for column in told.columns) for one in own]
 
     @property
     def same(self) -> bool:
@@ -92,7 +94,7 @@ class ClassSet(Tabular):
         found = []
         for class_id in sorted(c for c in theirs.keys() | ours.keys() if theirs.get(c) != ours.get(c)):
             name = said[class_id].name if class_id in said else self._name(class_id)
-            why = said[class_id].evidence if class_id in said else self.refused.get(class_id, "")
+            why = said[class_id].evidence if class_id in said else self.refused.get(class_id, self._absent)
             found.append(Difference(class_id, name, theirs.get(class_id, ""), ours.get(class_id, ""), why))
         return Records(found)
 
@@ -100,6 +102,10 @@ class ClassSet(Tabular):
         """Return where each class stands: its other columns, or ``listed`` where there is none."""
         at = self.published.columns.index("class_id")
         return {line[at]: " ".join(line[:at] + line[at + 1 :]) or "listed" for line in lines}
+
+    @property
+    def _absent(self) -> str:
+        return f"no class of {' or '.join(self.recipe.sources)}"
 
     def _name(self, class_id: str) -> str:
         from wordnet_splits.catalog import load_catalog

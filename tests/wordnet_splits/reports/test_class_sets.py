@@ -20,9 +20,17 @@ from wordnet_splits.taxonomy import Taxonomy, load
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "class-sets.md"
 
 
+class Made(dict[str, ClassSet]):
+    """Every set, made when it is first asked for."""
+
+    def __missing__(self, name: str) -> ClassSet:
+        self[name] = class_set(name, load())
+        return self[name]
+
+
 @pytest.fixture(scope="module")
-def sets() -> dict[str, ClassSet]:
-    return {name: class_set(name, load()) for name in class_set_names()}
+def sets() -> Made:
+    return Made()
 
 
 def test_every_set_has_a_list_in_the_facts_and_no_benchmarks_name() -> None:
@@ -31,7 +39,7 @@ def test_every_set_has_a_list_in_the_facts_and_no_benchmarks_name() -> None:
 
 
 @pytest.mark.parametrize("name", class_set_names())
-def test_the_classes_are_those_published(name: str, sets: dict[str, ClassSet], facts: Path) -> None:
+def test_the_classes_are_those_published(name: str, sets: Made, facts: Path) -> None:
     """By the published list itself: the same lines, in its order where that is published."""
     found, published = sets[name], LISTS[name](facts)
     told = found.published
@@ -46,7 +54,7 @@ def test_the_classes_are_those_published(name: str, sets: dict[str, ClassSet], f
 
 
 @pytest.mark.parametrize("name", class_set_names())
-def test_a_set_is_a_recipe_that_says_whose_it_is(name: str, sets: dict[str, ClassSet]) -> None:
+def test_a_set_is_a_recipe_that_says_whose_it_is(name: str, sets: Made) -> None:
     recipe = sets[name].recipe
     assert recipe.reproduces
     assert recipe.paper
@@ -69,7 +77,7 @@ def test_the_graph_gives_other_halves_and_categories_than_the_tree(facts: Path) 
         assert len(class_set(recipe).differences(LISTS[name](facts))) >= at_least
 
 
-def test_a_class_below_two_categories_is_in_no_part(sets: dict[str, ClassSet], nltk_wordnet) -> None:
+def test_a_class_below_two_categories_is_in_no_part(sets: Made, nltk_wordnet) -> None:
     every = {c.superclass for c in sets["tiered-imagenet"].classes}
     assert len(every) == 34
     taken = {c.class_id for c in sets["tiered-imagenet"].classes}
@@ -84,7 +92,7 @@ def test_a_class_below_two_categories_is_in_no_part(sets: dict[str, ClassSet], n
     assert all("below several" in sets["tiered-imagenet"].refused[c] for c in dropped)
 
 
-def test_a_balanced_set_is_the_first_of_each_superclass(sets: dict[str, ClassSet]) -> None:
+def test_a_balanced_set_is_the_first_of_each_superclass(sets: Made) -> None:
     whole, balanced = sets["robustness-living-9"], sets["robustness-living-9-balanced"]
     below: dict[str, list[str]] = {}
     for one in whole.classes:
@@ -95,7 +103,7 @@ def test_a_balanced_set_is_the_first_of_each_superclass(sets: dict[str, ClassSet
     }
 
 
-def test_differences_name_every_class_both_ways(sets: dict[str, ClassSet], tmp_path: Path) -> None:
+def test_differences_name_every_class_both_ways(sets: Made, tmp_path: Path) -> None:
     found = sets["imagenet-100-gcd"]
     lines = found.lines()
     moved, gone = lines[0], lines[1]
@@ -128,7 +136,7 @@ def test_a_file_of_several_lists_is_read_for_the_groups_of_the_set(tmp_path: Pat
     ],
 )
 def test_a_file_that_is_no_list_is_refused(
-    text: str, error: type[Exception], says: str, sets: dict[str, ClassSet], tmp_path: Path
+    text: str, error: type[Exception], says: str, sets: Made, tmp_path: Path
 ) -> None:
     path = tmp_path / "list.tsv"
     path.write_text(text)
