@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from wordnet_splits.reports.leaks import report_leaks
     from wordnet_splits.reports.listing import list_all as list_benchmarks
     from wordnet_splits.reports.near_duplicates import near_duplicates as find_near_duplicates
+    from wordnet_splits.reports.thresholds import thresholds as thresholds
     from wordnet_splits.reports.verify import verify as verify_benchmark
     from wordnet_splits.similarity import compare as compare
     from wordnet_splits.similarity import matrix as similarity_matrix
@@ -105,6 +106,7 @@ _PUBLIC = {
     "similarity_matrix": "similarity:matrix",
     "source_info": "sources",
     "source_names": "sources",
+    "thresholds": "reports.thresholds",
     "verify_benchmark": "reports.verify:verify",
 }
 __all__ = [
@@ -151,6 +153,7 @@ __all__ = [
     "similarity_matrix",
     "source_info",
     "source_names",
+    "thresholds",
     "verify_benchmark",
 ]
 

@@ -13,6 +13,7 @@ from tests.audits.page import as_table, filled, tables
 from tests.audits.reading import audited, lists
 from wordnet_splits import files
 from wordnet_splits.manifest.parquet import write_table
+from wordnet_splits.reports.thresholds import thresholds
 
 
 def main() -> int:
@@ -32,6 +33,7 @@ def main() -> int:
         print(f"{one.name}: {audit.counts['leaking']:,} of {audit.counts['classes']:,}", file=sys.stderr)
     page = options.out / "audit.md"
     files.write_text(page, filled(page.read_text(encoding="utf-8"), tables(found)))
+    thresholds().plot(options.out / "study" / "thresholds-imagenet21k.svg")
     write_table(as_table(found, options.facts), options.out / "audit.parquet")
     return 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from tests.audits.reading import Listed
 from wordnet_splits.manifest.parquet import schema_of
 from wordnet_splits.reports.audit import RELATIONS, Audit, AuditedClass
 from wordnet_splits.reports.audit_images import NONE
+from wordnet_splits.reports.thresholds import thresholds
 from wordnet_splits.taxonomy import load
 
 WORST = 3
@@ -42,6 +43,8 @@ def tables(found: Audited) -> Iterator[list[Row]]:
     yield [_dropped(one, audit) for one, audit in found if not audit.ok]
     yield [_kept(one, audit) for one, audit in found if one.sample]
     yield [row for one, audit in found if one.sample for row in _too_strict(one, audit)]
+    large = thresholds()
+    yield [_threshold(row) for row in large.counts(large.summary())]
 
 
 def _counts(one: Listed, audit: Audit) -> Row:
@@ -94,6 +97,10 @@ def _kept(one: Listed, audit: Audit) -> Row:
     total = sum(counts.values())
     shares = [(total - counts.get(NONE, 0)) / total, audit.counts["leaking"] / audit.counts["classes"]]
     return (one.name, one.sample, *cells, *(f"{share:.1%}" for share in shares))
+
+
+def _threshold(row: Mapping[str, float]) -> Row:
+    return (f"{row['threshold']:.2f}", *(f"{row[name]:,}" for name in ("near", "far", "below", "above")))
 
 
 def _too_strict(one: Listed, audit: Audit) -> Iterator[Row]:

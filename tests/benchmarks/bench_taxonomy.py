@@ -73,7 +73,7 @@ def _seconds_per_pair(classes: Sequence[str]) -> dict[str, float]:
     numbers = np.arange(NLTK_PAIRS)
     rows, columns = numbers * 7919 % len(classes), numbers * 104_729 // 3 % len(classes)
     with tempfile.TemporaryDirectory() as base:
-        nouns = _nltk_nouns(Path(base), classes)
+        nouns = nltk_nouns(Path(base), classes)
         pairs = [(nouns[x], nouns[y]) for x, y in zip(rows.tolist(), columns.tolist(), strict=True)]
         seconds = {}
         for measure, method in NLTK_METHODS.items():
@@ -87,7 +87,8 @@ def _seconds_per_pair(classes: Sequence[str]) -> dict[str, float]:
     return seconds
 
 
-def _nltk_nouns(base: Path, classes: Sequence[str]) -> list[Any]:
+def nltk_nouns(base: Path, classes: Sequence[str]) -> list[Any]:
+    """Return NLTK's synsets of wnids, all that they cache cached; ``base`` is an empty folder."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
     Taxonomy.embedded().export_wndb(base / "corpora" / "wordnet")

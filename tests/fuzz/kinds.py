@@ -168,6 +168,12 @@ def _catalog(folder: Path) -> None:
     shutil.copy(CATALOGS / "svhn.tsv", folder / "svhn.tsv")
 
 
+def _class_lists(folder: Path) -> None:
+    (folder / "mine.txt").write_text("# mine\nalgebra\nn02084071\nspoon.n.01\n")
+    (folder / "known.tsv").write_text("wnid\tname\nn01440764\ttench\nn02691156\tairplane\n")
+    (folder / "mine.json").write_text('{"0": ["n02084071", "dog"], "1": ["n04284002", "spoon"]}')
+
+
 def _wndb(folder: Path) -> None:
     from tests.wordnet_splits.taxonomy.test_taxonomy_words import small
 
@@ -274,6 +280,22 @@ LIGHT = (
         "roots.toml", _roots, ("look", "roots", "roots.toml"), ["roots.toml"], share=20, made=listings.ROOTS
     ),
     Kind("catalog", _catalog, ("look", "catalog", "svhn.tsv"), ["svhn.tsv"], share=30, made=listings.CATALOG),
+    Kind(
+        "class lists (text, TSV)",
+        _class_lists,
+        ("wordnet-splits", "audit", "mine.txt", "--against", "known.tsv"),
+        ["mine.txt", "known.tsv"],
+        share=30,
+        made=listings.CLASS_LISTS,
+    ),
+    Kind(
+        "class lists (JSON)",
+        _class_lists,
+        ("wordnet-splits", "audit", "mine.json", "--against", "known.tsv"),
+        ["mine.json"],
+        share=30,
+        made=listings.CLASS_LIST_JSON,
+    ),
     Kind("WordNet files", _wndb, ("look", "wndb", "."), ["*.noun", "noun.exc"], share=20),
 )
 """The kinds that are read without torch."""

@@ -1,13 +1,14 @@
-"""The command that audits a list of classes: audit."""
+"""Commands on lists of classes: audit, thresholds."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from wordnet_splits.cli.options import Json, Manifests, add_command
-from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, show, show_fields
+from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say, show, show_fields
 from wordnet_splits.tabular import terminal_width
 from wordnet_splits.taxonomy import load
 
@@ -19,6 +20,11 @@ def register(app: typer.Typer) -> None:
         "wordnet-splits audit imagenet-r --against tiny-imagenet --json",
     ]
     add_command(app, "audit", audit_classes, examples)
+    examples = [
+        "wordnet-splits thresholds caltech256 --against cifar100",
+        "wordnet-splits thresholds food101 --measure distance --json",
+    ]
+    add_command(app, "thresholds", show_thresholds, examples)
 
 
 def audit_classes(
@@ -74,3 +80,50 @@ def audit_classes(
     for line in LIMITS:
         show(line)
     return code
+
+
+def show_thresholds(
+    classes: Annotated[
+        str, typer.Argument(metavar="[LIST]", help="A source, a list or a file, as of audit.")
+    ] = "imagenet21k",
+    against: Annotated[str, typer.Option(help="The known classes, given in the same ways.")] = "imagenet1k",
+    measure: Annotated[
+        str, typer.Option(help="mean, path, wup_wn, lch, ... or distance, of which less is nearer.")
+    ] = "mean",
+    of: Annotated[
+        str | None,
+        typer.Option(help="The source whose names or indices the files hold; else WordNet's nouns."),
+    ] = None,
+    column: Annotated[
+        str | None,
+        typer.Option(help="The column of a table, by name or number, or the key of a JSON object."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write a row a class, as Parquet.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the counts, as .svg, .png or .pdf.")] = None,
+    manifests: Manifests = None,
+    json: Json = False,
+) -> int:
+    """Say how many other classes are near, far, below or above known ones, threshold by threshold."""
+    from wordnet_splits.reports.thresholds import thresholds
+
+    found = thresholds(classes, against, measure=measure, of=of, column=column, manifests=manifests)
+    if out is not None:
+        found.write(out)
+        say(f"written to {out}")
+    if plot is not None:
+        found.plot(plot)
+        say(f"written to {plot}")
+    if json:
+        print_json(found.as_dict())
+        return DONE
+    show(
+        f"{len(found.table):,} other classes of {found.listed} against {found.known:,} of {found.against},"
+        f" {found.measure}"
+    )
+    columns = ("threshold", "near", "far", "below", "above")
+    rows = [
+        (f"{row['threshold']:g}", *(f"{row[name]:,}" for name in columns[1:]))
+        for row in found.counts(found.summary())
+    ]
+    print_table(columns, rows, right=columns)
+    return DONE

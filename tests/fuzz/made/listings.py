@@ -41,6 +41,27 @@ CATALOG: Made = {
     "a row of a million cells": ("svhn.tsv", in_text(lambda text: text + "\t" * 1_000_000)),
 }
 
+CLASS_LISTS: Made = {
+    "a million lines": ("known.tsv", in_text(lambda text: text + "n02084071\tdog\n" * 1_000_000)),
+    "a row of a million cells": ("known.tsv", in_text(lambda text: text + "\t" * 1_000_000)),
+    "a cell of 131,073 letters": ("known.tsv", in_text(lambda text: text + "A" * 131_073 + "\tx\n")),
+    "a name of 20 million letters": ("mine.txt", in_bytes(lambda: b"A" * LONG)),
+    "names of control characters": ("mine.txt", in_bytes(lambda: "\x1b[2J\x07\u2028x\n".encode() * 6)),
+    "an index of 5,000 digits": ("mine.txt", in_bytes(lambda: b"9" * 5000)),
+    "200,000 unknown names": ("mine.txt", in_bytes(lambda: b"".join(b"zz%d\n" % n for n in range(200_000)))),
+}
+
+CLASS_LIST_JSON: Made = {
+    "nested 500 deep": ("mine.json", in_bytes(lambda: b"[" * 500 + b"]" * 500)),
+    "indices beyond 64 bits": ("mine.json", in_bytes(lambda: json.dumps([10**30] * 6).encode())),
+    "not a number": ("mine.json", in_bytes(lambda: b"[NaN, Infinity]")),
+    "objects that differ in keys": ("mine.json", in_bytes(lambda: b'[{"wnid": "n02084071"}, {"x": 1}, {}]')),
+    "an object of lists": ("mine.json", in_bytes(lambda: json.dumps({"a": [], "b": {}, "c": [[]]}).encode())),
+    "a million entries": ("mine.json", in_bytes(lambda: json.dumps(["dog"] * 1_000_000).encode())),
+    "a name of controls": ("mine.json", in_bytes(lambda: json.dumps(["\x1b[2J\x07"]).encode())),
+    "a half of a pair": ("mine.json", in_bytes(lambda: b'["\\ud800"]')),
+}
+
 CLASS_MAP: Made = {
     "columns beyond 64 bits": ("map.json", in_bytes(lambda: json.dumps([10**30] * 6).encode())),
     "columns that are fractions": ("map.json", in_bytes(lambda: json.dumps([0.5] * 6).encode())),
