@@ -7,6 +7,7 @@ outer ones: ``church/indoor`` and ``hangar/indoor`` are qualified names.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
 from wordnet_splits.catalog.own_sources import declare_beside, own_sources
@@ -19,8 +20,12 @@ from wordnet_splits.untrusted import printable
 SHOWN = 3
 
 
-def folder_classes(root: Path) -> FoundClasses:
+def folder_classes(root: Path, splits: Collection[str] | None = None) -> FoundClasses:
     """Return the classes of a folder, sorted, with their pictures counted by split.
+
+    Parameters
+    ----------
+    splits : as `wordnet_splits.sources.own.folders.class_folders` takes them.
 
     Raises
     ------
@@ -28,11 +33,11 @@ def folder_classes(root: Path) -> FoundClasses:
     DataError : a class folder's name cannot stand in a table.
     """
     folder = check_root(root, "to be read")
-    found = class_folders(folder)
-    splits = tuple(sorted({split for split, _ in found.values()}))
+    found = class_folders(folder, splits)
+    held = tuple(sorted({split for split, _ in found.values()}))
     by_class: dict[Parts, dict[str, int]] = {}
     for parts, (split, class_parts) in found.items():
-        counts = by_class.setdefault(class_parts, dict.fromkeys(splits, 0))
+        counts = by_class.setdefault(class_parts, dict.fromkeys(held, 0))
         counts[split] += _pictures(folder.joinpath(*parts), folder)
     superclasses = _has_superclasses(list(by_class))
     classes, empty = [], []
@@ -44,7 +49,7 @@ def folder_classes(root: Path) -> FoundClasses:
             classes.append(NamedClass(class_id, parts[-1], parts[-2], counts))
         else:
             classes.append(NamedClass(class_id, class_id, "", counts))
-    return checked(classes, splits, where=str(root), notes=_said_of(empty))
+    return checked(classes, held, where=str(root), notes=_said_of(empty))
 
 
 def declared_classes(name: str, root: Path) -> FoundClasses:
@@ -59,7 +64,7 @@ def declared_classes(name: str, root: Path) -> FoundClasses:
     declared = own_sources()[name]
     layout = open_layout(folder, declared)
     if isinstance(layout, Folders):
-        return folder_classes(root)
+        return folder_classes(root, declared.splits)
     odd: list[str] = []
     counts: Counter[tuple[str, str]] = Counter()
     for image in layout.images(odd.append):

@@ -18,11 +18,12 @@ from wordnet_splits.errors import OutputError, RecipeError
 from wordnet_splits.fields import NAME_PATTERN
 from wordnet_splits.files import write_text
 from wordnet_splits.manifest import GroupRow
+from wordnet_splits.manifest.data import LeakRow
 from wordnet_splits.recipe import load_recipe, recipe_names
 from wordnet_splits.recipe.drafting import draft_recipe, parse_named
 from wordnet_splits.taxonomy import load
 
-OVERLAPS = {"class": "the same synset", "ancestry": "one above the other", "digest": "the same picture"}
+OVERLAPS = {"class": "equal classes", "ancestry": "classes one above the other", "digest": "equal pictures"}
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,15 @@ def new(
         manifest.groups,
         _evidence(manifest.classes),
         [
-            *(f"{leak.a} and {leak.b} share {leak.count:,}: {OVERLAPS[leak.kind]}" for leak in leaks),
+            *(_overlap(leak) for leak in leaks),
             *_dropped(rules.membership),
         ],
     )
+
+
+def _overlap(leak: LeakRow) -> str:
+    between = f"within {leak.a}" if leak.a == leak.b else f"between {leak.a} and {leak.b}"
+    return f"{between}: {leak.count:,} pairs of {OVERLAPS[leak.kind]}"
 
 
 def _evidence(classes: pa.Table) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from tests.wordnet_splits import own_pictures as own
 from wordnet_splits import errors
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.own_sources import declare_beside
+from wordnet_splits.propose.class_folders import declared_classes
 from wordnet_splits.sources import Source, open_source, source_info, source_names
 from wordnet_splits.sources.own import Image, Layout, Place
 from wordnet_splits.sources.own import layout as layouts
@@ -235,6 +236,19 @@ def test_an_undeclared_folder_says_what_to_write(tmp_path: Path) -> None:
     with pytest.raises(errors.UnknownNameError) as caught:
         open_source("mypics", tmp_path)
     assert f"a dataset of your own needs dataset.toml in {tmp_path}" in caught.value.line()
+
+
+def test_declared_splits_are_folders_whatever_their_names(tmp_path: Path) -> None:
+    own.class_folders(tmp_path, ["zebra", "teapot"], {"fold 1": 2, "fold 2": 1, "thumbnails": 3})
+    own.declare(tmp_path, "folds", "folders", 'splits = ["fold 1", "fold 2"]\n')
+    found = declared_classes("folds", tmp_path)
+    assert found.splits == ("fold 1", "fold 2")
+    assert {c.class_id: dict(c.counts) for c in found.classes} == {
+        "teapot": {"fold 1": 2, "fold 2": 1},
+        "zebra": {"fold 1": 2, "fold 2": 1},
+    }
+    own.catalog(tmp_path / "folds.tsv", ["zebra", "teapot"], {"fold 1": 2, "fold 2": 1})
+    assert open_source("folds", tmp_path).count() == {"fold 1": 4, "fold 2": 2}
 
 
 def test_two_images_of_one_id_are_refused(pics: Path) -> None:

@@ -6,7 +6,7 @@ Folders above all classes alike (``images``) are passed over, and so is a folder
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -29,7 +29,7 @@ class Folders(Layout):
 
     def images(self, note: Callable[[str], None]) -> Iterator[Image]:
         """Yield the pictures of every class folder."""
-        folders = class_folders(self.root)
+        folders = class_folders(self.root, self.declared.splits)
         splits = {split for split, _ in folders.values()}
         for parts, (split, class_parts) in folders.items():
             class_id = "/".join(class_parts)
@@ -55,12 +55,16 @@ class Folders(Layout):
         return path.resolve(strict=True)
 
 
-def class_folders(root: Path) -> dict[Parts, tuple[str, Parts]]:
+def class_folders(root: Path, splits: Collection[str] | None = None) -> dict[Parts, tuple[str, Parts]]:
     """Return path -> (split, class) of every folder that holds pictures, or nothing at all, sorted.
+
+    Parameters
+    ----------
+    splits : the folders of splits, where they are known: other folders beside them are passed over.
 
     Raises
     ------
-    SourceError : no folder holds a picture.
+    SourceError : no folder holds a picture, or none of a split does.
     """
     found = dict(_leaves(root, root, ()))
     if not any(found.values()):
@@ -69,7 +73,10 @@ def class_folders(root: Path) -> dict[Parts, tuple[str, Parts]]:
             where=str(root),
             hint="as in ROOT/dog/1.jpg or ROOT/train/dog/1.jpg; a list of names: --names FILE",
         )
-    return _by_split(found)
+    by_path = _by_split(found, None if splits is None or set(splits) == {ALL} else splits)
+    if not by_path:
+        raise SourceError(f"no class folders below {', '.join(splits or ())}", where=str(root))
+    return by_path
 
 
 def is_picture(name: str) -> bool:
@@ -92,11 +99,15 @@ def _leaves(folder: Path, root: Path, parts: Parts) -> Iterator[tuple[Parts, boo
             yield from _leaves(folder / name, root, (*parts, name))
 
 
-def _by_split(found: Mapping[Parts, bool]) -> dict[Parts, tuple[str, Parts]]:
+def _by_split(found: Mapping[Parts, bool], splits: Collection[str] | None) -> dict[Parts, tuple[str, Parts]]:
     common = _common(list(found))
     inner = {parts: parts[common:] for parts in sorted(found)}
-    tops = {parts[0] for parts in inner.values()}
-    split = all(top.lower() in SPLITS for top in tops) and min(map(len, inner.values())) > 1
+    if splits is None:
+        tops = {parts[0] for parts in inner.values()}
+        split = all(top.lower() in SPLITS for top in tops) and min(map(len, inner.values())) > 1
+    else:
+        split = True
+        inner = {parts: rest for parts, rest in inner.items() if rest[0] in splits and len(rest) > 1}
     by_path = {}
     for parts, rest in inner.items():
         name, rest = (rest[0], rest[1:]) if split else (ALL, rest)
