@@ -11,10 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from . import class_sets, nearness, optimizers
+from . import class_sets, kim, nearness, openood, optimizers
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = {"class-sets": class_sets, "nearness": nearness, "optimizers": optimizers}
+PAGES = {
+    "class-sets": class_sets,
+    "kim-cifar40": kim,
+    "nearness": nearness,
+    "openood-cifar100": openood,
+    "optimizers": optimizers,
+}
 
 
 def rows_of(name: str) -> Iterator[str]:
