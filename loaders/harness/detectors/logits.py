@@ -13,7 +13,7 @@ from wordnet_splits.errors import DataError, SplitsError
 from ..arrays import Array, Arrays, Head
 from .paper import PAPERS
 from .registry import register
-from .rowwise import products
+from .rowwise import maxima, products
 from .softmax import (
     energy,
     gaps,
@@ -134,7 +134,7 @@ class MLS:
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return the greatest logit."""
-        return np.asarray(logits_of(data, dtype=np.float32)[0].max(axis=1))
+        return maxima(logits_of(data, dtype=np.float32)[0])
 
 
 @register(paper=PAPERS["abdelzad2020"], needs=("logits",), threads=True)

@@ -14,8 +14,11 @@ from ..arrays import Array, Arrays, Head
 from .logits import positive
 from .paper import PAPERS
 from .registry import register
-from .rowwise import products, sums
+from .rowwise import maxima, products, sums
 from .softmax import gaps, gaps_and_top, log_of_others, log_softmax, log_sum_exp, logits_of, softplus
+
+FAINT = -650.0
+"""Log of a sum of probabilities below which float64 loses its digits, and soon all of it."""
 
 
 @register(
@@ -104,9 +107,16 @@ class KLM:
         logits, background = logits_of(data)
         each = log_softmax(_columns(logits, background))
         predicted = logits.argmax(axis=1)
-        groups = [each[predicted == k] for k in np.unique(predicted)]
-        # in logs: a class of no probability in float64 would have a divergence without end
-        return Typical(np.stack([log_sum_exp(one.T) - np.log(len(one)) for one in groups]))
+        each = each[np.argsort(predicted, kind="stable")]
+        sizes = np.bincount(predicted)
+        sizes = sizes[sizes > 0]
+        starts = np.cumsum(sizes) - sizes
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.add.reduceat(np.exp(each), starts, axis=0))
+        # a class of no probability in float64 would have a divergence without end: its sum is taken in logs
+        for k, column in zip(*np.nonzero(logs < FAINT), strict=True):
+            logs[k, column] = log_sum_exp(each[starts[k] :][: sizes[k], column])
+        return Typical(logs - np.log(sizes)[:, None])
 
     def score(self, state: Typical, data: Arrays) -> Array:
         """Return minus the divergence to the nearest mean."""
@@ -114,7 +124,7 @@ class KLM:
         powers = np.exp(below)
         total = sums(powers)
         # p log p and p log m of powers that are not yet divided by their sum
-        least = products(powers, below) - (powers @ state.log_mean.T).max(axis=1)
+        least = products(powers, below) - maxima(powers @ state.log_mean.T)
         return np.asarray(np.log(total) - least / total)
 
 

@@ -12,6 +12,7 @@ from ..arrays import Array, Arrays
 from .logits import positive
 from .paper import PAPERS
 from .registry import register
+from .rowwise import maxima
 from .softmax import logits_of, scaled_odds
 
 ODIN_LOGITS = "odin[T={T:g},eps={eps:g}]/logits"
@@ -53,4 +54,4 @@ class PerturbedMaxLogit(_Perturbed):
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return the greatest logit of the perturbed image."""
-        return np.asarray(logits_of(data, self.array)[0].max(axis=1))
+        return maxima(logits_of(data, self.array)[0])

@@ -17,7 +17,7 @@ import numpy as np
 from wordnet_splits.errors import DataError
 
 from ..arrays import Array, Arrays, ArrayView
-from .rowwise import sums
+from .rowwise import maxima, sums
 
 WARM = 10.0
 """The temperature above which powers are so near 1 that their differences from it are summed instead."""
@@ -109,7 +109,7 @@ def gaps_and_top(logits: Array, temperature: float = 1.0) -> tuple[Array, Array]
 
 def gaps(logits: Array, temperature: float = 1.0) -> Array:
     """Return (z - z_top)/T, at most 0, shape (n, K)."""
-    below = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
+    below = logits - maxima(logits)[:, None]
     if temperature != 1:
         below /= temperature
     return np.asarray(below)

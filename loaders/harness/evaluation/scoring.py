@@ -265,8 +265,8 @@ def _require_finite(names: Iterable[str], data: Learned, where: str, *, first: i
 def _not_finite(view: ArrayView) -> int | None:
     """Return the first row with NaN or infinity, None where there is none.
 
-    It costs a sum, and a closer look where that is not finite; in half precision, of which sums are slow,
-    it costs the greatest of the bits without the sign.
+    It costs a sum of squares, and a closer look where that is not finite; in half precision, whose sums are
+    slow, the greatest of the bits without the sign.
     """
     start = 0
     for chunk in view.chunks():
@@ -274,7 +274,8 @@ def _not_finite(view: ArrayView) -> int | None:
             finite = not chunk.size or (chunk.view(np.uint16) & 0x7FFF).max() < HALF_INFINITY
         else:
             with np.errstate(all="ignore"):
-                finite = bool(np.isfinite(np.einsum("i->", chunk.reshape(-1))))
+                flat = chunk.reshape(-1)
+                finite = bool(np.isfinite(np.dot(flat, flat)))
         if not finite:
             bad = np.flatnonzero(~np.isfinite(chunk).reshape(len(chunk), -1).all(axis=1))
             if len(bad):

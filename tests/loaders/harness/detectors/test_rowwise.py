@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_info
 
-from loaders.harness.detectors.rowwise import at_least_single, lengths, products, sums
+from loaders.harness.detectors.rowwise import at_least_single, lengths, maxima, products, sums
 from loaders.harness.detectors.softmax import log_others, log_sum_exp, scaled_odds
 from loaders.harness.evaluation.threads import in_order
 
@@ -19,11 +19,26 @@ RNG = np.random.default_rng(0)
 def test_a_row_has_the_same_sums_wherever_it_lies(width: int, kind: type) -> None:
     rows = RNG.normal(0, 3, (97, width)).astype(kind)
     others = RNG.normal(0, 3, (97, width)).astype(kind)
-    whole = sums(rows), products(rows, others), lengths(rows)
+    whole = sums(rows), products(rows, others), lengths(rows), maxima(rows)
     for first, size in ((0, 1), (1, 13), (5, 92), (96, 1)):
         own = slice(first, first + size)
-        parts = sums(rows[own]), products(rows[own], others[own]), lengths(rows[own].copy())
+        parts = (
+            sums(rows[own]),
+            products(rows[own], others[own]),
+            lengths(rows[own].copy()),
+            maxima(rows[own]),
+        )
         assert [part.tobytes() for part in parts] == [found[own].tobytes() for found in whole]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(0, 5), (3, 0), (1, 1), (97, 100)])
+def test_the_greatest_of_a_row_is_numpys(shape: tuple[int, int], order: str) -> None:
+    values = RNG.normal(0, 3, shape).astype(np.float32)
+    rows = np.asfortranarray(values) if order == "F" else values
+    if rows.size > 1:
+        rows[1, 2:4] = np.inf, np.nan
+    np.testing.assert_array_equal(maxima(rows), rows.max(axis=1, initial=-np.inf))
 
 
 def test_sums_in_float32_keep_its_digits() -> None:
