@@ -104,18 +104,20 @@ class KLM:
         """
         if not data.n:
             raise DataError("there is no validation image to take a mean softmax of")
-        logits, background = logits_of(data)
-        each = log_softmax(_columns(logits, background))
-        predicted = logits.argmax(axis=1)
-        each = each[np.argsort(predicted, kind="stable")]
+        predicted = np.asarray(data["logits"]).argmax(axis=1)
+        below = gaps(_columns(*logits_of(data))[np.argsort(predicted, kind="stable")])
+        shares = np.exp(below)
+        total = sums(shares)[:, None]
+        shares /= total
         sizes = np.bincount(predicted)
         sizes = sizes[sizes > 0]
         starts = np.cumsum(sizes) - sizes
         with np.errstate(divide="ignore"):
-            logs = np.log(np.add.reduceat(np.exp(each), starts, axis=0))
+            logs = np.log(np.add.reduceat(shares, starts, axis=0))
         # a class of no probability in float64 would have a divergence without end: its sum is taken in logs
         for k, column in zip(*np.nonzero(logs < FAINT), strict=True):
-            logs[k, column] = log_sum_exp(each[starts[k] :][: sizes[k], column])
+            own = slice(starts[k], starts[k] + sizes[k])
+            logs[k, column] = log_sum_exp(below[own, column] - np.log(total[own, 0]))
         return Typical(logs - np.log(sizes)[:, None])
 
     def score(self, state: Typical, data: Arrays) -> Array:
