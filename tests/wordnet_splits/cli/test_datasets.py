@@ -68,7 +68,10 @@ def test_an_unknown_source_is_bad_input_with_near_names(command):
     code, out, err = command("sources", "svhm", "--json")
     assert code == 2
     assert json.loads(out)["error"]["near"] == ["svhn"]
-    assert err == "error: unknown source 'svhm'; did you mean 'svhn'?\n"
+    assert err == (
+        "error: unknown source 'svhm'; did you mean 'svhn'? (a dataset of your own needs dataset.toml and "
+        "--root svhm=ITS-FOLDER; see docs/your-own-benchmark.md)\n"
+    )
 
 
 def test_doctor_reports_bad_roots_and_exits_with_0(command, tmp_path):
