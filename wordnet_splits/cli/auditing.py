@@ -27,6 +27,17 @@ def register(app: typer.Typer) -> None:
     add_command(app, "thresholds", show_thresholds, examples)
 
 
+Against = Annotated[str, typer.Option(help="The known classes, given in the same ways.")]
+NamesOf = Annotated[
+    str | None,
+    typer.Option(help="The source whose names or indices the files hold; else WordNet's nouns."),
+]
+Column = Annotated[
+    str | None,
+    typer.Option(help="The column of a table, by name or number, or the key of a JSON object."),
+]
+
+
 def audit_classes(
     classes: Annotated[
         str,
@@ -35,15 +46,9 @@ def audit_classes(
             help="A file of wnids, names or indices; a source; a shipped list; BENCHMARK:GROUP.",
         ),
     ],
-    against: Annotated[str, typer.Option(help="The known classes, given in the same ways.")] = "imagenet1k",
-    of: Annotated[
-        str | None,
-        typer.Option(help="The source whose names or indices the files hold; else WordNet's nouns."),
-    ] = None,
-    column: Annotated[
-        str | None,
-        typer.Option(help="The column of a table, by name or number, or the key of a JSON object."),
-    ] = None,
+    against: Against = "imagenet1k",
+    of: NamesOf = None,
+    column: Column = None,
     all_: Annotated[
         bool, typer.Option("--all", help="Show every class of a relation, not the first 20.")
     ] = False,
@@ -84,20 +89,14 @@ def audit_classes(
 
 def show_thresholds(
     classes: Annotated[
-        str, typer.Argument(metavar="[LIST]", help="A source, a list or a file, as of audit.")
+        str, typer.Argument(metavar="LIST", help="A source, a list or a file, as of audit.")
     ] = "imagenet21k",
-    against: Annotated[str, typer.Option(help="The known classes, given in the same ways.")] = "imagenet1k",
+    against: Against = "imagenet1k",
     measure: Annotated[
         str, typer.Option(help="mean, path, wup_wn, lch, ... or distance, of which less is nearer.")
     ] = "mean",
-    of: Annotated[
-        str | None,
-        typer.Option(help="The source whose names or indices the files hold; else WordNet's nouns."),
-    ] = None,
-    column: Annotated[
-        str | None,
-        typer.Option(help="The column of a table, by name or number, or the key of a JSON object."),
-    ] = None,
+    of: NamesOf = None,
+    column: Column = None,
     out: Annotated[Path | None, typer.Option(help="Write a row a class, as Parquet.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the counts, as .svg, .png or .pdf.")] = None,
     manifests: Manifests = None,
