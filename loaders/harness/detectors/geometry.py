@@ -130,6 +130,10 @@ class NCI:
         return [projection + one.alpha * norm for one in several]
 
 
+AMPLE = 0.05
+"""Share of features' length from which on single precision keeps six digits of it."""
+
+
 class Subspace(NamedTuple):
     """The directions of the training features around the origin, those of least variance first.
 
@@ -147,21 +151,31 @@ class Subspace(NamedTuple):
     tops: float
 
     def residuals(self, features: Array, first: Sequence[int]) -> list[Array]:
-        """Return the lengths (n,) of features in the first directions; float64, as it is a small rest.
+        """Return the lengths (n,) float64 of features in the first directions.
 
-        Of the first directions and the others only the fewer are looked at.
+        Those of a small rest come from float64, and of the first directions and the others only the fewer are
+        looked at. Where they are the fewer, and the training images have a good share of their length there,
+        single precision is as good; each number then has a product of its own, so that others change nothing.
         """
-        rows = features - self.origin
-        least, most = min(first), max(first)
+        few = {number for number in first if 2 * number <= len(self.origin) and self._ample(number)}
+        single = at_least_single(features) - self.origin.astype(np.float32) if few else features
+        found = {number: lengths(single @ self.directions[:, :number].astype(np.float32)) for number in few}
+        if others := sorted(set(first) - few):
+            found |= self._small(features - self.origin, others)
+        return [found[number] for number in first]
+
+    def _ample(self, number: int) -> bool:
+        return bool(self.rest[number] > AMPLE * self.rest[-1])
+
+    def _small(self, rows: Array, first: Sequence[int]) -> dict[int, Array]:
+        least, most = first[0], first[-1]
         if most <= len(self.origin) - least:
             points = rows @ self.directions[:, :most]
-            found = {number: lengths(points[:, :number]) for number in set(first)}
-        else:
-            points = rows @ self.directions[:, least:]
-            whole = np.square(lengths(rows))
-            others = {number: np.square(lengths(points[:, number - least :])) for number in set(first)}
-            found = {number: np.sqrt(np.maximum(whole - other, 0.0)) for number, other in others.items()}
-        return [found[number] for number in first]
+            return {number: lengths(points[:, :number]) for number in first}
+        points = rows @ self.directions[:, least:]
+        whole = np.square(lengths(rows))
+        kept = {number: np.square(lengths(points[:, number - least :])) for number in first}
+        return {number: np.sqrt(np.maximum(whole - length, 0.0)) for number, length in kept.items()}
 
 
 @register(
