@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import cached_property
 
 from wordnet_splits.propose.words import ParsedName, Words
 from wordnet_splits.rules.keywords import SHORTEST_PART, abbreviations, stopwords
@@ -44,7 +44,7 @@ MOST_WITHIN = 12
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Route:
     """One lemma that a name leads to: how, and how many words of the name were left out."""
 
@@ -59,32 +59,43 @@ class Lemmas:
     def __init__(self, taxonomy: Taxonomy) -> None:
         self.taxonomy = taxonomy
         self.index: Mapping[str, tuple[str, ...]] = taxonomy.lemma_index()
-        self._parts: dict[str, list[str]] | None = None
-        self._joined: dict[Words, tuple[str, ...]] = {}
+        self._senses: dict[str, list[int]] = {}
         self._neighbours: dict[str, set[str]] = {}
 
     def of(self, words: Words) -> tuple[str, ...]:
         """Return the lemmas that are these words, joined by underscores or hyphens."""
-        if words not in self._joined:
-            joints = product("_-", repeat=min(len(words), LONGEST) - 1)
-            texts = ("".join(w + j for w, j in zip(words, (*joint, ""), strict=False)) for joint in joints)
-            self._joined[words] = tuple(text for text in texts if text in self.index)
-        return self._joined[words]
+        text = "_".join(words)
+        found = self._hyphenated.get(text, ())
+        return (text, *found) if text in self.index else found
+
+    def nodes(self, lemma: str) -> list[int]:
+        """Return the senses of a lemma as nodes, the most frequent first."""
+        if lemma not in self._senses:
+            self._senses[lemma] = [self.taxonomy.index(wnid) for wnid in self.index[lemma]]
+        return self._senses[lemma]
+
+    @cached_property
+    def _hyphenated(self) -> dict[str, tuple[str, ...]]:
+        """Lemma with underscores for hyphens -> the lemmas so spelt that have a hyphen, the latest first."""
+        found: dict[str, tuple[str, ...]] = {}
+        for lemma in sorted(lemma for lemma in self.index if "-" in lemma):
+            text = lemma.replace("-", "_")
+            found[text] = (lemma, *found.get(text, ()))
+        return found
 
     def known(self, word: str) -> bool:
         """Return whether a word is a lemma or one of a lemma's words, in any number."""
         return bool(word in self.index or word in self.parts or self.taxonomy.morphy(word))
 
-    @property
+    @cached_property
     def parts(self) -> dict[str, list[str]]:
         """Word -> the lemmas of several words that hold it."""
-        if self._parts is None:
-            self._parts = {}
-            for lemma in self.index:
-                if "_" in lemma:
-                    for part in dict.fromkeys(lemma.replace("-", "_").split("_")):
-                        self._parts.setdefault(part, []).append(lemma)
-        return self._parts
+        found: dict[str, list[str]] = {}
+        for lemma in self.index:
+            if "_" in lemma:
+                for part in dict.fromkeys(lemma.replace("-", "_").split("_")):
+                    found.setdefault(part, []).append(lemma)
+        return found
 
     def singular(self, word: str) -> str:
         """Return the base form of a plural, else the word."""

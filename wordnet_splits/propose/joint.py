@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from wordnet_splits.propose.candidates import WHOLE
-from wordnet_splits.propose.pool import CATEGORIES, Floats, Graphs, Indices, Pool
+from wordnet_splits.propose.pool import CATEGORIES, Floats, Graphs, Indices, Keys, Pool
 
 JOINT = (
     "density",
@@ -38,14 +38,13 @@ ask the names of the same superclass only, and whether it lies below a synset of
 class Votes:
     """Votes on keys (synsets, words): what all groups but the candidate's own gave to each of its keys."""
 
-    def __init__(self, keys: Sequence[Sequence[int]], group: Indices, weight: Floats) -> None:
-        counts = np.array([len(row) for row in keys], np.int64)
-        self.of = np.repeat(np.arange(len(keys)), counts)  # the candidate of each entry
-        self.key = np.fromiter((k for row in keys for k in row), np.int64, int(counts.sum()))
+    def __init__(self, of: Indices, key: Indices, group: Indices, weight: Floats) -> None:
+        self.of = of  # the candidate of each entry
+        self.key = key
         self.group = group
         self.weight = weight
-        width = int(self.key.max(initial=0)) + 1
-        self._pair = np.unique(group[self.of] * width + self.key, return_inverse=True)[1]
+        width = int(key.max(initial=0)) + 1
+        self._pair = np.unique(group[of] * width + key, return_inverse=True)[1]
         self._width = width
 
     def others(self, shares: Floats) -> Floats:
@@ -76,19 +75,21 @@ def joint_features(
     members = np.bincount(pool.group)
     weight = 1.0 / members[group]
     groups = max(len(members) - 1, 1)
-    above = [graphs.ancestors(node) for node in pool.node.tolist()]
-    nodes = Votes(above, group, weight)
+    of_node, above = pool.above.expanded(pool.row)
+    nodes = Votes(of_node, above, group, weight)
     gain = _gains(graphs)[nodes.key]
     size, information = graphs.size[nodes.key], graphs.information[nodes.key]
     vocabulary: dict[str, int] = {}
-    tokens = [
-        [vocabulary.setdefault(t, len(vocabulary)) for t in graphs.tokens(node)]
-        for node in pool.node.tolist()
-    ]
-    words = Votes(tokens, group, weight)
+    tokens = Keys.of(
+        [
+            [vocabulary.setdefault(t, len(vocabulary)) for t in graphs.tokens(node)]
+            for node in pool.nodes.tolist()
+        ]
+    )
+    words = Votes(*tokens.expanded(pool.row), group, weight)
     even = pool.softmax(np.zeros(m))
     evenly = words.others(even)
-    categories = Votes([[c] for c in pool.category.tolist()], group, weight)
+    categories = Votes(np.arange(m), pool.category, group, weight)
     whole = np.array([route.kind in WHOLE for route in pool.routes], np.float64)
     lengths = np.maximum(np.bincount(words.of, minlength=m), 1)
     super_ids = {s: n for n, s in enumerate(dict.fromkeys(superclasses))}
@@ -96,23 +97,12 @@ def joint_features(
     same = len(super_ids) > 1
     if same:
         n_nodes = len(graphs.size)
-        families = Votes(
-            [[int(k) * n_nodes + a for a in row] for k, row in zip(kin.tolist(), above, strict=True)],
-            group,
-            weight,
-        )
-        family_groups = np.zeros(len(super_ids))
-        for s in range(len(super_ids)):
-            family_groups[s] = max(len(set(group[kin == s].tolist())) - 1, 1)
-        of_family = family_groups[kin]
-        below = np.array(
-            [
-                float(any(a in set_ for a in row))
-                for row, set_ in zip(
-                    above, ({*superclass_nodes(superclasses[o])} for o in pool.owner.tolist()), strict=True
-                )
-            ]
-        )
+        family_keys, family_of = np.unique(kin[of_node] * n_nodes + above, return_inverse=True)
+        families = Votes(of_node, family_of, group, weight)
+        members_of = np.unique(kin * len(members) + group) // len(members)
+        of_family = np.maximum(np.bincount(members_of, minlength=len(super_ids)) - 1.0, 1.0)[kin]
+        tops = [k * n_nodes + node for text, k in super_ids.items() for node in superclass_nodes(text)]
+        below = families.most(np.isin(family_keys, tops)[family_of].astype(np.float64), m)
 
     def features(shares: Floats) -> Floats:
         table = np.zeros((m, len(JOINT)))
@@ -130,12 +120,9 @@ def joint_features(
         if same:
             family = families.others(shares)
             table[:, 6] = np.log(
-                families.sum(family / of_family[families.of] / graphs.size[families.key % n_nodes], m)
-                + 1.0 / n_nodes
+                families.sum(family / of_family[families.of] / graphs.size[above], m) + 1.0 / n_nodes
             )
-            table[:, 7] = families.sum(
-                family / of_family[families.of] * _gains(graphs)[families.key % n_nodes], m
-            )
+            table[:, 7] = families.sum(family / of_family[families.of] * gain, m)
             table[:, 8] = below
         return table
 

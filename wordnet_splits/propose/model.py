@@ -72,7 +72,8 @@ class Model:
         """Return the shares (m,) of the candidates: by each name alone, and by all of them together."""
         alone = together = reading.pool.softmax(reading.pool.unary @ self.unary)
         for _ in range(ROUNDS):
-            together = reading.pool.softmax(reading.table(together) @ self.full)
+            others = reading.joint(together) @ self.full[len(UNARY) :]
+            together = reading.pool.softmax(reading.pool.unary @ self.full[: len(UNARY)] + others)
         return alone, together
 
     def confidence(self, pool: Pool, alone: Floats, together: Floats) -> Floats:

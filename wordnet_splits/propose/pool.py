@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from wordnet_splits.propose.candidates import KINDS, WHOLE, Lemmas, Route, route
 from wordnet_splits.propose.words import ParsedName, Words
 from wordnet_splits.rules.keywords import stopwords
 from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.taxonomy.graph import Ints, gather
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -43,12 +45,33 @@ _WORD = re.compile(r"[a-z]{3,}")
 
 
 @dataclass(frozen=True, eq=False)
+class Keys:
+    """Some keys (synsets, words) of each of n things: those of i are ``values[indptr[i]:indptr[i + 1]]``."""
+
+    indptr: Ints
+    values: Ints
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Keys:
+        """Return the keys of each row."""
+        indptr = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+        return cls(indptr, np.fromiter((k for row in rows for k in row), np.int32, int(indptr[-1])))
+
+    def expanded(self, rows: Indices) -> tuple[Indices, Indices]:
+        """Return, for things that may recur, whose each key is (a position in ``rows``), and the keys."""
+        counts = np.diff(self.indptr)[rows]
+        values = gather(self.indptr, self.values, rows.astype(np.int32))
+        return np.repeat(np.arange(len(rows)), counts), values.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
 class Pool:
     """The candidates of n names, m in all, name by name.
 
     Parameters
     ----------
     owner : (m,) the name of each candidate, ascending. node : (m,) its synset.
+    nodes : the distinct synsets. row : (m,) which of them each candidate is. above : theirs and all above.
     group : (n,) names of the same phrases are one group, that votes once.
     unary : (m, features) what each candidate is by itself, columns as `UNARY`.
     category : (m,) the first of `CATEGORIES` that lies above each candidate; their number where none does.
@@ -59,6 +82,9 @@ class Pool:
     routes: tuple[Route, ...]
     owner: Indices
     node: Indices
+    nodes: Indices
+    row: Indices
+    above: Keys
     group: Indices
     unary: Floats
     category: Indices
@@ -150,9 +176,7 @@ class Graphs:
             counts: dict[int, int] = {}
             for lemma in lemmas.parts.get(word, ()):
                 if lemma.endswith(f"_{word}"):
-                    for node in {
-                        n for w in lemmas.index[lemma] for n in self.ancestors(self.taxonomy.index(w))
-                    }:
+                    for node in {n for sense in lemmas.nodes(lemma) for n in self.ancestors(sense)}:
                         counts[node] = counts.get(node, 0) + 1
             self._productive[word] = counts
         return self._productive[word]
@@ -186,84 +210,114 @@ def make_pool(
     pictured: frozenset[str],
 ) -> Pool:
     """Return the candidates of all names; ``pictured`` are the synsets known to have pictures."""
-    gatherer = _Gatherer(lemmas, graphs, pictured)
+    gatherer = _Gatherer(lemmas, graphs)
     groups: dict[tuple[Words, ...], int] = {}
     per_name = [gatherer.of(name, above) for name, above in zip(names, superclasses, strict=True)]
-    rows = [row for found in per_name for _, _, row in found]
+    found = [each for some in per_name for each in some]
+    node = np.array([each.node for each in found], np.int64)
+    nodes, row = np.unique(node, return_inverse=True)
+    above = Keys.of([graphs.ancestors(n) for n in nodes.tolist()])
+    categories = _categories(above, lemmas.taxonomy)
+    kind = np.array([KINDS.index(each.route.kind) for each in found], np.int64)
+    own = np.array([each.own for each in found], np.float64).reshape(len(found), _OWN)
+    about = _about(nodes, graphs, pictured)
+    parts = (np.eye(len(KINDS))[kind][:, _KIND_COLUMNS], own[:, :5], about[row], own[:, 5:], categories[row])
     return Pool(
         taxonomy=lemmas.taxonomy,
         names=tuple(names),
-        routes=tuple(route for found in per_name for _, route, _ in found),
-        owner=np.repeat(np.arange(len(names)), [len(found) for found in per_name]).astype(np.int64),
-        node=np.array([node for found in per_name for node, _, _ in found], np.int64),
+        routes=tuple(each.route for each in found),
+        owner=np.repeat(np.arange(len(names)), list(map(len, per_name))).astype(np.int64),
+        node=node,
+        nodes=nodes,
+        row=row.astype(np.int64),
+        above=above,
         group=np.array([groups.setdefault(name.phrases, len(groups)) for name in names], np.int64),
-        category=_categories(rows),
-        unary=np.array(rows, np.float64).reshape(len(rows), len(UNARY)),
+        category=_first(categories)[row],
+        unary=np.hstack(parts) if found else np.zeros((0, len(UNARY))),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A candidate: its synset, the route to it, and those of `UNARY` that hang on the name and the route."""
+
+    node: int
+    route: Route
+    own: tuple[float, ...]
 
 
 class _Gatherer:
     """Finds the candidates of names one by one; names of the same words are looked up once."""
 
-    def __init__(self, lemmas: Lemmas, graphs: Graphs, pictured: frozenset[str]) -> None:
+    def __init__(self, lemmas: Lemmas, graphs: Graphs) -> None:
         self._lemmas = lemmas
         self._graphs = graphs
-        self._pictured = pictured
-        taxonomy = lemmas.taxonomy
-        self._category_of = {taxonomy.index(w): n for n, w in enumerate(CATEGORIES.values()) if w in taxonomy}
-        self._known: dict[tuple[object, ...], list[tuple[int, Route, list[float]]]] = {}
-        self._about: dict[int, tuple[list[float], tuple[str, ...]]] = {}
+        self._known: dict[tuple[object, ...], list[_Found]] = {}
 
-    def of(self, name: ParsedName, superclass: str) -> list[tuple[int, Route, list[float]]]:
-        """Return node, route and features (`UNARY`) of every candidate of a name."""
-        key = (name.phrases, name.asides, name.synset, name.capital, superclass)
+    def of(self, name: ParsedName, superclass: str) -> list[_Found]:
+        """Return the candidates of a name."""
+        key = (*name.content, superclass)
         if key not in self._known:
             self._known[key] = self._gather(name, superclass)
         return self._known[key]
 
-    def _gather(self, name: ParsedName, superclass: str) -> list[tuple[int, Route, list[float]]]:
+    def _gather(self, name: ParsedName, superclass: str) -> list[_Found]:
         taxonomy = self._lemmas.taxonomy
         seen: dict[int, tuple[Route, int]] = {}
         if name.synset and (wnid := _of_synset(name.synset, taxonomy)):
             seen[taxonomy.index(wnid)] = (Route(taxonomy.lemmas(wnid)[0].lower(), "synset", 0), 0)
         for route in routes(name, self._lemmas):
-            for rank, wnid in enumerate(self._lemmas.index[route.lemma]):
-                seen.setdefault(taxonomy.index(wnid), (route, rank))
+            for rank, node in enumerate(self._lemmas.nodes(route.lemma)):
+                seen.setdefault(node, (route, rank))
         headed = any(route.kind == "head" for route, _ in seen.values())
         whole = any(route.kind in WHOLE for route, _ in seen.values())
         above = {stem(w) for w in _WORD.findall(superclass.lower())}
         found = []
         for node, (route, rank) in seen.items():
-            if node not in self._about:
-                self._about[node] = _about(node, self._graphs, self._category_of, self._pictured)
-            fixed, words = self._about[node]
-            between = [
+            own = (
+                *_by_route(route, rank, taxonomy.lemmas(taxonomy.wnid(node)), name),
                 float(whole and route.kind not in WHOLE),
                 float(headed and route.kind in ("modifier", "aside")),
                 *self._context(node, route, name, above),
-            ]
-            found.append((node, route, [*_unary(route, rank, words, name), *fixed[:3], *between, *fixed[3:]]))
+            )
+            found.append(_Found(node, route, own))
         return found
 
-    def _context(self, node: int, route: Route, name: ParsedName, above: set[str]) -> list[float]:
+    def _context(self, node: int, route: Route, name: ParsedName, above: set[str]) -> tuple[float, ...]:
         """Return how a synset fits the words of the name that did not lead to it, and its superclass."""
-        graphs, text = self._graphs, self._graphs.text(node)
+        graphs = self._graphs
         used = re.split("[_-]", route.lemma)
         others = [w for p in name.phrases for w in p if w not in used and w not in stopwords()]
         others += [w for aside in name.asides for w in aside]
+        productive = math.log1p(graphs.productive(used[-1], self._lemmas).get(node, 0))
+        if not others and not above:
+            return productive, 0.0, 0.0
+        text = graphs.text(node)
         around = above | {stem(w) for aside in name.asides for w in aside} | {stem(w) for w in others}
         kin = set[str]().union(*(graphs.around(w) for w in others))
-        return [
-            float(np.log1p(graphs.productive(used[-1], self._lemmas).get(node, 0))),
-            float(min(len((around - stopwords()) & text), 2)),
-            float(bool(kin & text)),
-        ]
+        return productive, float(min(len((around - stopwords()) & text), 2)), float(bool(kin & text))
 
 
-def _categories(rows: list[list[float]]) -> Indices:
-    last = len(CATEGORIES)
-    flags = np.array([[*row[-last:], 1.0] for row in rows]).reshape(len(rows), last + 1)
-    first: Indices = flags.argmax(axis=1).astype(np.int64)
+_OWN = 10
+_KIND_COLUMNS = [n for n, kind in enumerate(KINDS) if kind != "exact"]
+
+
+def _categories(above: Keys, taxonomy: Taxonomy) -> Floats:
+    """Return whether each synset is of each of `CATEGORIES`, given what lies above it."""
+    column = np.full(len(taxonomy), -1)
+    for n, wnid in enumerate(CATEGORIES.values()):
+        if wnid in taxonomy:
+            column[taxonomy.index(wnid)] = n
+    count = len(above.indptr) - 1
+    flags = np.zeros((count, len(CATEGORIES)))
+    of, columns = np.repeat(np.arange(count), np.diff(above.indptr)), column[above.values]
+    flags[of[columns >= 0], columns[columns >= 0]] = 1.0
+    return flags
+
+
+def _first(flags: Floats) -> Indices:
+    """Return the first column of each row that is set; their number where none is."""
+    first: Indices = np.hstack([flags, np.ones((len(flags), 1))]).argmax(axis=1).astype(np.int64)
     return first
 
 
@@ -275,37 +329,24 @@ def _of_synset(text: str, taxonomy: Taxonomy) -> str | None:
     return senses[int(number) - 1] if dot and 0 < int(number) <= len(senses) else None
 
 
-def _about(
-    node: int, graphs: Graphs, category_of: Mapping[int, int], picturable: frozenset[str]
-) -> tuple[list[float], tuple[str, ...]]:
-    taxonomy = graphs.taxonomy
-    categories = [0.0] * len(CATEGORIES)
-    for above in graphs.ancestors(node):
-        if above in category_of:
-            categories[category_of[above]] = 1.0
-    graph = taxonomy.graph
-    start, stop = graph.parent_indptr[node], graph.parent_indptr[node + 1]
-    wnid = taxonomy.wnid(node)
-    fixed = [
-        float(graph.instance[start:stop].any()),
-        float(wnid in picturable),
-        float(np.log(graphs.size[node])),
-        *categories,
-    ]
-    return fixed, taxonomy.lemmas(wnid)
+def _about(nodes: Indices, graphs: Graphs, pictured: frozenset[str]) -> Floats:
+    """Return what synsets are by themselves: an instance, known to have pictures, how much lies below."""
+    graph, taxonomy = graphs.taxonomy.graph, graphs.taxonomy
+    child = np.repeat(np.arange(len(graph)), np.diff(graph.parent_indptr))
+    instance = np.bincount(child[graph.instance], minlength=len(graph)) > 0
+    known = np.array([taxonomy.wnid(node) in pictured for node in nodes.tolist()], np.float64)
+    return np.stack([instance[nodes].astype(np.float64), known, np.log(graphs.size[nodes])], axis=1)
 
 
-def _unary(route: Route, rank: int, words: tuple[str, ...], name: ParsedName) -> list[float]:
+def _by_route(route: Route, rank: int, words: tuple[str, ...], name: ParsedName) -> tuple[float, ...]:
     spelt = [word.lower() for word in words]
     position = spelt.index(route.lemma) if route.lemma in spelt else len(spelt)
     written = words[position] if position < len(words) else ""
-    kinds = [float(route.kind == kind) for kind in KINDS if kind != "exact"]
     length = max((len(phrase) for phrase in name.phrases), default=1)
-    return [
-        *kinds,
+    return (
         route.left_out / max(length, 1),
-        float(np.log1p(rank)),
+        math.log1p(rank),
         float(rank == 0),
-        float(np.log1p(position)),
+        math.log1p(position),
         float(written[:1].isupper() and not name.capital),
-    ]
+    )

@@ -8,8 +8,9 @@ from typing import Any
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.propose.model import Model, best
-from wordnet_splits.propose.reading import read_names
+from wordnet_splits.propose.reading import read_parsed
 from wordnet_splits.propose.reasons import Candidate, Explainer
+from wordnet_splits.propose.words import parse_name
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy, load
 
@@ -80,7 +81,7 @@ def propose(
     taxonomy: Taxonomy | None = None,
     model: Model | None = None,
 ) -> Proposals:
-    """Return a synset for each name of a dataset; the names are read together.
+    """Return a synset for each name of a dataset; the names are read together, those of equal words as one.
 
     Parameters
     ----------
@@ -104,7 +105,11 @@ def propose(
         raise DataError(f"{len(above)} superclasses for {len(names)} names", where="propose")
     taxonomy = taxonomy or load()
     model = model or Model.shipped()
-    reading = read_names(names, above, taxonomy)
+    parsed = [parse_name(name) for name in names]
+    first: dict[tuple[object, ...], int] = {}
+    for n, (name, superclass) in enumerate(zip(parsed, above, strict=True)):
+        first.setdefault((*name.content, superclass), n)
+    reading = read_parsed([parsed[n] for n in first.values()], [above[n] for n in first.values()], taxonomy)
     pool = reading.pool
     alone, together = model.shares(reading)
     confidence = model.confidence(pool, alone, together)
@@ -119,20 +124,22 @@ def propose(
             sense = senses.index(wnid) + 1 if wnid in senses else 1
             found.append(Candidate(wnid, float(together[c]), route.kind, route.lemma, sense, len(senses)))
         offered.append(tuple(found))
-    explainer = Explainer(taxonomy, [c[0].wnid if c else "" for c in offered])
+    row_of = {key: row for row, key in enumerate(first)}
+    rows = [row_of[(*name.content, superclass)] for name, superclass in zip(parsed, above, strict=True)]
+    explainer = Explainer(taxonomy, [offered[r][0].wnid if offered[r] else "" for r in rows])
+    reasons = [explainer.reason(candidates[0] if candidates else None) for candidates in offered]
+    sure = confidence.tolist()
     return Proposals(
         tuple(
             Proposal(
                 name=name,
                 superclass=superclass,
-                candidates=candidates,
-                confidence=float(sure),
-                asked=bool(sure < model.ask_below),
-                reason=explainer.reason(candidates[0] if candidates else None),
+                candidates=offered[r],
+                confidence=sure[r],
+                asked=sure[r] < model.ask_below,
+                reason=reasons[r],
             )
-            for name, superclass, candidates, sure in zip(
-                names, above, offered, confidence.tolist(), strict=True
-            )
+            for name, superclass, r in zip(names, above, rows, strict=True)
         ),
         taxonomy,
     )

@@ -12,7 +12,7 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.propose.candidates import Lemmas, routes
 from wordnet_splits.propose.joint import joint_features
 from wordnet_splits.propose.pool import Floats, Graphs, Pool, make_pool
-from wordnet_splits.propose.words import parse_name
+from wordnet_splits.propose.words import ParsedName, parse_name
 from wordnet_splits.taxonomy import Taxonomy
 
 PICTURED = "imagenet21k"
@@ -35,6 +35,11 @@ class Reading:
 
 
 def read_names(names: Sequence[str], superclasses: Sequence[str], taxonomy: Taxonomy) -> Reading:
+    """Return the candidates of all names of a dataset; as `read_parsed`."""
+    return read_parsed([parse_name(name) for name in names], superclasses, taxonomy)
+
+
+def read_parsed(names: Sequence[ParsedName], superclasses: Sequence[str], taxonomy: Taxonomy) -> Reading:
     """Return the candidates of all names of a dataset.
 
     Parameters
@@ -42,11 +47,11 @@ def read_names(names: Sequence[str], superclasses: Sequence[str], taxonomy: Taxo
     superclasses : the superclass of each name, ``""`` where there is none.
     """
     lemmas, graphs = _lookups(taxonomy)
-    pool = make_pool([parse_name(n) for n in names], superclasses, lemmas, graphs, _pictured())
+    pool = make_pool(names, superclasses, lemmas, graphs, _pictured())
 
     def senses(superclass: str) -> list[int]:
         whole = [r for r in routes(parse_name(superclass), lemmas) if r.left_out == 0 or r.kind == "head"]
-        return [taxonomy.index(w) for route in whole for w in lemmas.index[route.lemma]]
+        return [node for route in whole for node in lemmas.nodes(route.lemma)]
 
     return Reading(pool, joint_features(pool, graphs, superclasses, senses))
 

@@ -33,6 +33,11 @@ class ParsedName:
     synset: str
     capital: bool
 
+    @property
+    def content(self) -> tuple[tuple[Words, ...], tuple[Words, ...], str, bool]:
+        """All but the name itself: names of equal content mean the same."""
+        return self.phrases, self.asides, self.synset, self.capital
+
 
 def parse_name(name: str) -> ParsedName:
     """Return the parts of a class name as its publisher writes it.
