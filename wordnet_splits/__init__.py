@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from wordnet_splits.reports.leaks import report_leaks
     from wordnet_splits.reports.listing import list_all as list_benchmarks
     from wordnet_splits.reports.near_duplicates import near_duplicates as find_near_duplicates
+    from wordnet_splits.reports.robust import robust as robust
     from wordnet_splits.reports.thresholds import thresholds as thresholds
     from wordnet_splits.reports.verify import verify as verify_benchmark
     from wordnet_splits.similarity import compare as compare
@@ -103,6 +104,7 @@ _PUBLIC = {
     "propose_synsets": "propose:propose",
     "recipe_names": "recipe",
     "report_leaks": "reports.leaks",
+    "robust": "reports.robust",
     "similarity_matrix": "similarity:matrix",
     "source_info": "sources",
     "source_names": "sources",
@@ -150,6 +152,7 @@ __all__ = [
     "propose_synsets",
     "recipe_names",
     "report_leaks",
+    "robust",
     "similarity_matrix",
     "source_info",
     "source_names",

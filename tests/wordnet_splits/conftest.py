@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import nltk
 import pytest
 from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
-from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.taxonomy import Taxonomy, wn_lexicon
 
+from .small_lexicon import written
 from .toy import TOY
 
 
@@ -36,3 +38,14 @@ def nltk_wordnet(tmp_path_factory: pytest.TempPathFactory, wordnet: Taxonomy) ->
         yield reader
     finally:
         nltk.data.path.remove(str(base))
+
+
+@pytest.fixture
+def lexicon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The lexicon added to a `wn` of its own."""
+    wn = pytest.importorskip("wn")
+    monkeypatch.setattr(wn.config, "data_directory", tmp_path / "wn")
+    assert wn_lexicon.installed() == ()
+    wn.add(written(tmp_path / "few.xml"), progress_handler=None)
+    assert wn_lexicon.installed() == ("oewn:2024",)
+    return "oewn:2024"

@@ -12,6 +12,7 @@ from wordnet_splits.cli import (
     explaining,
     own,
     packing,
+    robustness,
 )
 from wordnet_splits.cli.options import make_program
 from wordnet_splits.cli.runner import run, start
@@ -23,7 +24,11 @@ app = make_program(
     "Benchmarks for what a vision model does not know: build, check, explain and compare splits.",
     ["wordnet-splits build digits", "wordnet-splits explain unknown-imagenet axolotl"],
 )
-for module in (benchmarks, class_sets, explaining, catalogs, own, auditing, datasets, packing, exchanging):
+MODULES = (
+    *(benchmarks, class_sets, explaining, catalogs, own, auditing, robustness),
+    *(datasets, packing, exchanging),
+)
+for module in MODULES:
     module.register(app)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from wordnet_splits.rules.context import WORDNET, Question
 from wordnet_splits.rules.model import Expression, Operand, Slice
 from wordnet_splits.rules.registry import operator
@@ -35,8 +37,11 @@ def slice_(test: Expression, ask: Question) -> dict[str, Finding]:
     rule: Slice = test.value
     found: dict[str, Finding] = {}
     for root in map(ask.context.taxonomy.find, rule.of):
-        members = _strictly_below(root, ask)
-        for place, class_id in enumerate(members):
+        members, below = _strictly_below(root, ask)
+        for class_id in sorted({*members, *(c for c in ask.candidates if ask.as_other(c))}):
+            if below.isdisjoint(ask.wnids(class_id)):
+                continue
+            place = bisect_left(members, class_id)
             if class_id not in found or not found[class_id].holds:
                 via = Via("ancestor", root, WORDNET, root, float(place))
                 found[class_id] = Finding(
@@ -57,9 +62,11 @@ def _in_slice(rule: Slice, place: int, members: int) -> bool:
     return place % rule.every in rule.at
 
 
-def _strictly_below(root: str, ask: Question) -> list[str]:
+def _strictly_below(root: str, ask: Question) -> tuple[list[str], frozenset[str]]:
+    """Return the classes of the catalog strictly below a root, sorted, and all synsets there."""
     below = ask.context.graph.descendants(root) - {root}
-    return sorted(item.class_id for item in ask.catalog if any(wnid in below for wnid in item.wnids))
+    members = sorted(item.class_id for item in ask.catalog if not below.isdisjoint(item.wnids))
+    return members, below
 
 
 @operator("rest")

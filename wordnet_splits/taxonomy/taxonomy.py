@@ -70,7 +70,7 @@ class Taxonomy:
         ------
         TaxonomyError : ``data.noun``, ``index.noun`` or ``noun.exc`` is missing or malformed.
         """
-        return cls._from_texts(wndb.directory_texts(Path(directory)), str(directory))
+        return cls.from_texts(wndb.directory_texts(Path(directory)), str(directory))
 
     @classmethod
     def from_nltk(cls, reader: WordNetCorpusReader | None = None) -> Taxonomy:
@@ -80,7 +80,7 @@ class Taxonomy:
         ------
         TaxonomyError : the corpus is not installed.
         """
-        return cls._from_texts(wndb.nltk_texts(reader), "nltk")
+        return cls.from_texts(wndb.nltk_texts(reader), "nltk")
 
     @classmethod
     def from_edges(
@@ -116,7 +116,8 @@ class Taxonomy:
         return cls(version, wnids, graph.from_edges(edges), words, parts=parts)._checked()
 
     @classmethod
-    def _from_texts(cls, texts: Mapping[str, bytes], where: str) -> Taxonomy:
+    def from_texts(cls, texts: Mapping[str, bytes], where: str) -> Taxonomy:
+        """Return the nouns of the files of a WNDB directory, given by name; ``where`` is for errors."""
         nouns = wndb.read(texts, where)
         found = cls(nouns.version, nouns.offsets, nouns.graph, nouns.lexicon, texts, parts=nouns.parts)
         return found._checked()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,8 +39,8 @@ class Nouns:
     parts: parts.PartGraph
 
 
-def directory_texts(folder: Path) -> dict[str, bytes]:
-    """Return the content of the noun files of a WNDB directory.
+def directory_texts(folder: Path, without: Collection[str] = ()) -> dict[str, bytes]:
+    """Return the content of the noun files of a WNDB directory, but for those of ``FILES`` in ``without``.
 
     Raises
     ------
@@ -50,7 +50,11 @@ def directory_texts(folder: Path) -> dict[str, bytes]:
     from wordnet_splits.untrusted import read_bytes
 
     try:
-        return {name: read_bytes(folder / name, largest=LARGEST, error=TaxonomyError) for name in FILES}
+        return {
+            name: read_bytes(folder / name, largest=LARGEST, error=TaxonomyError)
+            for name in FILES
+            if name not in without
+        }
     except TaxonomyError as error:
         hint = f"a WNDB directory holds {', '.join(FILES)}"
         raise TaxonomyError(error.what, where=error.where, hint=hint) from error
@@ -109,7 +113,7 @@ def read(texts: Mapping[str, bytes], where: str) -> Nouns:
     lemmas: list[list[str]] = []
     pointers: list[list[tuple[int, bool]]] = []
     wholes: list[list[tuple[int, int]]] = []
-    for line, number in _records(texts["data.noun"]):
+    for line, number in records(texts["data.noun"]):
         try:
             offset, words, above, around = _synset(line)
         except (ValueError, IndexError) as error:
@@ -139,7 +143,7 @@ def read(texts: Mapping[str, bytes], where: str) -> Nouns:
     )
 
 
-def _records(text: bytes) -> Iterator[tuple[str, int]]:
+def records(text: bytes) -> Iterator[tuple[str, int]]:
     """Yield the lines of a WNDB file with their numbers, without the licence on top."""
     for number, line in enumerate(text.decode("utf-8", "replace").split("\n"), start=1):
         if line and not line.startswith(" "):
@@ -189,7 +193,7 @@ def gloss(text: bytes, offset: int) -> str:
 def _senses(text: bytes, node_of: Mapping[int, int], where: str) -> dict[str, list[int]]:
     """Return lemma -> nodes in sense order, from ``index.noun``."""
     senses = {}
-    for line, number in _records(text):
+    for line, number in records(text):
         fields = line.split()
         try:
             count = int(fields[2])
@@ -298,12 +302,12 @@ def _lexnames() -> bytes:
 def _index_sense(texts: Mapping[str, bytes]) -> bytes:
     """Return ``index.sense`` of the nouns: sense key, offset, sense number, tag count; sorted."""
     number_of: dict[tuple[str, str], int] = {}
-    for line, _ in _records(texts["index.noun"]):
+    for line, _ in records(texts["index.noun"]):
         fields = line.split()
         for number, offset in enumerate(fields[len(fields) - int(fields[2]) :], start=1):
             number_of[fields[0], offset] = number
     rows = set()
-    for line, _ in _records(texts["data.noun"]):
+    for line, _ in records(texts["data.noun"]):
         fields = line.partition("|")[0].split()
         for at in range(4, 4 + 2 * int(fields[3], 16), 2):
             lemma = fields[at].lower()

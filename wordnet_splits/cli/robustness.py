@@ -1,0 +1,90 @@
+"""The command that reads a benchmark's rules in other ways: robust."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordnet_splits.cli.options import Json, Manifests, add_command
+from wordnet_splits.cli.output import DONE, print_json, print_table, say, show
+
+if TYPE_CHECKING:
+    from wordnet_splits.reports.robust import Robust, RobustClass
+
+SHOWN = 20
+"""Classes shown without --all."""
+NOTES = (
+    "A column a reading; 2/3 says that it applies to three classes and gives two of them the same role:\n"
+    "sense, every other noun synset of the class's name; hierarchy, ImageNet's tree for the graph or the\n"
+    "graph for the tree; path, wup and mean, that measure in place of the rule, at the share of near\n"
+    "classes that the rule gives; and each other WordNet, its synsets found by sense keys."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this file."""
+    examples = ["wordnet-splits robust digits", "wordnet-splits robust rungs-cifar100 --json"]
+    add_command(app, "robust", show_robust, examples, NOTES)
+
+
+def show_robust(
+    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK|all", help="A benchmark or a recipe file.")],
+    wordnet: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another WordNet: a folder of WNDB files, or a lexicon of the package wn (oewn:2024);"
+            " repeatable. Default: the lexicons installed."
+        ),
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Show every class that a reading turns.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write a row a class, as Parquet.")] = None,
+    manifests: Manifests = None,
+    json: Json = False,
+) -> int:
+    """Say which roles survive another sense, measure, hierarchy and WordNet."""
+    from wordnet_splits.reports.robust import robust
+
+    found = robust(benchmark, wordnets=wordnet, manifests=manifests)
+    if out is not None:
+        found.write(out)
+        say(f"written to {out}")
+    if json:
+        print_json(found.as_dict())
+        return DONE
+    _show_counts(found)
+    turned = sorted((c for c in found.classes if c.robust not in (None, 1.0)), key=lambda c: c.robust or 0.0)
+    if turned:
+        show()
+        _show_classes(found, turned[: None if all_ else SHOWN])
+        if len(turned) > SHOWN and not all_:
+            show(f"... and {len(turned) - SHOWN:,} more: --all, --out FILE.parquet")
+    show()
+    for why, number in found.reasons().items():
+        show(f"{number:,} of {len(found.classes):,} classes are not read: {why}")
+    for name, number in found.unmapped.items():
+        show(f"{name}: {number:,} classes of the sources have no synset in it")
+    for note in found.notes:
+        show(note)
+    return DONE
+
+
+def _show_counts(found: Robust) -> None:
+    columns = ("benchmark", "role", "classes", "read", "all agree", "share", *found.names)
+    rows = []
+    for row in found.counts():
+        if row["read"]:
+            cells = ("{}/{}".format(*row[name]) if row[name][1] else "" for name in found.names)
+            counts = (row["classes"], row["read"], row["all_agree"], f"{row['share']:.2f}")
+            rows.append((row["benchmark"], row["role"], *counts, *cells))
+    print_table(columns, rows, right=columns[2:])
+
+
+def _show_classes(found: Robust, classes: list[RobustClass]) -> None:
+    columns = ("class", "role", "share", *found.names)
+    rows = [
+        (one.name, one.candidate, f"{one.robust:.2f}", *(one.readings[name] for name in found.names))
+        for one in classes
+    ]
+    print_table(columns, rows, right=("share",))
