@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json, Manifests, add_command
+from wordnet_splits.cli.options import Json, Manifests, RootOptions, add_command, parse_roots
 from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say, show, show_fields
 from wordnet_splits.tabular import terminal_width
 from wordnet_splits.taxonomy import load
@@ -43,7 +43,7 @@ def audit_classes(
         str,
         typer.Argument(
             metavar="LIST",
-            help="A file of wnids, names or indices; a source; a shipped list; BENCHMARK:GROUP.",
+            help="A file of wnids, names or indices; a source; a shipped list; a set; BENCHMARK:GROUP.",
         ),
     ],
     against: Against = "imagenet1k",
@@ -53,6 +53,7 @@ def audit_classes(
         bool, typer.Option("--all", help="Show every class of a relation, not the first 20.")
     ] = False,
     glosses: Annotated[bool, typer.Option("--glosses", help="Show path and both meanings of each.")] = False,
+    root: RootOptions = None,
     images: Annotated[
         bool, typer.Option("--images", help="Add what digests and NINCO's authors say of the pictures.")
     ] = False,
@@ -62,6 +63,7 @@ def audit_classes(
     """Check a list of classes by WordNet: which equal, lie below or lie above a class that is known."""
     from wordnet_splits.reports.audit import LIMITS, SHOWN, audit
 
+    parse_roots(root or [])  # a dataset of one's own may be declared there
     found = audit(classes, against, of=of, column=column, images=images, manifests=manifests)
     code = DONE if found.ok else NEGATIVE
     if json:
@@ -97,6 +99,7 @@ def show_thresholds(
     ] = "mean",
     of: NamesOf = None,
     column: Column = None,
+    root: RootOptions = None,
     out: Annotated[Path | None, typer.Option(help="Write a row a class, as Parquet.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the counts, as .svg, .png or .pdf.")] = None,
     manifests: Manifests = None,
@@ -105,6 +108,7 @@ def show_thresholds(
     """Say how many other classes are near, far, below or above known ones, threshold by threshold."""
     from wordnet_splits.reports.thresholds import thresholds
 
+    parse_roots(root or [])
     found = thresholds(classes, against, measure=measure, of=of, column=column, manifests=manifests)
     if out is not None:
         found.write(out)

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.catalog import CatalogClass, catalog_names, load_catalog
+from wordnet_splits.build.membership import decide_membership
+from wordnet_splits.catalog import CatalogClass, load_catalog
+from wordnet_splits.catalog.catalog import known_sources
 from wordnet_splits.catalog.own_lists import find_list, known_lists
 from wordnet_splits.errors import LONGEST, DataError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.manifest import load_classes, manifest_names
+from wordnet_splits.recipe import class_set_names, load_recipe
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.untrusted import parse_json, printable, read_text
 
@@ -70,9 +73,10 @@ def load_class_list(
 
     Parameters
     ----------
-    given : a source (``ssb-hard``: its catalog), a shipped list of images
-        (``openood/imagenet_test_ssb_hard``: its classes), a group of a frozen benchmark
-        (``unknown-imagenet:food``), a file, or the entries.
+    given : a source, ours or a user's own (``ssb-hard``: its catalog), a shipped list of images
+        (``openood/imagenet_test_ssb_hard``: its classes), a list of the field that a recipe rebuilds
+        (``tiered-imagenet``: what is published), a group of it or of a frozen benchmark
+        (``tiered-imagenet:test``, ``unknown-imagenet:food``), a file, or the entries.
     of : the source whose class ids, names and indices the entries are; without it they are wnids and nouns
         of WordNet.
     column : of a file: the table's column by name or number from 1, or the key of a JSON object.
@@ -84,11 +88,11 @@ def load_class_list(
     """
     if isinstance(given, str | Path):
         text = str(given)
-        if found := _shipped(text, manifests):
+        if found := _shipped(text, taxonomy, manifests):
             return ClassList(text, _synsets_first(found))
         path = Path(given)
         if not path.exists():
-            names = (*catalog_names(), *known_lists(), *manifest_names(manifests))
+            names = (*known_sources(), *known_lists(), *class_set_names(), *manifest_names(manifests))
             error = unknown("list of classes", text, names)
             hint = error.hint or "or a file of wnids, names or indices; BENCHMARK:GROUP for a group"
             raise UnknownNameError(error.what, near=error.near, hint=hint)
@@ -98,21 +102,40 @@ def load_class_list(
     return _resolved(name, entries, taxonomy, of)
 
 
-def _shipped(name: str, manifests: Path | None) -> Sequence[tuple[str, str, Sequence[str]]]:
-    """Return (id, name, wnids) of the classes of a shipped list, none where there is no such list."""
-    if name in catalog_names():
+Found = Sequence[tuple[str, str, Sequence[str]]]
+"""(id, name, wnids) of classes."""
+
+
+def _shipped(name: str, taxonomy: Taxonomy, manifests: Path | None) -> Found:
+    """Return the classes of a list that is known by name, none where there is no such list."""
+    if name in known_sources():
         return [(c.class_id, c.name, c.wnids) for c in load_catalog(name)]
     if name in known_lists():
         table = find_list(name).select(["source", "class_id"])
         pairs = dict.fromkeys(zip(*(column.to_pylist() for column in table.columns), strict=True))
         return [(c.class_id, c.name, c.wnids) for c in (load_catalog(s)[i] for s, i in pairs)]
     benchmark, colon, group = name.partition(":")
+    if benchmark in class_set_names():
+        return _of_class_set(benchmark, group if colon else None, taxonomy)
     if colon and benchmark in manifest_names(manifests):
         rows = load_classes(benchmark, manifests).select(["group", "class_id", "name", "wnids"]).to_pylist()
         if group not in (groups := {row["group"] for row in rows} - {""}):
             raise unknown("group", group, groups, where=benchmark)
         return [(r["class_id"], r["name"], r["wnids"]) for r in rows if r["group"] == group]
     return ()
+
+
+def _of_class_set(name: str, only: str | None, taxonomy: Taxonomy) -> Found:
+    """Return the classes of one group of a set, or of those that are published."""
+    recipe = load_recipe(name)
+    every = [group.name for group in recipe.group]
+    if only is not None and only not in every:
+        raise unknown("group", only, every, where=name)
+    told = recipe.published_list.groups if recipe.published_list else None
+    wanted = [only] if only is not None else list(told or every)
+    groups = decide_membership(recipe, recipe.seed, taxonomy).groups
+    items = (load_catalog(g.source)[c] for g in recipe.group if g.name in wanted for c in groups[g.name])
+    return [(item.class_id, item.name, item.wnids) for item in items]
 
 
 def _synsets_first(found: Iterable[tuple[str, str, Sequence[str]]]) -> tuple[ListedClass, ...]:
