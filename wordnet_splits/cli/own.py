@@ -15,17 +15,27 @@ if TYPE_CHECKING:
     from wordnet_splits.reports.new import NewRecipe
 
 Sets = Annotated[
-    list[str] | None, typer.Option(metavar="SOURCE", help="SOURCE, or SOURCE:CLASS,CLASS; repeatable.")
+    list[str] | None,
+    typer.Option(
+        metavar="SOURCE", help="SOURCE, SOURCE:CLASS,CLASS, SOURCE:N or SOURCE:MEASURE=VALUE[,N]; repeatable."
+    ),
 ]
+
+
+NOTES = (
+    "N classes are drawn. MEASURE=VALUE is a threshold of the similarity to the nearest ID class: near\n"
+    "classes are at or above it, far and external ones below (`wordnet-splits thresholds` says how many are\n"
+    "where), kin of an ID class aside: --near imagenet21k:mean=0.6,100 --far imagenet21k:mean=0.4,100."
+)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this file."""
     new = [
         "wordnet-splits new my-cifar --id cifar100:40 --near cifar100 --far svhn",
-        "wordnet-splits new pets --id cifar100:hamster,mouse --near cifar100:rabbit --far digits",
+        "wordnet-splits new pets --id cifar100:hamster,mouse --near cifar100:mean=0.6 --far digits",
     ]
-    add_command(app, "new", new_recipe, new)
+    add_command(app, "new", new_recipe, new, NOTES)
     make = [
         "wordnet-splits inventory make mypics --root mypics=pics",
         "wordnet-splits inventory make mypics --root mypics=pics --workers 2 --json",

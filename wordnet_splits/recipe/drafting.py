@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.errors import RecipeError, SplitsError
+from wordnet_splits.errors import RecipeError, SplitsError, unknown
+from wordnet_splits.similarity.similarity import MEASURES
 from wordnet_splits.sources import source_class
 from wordnet_splits.sources.noise import NoiseSource
 
@@ -15,6 +17,8 @@ KNOWN = "known"
 TRAIN = ("train", "training")
 EVALUATED = ("test", "testing", "eval", "val", "valid", "validation", "dev")
 NOISE = "generate = 1000"
+_BOUND = re.compile(r"([a-z_0-9]+)=(\d*\.?\d+)")
+"""A measure and its threshold, as in ``mean=0.6``."""
 
 ABOUT = {
     "id": "What the classifier is to know.",
@@ -23,25 +27,33 @@ ABOUT = {
     "far": "Far: no class at or below a parent of an ID class.",
     "external": "External: unknown, and given in training; no class at or below a parent of an ID class.",
     "listed": "Classes named by hand.",
+    "alike": "At least as alike to the nearest ID class as the threshold, and no kin (see `thresholds`).",
+    "unlike": "Less alike to every ID class than the threshold, and no kin (see `thresholds`).",
     "noise": "Generated pixels: the ids say shape and seed, so everybody has the same.",
 }
 
 
 @dataclass(frozen=True)
 class Named:
-    """A source and the classes of it that are meant: all, some, or a number of them drawn."""
+    """A source and the classes of it that are meant: all, some, or a number of them drawn.
+
+    ``bound`` is a measure and its threshold: near classes are at or above it, others below.
+    """
 
     source: str
     classes: tuple[str, ...] = ()
     draw: int | None = None
+    bound: tuple[str, float] | None = None
 
 
 def parse_named(text: str, *, where: str) -> Named:
-    """Return what ``SOURCE``, ``SOURCE:CLASS,CLASS`` or ``SOURCE:NUMBER`` stands for.
+    """Return what ``SOURCE``, ``SOURCE:CLASS,CLASS``, ``SOURCE:N`` or ``SOURCE:MEASURE=VALUE`` stands for.
+
+    A number to draw may follow the threshold: ``imagenet21k:mean=0.6,100``.
 
     Raises
     ------
-    UnknownNameError : no such source.
+    UnknownNameError : no such source or measure.
     RecipeError : there is nothing behind the colon, or a class stands twice.
     """
     source, colon, rest = text.partition(":")
@@ -56,9 +68,28 @@ def parse_named(text: str, *, where: str) -> Named:
             where=where,
             hint="as in mypics:zebra,teapot",
         )
+    if classes and classes[0] not in load_catalog(source) and (bound := _BOUND.fullmatch(classes[0])):
+        return _bounded(source, bound, classes[1:], where)
     if len(classes) == 1 and classes[0].isdecimal() and classes[0] not in load_catalog(source):
         return Named(source, draw=int(classes[0]))
     return Named(source, classes)
+
+
+def _bounded(source: str, bound: re.Match[str], more: tuple[str, ...], where: str) -> Named:
+    measure = bound[1]
+    if measure not in MEASURES:
+        raise unknown("measure", measure, MEASURES, where=where)
+    if measure == "distance":
+        raise RecipeError("distance grows with farness", where=where, hint="path=0.25 is three edges")
+    if where == "--id":
+        raise RecipeError("ID classes are what others are measured by", where=where, hint="name them")
+    if len(more) > 1 or not all(number.isdecimal() for number in more):
+        raise RecipeError(
+            f"{','.join(more)!r} is no number of classes to draw",
+            where=where,
+            hint=f"as in {source}:{measure}=0.6,100",
+        )
+    return Named(source, draw=int(more[0]) if more else None, bound=(measure, float(bound[2])))
 
 
 def draft_recipe(
@@ -116,12 +147,22 @@ def _classes(role: str, named: Named, known: Named) -> tuple[str, str]:
         return ("id" if role == "id" else "listed"), f"listed = {ids}"
     if role == "id":
         return "id", whole + drawn
+    if named.bound is not None:
+        return _by_measure(role, named.bound, drawn)
     if role == "near" and named.source == known.source:
         return "rest", "rest = true" + drawn
     kin = f'below_parent_of = "group:{KNOWN}"'
     if role != "near":
         return role, f"not = {{ {kin} }}{drawn}"
     return "near", f'all = [ {{ {kin} }}, {{ not = {{ overlaps = "group:{KNOWN}" }} }} ]{drawn}'
+
+
+def _by_measure(role: str, bound: tuple[str, float], drawn: str) -> tuple[str, str]:
+    measure, value = bound
+    side, about = ("above", "alike") if role == "near" else ("below", "unlike")
+    alike = f'similarity = {{ to = "group:{KNOWN}", measure = {_text(measure)}, {side} = {value} }}'
+    kin = f'overlaps = "group:{KNOWN}", relation = "ancestry"'
+    return about, f"all = [ {{ {alike} }}, {{ not = {{ {kin} }} }} ]{drawn}"
 
 
 def _images(role: str, source: str) -> str:

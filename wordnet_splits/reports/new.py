@@ -61,7 +61,8 @@ def new(
 
     Parameters
     ----------
-    known, near, far, external : ``SOURCE``, ``SOURCE:CLASS,CLASS``, or ``SOURCE:N`` to draw N classes.
+    known, near, far, external : ``SOURCE``, ``SOURCE:CLASS,CLASS``, ``SOURCE:N`` to draw N classes; but for
+        ``known``, ``SOURCE:MEASURE=VALUE`` or ``SOURCE:MEASURE=VALUE,N`` to go by a threshold.
 
     Raises
     ------

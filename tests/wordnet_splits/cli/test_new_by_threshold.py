@@ -1,0 +1,70 @@
+"""`new` draws near and far classes by a threshold of similarity, those that `thresholds` counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.wordnet_splits.command import Command
+from wordnet_splits.manifest import read_manifest
+from wordnet_splits.recipe import load_recipe
+from wordnet_splits.reports.thresholds import thresholds
+
+KNOWN = ["mouse", "hamster"]
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    return Command(capsys, monkeypatch, tmp_path)
+
+
+def test_the_classes_are_those_of_thresholds(command: Command, tmp_path: Path) -> None:
+    sentence = ("--id", "cifar100:mouse,hamster", "--near", "cifar100:mean=0.6", "--far", "cifar100:mean=0.4")
+    assert command("new", "mice", *sentence).code == 0
+    assert command("build", "mice.toml").code == 0
+    rows = read_manifest(tmp_path / "build" / "mice").classes.to_pylist()
+    taken = {role: sorted(r["class_id"] for r in rows if r["role"] == role) for role in ("id", "near", "far")}
+    found = thresholds("cifar100", KNOWN, of="cifar100")
+    assert taken["id"] == sorted(KNOWN)
+    assert taken["near"] == sorted(found.at(0.6)["near"])
+    assert taken["far"] == sorted(found.at(0.4)["far"])
+    assert len(taken["near"]) > 1 < len(taken["far"])
+
+
+def test_a_number_behind_the_threshold_is_drawn(command: Command) -> None:
+    sentence = (
+        "--id",
+        "cifar100:mouse",
+        "--near",
+        "ssb-hard:path=0.2,7",
+        "--far",
+        "cifar100:wup_wn=0.5,9",
+    )
+    made = command("new", "few", *sentence, "--json").json
+    assert {row["group"]: row["actual"] for row in made["groups"] if row["split"] == "classes"} == {
+        "known": 1,
+        "near-ssb-hard": 7,
+        "far-cifar100": 9,
+    }
+    near, far = load_recipe(Path("few.toml")).group[1:]
+    assert (near.classes.draw, far.classes.draw) == (7, 9)
+    assert near.classes.value[0].value.above == 0.2
+    assert far.classes.value[0].value.below == 0.5
+
+
+@pytest.mark.parametrize(
+    ("option", "bound", "said"),
+    [
+        ("--near", "distance=3", "distance grows with farness"),
+        ("--far", "meen=0.4", "unknown measure 'meen'; did you mean 'mean'"),
+        ("--near", "mean=0.3,x", "'x' is no number of classes to draw (as in cifar100:mean=0.6,100)"),
+        ("--near", "mean=0.99", "the rule takes no class at all"),
+        ("--id", "mean=0.5", "ID classes are what others are measured by"),
+    ],
+)
+def test_a_mistake_is_one_line(command: Command, option: str, bound: str, said: str) -> None:
+    sentence = {"--id": "cifar100:mouse", "--near": "cifar100:5"} | {option: f"cifar100:{bound}"}
+    found = command("new", "mice", *(word for pair in sentence.items() for word in pair))
+    assert said in found.error
+    assert not Path("mice.toml").exists()
