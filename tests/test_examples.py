@@ -11,10 +11,15 @@ import pytest
 from PIL import Image
 
 import wordnet_splits
+from tests.hub_server import at_hand
 from tests.wordnet_splits import own_pictures as own
 from wordnet_splits.cli import output
 from wordnet_splits.cli.options import examples_of
 from wordnet_splits.cli.runner import run
+from wordnet_splits.hub.address import Address
+from wordnet_splits.hub.publishing import publish
+from wordnet_splits.hub.release import gather
+from wordnet_splits.manifest import find_manifest
 
 PROGRAMS = {
     "wordnet-splits": "wordnet_splits.cli.main",
@@ -53,7 +58,15 @@ def test_every_help_page_ends_with_two_examples_and_cuts_nothing(program, capsys
         assert {line.strip() for line in examples} <= set(examples_of(app))
 
 
-@pytest.mark.usefixtures("own_datasets_forgotten")
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """A Hub on this machine that holds what the examples pull."""
+    with at_hand(monkeypatch, tmp_path) as state:
+        publish(Address("ORG/NAME"), gather([find_manifest("digits")]), tag="v1")
+        yield state
+
+
+@pytest.mark.usefixtures("own_datasets_forgotten", "hub")
 def test_the_examples_run(program, capsys, tmp_path):
     name, app = program
     if name == "unknown-eval":

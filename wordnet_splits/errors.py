@@ -116,6 +116,12 @@ class ManifestError(SplitsError):
     kind = "manifest"
 
 
+class HubError(SplitsError):
+    """A repository of the Hugging Face Hub that is absent, refuses, or holds what it should not."""
+
+    kind = "hub"
+
+
 class OutputError(SplitsError):
     """An output folder that cannot be written or is in use."""
 

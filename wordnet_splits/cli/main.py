@@ -12,6 +12,7 @@ from wordnet_splits.cli import (
     explaining,
     own,
     packing,
+    publishing,
     robustness,
 )
 from wordnet_splits.cli.options import make_program
@@ -26,7 +27,7 @@ app = make_program(
 )
 MODULES = (
     *(benchmarks, class_sets, explaining, catalogs, own, auditing, robustness),
-    *(datasets, packing, exchanging),
+    *(datasets, packing, exchanging, publishing),
 )
 for module in MODULES:
     module.register(app)

@@ -1,7 +1,8 @@
 """Manifests on disk: ``classes.parquet``, ``images/<split>/<group>.parquet``, ``manifest.json``.
 
-A manifest is looked up in the folder given, in ``WORDNET_SPLITS_MANIFESTS``, in the checkout, in the
-installed package and in the Hub cache, in that order.
+A manifest is looked up in the folder given, in ``WORDNET_SPLITS_MANIFESTS``, in the checkout and in the
+installed package, in that order. One of the Hub has a name of its own, ``hf://datasets/ORG/NAME@v1/BENCHMARK``,
+so that nobody's benchmark takes the place of another; it is pulled once, and checked.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-import platformdirs
 import pyarrow as pa
 
 from wordnet_splits.errors import ManifestError, unknown
 from wordnet_splits.files import FileId, file_id, replacing_folder, write_json
+from wordnet_splits.hub.address import SCHEME
+from wordnet_splits.hub.local import folder_of
 from wordnet_splits.manifest import fingerprint
 from wordnet_splits.manifest.data import GroupRow, ManifestData, PartRow, check_data
 from wordnet_splits.manifest.fingerprint import ImagePrints
@@ -118,10 +120,17 @@ def manifest_folders(given: Path | None = None) -> Iterator[Path]:
         return
     if ENVIRONMENT in os.environ:
         yield Path(os.environ[ENVIRONMENT])
+    yield from _with_the_package()
+
+
+def shipped_folder() -> Path:
+    """Return the folder of the benchmarks that come with the program: the checkout's, or the package's."""
+    return next((folder for folder in _with_the_package() if folder.is_dir()), _with_the_package()[0])
+
+
+def _with_the_package() -> tuple[Path, ...]:
     package = Path(str(files("wordnet_splits")))
-    yield package.parent / "manifests"
-    yield package / "_manifests"
-    yield Path(platformdirs.user_cache_dir("wordnet-splits")) / "manifests"
+    return package.parent / "manifests", package / "_manifests"
 
 
 def manifest_names(given: Path | None = None) -> tuple[str, ...]:
@@ -136,12 +145,15 @@ def manifest_names(given: Path | None = None) -> tuple[str, ...]:
 
 
 def find_manifest(name: str | Path, given: Path | None = None) -> Path:
-    """Return the folder of a manifest given by name or path.
+    """Return the folder of a manifest given by name or path, or by its address on the Hub.
 
     Raises
     ------
     UnknownNameError : no such manifest; near names are offered.
+    HubError : it is not pulled yet, and cannot be now.
     """
+    if str(name).startswith(SCHEME):
+        return folder_of(str(name))
     path = Path(name)
     if (path / "manifest.json").is_file():
         return path

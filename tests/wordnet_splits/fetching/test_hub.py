@@ -141,7 +141,7 @@ def test_another_content_than_the_hub_describes_is_refused(hub: tuple[Hub, str],
     state, address = hub
     state.files[FILE] = state.files[FILE][:-1] + b"?"
     done = fetch(tmp_path, address)
-    assert (done.returncode, json.loads(done.stdout)["error"]["kind"]) == (2, "source")
+    assert (done.returncode, json.loads(done.stdout)["error"]["kind"]) == (2, "hub")
     assert "not the file that the Hub describes" in done.stderr
     assert not (tmp_path / "root" / FILE).exists()
 

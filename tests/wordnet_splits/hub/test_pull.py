@@ -1,0 +1,157 @@
+"""``pull`` from a Hub on this machine: nothing is taken that does not hold."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.hub_server import TOKEN, Fault, Hub
+from tests.wordnet_splits.command import environment
+from wordnet_splits.hub.address import Address
+from wordnet_splits.hub.publishing import publish
+from wordnet_splits.hub.release import Release, gather
+from wordnet_splits.manifest import load_manifest
+
+from .conftest import DIGITS, OTHER
+
+
+@pytest.fixture
+def published(hub: Hub, release: Release) -> Hub:
+    """A Hub that holds two benchmarks as v1."""
+    publish(Address("org/set"), release, tag="v1")
+    hub.asked.clear()
+    return hub
+
+
+@pytest.fixture(scope="module")
+def release() -> Release:
+    """Two benchmarks, verified once."""
+    return gather([DIGITS, OTHER])
+
+
+def tampered(hub: Hub, path: str, content: bytes, tag: str = "v2") -> None:
+    """Publish another content of one file as a tag of its own."""
+    repo = hub.repos["org/set"]
+    repo.tags[tag] = repo.commit({**hub.files("org/set", "v1"), path: content})
+
+
+def test_what_is_pulled_is_what_was_published(published: Hub, splits, tmp_path: Path) -> None:
+    found = splits("pull", "org/set@v1", "--out", "here", "--json").json
+    assert found["commit"] == published.repos["org/set"].tags["v1"]
+    assert [(row["benchmark"], row["as_shipped"]) for row in found["benchmarks"]] == [
+        ("digits", True),
+        (OTHER.name, True),
+    ]
+    for folder in (DIGITS, OTHER):
+        names = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+        here = tmp_path / "here" / folder.name
+        assert names == {p.relative_to(here).as_posix() for p in here.rglob("*") if p.is_file()}
+        assert all((here / name).read_bytes() == (folder / name).read_bytes() for name in names)
+    assert not (tmp_path / "here" / ".incoming").exists()
+
+
+def test_a_benchmark_is_named_by_its_address_and_pulled_once(published: Hub, splits) -> None:
+    name = "hf://datasets/org/set@v1/digits"
+    assert "role       near" in splits("explain", name, "seven").out
+    assert not any(OTHER.name in line for line in published.asked if "resolve" in line)
+    published.asked.clear()
+    assert splits("diff", name, "digits").code == 0
+    assert splits("verify", name).code == 0
+    assert load_manifest(name).fingerprint == load_manifest("digits").fingerprint
+    assert published.asked == []
+
+
+@pytest.mark.parametrize("what", ["digits/images/test/uniform.parquet", "digits/classes.parquet"])
+def test_an_altered_table_is_refused(published: Hub, splits, tmp_path: Path, what: str) -> None:
+    other = "digits/images/test/gaussian.parquet" if "images" in what else f"{OTHER.name}/classes.parquet"
+    tampered(published, what, published.files("org/set", "v1")[other])
+    splits("pull", "org/set@v2/digits", "--out", "here").error  # noqa: B018  one line, exit code 2
+    assert not (tmp_path / "here" / "digits").exists()
+
+
+def test_another_benchmark_under_a_shipped_name_is_refused(published: Hub, splits, tmp_path: Path) -> None:
+    """All its fingerprints hold: only the shipped one says that it is not the benchmark of that name."""
+    data = json.loads((DIGITS / "manifest.json").read_text("utf-8"))
+    data["fingerprints"]["images"] = [r for r in data["fingerprints"]["images"] if r["group"] != "uniform"]
+    data["groups"] = [row for row in data["groups"] if row["group"] != "uniform" or row["split"] == "classes"]
+    tampered(published, "digits/manifest.json", json.dumps(data).encode())
+    assert "error" in splits("pull", "org/set@v2/digits", "--out", "here").error
+    assert not (tmp_path / "here" / "digits").exists()
+
+
+def test_a_tag_that_moved_is_refused(published: Hub, splits, tmp_path: Path) -> None:
+    assert splits("pull", "org/set@v1").code == 0
+    tampered(published, "README.md", b"moved", tag="v1")
+    assert "the tag v1 was at" in splits("pull", "org/set@v1").error
+    assert splits("pull", "org/set", "--out", "main").code == 0  # a branch moves
+    tampered(published, "README.md", b"again", tag="v3")
+    assert splits("pull", "org/set", "--out", "main").code == 0
+    assert "the folder holds org/set@main" in splits("pull", "org/set@v3", "--out", "main").error
+
+
+@pytest.mark.parametrize("path", ["../../outside.parquet", "/etc/outside", "digits/../../outside"])
+def test_a_path_outside_the_target_is_refused(published: Hub, splits, tmp_path: Path, path: str) -> None:
+    tampered(published, path, b"outside")
+    assert "leaves its folder" in splits("pull", "org/set@v2", "--out", "in/here").error
+    assert not list(tmp_path.rglob("outside*"))
+
+
+def test_a_missing_file_and_a_wrong_manifest_are_one_line(published: Hub, splits) -> None:
+    tree = published.files("org/set", "v1")
+    repo = published.repos["org/set"]
+    without = {path: content for path, content in tree.items() if path != "digits/classes.parquet"}
+    repo.tags["v2"] = repo.commit(without)
+    assert "classes.parquet is not there" in splits("pull", "org/set@v2/digits").error
+    tampered(published, "digits/manifest.json", b"{}", tag="v3")
+    assert "manifest.json is not of schema" in splits("pull", "org/set@v3/digits").error
+    assert "did you mean 'digits'" in splits("pull", "org/set@v1/digit").error
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Fault("GET", "/resolve/", drop=True), Fault("GET", "/resolve/", 503), Fault("HEAD", "/resolve/", 429)],
+)
+def test_an_interrupted_download_goes_on(published: Hub, splits, tmp_path: Path, fault: Fault) -> None:
+    fault = Fault(fault.method, fault.path, fault.code, {"Retry-After": "0"}, drop=fault.drop)
+    published.faults.append(fault)
+    done = splits("pull", "org/set@v1/digits", "--out", "here")
+    assert fault.times == 0
+    if done.code == 2:  # the Hub's library tries some requests again by itself
+        assert not (tmp_path / "here" / "digits").exists()
+        assert splits("pull", "org/set@v1/digits", "--out", "here").code == 0
+    assert load_manifest(tmp_path / "here" / "digits").name == "digits"
+
+
+def test_no_hub_at_all_is_one_line(hub: Hub, splits, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    assert "the Hub refuses: " in splits("pull", "org/set").error
+
+
+def test_the_cards_examples_run_as_printed(published: Hub, tmp_path: Path) -> None:
+    """`datasets`, pandas, polars, DuckDB and our loader; the endpoint is set before they are imported."""
+    for package in ("datasets", "pandas", "duckdb", "polars", "torch"):
+        pytest.importorskip(package)
+    blocks = re.findall(r"```python\n(.*?)```", published.files("org/set", "v1")["README.md"].decode(), re.S)
+    assert len(blocks) == 4
+    told = ("len(images), len(classes)", "len(images)", "len(images)", "len(test)")
+    said = [f"print({what})" for what in told]
+    script = "\n".join(f"{block}{line}" for block, line in zip(blocks, said, strict=True))
+    more = {"HF_ENDPOINT": published.address, "HF_HOME": str(tmp_path / "hf"), "HF_TOKEN": TOKEN}
+    more |= {"HF_HUB_DISABLE_XET": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment(tmp_path, **more),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    manifest = load_manifest("digits")
+    group = next(iter(manifest.parts))[1]
+    whole, first = (manifest.images("test", name).num_rows for name in (None, group))
+    assert list(map(int, done.stdout.split())) == [whole, len(manifest.classes), first, first, whole]

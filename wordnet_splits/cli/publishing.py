@@ -1,0 +1,149 @@
+"""Commands between benchmarks here and the Hugging Face Hub: publish, pull."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordnet_splits.cli.options import Json, RootOptions, Workers, add_command, parse_roots
+from wordnet_splits.cli.output import DONE, print_json, print_table, say, show
+from wordnet_splits.errors import SplitsError
+
+if TYPE_CHECKING:
+    from wordnet_splits.hub.publishing import Publication
+
+SHOWN = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    examples = ["wordnet-splits publish ORG/NAME build/digits --card-only"]
+    examples += ["wordnet-splits publish ORG/NAME build/digits --dry-run"]
+    add_command(app, "publish", publish_benchmarks, examples)
+    examples = ["wordnet-splits pull ORG/NAME@v1", "wordnet-splits pull ORG/NAME@v1/digits --out pulled"]
+    add_command(app, "pull", pull_benchmarks, examples)
+
+
+def publish_benchmarks(
+    repo: Annotated[str, typer.Argument(metavar="ORG/NAME", help="A dataset repository of the Hub.")],
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FOLDER]...",
+            exists=True,
+            file_okay=False,
+            help="A benchmark's folder, or a folder of such with README.md; by default the frozen ones.",
+        ),
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option(metavar="TAG", help="The tag that it gets, such as v1; a tag never moves.")
+    ] = None,
+    root: RootOptions = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="A repository that is made now is seen by its owners alone.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be sent.")] = False,
+    card_only: Annotated[
+        bool, typer.Option("--card-only", help="Only print the card; nothing is asked of the Hub.")
+    ] = False,
+    workers: Workers = 1,
+    json: Json = False,
+) -> int:
+    """Publish benchmarks that verify as a dataset repository, with its card: only files that differ are sent.
+
+    The token is that of the Hub's own library: `hf auth login`, or the variable HF_TOKEN.
+    """
+    from wordnet_splits.hub.address import Address, parse_address
+    from wordnet_splits.hub.card import card_of
+    from wordnet_splits.hub.publishing import publish
+    from wordnet_splits.hub.release import gather
+    from wordnet_splits.manifest.manifest import shipped_folder
+    from wordnet_splits.progress import OnStderr
+
+    address = parse_address(repo, where="ORG/NAME")
+    if address != Address(address.repo):
+        raise SplitsError("a repository alone is published to", where=repo, hint=f"as in {address.repo}")
+    if revision is not None:
+        parse_address(f"{address.repo}@{revision}", where="--revision")
+    places, roots = folders or [shipped_folder()], parse_roots(root or [])
+    release = gather(places, roots=roots, workers=workers, progress=OnStderr())
+    if card_only:
+        card = card_of(release, Address(address.repo, revision or address.revision))
+        if json:
+            print_json({"card": card, "benchmarks": release.names})
+        else:
+            for line in card.splitlines():
+                show(line)
+        return DONE
+    found = publish(address, release, tag=revision, private=private, dry_run=dry_run)
+    if json:
+        print_json(found.as_dict())
+    else:
+        _print_publication(found, dry_run=dry_run)
+    return DONE
+
+
+def _print_publication(found: Publication, *, dry_run: bool) -> None:
+    from wordnet_splits.rules.evidence import counted
+
+    rows = [(row["path"], row["state"]) for row in found.rows() if row["state"] != "same"]
+    if rows:
+        print_table(("file", "state"), rows[:SHOWN])
+    if len(rows) > SHOWN:
+        say(f"and {len(rows) - SHOWN:,} more (--json has all)")
+    counts = (f"{len(getattr(found, state)):,} {state}" for state in ("added", "changed", "removed", "same"))
+    show(f"{counted(len(found.benchmarks), 'benchmark')} verified; files: {', '.join(counts)}")
+    if found.sent:
+        show(f"published as {found.address}, commit {found.commit}")
+    elif dry_run and rows:
+        show("nothing was sent: leave out --dry-run to publish")
+    else:
+        show(f"nothing was sent: {found.address} holds this already")
+
+
+def pull_benchmarks(
+    repo: Annotated[
+        str,
+        typer.Argument(
+            metavar="ORG/NAME[@TAG][/BENCHMARK]",
+            help="A dataset repository of the Hub, at a tag or its main branch.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to put benchmarks into; by default one of the user's cache.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Take benchmarks from the Hub, each only after all its fingerprints were recomputed.
+
+    Ctrl-C loses nothing: the same command goes on where it stopped.
+    """
+    from wordnet_splits.hub.address import parse_address
+    from wordnet_splits.hub.pulling import pull
+    from wordnet_splits.progress import OnStderr
+
+    found = pull(parse_address(repo, where="ORG/NAME"), out=out, progress=OnStderr())
+    if json:
+        print_json(found.as_dict())
+        return DONE
+    rows = [
+        (
+            row["benchmark"],
+            row["version"],
+            (row["fingerprint"] or "awaits a source")[:16],
+            _held(row["as_shipped"]),
+        )
+        for row in found.rows()
+    ]
+    print_table(("benchmark", "version", "fingerprint", "compared"), rows, right=("version",))
+    show(f"commit {found.commit}; every fingerprint was recomputed")
+    name = found.benchmarks[0].name
+    show(f"in {found.folder}; use one as {out / name if out else replace(found.address, benchmark=name)}")
+    return DONE
+
+
+def _held(as_shipped: bool) -> str:
+    return "with its tables and the shipped one" if as_shipped else "with its tables"

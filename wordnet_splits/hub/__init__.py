@@ -1,0 +1,3 @@
+"""Benchmarks as a dataset repository of the Hugging Face Hub: its card, publishing, pulling."""
+
+from __future__ import annotations

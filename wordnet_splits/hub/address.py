@@ -1,0 +1,64 @@
+"""What names a repository of the Hub, and a benchmark in it: ``ORG/NAME@v1``, ``hf://datasets/ORG/NAME@v1/X``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from wordnet_splits.errors import SplitsError
+from wordnet_splits.untrusted import printable
+
+SCHEME = "hf://datasets/"
+MAIN = "main"
+_PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_ADDRESS = re.compile(rf"({_PART}/{_PART})(?:@({_PART}))?(?:/([a-z0-9][a-z0-9-]*))?")
+
+
+@dataclass(frozen=True)
+class Address:
+    """A dataset repository at a revision, and perhaps one benchmark of it.
+
+    Attributes
+    ----------
+    repo : ``ORG/NAME``.
+    revision : a tag, a branch or a commit.
+    benchmark : None for all.
+    """
+
+    repo: str
+    revision: str = MAIN
+    benchmark: str | None = None
+
+    def __str__(self) -> str:
+        below = f"/{self.benchmark}" if self.benchmark else ""
+        return f"{SCHEME}{self.repo}@{self.revision}{below}"
+
+    @property
+    def folder(self) -> Path:
+        """Return where benchmarks of this revision are kept: in the user's cache."""
+        return pulled_folder() / f"{self.repo.replace('/', '--')}@{self.revision}"
+
+
+def pulled_folder() -> Path:
+    """Return the folder of all that was pulled."""
+    return Path(platformdirs.user_cache_dir("wordnet-splits")) / "hub"
+
+
+def parse_address(text: str, *, where: str) -> Address:
+    """Return the address that a text names, with or without ``hf://datasets/``.
+
+    Raises
+    ------
+    SplitsError : not of that form.
+    """
+    found = _ADDRESS.fullmatch(text.removeprefix(SCHEME).removesuffix("/"))
+    if found is None or ".." in text or "--" in found[1]:
+        raise SplitsError(
+            f"{printable(text)!r} names no repository",
+            where=where,
+            hint="as in ORG/NAME, ORG/NAME@v1, hf://datasets/ORG/NAME@v1/unknown-cifar",
+        )
+    return Address(found[1], found[2] or MAIN, found[3])

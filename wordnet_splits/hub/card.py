@@ -1,0 +1,199 @@
+"""The card of a dataset repository: what `datasets` loads, and everything a reader asks of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.hub.address import MAIN, Address
+from wordnet_splits.hub.release import RESULTS, Release
+from wordnet_splits.lazy import need
+from wordnet_splits.manifest import GroupRow, Manifest
+from wordnet_splits.recipe import load_recipe
+from wordnet_splits.reports.cite import cite, sources_cited
+from wordnet_splits.rules.words import rule_words
+from wordnet_splits.sources import source_class, source_info
+
+FENCE = "---\n"
+ABOUT = """# {name}
+
+Which classes and images are in-distribution, near-OOD, far-OOD, external (training outliers) or excluded,
+and why: made and checked by [wordnet-splits](https://pypi.org/project/wordnet-splits). No pixels are here: an
+`image_id` names the image in every copy of its source.
+"""
+WIDTH = 1000
+"""Letters of a YAML line: none of ours is folded."""
+
+
+def card_of(release: Release, address: Address) -> str:
+    """Return the text of ``README.md`` for a release, to be read at an address.
+
+    What stands in the release's own ``README.md`` comes first: its metadata (licence, tags), then its text.
+
+    Raises
+    ------
+    DataError : that file's metadata is no YAML mapping.
+    """
+    told, text = _parts(release.about)
+    name = address.repo.partition("/")[2]
+    head = {"pretty_name": name, "task_categories": ["image-classification"], **told}
+    head["configs"] = list(_configs(release))
+    yaml = need("yaml", "hub", where="the card")
+    metadata = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=WIDTH)
+    sections = [text.strip() or ABOUT.format(name=name).strip(), _reading(release, address)]
+    sections += ["## Benchmarks", *map(_benchmark, release.benchmarks)]
+    sections += [_sources(release), _checking(release, address), _citations(release)]
+    return f"{FENCE}{metadata}{FENCE}\n" + "\n\n".join(sections) + "\n"
+
+
+def _parts(about: str) -> tuple[dict[str, Any], str]:
+    """Return the metadata and the text of a ``README.md``."""
+    if not about.startswith(FENCE):
+        return {}, about
+    front, _, text = about.removeprefix(FENCE).partition(f"\n{FENCE}")
+    yaml = need("yaml", "hub", where="the card")
+    try:
+        told = yaml.safe_load(front)
+    except yaml.YAMLError as error:
+        raise DataError(f"its metadata is no YAML: {str(error).splitlines()[0]}", where="README.md") from None
+    if not isinstance(told, dict):
+        raise DataError("its metadata is no YAML mapping", where="README.md", hint="as in license: mit")
+    return told, text
+
+
+def _configs(release: Release) -> Iterator[dict[str, Any]]:
+    """Yield what `datasets` loads by name: images by split and classes of each benchmark, and results."""
+    for manifest in release.benchmarks:
+        splits = list(dict.fromkeys(split for split, _ in manifest.parts))
+        if splits:
+            files = [{"split": s, "path": f"{manifest.name}/images/{s}/*.parquet"} for s in splits]
+            yield {"config_name": manifest.name, "data_files": files}
+        classes = f"{manifest.name}/classes.parquet"
+        yield {
+            "config_name": f"{manifest.name}-classes",
+            "data_files": [{"split": "classes", "path": classes}],
+        }
+    if any(path.startswith(f"{RESULTS}/") and path.endswith("/results.parquet") for path in release.files):
+        files = [{"split": "results", "path": f"{RESULTS}/*/results.parquet"}]
+        yield {"config_name": RESULTS, "data_files": files}
+
+
+def _example(release: Release) -> tuple[Manifest, str, str]:
+    """Return a benchmark with images, and a split and a group of it."""
+    held = [manifest for manifest in release.benchmarks if manifest.parts] or list(release.benchmarks)
+    split, group = next(iter(held[0].parts), ("test", "GROUP"))
+    return held[0], split, group
+
+
+def _reading(release: Release, address: Address) -> str:
+    manifest, split, group = _example(release)
+    name, at = manifest.name, f"hf://datasets/{address.repo}@{address.revision}"
+    file = f"{name}/images/{split}/{group}.parquet"
+    return f"""## Read it
+
+Tables, without anything of ours:
+
+```python
+from datasets import load_dataset
+
+images = load_dataset("{address.repo}", "{name}", split="{split}", revision="{address.revision}")
+classes = load_dataset("{address.repo}", "{name}-classes", split="classes", revision="{address.revision}")
+```
+
+```python
+import pandas
+
+images = pandas.read_parquet("{at}/{file}")
+```
+
+```python
+import duckdb
+import polars
+from huggingface_hub import hf_hub_download
+
+path = hf_hub_download("{address.repo}", "{file}", repo_type="dataset", revision="{address.revision}")
+images = polars.read_parquet(path)
+images = duckdb.read_parquet(path).fetchall()
+```
+
+The pictures, from your own copies of the sources, with every fingerprint compared:
+
+```python
+from loaders import UnknownDetectionSet
+
+test = UnknownDetectionSet("{at}/{name}", split="{split}", roots={{}})
+```"""
+
+
+def _benchmark(manifest: Manifest) -> str:
+    recipe = load_recipe(manifest)
+    data = manifest.data
+    lines = [f"### {manifest.name}", "", recipe.title or "A benchmark.", ""]
+    lines += [f"- version {manifest.version}, fingerprint `{manifest.fingerprint or 'none yet: see below'}`"]
+    taxonomy = data.taxonomy
+    lines += [f"- decided by {taxonomy.name} {taxonomy.version}, hierarchy `{taxonomy.hierarchy}`"]
+    if data.awaiting:
+        awaited = ", ".join(data.awaiting)
+        lines += [f"- images of {awaited} are awaited: their ids are in no list that we may read"]
+    lines += [f"- {group.name}: {rule_words(group.classes)}" for group in recipe.group]
+    lines += ["", *_table(manifest.groups), ""]
+    notes = dict.fromkeys(f"- {row.group}: {row.note}" for row in manifest.groups if row.note)
+    lines += ["Notes:", "", *notes, ""] if notes else []
+    if data.leaks:
+        lines += ["Known leaks:", ""]
+        lines += [
+            f"- {leak.kind}: {leak.count:,} between {leak.a} and {leak.b}"
+            + (f" ({leak.reason})" if leak.reason else "")
+            for leak in data.leaks
+        ]
+    return "\n".join(lines).strip()
+
+
+def _table(groups: Sequence[GroupRow]) -> Iterator[str]:
+    yield "| group | role | source | split | published | here | status |"
+    yield "|---|---|---|---|---:|---:|---|"
+    for row in groups:
+        here = _number(row.expected, "({:,})") if row.actual is None else _number(row.actual)
+        cells = (row.group, row.role, row.source, row.split, _number(row.published), here, row.status)
+        yield f"| {' | '.join(cells)} |"
+
+
+def _number(value: int | None, form: str = "{:,}") -> str:
+    return "" if value is None else form.format(value)
+
+
+def _sources(release: Release) -> str:
+    names = sorted({name for m in release.benchmarks for name in sources_cited(load_recipe(m))})
+    lines = ["## Sources", "", "The pictures are their publishers', under their terms; none is here.", ""]
+    lines += ["| source | what | licence | where |", "|---|---|---|---|"]
+    for name in names:
+        info = source_info(name)
+        lines.append(f"| {name} | {info.title} | {info.licence} | {info.url} |")
+    return "\n".join(lines)
+
+
+def _checking(release: Release, address: Address) -> str:
+    manifest = _example(release)[0]
+    name = manifest.name
+    revision = "" if address.revision == MAIN else f"@{address.revision}"
+    rooted = [n for n in load_recipe(manifest).sources if source_class(n).rooted]
+    roots = "".join(f" --root {source}=DIR" for source in sorted(rooted))
+    return f"""## Make it anew, and check it
+
+```sh
+pip install 'wordnet-splits[hub]'
+wordnet-splits pull {address.repo}{revision}
+wordnet-splits build {name}{roots}
+wordnet-splits diff {address}/{name} build/{name}
+```
+
+`pull` recomputes every fingerprint before it takes a table. A row's `digest` is the SHA-256 of its pixels or
+its file where they were at hand, null where not. What WordNet calls near is so by senses and hypernyms alone:
+how alike two classes look is another question."""
+
+
+def _citations(release: Release) -> str:
+    found = (cite(manifest.folder or "") for manifest in release.benchmarks)
+    entries = dict.fromkeys(entry.bibtex for citation in found for entry in citation.entries)
+    return "## Cite\n\n```bibtex\n" + "\n\n".join(entries) + "\n```"

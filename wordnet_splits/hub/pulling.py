@@ -1,0 +1,185 @@
+"""Pulling: benchmarks of a repository of the Hub, taken only when their fingerprints hold."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.errors import DataError, HubError, ManifestError, unknown
+from wordnet_splits.files import locked, replacing_folder, write_json
+from wordnet_splits.hub.address import Address
+from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
+from wordnet_splits.hub.succession import changed_values
+from wordnet_splits.manifest import Manifest, altered, read_manifest
+from wordnet_splits.manifest.data import check_data
+from wordnet_splits.manifest.manifest import shipped_folder
+from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.tabular import Tabular
+from wordnet_splits.untrusted import read_json
+
+RECORD = "pulled.json"
+INCOMING = ".incoming"
+
+
+@dataclass(frozen=True)
+class Pulled(Tabular):
+    """What was taken: the benchmarks, the commit they are of, and the folder that holds them."""
+
+    address: Address
+    commit: str
+    folder: Path
+    benchmarks: Sequence[Manifest]
+    shipped: Sequence[str]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return name, version, fingerprint and folder of each, and whether it is the one shipped here."""
+        return [
+            {
+                "benchmark": m.name,
+                "version": m.version,
+                "fingerprint": m.fingerprint,
+                "folder": str(m.folder),
+                "as_shipped": m.name in self.shipped,
+            }
+            for m in self.benchmarks
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as ``pull --json`` prints it."""
+        return {
+            "address": str(self.address),
+            "commit": self.commit,
+            "folder": str(self.folder),
+            "benchmarks": self.rows(),
+        }
+
+
+def pull(address: Address, *, out: Path | None = None, progress: Progress | None = None) -> Pulled:
+    """Take the benchmarks of a repository, each only after all its fingerprints were recomputed.
+
+    What was received stays for the same command to go on with; nothing is where benchmarks are looked for
+    before it holds.
+
+    Parameters
+    ----------
+    address : with a benchmark, that one alone.
+    out : the folder to put them into; by default one of the user's cache, by repository and revision.
+
+    Raises
+    ------
+    MissingPackageError : huggingface_hub is not installed.
+    HubError : the Hub refuses, has no such repository, revision or benchmark; a path leaves its folder; the
+        tag has moved since it was pulled.
+    ManifestError : a table is not the one that was fingerprinted; a benchmark that is shipped here says
+        otherwise under the same version.
+    """
+    progress = progress or Silent()
+    repository = Repository(address.repo)
+    commit = repository.commit(address.revision)
+    if commit is None:
+        raise HubError(
+            f"the Hub has no such dataset, or none at {address.revision} that you may read",
+            where=repository.where(),
+            hint="look at its name and its tags; for a private one `hf auth login`",
+        )
+    folder = address.folder if out is None else out
+    with locked(folder, busy="another `pull` is writing here"):
+        _check_record(folder, address, commit, repository)
+        files = repository.files(commit)
+        names = _chosen(files, address, repository, commit)
+        incoming = folder / INCOMING / commit
+        with progress.task(f"pulling {address.repo}", len(names)) as task:
+            taken = []
+            for name in names:
+                taken.append(_taken(name, files, repository, commit, incoming, folder))
+                task.advance(note=name)
+        write_json(folder / RECORD, {"repo": address.repo, "revision": address.revision, "commit": commit})
+        shutil.rmtree(folder / INCOMING, ignore_errors=True)
+    shipped = [m.name for m in taken if _shipped(m) is not None]
+    return Pulled(address, commit, folder, taken, shipped)
+
+
+def _check_record(folder: Path, address: Address, commit: str, repository: Repository) -> None:
+    """Refuse a folder of another repository, and a tag that points elsewhere than when it was pulled."""
+    if not (folder / RECORD).is_file():
+        return
+    held = read_json(folder / RECORD)
+    if (held.get("repo"), held.get("revision")) != (address.repo, address.revision):
+        raise HubError(
+            f"the folder holds {held.get('repo')}@{held.get('revision')}",
+            where=str(folder),
+            hint="name another folder by --out",
+        )
+    if held.get("commit") != commit and address.revision in repository.tags():
+        raise HubError(
+            f"the tag {address.revision} was at {str(held.get('commit'))[:12]} when it was pulled, "
+            f"and is at {commit[:12]} now",
+            where=repository.where(),
+            hint=f"a tag never moves: ask its publisher, or remove {folder} to take what is there now",
+        )
+
+
+def _chosen(files: dict[str, RemoteFile], address: Address, repository: Repository, commit: str) -> list[str]:
+    names = benchmarks_among(files)
+    if address.benchmark is not None:
+        if address.benchmark not in names:
+            raise unknown("benchmark", address.benchmark, names, where=repository.where(commit=commit))
+        return [address.benchmark]
+    if not names:
+        raise HubError("it holds no benchmark", where=repository.where(commit=commit))
+    return names
+
+
+def _taken(
+    name: str, files: dict[str, RemoteFile], repository: Repository, commit: str, incoming: Path, folder: Path
+) -> Manifest:
+    """Receive one benchmark, check it, and put it in its place."""
+
+    def fetch(inner: str) -> Path:
+        path = f"{name}/{inner}"
+        if path not in files:
+            raise HubError(f"{inner} is not there", where=repository.where(name, commit=commit))
+        return repository.fetch(files[path], commit, incoming)
+
+    where = repository.where(f"{name}/manifest.json", commit=commit)
+    data = check_data(read_json(fetch("manifest.json"), error=ManifestError), where)
+    inner = ["manifest.json", "classes.parquet"]
+    inner += [f"images/{row.split}/{row.group}.parquet" for row in data.fingerprints.images]
+    received = {path: fetch(path) for path in inner}
+    manifest = read_manifest(incoming / name)
+    _check(manifest, name, repository.where(name, commit=commit))
+    with replacing_folder(folder / name) as part:
+        for path, file in received.items():
+            (part / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, part / path)
+    return read_manifest(folder / name)
+
+
+def _check(manifest: Manifest, name: str, where: str) -> None:
+    problems = altered(manifest)
+    if manifest.name != name:
+        problems.insert(0, f"the folder holds the manifest of {manifest.name}")
+    if problems:
+        raise ManifestError(problems[0], where=where, hint="nothing was taken: tell whoever published it")
+    shipped = _shipped(manifest)
+    if shipped is not None and (changed := changed_values(shipped.data, manifest.data)):
+        raise ManifestError(
+            f"version {manifest.version} is shipped with this program, and {changed[0]} differ here",
+            where=where,
+            hint="nothing was taken: it is another benchmark under its name",
+        )
+
+
+def _shipped(manifest: Manifest) -> Manifest | None:
+    """Return the benchmark of the same name and version that comes with this program."""
+    folder = shipped_folder() / manifest.name
+    if not (folder / "manifest.json").is_file():
+        return None
+    try:
+        found = read_manifest(folder)
+    except DataError:
+        return None
+    return found if found.version == manifest.version else None

@@ -1,0 +1,128 @@
+"""What is published: benchmarks that verify, and the files of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wordnet_splits.build import several
+from wordnet_splits.errors import ManifestError
+from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.reports.verify import Verification, verify
+from wordnet_splits.untrusted import read_text
+
+RESULTS = "results"
+CARD = "README.md"
+
+
+@dataclass(frozen=True)
+class Release:
+    """Benchmarks, in the order of their names, and files.
+
+    Attributes
+    ----------
+    files : path in the repository -> file here; without the card.
+    about : the text of ``README.md`` beside the benchmarks, empty where there is none.
+    """
+
+    benchmarks: Sequence[Manifest]
+    files: dict[str, Path]
+    about: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the benchmarks."""
+        return [manifest.name for manifest in self.benchmarks]
+
+
+def gather(
+    places: Sequence[Path],
+    *,
+    roots: Mapping[str, Path] | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Release:
+    """Return what lies at some places: each a manifest's folder, or a folder of such, with ``results``.
+
+    Parameters
+    ----------
+    roots : folders of sources whose pixels are to be compared, and where own sources are declared.
+
+    Raises
+    ------
+    ManifestError : there is no manifest; one is of another draw or local, lacks images, or does not verify;
+        or two have one name.
+    """
+    folders: list[Path] = []
+    for place in places:
+        inside = [place] if (place / "manifest.json").is_file() else _below(place)
+        if not inside:
+            raise ManifestError(
+                "no manifest.json here or one folder below",
+                where=str(place),
+                hint="give a folder written by `build` or `freeze`",
+            )
+        folders += inside
+    benchmarks: dict[str, Manifest] = {}
+    for folder in folders:
+        manifest = _publishable(folder)
+        if manifest.name in benchmarks:
+            held = benchmarks[manifest.name].folder
+            raise ManifestError(f"{manifest.name} is in {held}, too", where=str(folder), hint="give one")
+        benchmarks[manifest.name] = manifest
+    verified = several(
+        verify, folders, what="verifying", roots=roots or {}, workers=workers, progress=progress or Silent()
+    )
+    for folder, found in zip(folders, verified, strict=True):
+        _check(found, folder)
+    files = {path: file for m in benchmarks.values() for path, file in _files_of(m).items()}
+    about = ""
+    for place in places:
+        files |= {
+            f"{RESULTS}/{file.relative_to(place / RESULTS).as_posix()}": file
+            for file in sorted((place / RESULTS).rglob("*"))
+            if file.is_file() and not file.name.startswith(".")
+        }
+        if (place / CARD).is_file() and not (place / "manifest.json").is_file():
+            about = about or read_text(place / CARD)
+    return Release([benchmarks[name] for name in sorted(benchmarks)], dict(sorted(files.items())), about)
+
+
+def _below(place: Path) -> list[Path]:
+    return sorted(file.parent for file in place.glob("*/manifest.json") if file.is_file())
+
+
+def _publishable(folder: Path) -> Manifest:
+    manifest = load_manifest(folder)
+    where = str(folder)
+    if "@" in manifest.name:
+        raise ManifestError(
+            f"{manifest.name} is never published", where=where, hint="build it without --seed and --local"
+        )
+    if manifest.data.missing:
+        raise ManifestError(
+            f"{len(manifest.data.missing):,} images are missing",
+            where=where,
+            hint="complete the roots and build again",
+        )
+    return manifest
+
+
+def _check(found: Verification, folder: Path) -> None:
+    if not found.ok:
+        first, more = found.problems[0], len(found.problems) - 1
+        raise ManifestError(
+            f"it does not verify: {first.detail}" + (f", and {more:,} more problems" if more else ""),
+            where=str(folder),
+            hint=f"see `wordnet-splits verify {folder}`",
+        )
+
+
+def _files_of(manifest: Manifest) -> dict[str, Path]:
+    folder = manifest.folder
+    assert folder is not None
+    names = ["manifest.json", "classes.parquet"]
+    names += [f"images/{split}/{group}.parquet" for split, group in manifest.parts]
+    return {f"{manifest.name}/{name}": folder / name for name in names}
