@@ -8,13 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from tests.proposals.fitting import Answered, fit, outcomes
+from tests.proposals.fitting import Answered, fit, others, outcomes
 from wordnet_splits.propose.model import Model
 from wordnet_splits.propose.pool import Floats
 
 SETS = ("food101", "caltech256", "places365", "sun397", "cifar100")
-KIN = {"places365": "scenes", "sun397": "scenes"}
-"""Datasets that share names and their answers are held out together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +53,7 @@ def held_out(sets: Sequence[Answered]) -> list[Score]:
     """Return the score of each dataset by a model fitted on those of no kin."""
     scores = []
     for each in sets:
-        others = [s for s in sets if KIN.get(s.source, s.source) != KIN.get(each.source, each.source)]
-        scores.append(score(fit(others), each))
+        scores.append(score(fit(others(each, sets)), each))
     return scores
 
 

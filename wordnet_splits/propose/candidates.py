@@ -17,7 +17,9 @@ KINDS = (
     "qualified",
     "related",
     "within",
+    "apposed",
     "head",
+    "told",
     "part",
     "modifier",
     "aside",
@@ -30,7 +32,9 @@ KINDS = (
 ``variant``: after plural, possessive, joining, cutting in two or writing an abbreviation out. ``qualified``:
 with the words of its aside (stadium/football is football stadium). ``related``: the first words stay, and the
 last is replaced by a word of a neighbouring synset (mountain path, mountain trail). ``within``: the lemma has
-all words of the name and more. ``head``: the last words of the name. ``part``: the end of its only word
+all words of the name and more. ``apposed``: its first words, which are a kind of its last (maple tree).
+``head``: the last words of the name. ``told``: a kind of these, of which a definition or lemma has its other
+words (stadium/baseball is a ballpark). ``part``: the end of its only word
 (videostore). ``modifier``: its first words. ``aside``: the aside alone. ``spelling``: a word that nobody
 knows, one letter changed. ``longer``: as ``within``, though the name itself is a lemma."""
 
@@ -39,6 +43,8 @@ WHOLE = ("synset", "exact", "variant", "qualified")
 
 LONGEST = 8
 """Words of a name that are looked at."""
+MOST_TOLD = 8
+"""Kinds of a noun that are told by the other words of a name; where there are more, they say too little."""
 MOST_WITHIN = 12
 """Lemmas that hold all words of a name; where there are more, the name says too little."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

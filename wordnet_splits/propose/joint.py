@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from wordnet_splits.propose.candidates import WHOLE
-from wordnet_splits.propose.pool import CATEGORIES, Floats, Graphs, Indices, Keys, Pool
+from wordnet_splits.propose.graphs import Graphs
+from wordnet_splits.propose.pool import CATEGORIES, Floats, Indices, Keys, Pool
 
 JOINT = (
     "density",

@@ -27,10 +27,12 @@ SIGNALS = (
     "variant",
     "head",
     "other",
+    "left out",
+    "count share",
 )
 """What tells how sure a choice is: log odds of its share, its lead over the runner-up, whether the name alone
 gives the same, whether it is the only candidate, the first sense of its lemma, and how the name leads there
-(``other``: not by the whole name, nor by its last words)."""
+(``other``: not by the whole name, nor by its last words), the share of words left out, and of the sense."""
 
 _FURTHEST = 6.0
 
@@ -119,4 +121,6 @@ def signals(pool: Pool, alone: Floats, together: Floats) -> Floats:
     table[has, 6] = [kind in ("variant", "qualified") for kind in kinds]
     table[has, 7] = [kind == "head" for kind in kinds]
     table[has, 8] = [kind not in ("synset", "exact", "variant", "qualified", "head") for kind in kinds]
+    table[has, 9] = pool.unary[first, UNARY.index("left out")]
+    table[has, 10] = pool.unary[first, UNARY.index("count share")]
     return table

@@ -10,8 +10,9 @@ import numpy as np
 
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.propose.candidates import Lemmas, routes
+from wordnet_splits.propose.graphs import Graphs
 from wordnet_splits.propose.joint import joint_features
-from wordnet_splits.propose.pool import Floats, Graphs, Pool, make_pool
+from wordnet_splits.propose.pool import Floats, Pool, make_pool
 from wordnet_splits.propose.words import ParsedName, parse_name
 from wordnet_splits.taxonomy import Taxonomy
 

@@ -280,7 +280,7 @@ def write(texts: Mapping[str, bytes], directory: Path) -> None:
     holds the noun senses (with tag count 0: the counts are not part of the noun files), and the files
     of the other parts of speech are empty.
     """
-    extra = {"lexnames": _lexnames(), "index.sense": _index_sense(texts), **dict.fromkeys(_EMPTY, b"")}
+    extra = {"lexnames": _lexnames(), "index.sense": index_sense(texts), **dict.fromkeys(_EMPTY, b"")}
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, content in {**extra, **{name: texts[name] for name in FILES}}.items():
@@ -299,7 +299,7 @@ def _lexnames() -> bytes:
     return "".join(rows).encode("ascii")
 
 
-def _index_sense(texts: Mapping[str, bytes]) -> bytes:
+def index_sense(texts: Mapping[str, bytes]) -> bytes:
     """Return ``index.sense`` of the nouns: sense key, offset, sense number, tag count; sorted."""
     number_of: dict[tuple[str, str], int] = {}
     for line, _ in records(texts["index.noun"]):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.proposals.fitting import answered, fit, outcomes
-from tests.proposals.measure import KIN, SETS, reliability, score
+from tests.proposals.fitting import KIN, answered, fit, outcomes
+from tests.proposals.measure import SETS, reliability, score
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.propose import propose
 from wordnet_splits.propose.model import Model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from wordnet_splits.propose import pool, propose
+from wordnet_splits.propose import gathering, propose
 from wordnet_splits.propose.candidates import LONGEST, Lemmas
 from wordnet_splits.taxonomy import Taxonomy
 
@@ -55,8 +55,8 @@ def test_names_of_equal_words_are_read_once(monkeypatch):
         read.append(name.name)
         return original(name, lemmas)
 
-    original = pool.routes
-    monkeypatch.setattr(pool, "routes", routes)
+    original = gathering.routes
+    monkeypatch.setattr(gathering, "routes", routes)
     names = [f"{word} {n}" for n in range(200) for word in ("heron", "crane", "wxyzzy")]
     found = propose(names).proposals
     assert read == ["heron 0", "crane 0", "wxyzzy 0"]

@@ -1,0 +1,106 @@
+"""What a name and the way to a candidate say of it: kinds told by other words, plurals, counted senses."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from wordnet_splits.propose import propose
+from wordnet_splits.propose.candidates import MOST_TOLD
+from wordnet_splits.propose.gathering import sense_counts
+from wordnet_splits.propose.pool import UNARY
+from wordnet_splits.propose.reading import read_names
+from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.taxonomy.shipped import ShippedTexts
+
+
+@pytest.fixture(scope="module")
+def taxonomy():
+    return Taxonomy.embedded()
+
+
+@pytest.fixture(scope="module")
+def found(taxonomy):
+    """Return the candidates of a name: synset -> kind, and a feature of each by name."""
+
+    def of(name):
+        pool = read_names([name], [""], taxonomy).pool
+        names = [taxonomy.name(taxonomy.wnid(node)) for node in pool.node.tolist()]
+        kinds = dict(zip(names, [route.kind for route in pool.routes], strict=True))
+        features = {
+            n: dict(zip(UNARY, row, strict=True)) for n, row in zip(names, pool.unary.tolist(), strict=True)
+        }
+        return kinds, features
+
+    return of
+
+
+@pytest.mark.parametrize("name", ["maple tree", "maple_trees", "Maple-Tree"])
+def test_first_words_that_are_a_kind_of_the_last_are_the_noun(name):
+    row = propose([name]).rows()[0]
+    assert row["synset"] == "maple.n.02"
+    assert row["reason"].startswith("the name is 'maple' and what that is a kind of")
+
+
+@pytest.mark.parametrize("name", ["apple pie", "dog house", "tree maple"])
+def test_other_first_words_are_not(found, name):
+    kinds, _ = found(name)
+    assert "apposed" not in kinds.values()
+
+
+def test_other_words_tell_a_kind_of_the_noun(found):
+    kinds, _ = found("stadium/baseball")
+    assert kinds["ballpark.n.01"] == "told"
+    kinds, _ = found("stadium")
+    assert "ballpark.n.01" not in kinds
+
+
+def test_words_that_tell_many_kinds_tell_none(found, taxonomy):
+    dogs = taxonomy.descendants("n02084071")
+    small = [w for w in dogs if "small" in taxonomy.definition(w).split()]
+    assert len(small) > MOST_TOLD
+    kinds, _ = found("small dog")
+    assert "told" not in kinds.values()
+
+
+def test_a_plural_for_a_singular_is_marked(found):
+    _, features = found("diamond ring")
+    assert features["rings.n.01"]["plural"] == 1
+    assert features["hoop.n.02"]["plural"] == 0
+    _, features = found("rings")
+    assert features["rings.n.01"]["plural"] == 0
+
+
+def test_the_share_of_a_sense_in_tagged_texts(found):
+    counts = sense_counts()["park"]
+    assert counts == (13, 5, 2)
+    _, features = found("park")  # six senses
+    assert features["park.n.02"]["count share"] == pytest.approx(math.log(5.5 / 23))
+    _, features = found("walrus")
+    assert features["walrus.n.01"]["count share"] == 0  # its only sense
+
+
+def test_another_wordnet_has_no_counts():
+    toy = Taxonomy.from_edges(
+        {"n2": ["n1"], "n3": ["n1"]}, lemmas={"n1": ["thing"], "n2": ["park"], "n3": ["park"]}
+    )
+    pool = read_names(["park"], [""], toy).pool
+    assert pool.unary[:, UNARY.index("count share")] == pytest.approx([math.log(0.5)] * 2)
+
+
+def test_the_counts_agree_with_the_index_of_nouns(taxonomy):
+    """index.noun of WordNet 3.0 says how many senses of a lemma were tagged, and orders them by frequency."""
+    counts, index = sense_counts(), taxonomy.lemma_index()
+    tagged = {}
+    for line in ShippedTexts()["index.noun"].decode().splitlines():
+        if not line.startswith(" "):
+            fields = line.split()
+            if int(fields[2]) > 1:
+                tagged[fields[0]] = int(fields[5 + int(fields[3])])
+    assert set(counts) <= set(tagged)
+    assert all(len(own) <= len(index[lemma]) for lemma, own in counts.items())
+    other = [lemma for lemma, n in tagged.items() if sum(c > 0 for c in counts.get(lemma, ())) != n]
+    assert len(other) == 10  # of 15,935: retagged between 3.0 and 3.1
+    falling = [lemma for lemma, own in counts.items() if list(own) == sorted(own, reverse=True)]
+    assert len(falling) == len(counts) - 4

@@ -1,0 +1,182 @@
+"""The candidates of one name, with what the name and the way to each of them say."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from wordnet_splits.propose.candidates import MOST_TOLD, WHOLE, Lemmas, Route, routes
+from wordnet_splits.propose.graphs import WORD, Graphs, stem
+from wordnet_splits.propose.words import ParsedName
+from wordnet_splits.rules.keywords import stopwords
+from wordnet_splits.taxonomy import Taxonomy
+
+OWN = (
+    "left out",
+    "rank",
+    "first sense",
+    "position",
+    "capital",
+    "plural",
+    "count share",
+    "shadowed",
+    "headed",
+    "productive",
+    "context",
+    "kin context",
+)
+"""The features of `Found.own`."""
+
+SENSES_TOLD = 4
+"""Senses of a noun whose kinds are looked at."""
+COUNTS = files("wordnet_splits") / "data" / "wordnet" / "sense_counts.tsv"
+COUNTED = "3.0"
+"""The version of WordNet whose senses are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A candidate: its synset, the route to it, and those of `UNARY` that hang on the name and the route."""
+
+    node: int
+    route: Route
+    own: tuple[float, ...]
+
+
+class Gatherer:
+    """Finds the candidates of names one by one; names of the same words are looked up once."""
+
+    def __init__(self, lemmas: Lemmas, graphs: Graphs) -> None:
+        self._lemmas = lemmas
+        self._graphs = graphs
+        self._known: dict[tuple[object, ...], list[Found]] = {}
+
+    def of(self, name: ParsedName, superclass: str) -> list[Found]:
+        """Return the candidates of a name."""
+        key = (*name.content, superclass)
+        if key not in self._known:
+            self._known[key] = self._gather(name, superclass)
+        return self._known[key]
+
+    def _gather(self, name: ParsedName, superclass: str) -> list[Found]:
+        taxonomy = self._lemmas.taxonomy
+        seen: dict[int, tuple[Route, int]] = {}
+        if name.synset and (wnid := _of_synset(name.synset, taxonomy)):
+            seen[taxonomy.index(wnid)] = (Route(taxonomy.lemmas(wnid)[0].lower(), "synset", 0), 0)
+        for route in routes(name, self._lemmas):
+            for rank, node in enumerate(self._lemmas.nodes(route.lemma)):
+                seen.setdefault(node, (route, rank))
+        self._apposed(seen, name)
+        self._told(seen, name)
+        headed = any(route.kind == "head" for route, _ in seen.values())
+        whole = any(route.kind in WHOLE for route, _ in seen.values())
+        above = {stem(w) for w in WORD.findall(superclass.lower())}
+        found = []
+        for node, (route, rank) in seen.items():
+            own = (
+                *_by_route(route, rank, taxonomy.lemmas(taxonomy.wnid(node)), name),
+                _plural(route.lemma, name),
+                self._count_share(route.lemma, rank),
+                float(whole and route.kind not in WHOLE),
+                float(headed and route.kind in ("modifier", "aside")),
+                *self._context(node, route, name, above),
+            )
+            found.append(Found(node, route, own))
+        return found
+
+    def _apposed(self, seen: dict[int, tuple[Route, int]], name: ParsedName) -> None:
+        """Mark the first words of a name that are a kind of all its other words: maple tree."""
+        words = {len(phrase) for phrase in name.phrases}
+        for node, (route, rank) in list(seen.items()):
+            if route.kind == "modifier":
+                above = set(self._graphs.ancestors(node)) - {node}
+                heads = [r for n, (r, _) in seen.items() if r.kind == "head" and n in above]
+                if any(r.left_out + route.left_out in words for r in heads):
+                    seen[node] = (Route(route.lemma, "apposed", 0), rank)
+
+    def _told(self, seen: dict[int, tuple[Route, int]], name: ParsedName) -> None:
+        """Add the kinds of a name's noun that its other words tell: stadium/baseball."""
+        if not name.asides and any(route.kind in WHOLE for route, _ in seen.values()):
+            return  # its words are the noun: there is nothing left that could tell
+        found: dict[int, Route] = {}
+        for node, (route, rank) in seen.items():
+            others = self._others(route, name) if route.kind == "head" or route.kind in WHOLE else []
+            if rank < SENSES_TOLD and others:
+                kinds = self._graphs.mentions(node)
+                for word in others:
+                    for kind in kinds.get(stem(word), ()):
+                        lemma = self._lemmas.taxonomy.lemmas(self._lemmas.taxonomy.wnid(kind))[0].lower()
+                        found.setdefault(kind, Route(lemma, "told", route.left_out))
+        if len(found) <= MOST_TOLD:
+            for kind, route in found.items():
+                seen.setdefault(kind, (route, 0))
+
+    def _others(self, route: Route, name: ParsedName) -> list[str]:
+        """Return the words of a name that did not lead to a lemma."""
+        used = re.split("[_-]", route.lemma)
+        others = [w for p in name.phrases for w in p if w not in used and stem(w) not in used]
+        others += [w for aside in name.asides for w in aside]
+        return [w for w in others if w not in stopwords()]
+
+    def _count_share(self, lemma: str, rank: int) -> float:
+        """Return the log share of a sense in tagged texts, every sense half a time more often."""
+        taxonomy = self._lemmas.taxonomy
+        counts = sense_counts().get(lemma, ()) if taxonomy.version == COUNTED else ()
+        senses = len(self._lemmas.nodes(lemma))
+        own = counts[rank] if rank < len(counts) else 0
+        return math.log((own + 0.5) / (sum(counts) + 0.5 * senses))
+
+    def _context(self, node: int, route: Route, name: ParsedName, above: set[str]) -> tuple[float, ...]:
+        """Return how a synset fits the words of the name that did not lead to it, and its superclass."""
+        graphs = self._graphs
+        others = self._others(route, name)
+        last = re.split("[_-]", route.lemma)[-1]
+        productive = math.log1p(graphs.productive(last, self._lemmas).get(node, 0))
+        if not others and not above:
+            return productive, 0.0, 0.0
+        text = graphs.text(node)
+        around = above | {stem(w) for aside in name.asides for w in aside} | {stem(w) for w in others}
+        kin = set[str]().union(*(graphs.around(w) for w in others))
+        return productive, float(min(len((around - stopwords()) & text), 2)), float(bool(kin & text))
+
+
+def _plural(lemma: str, name: ParsedName) -> float:
+    """Return 1 where a lemma is the plural of a word that the name has in the singular: rings, bars."""
+    last = re.split("[_-]", lemma)[-1]
+    words = {word for phrase in name.phrases for word in phrase}
+    singulars = {last[:-1], last[:-2]} if last.endswith("s") else set()
+    return float(last not in words and bool(singulars & words))
+
+
+@cache
+def sense_counts() -> Mapping[str, tuple[int, ...]]:
+    """Return how often each sense of a lemma of several was tagged; zeros at the end are left out."""
+    lines = COUNTS.read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")][1:]
+    return {lemma: tuple(map(int, counts.split())) for lemma, counts in rows}
+
+
+def _of_synset(text: str, taxonomy: Taxonomy) -> str | None:
+    if text in taxonomy:
+        return text
+    lemma, dot, number = text.rpartition(".n.")
+    senses = taxonomy.lemma_index().get(lemma.lower(), ()) if dot else ()
+    return senses[int(number) - 1] if dot and 0 < int(number) <= len(senses) else None
+
+
+def _by_route(route: Route, rank: int, words: tuple[str, ...], name: ParsedName) -> tuple[float, ...]:
+    spelt = [word.lower() for word in words]
+    position = spelt.index(route.lemma) if route.lemma in spelt else len(spelt)
+    written = words[position] if position < len(words) else ""
+    length = max((len(phrase) for phrase in name.phrases), default=1)
+    return (
+        route.left_out / max(length, 1),
+        math.log1p(rank),
+        float(rank == 0),
+        math.log1p(position),
+        float(written[:1].isupper() and not name.capital),
+    )
