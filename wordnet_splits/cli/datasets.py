@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -12,7 +13,7 @@ from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, prin
 
 if TYPE_CHECKING:
     from wordnet_splits.errors import Problem
-    from wordnet_splits.reports.doctor import Diagnosis
+    from wordnet_splits.reports.doctor import Awaited, BenchmarkState, Diagnosis
     from wordnet_splits.reports.join import By, Join
     from wordnet_splits.reports.leaks import LeakReport
     from wordnet_splits.reports.near_duplicates import NearReport
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 SHOWN_PAIRS = 20
 SHOWN_PROBLEMS = 3
 SHOWN_NAMES = 3
+COLUMNS = 100  # of the tables of `doctor --root` where there is no terminal to fit
 WIDTH = 40  # of a column in the table of sources; `sources NAME` has the whole text
 
 
@@ -158,13 +160,19 @@ def examine(root: RootOptions = None, manifests: Manifests = None, json: Json = 
     found = doctor(given, manifests=manifests, progress=OnStderr())
     if json:
         print_json(found.as_dict())
-    else:
-        _print_sources_at_hand(found)
-        _print_benchmarks(found)
+        return DONE
+    shown = found.of(given) if given else found
+    _print_sources_at_hand(shown, COLUMNS if given else None)
+    _print_benchmarks(shown, given)
+    if given:
+        sources, benchmarks = (len(found.sources) - len(shown.sources), len(found.benchmarks))
+        show()
+        show(f"not shown: {sources:,} other sources, and {benchmarks - len(shown.benchmarks):,} benchmarks")
+        show(f"without {' or '.join(given)}; `wordnet-splits doctor` without --root, or --json, shows all")
     return DONE
 
 
-def _print_sources_at_hand(found: Diagnosis) -> None:
+def _print_sources_at_hand(found: Diagnosis, most: int | None) -> None:
     from wordnet_splits.reports.doctor import count_text
 
     rows = []
@@ -175,36 +183,51 @@ def _print_sources_at_hand(found: Diagnosis) -> None:
         unexpected = sum(s.unexpected.values()) or None
         rows.append((s.name, s.state, s.layout, held or None, unexpected, _gigabytes(s.free), s.root))
     columns = ("source", "state", "layout", "images held of published", "other files", "free disk", "root")
-    print_table(columns, rows, right=("other files", "free disk"))
+    print_table(columns, rows, right=("other files", "free disk"), most=most)
     for s in found.sources:
         if s.error:
             hint = f" ({s.error['hint']})" if s.error["hint"] else ""
             show(f"  {s.name}: {s.error['where'] or s.root}: {s.error['what']}{hint}")
         if s.unexpected:
             names = ", ".join(list(s.unexpected)[:SHOWN_NAMES])
-            show(f"  {s.name}: {sum(s.unexpected.values()):,} files under no known name, such as {names}")
+            count = sum(s.unexpected.values())
+            show(f"  {s.name}: {count:,} files under no known name, such as {names}")
 
 
 def _gigabytes(free: int | None) -> str | None:
     return None if free is None else f"{free / 1e9:,.1f} GB"
 
 
-def _print_benchmarks(found: Diagnosis) -> None:
+def _print_benchmarks(found: Diagnosis, only: Collection[str]) -> None:
+    """Print a row a benchmark; with ``only``, what it lacks of these sources, and of how many others."""
     show()
     rows = []
     for b in found.benchmarks:
         state = "complete" if b.complete else "frozen in part" if b.frozen else "not frozen"
-        awaits = sorted({a.needs + (" (at hand)" if a.ready else "") for a in b.awaits})
-        lacking = [f"{s}: {t}" for s, t in b.pixels.items() if t not in ("complete", "built in")]
         state = "unreadable" if b.error else state
-        rows.append((b.name, state, ", ".join(awaits) or None, "; ".join(lacking) or None))
-    print_table(("benchmark", "images", "awaits", "pixels lacking"), rows)
+        awaits = sorted({a.needs + (" (at hand)" if a.ready else "") for a in _awaited(b, only)})
+        lacking = {s: t for s, t in b.pixels.items() if t not in ("complete", "built in")}
+        told = [f"{s}: {t}" for s, t in lacking.items() if not only or s in only]
+        others = (len(lacking) - len(told) or None,) if only else ()
+        rows.append((b.name, state, ", ".join(awaits) or None, "; ".join(told) or None, *others))
+    columns = (
+        "benchmark",
+        "images",
+        "awaits",
+        "pixels lacking",
+        *(["other sources lacking"] if only else []),
+    )
+    print_table(columns, rows, right=columns[4:], most=COLUMNS if only else None)
     for b in found.benchmarks:
         if b.error:
             show(f"  {b.name}: {b.error['where']}: {b.error['what']}")
-    reasons = {(a.needs, a.reason) for b in found.benchmarks for a in b.awaits}
+    reasons = {(a.needs, a.reason) for b in found.benchmarks for a in _awaited(b, only)}
     for needs, reason in sorted(reasons):
         show(f"  {needs}: {reason}")
+
+
+def _awaited(benchmark: BenchmarkState, only: Collection[str]) -> list[Awaited]:
+    return [a for a in benchmark.awaits if not only or a.needs.partition(" ")[0] in only]
 
 
 def show_leaks(

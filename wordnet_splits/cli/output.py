@@ -69,15 +69,19 @@ def show_fields(fields: Sequence[tuple[str, str]]) -> None:
 
 
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    right: Sequence[str] = (),
+    most: int | None = None,
 ) -> None:
     """Print rows as a plain aligned table; columns named in ``right`` are aligned right.
 
     On a terminal that is too narrow columns of text are wrapped, then the last of them left out by name;
-    elsewhere every row is one line.
+    elsewhere every row is one line, or as many as keep it within ``most`` columns.
     """
     text = [[_cell(v) for v in row] for row in rows]
-    lines, left_out = text_table(columns, text, right=right, width=terminal_width())
+    lines, left_out = text_table(columns, text, right=right, width=terminal_width() or most)
     for line in lines:
         show(line)
     if left_out:

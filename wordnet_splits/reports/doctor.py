@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -108,6 +108,11 @@ class Diagnosis(Tabular):
 
     sources: Sequence[SourceState]
     benchmarks: Sequence[BenchmarkState]
+
+    def of(self, sources: Collection[str]) -> Diagnosis:
+        """Return what concerns some sources: themselves, and the benchmarks that take images of one."""
+        users = [b for b in self.benchmarks if not b.pixels.keys().isdisjoint(sources)]
+        return Diagnosis([s for s in self.sources if s.name in sources], users)
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return source, its state and root, and the images held and expected of each split."""

@@ -13,6 +13,7 @@ from wordnet_splits.build import build
 from wordnet_splits.cli import datasets
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.manifest import write_manifest
+from wordnet_splits.recipe import load_recipe, recipe_names
 from wordnet_splits.reports import near_duplicates
 from wordnet_splits.sources import source_names
 
@@ -80,8 +81,26 @@ def test_doctor_reports_bad_roots_and_exits_with_0(command, tmp_path):
     rows = {line.split()[0]: line for line in out.splitlines() if line and not line.startswith(" ")}
     assert "bad root" in rows["dtd"]
     assert "dtd: bad root" in rows["unknown-cifar"]
-    assert "lsun train" in rows["unknown-cifar"]
     assert f"dtd: {tmp_path / 'nowhere'}: the root of source dtd does not exist" in out
+
+
+def test_doctor_of_a_root_shows_what_concerns_it(command, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("pics").mkdir()
+    code, out, _ = command("doctor", "--root", "dtd=pics", "--root", "svhn=pics")
+    assert code == 0
+    tables = out.partition("not shown:")[0].splitlines()
+    assert max(len(line) for line in tables if not line.startswith("  ")) <= 100
+    rows = {line.split()[0] for line in tables if line and not line.startswith(" ")}
+    users = {n for n in recipe_names() if {"dtd", "svhn"} & set(load_recipe(n).sources)}
+    assert rows - {"source", "------", "benchmark", "-" * max(map(len, users))} == {"dtd", "svhn"} | users
+    others = len(source_names()) - 2, len(recipe_names()) - len(users)
+    assert "not shown: {} other sources, and {} benchmarks\n".format(*others) in out
+    whole = command("doctor")[1]
+    assert "not shown" not in whole
+    assert all(any(line.startswith(name) for line in whole.splitlines()) for name in recipe_names())
+    (cifar,) = (line for line in whole.splitlines() if line.startswith("unknown-cifar "))
+    assert "lsun train" in cifar
 
 
 def test_doctor_as_json(command, digits):
