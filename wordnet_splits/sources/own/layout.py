@@ -26,6 +26,7 @@ _OURS = {
     "folders": "wordnet_splits.sources.own.folders:Folders",
     "csv": "wordnet_splits.sources.own.csv_table:CsvTable",
     "parquet": "wordnet_splits.sources.own.parquet_rows:ParquetRows",
+    "webdataset": "wordnet_splits.sources.own.webdataset:WebDataset",
 }
 
 Place = tuple[str | int, ...]

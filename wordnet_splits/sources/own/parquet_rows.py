@@ -8,23 +8,22 @@ names ``datasets`` has written into the file. Which split a file holds its name 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wordnet_splits.catalog.own_sources import Declaration
 from wordnet_splits.errors import SourceError
-from wordnet_splits.sources.layouts.parquet_named import OPEN_SHARDS, SPLIT_WORDS, bytes_at
+from wordnet_splits.sources.layouts.parquet_named import OPEN_SHARDS, bytes_at
 from wordnet_splits.sources.layouts.parquet_nameless import label_names
-from wordnet_splits.sources.layouts.walk import entries
 from wordnet_splits.sources.own.columns import class_column, image_column, split_column
-from wordnet_splits.sources.own.layout import ALL, Image, Layout, Place, without_extension
+from wordnet_splits.sources.own.layout import Image, Layout, Place, without_extension
+from wordnet_splits.sources.own.shards import shards, split_of
 from wordnet_splits.untrusted import (
     LONGEST_NAME,
     below,
@@ -33,11 +32,6 @@ from wordnet_splits.untrusted import (
     printable,
     read_picture,
 )
-
-DEEPEST: Final = 3
-"""Folders between the root and its Parquet files."""
-
-_WORD = re.compile(r"([a-zA-Z]+)(?:[-_.0-9].*)?")
 
 
 class _Row(NamedTuple):
@@ -104,17 +98,7 @@ class ParquetRows(Layout):
         return data
 
     def _find(self) -> list[Path]:
-        pattern = self.declared.images
-        found = sorted(_parquet_files(self.root, self.root))
-        if pattern is not None:
-            found = [path for path in found if path.relative_to(self.root).match(pattern)]
-        if not found:
-            raise SourceError(
-                f"no Parquet file matches {printable(pattern)}" if pattern else "there is no Parquet file",
-                where=str(self.root),
-                hint="as in ROOT/train.parquet or ROOT/data/train-00000-of-00001.parquet",
-            )
-        return found
+        return shards(self.root, self.declared.images, ".parquet", "Parquet file")
 
     def _columns(self, file: pq.ParquetFile, path: Path) -> tuple[str, str, str | None]:
         names, declared = file.schema_arrow.names, self.declared.columns
@@ -136,26 +120,8 @@ class ParquetRows(Layout):
         return self._kept(path, group, f"{image}.bytes" if of_struct else image)
 
 
-def split_of(relative: Path) -> str:
-    """Return the split of a Parquet file by its name or that of a folder above it; ``all`` without one."""
-    for name in (relative.name, *(parent.name for parent in relative.parents)):
-        match = _WORD.fullmatch(name)
-        if match and match[1].lower() in SPLIT_WORDS:
-            return SPLIT_WORDS[match[1].lower()]
-    return ALL
-
-
 def _opened(path: Path) -> pq.ParquetFile:
     return open_parquet(path, error=SourceError)
-
-
-def _parquet_files(folder: Path, root: Path, level: int = 0) -> Iterator[Path]:
-    for entry in entries(folder, root, lambda name: name.endswith(".parquet")):
-        if entry.is_dir():
-            if level < DEEPEST:
-                yield from _parquet_files(folder / entry.name, root, level + 1)
-        elif entry.name.endswith(".parquet") and not entry.name.endswith(".inventory.parquet"):
-            yield folder / entry.name
 
 
 def _path_column(field: pa.Field) -> str | None:

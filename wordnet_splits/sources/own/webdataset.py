@@ -1,0 +1,143 @@
+"""Tar shards as WebDataset has them: files that share a name up to its first point are one sample.
+
+A sample has a picture (``.jpg``, ``.png``, ...) and its label: ``.cls``, a field of ``.json``, or ``.txt``.
+A label is a name, or a number of a line in ``classnames.txt`` at the root, counted from 0. Which split a
+shard holds its name or its folder says. An id is ``<split>/<key>`` where no two samples share it, else
+``<split>/<shard>/<key>``. Nothing is unpacked: pictures are read in place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import ClassVar, Final, NamedTuple
+
+from wordnet_splits.catalog.own_sources import Declaration
+from wordnet_splits.errors import SourceError, UnsafeDataError
+from wordnet_splits.sources.layouts.parquet_named import OPEN_SHARDS
+from wordnet_splits.sources.layouts.tars import Member, Opened
+from wordnet_splits.sources.own.columns import CLASSES
+from wordnet_splits.sources.own.layout import PICTURES, Image, Layout, Place
+from wordnet_splits.sources.own.shards import shards, split_of
+from wordnet_splits.untrusted import LARGEST_PICTURE, check_link, parse_json, printable, read_text
+
+CLASS_NAMES: Final = "classnames.txt"
+LARGEST_LABEL: Final = 2**20  # bytes of a .cls, .json or .txt
+
+Files = Mapping[str, Member]
+"""The files of one sample, by what follows the first point of their names."""
+
+
+class _Sample(NamedTuple):
+    shard: int
+    split: str
+    key: str
+    class_id: str
+    picture: Member
+
+
+class WebDataset(Layout):
+    """A picture a sample of tar shards."""
+
+    about: ClassVar[str] = "tar shards of a picture and a .cls, .json or .txt a sample"
+
+    def __init__(self, root: Path, declared: Declaration) -> None:
+        super().__init__(root, declared)
+        self._shards = cache(self._find)
+        self._file = lru_cache(maxsize=OPEN_SHARDS)(Opened)
+
+    def images(self, note: Callable[[str], None]) -> Iterator[Image]:
+        """Yield every sample that has one picture and a class."""
+        samples = list(self._samples(note))
+        if not samples:
+            raise SourceError(
+                "no sample has a picture and a label",
+                where=str(self.root),
+                hint='as in 0001.jpg and 0001.cls; a field of .json: columns = { class = "..." }',
+            )
+        alone = len({(sample.split, sample.key) for sample in samples}) == len(samples)
+        for shard, split, key, class_id, picture in samples:
+            above = split if alone else f"{split}/{self._shards()[shard].stem}"
+            yield Image(f"{above}/{key}", class_id, split, (shard, picture.offset, picture.size))
+
+    def read(self, place: Place) -> bytes:
+        """Return a picture's bytes."""
+        shard, offset, size = (int(n) for n in place)
+        return self._bytes(self._shards()[shard], offset, size, LARGEST_PICTURE)
+
+    def _samples(self, note: Callable[[str], None]) -> Iterator[_Sample]:
+        names = self._names()
+        for number, path in enumerate(self._shards()):
+            split = split_of(path.relative_to(self.root))
+            for key, group in groupby(self._file(path).members(), key=_key):
+                files = {member.name[len(key) + 1 :].lower(): member for member in group}
+                pictures = [files[ending] for ending in files if self._is_picture(ending)]
+                label = self._label(path, files) if len(pictures) == 1 else None
+                class_id = _class_id(label, names, f"{path}: {key}")
+                if class_id is None or not key.isprintable() or key.endswith("/") or not key:
+                    note(f"{path.name}: {printable(key)}")
+                else:
+                    yield _Sample(number, split, key, class_id, pictures[0])
+
+    def _is_picture(self, ending: str) -> bool:
+        given = self.declared.columns.image
+        return ending in PICTURES if given is None else ending == given.lower()
+
+    def _label(self, path: Path, files: Files) -> object:
+        given = self.declared.columns.class_
+        for ending in ("cls",) if given is None else (given.lower(),):
+            if ending in files:
+                return self._text(path, files[ending])
+        if "json" in files:
+            where = f"{path}:{files['json'].name}"
+            fields = parse_json(self._text(path, files["json"]), where=where, error=SourceError)
+            for name in CLASSES if given is None else (given,):
+                if isinstance(fields, dict) and name in fields:
+                    return fields[name]
+        return self._text(path, files["txt"]) if given is None and "txt" in files else None
+
+    def _text(self, path: Path, member: Member) -> str:
+        data = self._bytes(path, member.offset, member.size, LARGEST_LABEL)
+        try:
+            return data.decode("utf-8").strip()
+        except UnicodeDecodeError:
+            raise SourceError("is not UTF-8 text", where=f"{path}:{member.name}") from None
+
+    def _bytes(self, path: Path, offset: int, size: int, largest: int) -> bytes:
+        if size > largest:
+            raise UnsafeDataError(f"a file of {size:,} bytes at byte {offset:,}", where=str(path))
+        return os.pread(self._file(path).descriptor, size, offset)
+
+    def _names(self) -> tuple[str, ...]:
+        path = self.root / CLASS_NAMES
+        if not path.is_file():
+            return ()
+        if path.is_symlink():
+            check_link(path, self.root)
+        return tuple(line.strip() for line in read_text(path, error=SourceError).splitlines())
+
+    def _find(self) -> list[Path]:
+        return shards(self.root, self.declared.images, ".tar", "tar shard")
+
+
+def _key(member: Member) -> str:
+    """Return a member's name up to the first point of its last part."""
+    folder, slash, name = member.name.rpartition("/")
+    return folder + slash + name.partition(".")[0]
+
+
+def _class_id(label: object, names: tuple[str, ...], where: str) -> str | None:
+    """Return the class of a label, None where it has none; SourceError for a number without a name."""
+    text = str(label) if isinstance(label, int | str) and not isinstance(label, bool) else ""
+    if not (text.isascii() and text.isdigit()):
+        return text or None
+    if len(text) > len(str(len(names))) or int(text) >= len(names):
+        raise SourceError(
+            f"the label {printable(text)} is a number without a name",
+            where=where,
+            hint=f"{CLASS_NAMES} at the root has the name of a class a line, from 0 on",
+        )
+    return names[int(text)] or None
