@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run shell demo test lint bench gpu audit robust proposals faults fuzz fidelity sets oldest pillow clean
+.PHONY: run shell demo test lint bench gpu audit robust proposals faults fuzz fidelity sets croissant oldest pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -94,6 +94,10 @@ robust: $(VENV)/dev
 # kills, signals, full disks and tampering with every field that we write (about 20 minutes; not part of `make test`)
 faults: $(VENV)/dev
 	$(BIN)/python -m tests.faults --table docs/faults.md
+
+# Croissant metadata of every benchmark, checked by mlcroissant (minutes; `make test` checks one of each family)
+croissant: $(VENV)/dev
+	EVERY_BENCHMARK=1 $(BIN)/pytest -n $(WORKERS) tests/wordnet_splits/hub/test_croissant.py
 
 # thirteen hundred hostile files, seeded (minutes; not part of `make test`)
 fuzz: $(VENV)/dev

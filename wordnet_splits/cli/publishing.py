@@ -1,14 +1,15 @@
-"""Commands between benchmarks here and the Hugging Face Hub: publish, pull."""
+"""Commands between benchmarks here and the Hugging Face Hub: publish, pull, croissant."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json, RootOptions, Workers, add_command, parse_roots
+from wordnet_splits.cli.options import Json, Manifests, RootOptions, Workers, add_command, parse_roots
 from wordnet_splits.cli.output import DONE, print_json, print_table, say, show
 from wordnet_splits.errors import SplitsError
 
@@ -25,6 +26,11 @@ def register(app: typer.Typer) -> None:
     add_command(app, "publish", publish_benchmarks, examples)
     examples = ["wordnet-splits pull ORG/NAME@v1", "wordnet-splits pull ORG/NAME@v1/digits --out pulled"]
     add_command(app, "pull", pull_benchmarks, examples)
+    examples = [
+        "wordnet-splits croissant digits",
+        "wordnet-splits croissant digits --out digits.json",
+    ]
+    add_command(app, "croissant", write_croissant, examples)
 
 
 def publish_benchmarks(
@@ -147,3 +153,30 @@ def pull_benchmarks(
 
 def _held(as_shipped: bool) -> str:
     return "with its tables and the shipped one" if as_shipped else "with its tables"
+
+
+def write_croissant(
+    benchmark: Annotated[str, typer.Argument(help="A frozen benchmark, or a manifest's folder.")],
+    out: Annotated[
+        Path | None, typer.Option(help="A file to write, in the benchmark's folder; printed by default.")
+    ] = None,
+    manifests: Manifests = None,
+    json: Json = False,
+) -> int:
+    """Write a benchmark's Croissant metadata, with responsible-AI fields: what `publish` puts beside it."""
+    from wordnet_splits.files import write_text
+    from wordnet_splits.hub.croissant import croissant_of
+    from wordnet_splits.manifest import load_manifest
+
+    text = croissant_of(load_manifest(benchmark, manifests))
+    if out is not None:
+        write_text(out, text)
+        say(f"written to {out}")
+    if json:
+        print_json(
+            {"benchmark": benchmark, "out": None if out is None else str(out), "croissant": loads(text)}
+        )
+    elif out is None:
+        for line in text.splitlines():
+            show(line)
+    return DONE

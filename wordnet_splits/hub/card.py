@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from wordnet_splits.errors import DataError
 from wordnet_splits.hub.address import MAIN, Address
-from wordnet_splits.hub.release import RESULTS, Release
+from wordnet_splits.hub.release import FENCE, RESULTS, Release
 from wordnet_splits.lazy import need
 from wordnet_splits.manifest import GroupRow, Manifest
 from wordnet_splits.recipe import load_recipe
@@ -15,7 +14,6 @@ from wordnet_splits.reports.cite import cite, sources_cited
 from wordnet_splits.rules.words import rule_words
 from wordnet_splits.sources import source_class, source_info
 
-FENCE = "---\n"
 ABOUT = """# {name}
 
 Which classes and images are in-distribution, near-OOD, far-OOD, external (training outliers) or excluded,
@@ -30,36 +28,16 @@ def card_of(release: Release, address: Address) -> str:
     """Return the text of ``README.md`` for a release, to be read at an address.
 
     What stands in the release's own ``README.md`` comes first: its metadata (licence, tags), then its text.
-
-    Raises
-    ------
-    DataError : that file's metadata is no YAML mapping.
     """
-    told, text = _parts(release.about)
     name = address.repo.partition("/")[2]
-    head = {"pretty_name": name, "task_categories": ["image-classification"], **told}
+    head = {"pretty_name": name, "task_categories": ["image-classification"], **release.metadata}
     head["configs"] = list(_configs(release))
     yaml = need("yaml", "hub", where="the card")
     metadata = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=WIDTH)
-    sections = [text.strip() or ABOUT.format(name=name).strip(), _reading(release, address)]
+    sections = [release.about.strip() or ABOUT.format(name=name).strip(), _reading(release, address)]
     sections += ["## Benchmarks", *map(_benchmark, release.benchmarks)]
     sections += [_sources(release), _checking(release, address), _citations(release)]
     return f"{FENCE}{metadata}{FENCE}\n" + "\n\n".join(sections) + "\n"
-
-
-def _parts(about: str) -> tuple[dict[str, Any], str]:
-    """Return the metadata and the text of a ``README.md``."""
-    if not about.startswith(FENCE):
-        return {}, about
-    front, _, text = about.removeprefix(FENCE).partition(f"\n{FENCE}")
-    yaml = need("yaml", "hub", where="the card")
-    try:
-        told = yaml.safe_load(front)
-    except yaml.YAMLError as error:
-        raise DataError(f"its metadata is no YAML: {str(error).splitlines()[0]}", where="README.md") from None
-    if not isinstance(told, dict):
-        raise DataError("its metadata is no YAML mapping", where="README.md", hint="as in license: mit")
-    return told, text
 
 
 def _configs(release: Release) -> Iterator[dict[str, Any]]:
@@ -116,6 +94,8 @@ path = hf_hub_download("{address.repo}", "{file}", repo_type="dataset", revision
 images = polars.read_parquet(path)
 images = duckdb.read_parquet(path).fetchall()
 ```
+
+Any reader of [Croissant](https://mlcommons.org/croissant) takes `{name}/croissant.json`.
 
 The pictures, from your own copies of the sources, with every fingerprint compared:
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.errors import HubError, ManifestError
+from wordnet_splits.files import write_text
 from wordnet_splits.hub.address import MAIN, Address
 from wordnet_splits.hub.card import card_of
+from wordnet_splits.hub.croissant import FILE, croissant_of
 from wordnet_splits.hub.release import CARD, Release
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
 from wordnet_splits.hub.succession import changed_values
@@ -86,9 +88,7 @@ def publish(
     head = repository.commit(MAIN)
     held = repository.files(head) if head else {}
     with tempfile.TemporaryDirectory() as folder:
-        card = Path(folder) / CARD
-        card.write_text(card_of(release, tagged_address), encoding="utf-8", newline="\n")
-        local = {**release.files, CARD: card}
+        local = {**release.files, **_described(release, tagged_address, Path(folder))}
         if head and tag and (tagged := repository.tags().get(tag)):
             _check_tag(repository, tag, tagged, local, release)
             return _publication(tagged_address, release, tagged, {}, local, [])
@@ -112,6 +112,18 @@ def publish(
     return _publication(
         tagged_address, release, commit, differing, local, removed, held=held, tagged=bool(tag), sent=True
     )
+
+
+def _described(release: Release, address: Address, folder: Path) -> dict[str, Path]:
+    """Write the card, and each benchmark's Croissant metadata; return them by path in the repository."""
+    url = f"https://huggingface.co/datasets/{address.repo}"
+    texts = {CARD: card_of(release, address)}
+    for manifest in release.benchmarks:
+        told = croissant_of(manifest, metadata=release.metadata, url=url)
+        texts[f"{manifest.name}/{FILE}"] = told
+    for path, text in texts.items():
+        write_text(folder / path, text)
+    return {path: folder / path for path in texts}
 
 
 def _publication(

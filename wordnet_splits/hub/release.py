@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from wordnet_splits.build import several
-from wordnet_splits.errors import ManifestError
+from wordnet_splits.errors import DataError, ManifestError
+from wordnet_splits.lazy import need
 from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.reports.verify import Verification, verify
@@ -15,6 +17,7 @@ from wordnet_splits.untrusted import read_text
 
 RESULTS = "results"
 CARD = "README.md"
+FENCE = "---\n"
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,12 @@ class Release:
     Attributes
     ----------
     files : path in the repository -> file here; without the card.
-    about : the text of ``README.md`` beside the benchmarks, empty where there is none.
+    metadata, about : of ``README.md`` beside the benchmarks; empty where there is none.
     """
 
     benchmarks: Sequence[Manifest]
     files: dict[str, Path]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
 
     @property
@@ -53,7 +57,7 @@ def gather(
     Raises
     ------
     ManifestError : there is no manifest; one is of another draw or local, lacks images, or does not verify;
-        or two have one name.
+        or two have one name. DataError : the metadata of ``README.md`` is no YAML mapping.
     """
     folders: list[Path] = []
     for place in places:
@@ -78,7 +82,7 @@ def gather(
     for folder, found in zip(folders, verified, strict=True):
         _check(found, folder)
     files = {path: file for m in benchmarks.values() for path, file in _files_of(m).items()}
-    about = ""
+    readme = ""
     for place in places:
         files |= {
             f"{RESULTS}/{file.relative_to(place / RESULTS).as_posix()}": file
@@ -86,8 +90,26 @@ def gather(
             if file.is_file() and not file.name.startswith(".")
         }
         if (place / CARD).is_file() and not (place / "manifest.json").is_file():
-            about = about or read_text(place / CARD)
-    return Release([benchmarks[name] for name in sorted(benchmarks)], dict(sorted(files.items())), about)
+            readme = readme or read_text(place / CARD)
+    metadata, about = _parts(readme)
+    return Release(
+        [benchmarks[name] for name in sorted(benchmarks)], dict(sorted(files.items())), metadata, about
+    )
+
+
+def _parts(readme: str) -> tuple[dict[str, Any], str]:
+    """Return the metadata and the text of a ``README.md``."""
+    if not readme.startswith(FENCE):
+        return {}, readme
+    front, _, text = readme.removeprefix(FENCE).partition(f"\n{FENCE}")
+    yaml = need("yaml", "hub", where=CARD)
+    try:
+        told = yaml.safe_load(front)
+    except yaml.YAMLError as error:
+        raise DataError(f"its metadata is no YAML: {str(error).splitlines()[0]}", where=CARD) from None
+    if not isinstance(told, dict):
+        raise DataError("its metadata is no YAML mapping", where=CARD, hint="as in license: mit")
+    return told, text
 
 
 def _below(place: Path) -> list[Path]:
