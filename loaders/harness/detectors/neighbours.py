@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,12 +11,14 @@ import numpy as np
 from wordnet_splits.errors import DataError
 
 from ..arrays import Array, Arrays, ArrayView, Head
+from ..threads import available, in_order
 from .logits import positive
 from .paper import PAPERS
 from .registry import register
 from .softmax import energy
 
 QUERIES, BANK = 1024, 16_384  # rows of one block of similarities: 64 MB in float32
+PART = 128  # queries that one thread selects for at a time
 STEP = 256  # rows scaled at a time: they stay in the processor's cache
 
 
@@ -56,16 +58,36 @@ class Bank(NamedTuple):
             for i in range(0, len(queries), QUERIES):
                 own = slice(i, i + QUERIES)
                 _keep(best[own], rows[own], queries[own] @ block.T, start)
-        order = np.argsort(-best, axis=1, kind="stable")
-        return np.take_along_axis(best, order, axis=1), np.take_along_axis(rows, order, axis=1)
+        _each_part(len(queries), lambda own: _descending(best[own], rows[own]))
+        return best, rows
+
+
+def _each_part(n: int, work: Callable[[slice], None]) -> None:
+    """Do the work of rows 0..n-1 on all threads, some rows each: NumPy selects and sorts on one alone."""
+    in_order(work, [slice(i, i + PART) for i in range(0, n, PART)], available())
+
+
+def _descending(best: Array, rows: Array) -> None:
+    order = np.argsort(-best, axis=1, kind="stable")
+    best[:] = np.take_along_axis(best, order, axis=1)
+    rows[:] = np.take_along_axis(rows, order, axis=1)
 
 
 def _keep(best: Array, rows: Array, products: Array, start: int) -> None:
-    """Put in ``best`` (n, k) what is greater in the products (n, m) with rows ``start`` and on, in place.
+    """Put in ``best`` (n, k) what is greater in the products (n, m) with rows ``start`` and on, in place."""
+    _each_part(len(best), lambda own: _keep_part(best[own], rows[own], products[own], start))
+
+
+def _keep_part(best: Array, rows: Array, products: Array, start: int) -> None:
+    """Do so for some of the rows.
 
     Few are greater than the k-th of all blocks before, so that most are looked at once, and compared.
     """
     k, columns = best.shape[1], products.shape[1]
+    if not start and columns >= k:  # nothing is held yet
+        rows[:] = greatest(products, k)
+        best[:] = np.take_along_axis(products, rows, axis=1)
+        return
     greater = products > best.min(axis=1)[:, None]
     counts = np.count_nonzero(greater, axis=1)
     width = int(counts.max(initial=0))
@@ -159,11 +181,13 @@ def search(bank: Bank, data: Arrays, several: Sequence[int]) -> tuple[Array, tup
 
 def _squared(queries: Array, features: ArrayView, rows: Array) -> Array:
     """Return the squared distances (n,) of directions (n, D) float64 to those of the rows given."""
-    found = [np.empty(0)]
-    for i in range(0, len(rows), QUERIES):
-        own = slice(i, i + QUERIES)
-        found.append(np.square(queries[own] - unit_length(features[rows[own]])).sum(axis=1))
-    return np.concatenate(found)
+    found = np.empty(len(rows))
+
+    def measure(own: slice) -> None:
+        found[own] = np.square(queries[own] - unit_length(features[rows[own]])).sum(axis=1)
+
+    _each_part(len(rows), measure)
+    return found
 
 
 @register(

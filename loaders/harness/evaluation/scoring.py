@@ -15,7 +15,7 @@ from ..arrays import CHUNK, Array, Arrays, ArrayView, Head
 from ..detectors import Chosen, Detector
 from ..detectors.registry import SPLITS
 from ..plugins import reason
-from .threads import available, in_order
+from ..threads import available, in_order
 
 Data = Arrays | Sequence[Arrays]  # one model's arrays, or those of each of several models
 Learned = Data | Mapping[str, Arrays]  # of several splits, for a detector that fits on them

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info
 
 from loaders.harness.detectors.rowwise import at_least_single, lengths, maxima, products, sums
 from loaders.harness.detectors.softmax import log_others, log_sum_exp, scaled_odds
-from loaders.harness.evaluation.threads import in_order
+from loaders.harness.threads import in_order
 
 RNG = np.random.default_rng(0)
 

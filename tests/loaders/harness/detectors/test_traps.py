@@ -32,7 +32,7 @@ from loaders.harness.detectors import (
 from loaders.harness.evaluation import scoring
 from loaders.harness.evaluation.learning import choose_on_validation, combinations, learn, scored_together
 from loaders.harness.evaluation.scoring import confidence, fit, shares_work
-from loaders.harness.evaluation.threads import available
+from loaders.harness.threads import available
 from tests.loaders.harness.detectors.separable import head_of, images, reordered
 from wordnet_splits.errors import DataError
 from wordnet_splits.metrics import auroc
