@@ -362,7 +362,7 @@ def cite_benchmark(
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
-    """Print BibTeX of a benchmark's paper, of WordNet and of every source."""
+    """Print BibTeX of a benchmark's paper, of WordNet, of every source and of this program."""
     from wordnet_splits.reports.cite import cite
 
     found = cite(benchmark, manifests=manifests)

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,12 @@ from wordnet_splits.sources import source_info
 from wordnet_splits.tabular import Tabular
 
 WORDNET = "wordnet"
+OWN = "wordnet-splits"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One BibTeX entry and what it is cited for: ``paper``, ``wordnet``, or names of sources."""
+    """One BibTeX entry and what it is cited for: ``paper``, ``wordnet``, names of sources, this program."""
 
     key: str
     bibtex: str
@@ -56,7 +58,7 @@ class Citation(Tabular):
 
 
 def cite(benchmark: str | Path, *, manifests: Path | None = None) -> Citation:
-    """Return the BibTeX entries of a benchmark's paper, of WordNet and of its sources, each key once.
+    """Return the BibTeX entries of a benchmark's paper, WordNet, its sources and this program, each key once.
 
     The sources are those of its groups and those that its rules name, sorted by name.
 
@@ -78,7 +80,19 @@ def cite(benchmark: str | Path, *, manifests: Path | None = None) -> Citation:
     _add(entries, paper_bibtex(WORDNET), WORDNET)
     for name in sources_cited(recipe):
         _add(entries, source_info(name).bibtex, name)
+    _add(entries, own_bibtex(), OWN)
     return Citation(recipe.name, [*entries.values()], unlisted)
+
+
+def own_bibtex() -> str:
+    """Return the BibTeX entry of this program, with its version."""
+    return f"""@software{{wordnetsplits,
+  title   = {{wordnet-splits: Benchmarks for What a Vision Model Does Not Know}},
+  author  = {{{{The wordnet-splits developers}}}},
+  version = {{{version("wordnet-splits")}}},
+  year    = {{2026}},
+  url     = {{https://pypi.org/project/wordnet-splits/}}
+}}"""
 
 
 def sources_cited(recipe: Recipe) -> tuple[str, ...]:

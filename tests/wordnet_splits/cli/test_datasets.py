@@ -172,7 +172,7 @@ def test_cite_prints_bibtex_alone(command):
     code, out, err = command("cite", "osc-p1")
     assert (code, err) == (0, "")
     assert out.startswith("@inproceedings{palechor2023openset,")
-    assert out.count("\n@") == 2  # WordNet and ImageNet
+    assert out.count("\n@") == 3  # WordNet, ImageNet and this program
     code, as_json, _ = command("cite", "osc-p1", "--json")
     assert json.loads(as_json)["bibtex"] == out
 

@@ -69,7 +69,7 @@ def test_a_shipped_benchmark_cites_its_paper_wordnet_and_all_its_sources_once(na
     recipe, citation = load_recipe(name), cite(name)
     cited_for = [reason for entry in citation.entries for reason in entry.cited_for]
     papers = ["paper"] if recipe.paper else []
-    assert sorted(cited_for) == sorted([*papers, "wordnet", *sources_cited(recipe)])
+    assert sorted(cited_for) == sorted([*papers, "wordnet", *sources_cited(recipe), "wordnet-splits"])
     assert citation.unlisted is None
     keys = re.findall(r"^@\w+\{([^,]+),", citation.bibtex, re.MULTILINE)
     assert keys == [entry.key for entry in citation.entries]
@@ -89,7 +89,12 @@ def test_a_recipe_of_ones_own_may_name_a_paper_not_known_here(tmp_path: Path):
     path.write_text('extends = "digits"\nname = "mine"\npaper = "me2026"\n')
     citation = cite(path)
     assert citation.unlisted == "me2026"
-    assert [e.cited_for for e in citation.entries] == [["wordnet"], ["digits"], ["gaussian", "uniform"]]
+    assert [e.cited_for for e in citation.entries] == [
+        ["wordnet"],
+        ["digits"],
+        ["gaussian", "uniform"],
+        ["wordnet-splits"],
+    ]
 
 
 def test_a_built_manifest_is_cited_by_the_recipe_it_holds(tmp_path: Path):
