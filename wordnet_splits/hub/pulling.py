@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import DataError, HubError, ManifestError, unknown
+from wordnet_splits.errors import HubError, ManifestError, unknown
 from wordnet_splits.files import locked, replacing_folder, write_json
 from wordnet_splits.hub.address import Address
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
@@ -178,8 +178,5 @@ def _shipped(manifest: Manifest) -> Manifest | None:
     folder = shipped_folder() / manifest.name
     if not (folder / "manifest.json").is_file():
         return None
-    try:
-        found = read_manifest(folder)
-    except DataError:
-        return None
+    found = read_manifest(folder)
     return found if found.version == manifest.version else None
