@@ -72,8 +72,8 @@ def publish_benchmarks(
     address = parse_address(repo, where="ORG/NAME")
     if address != Address(address.repo):
         raise SplitsError("a repository alone is published to", where=repo, hint=f"as in {address.repo}")
-    if revision is not None:
-        parse_address(f"{address.repo}@{revision}", where="--revision")
+    if revision is not None and parse_address(f"{repo}@{revision}", where="--revision").benchmark:
+        raise SplitsError(f"{revision!r} is no tag", where="--revision", hint="as in v1")
     places, roots = folders or [shipped_folder()], parse_roots(root or [])
     release = gather(places, roots=roots, workers=workers, progress=OnStderr())
     if card_only:

@@ -10,8 +10,9 @@ from typing import Any
 from wordnet_splits.build import several
 from wordnet_splits.errors import DataError, ManifestError
 from wordnet_splits.lazy import need
-from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.reports.freeze import load_final
 from wordnet_splits.reports.verify import Verification, verify
 from wordnet_splits.untrusted import read_text
 
@@ -71,7 +72,7 @@ def gather(
         folders += inside
     benchmarks: dict[str, Manifest] = {}
     for folder in folders:
-        manifest = _publishable(folder)
+        manifest = load_final(folder, never="published")
         if manifest.name in benchmarks:
             held = benchmarks[manifest.name].folder
             raise ManifestError(f"{manifest.name} is in {held}, too", where=str(folder), hint="give one")
@@ -114,22 +115,6 @@ def _parts(readme: str) -> tuple[dict[str, Any], str]:
 
 def _below(place: Path) -> list[Path]:
     return sorted(file.parent for file in place.glob("*/manifest.json") if file.is_file())
-
-
-def _publishable(folder: Path) -> Manifest:
-    manifest = load_manifest(folder)
-    where = str(folder)
-    if "@" in manifest.name:
-        raise ManifestError(
-            f"{manifest.name} is never published", where=where, hint="build it without --seed and --local"
-        )
-    if manifest.data.missing:
-        raise ManifestError(
-            f"{len(manifest.data.missing):,} images are missing",
-            where=where,
-            hint="complete the roots and build again",
-        )
-    return manifest
 
 
 def _check(found: Verification, folder: Path) -> None:

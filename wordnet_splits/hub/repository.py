@@ -177,8 +177,9 @@ class Repository:
             raise
         except Exception as error:
             told = _first_line(error)
-            if error.__cause__ is not None and not isinstance(error, self._utils.HfHubHTTPError):
-                told += f" {_first_line(error.__cause__)}"
+            cause = "" if error.__cause__ is None else _first_line(error.__cause__)
+            if cause not in told and not isinstance(error, self._utils.HfHubHTTPError):
+                told += f" {cause}"
             page = f"huggingface.co/datasets/{self.name}"
             hint = f"if it is gated, accept its terms at {page}, then `hf auth login`"
             if write:

@@ -46,18 +46,7 @@ def freeze(name: str, *, built: Path, manifests: Path) -> Frozen:
             hint = f"build it first: wordnet-splits build {name} --out {built}"
             raise ManifestError(f"{name} is not built", where=str(built), hint=hint)
         raise unknown("build", name, (f.parent.name for f in built.glob("*/manifest.json")), where=str(built))
-    manifest = load_manifest(built / name)
-    where = str(built / name)
-    if "@" in manifest.name:
-        raise ManifestError(
-            f"{manifest.name} is never frozen", where=where, hint="build it without --seed and --local"
-        )
-    if manifest.data.missing:
-        raise ManifestError(
-            f"{len(manifest.data.missing):,} images are missing",
-            where=where,
-            hint="complete the roots and build again",
-        )
+    manifest = load_final(built / name, never="frozen")
     folder = manifests / manifest.name
     with locked(folder, busy="another `freeze` is writing here"):
         restore(folder)
@@ -70,6 +59,33 @@ def freeze(name: str, *, built: Path, manifests: Path) -> Frozen:
         return Frozen(
             manifest.name, manifest.version, manifest.fingerprint, write_manifest(manifest, manifests)
         )
+
+
+def load_final(folder: Path, *, never: str) -> Manifest:
+    """Read a manifest that may be frozen or published.
+
+    Parameters
+    ----------
+    never : what is not done with another draw or a local one, for the error.
+
+    Raises
+    ------
+    ManifestError : as `load_manifest`; it is local or of another seed, or images are missing.
+    """
+    manifest = load_manifest(folder)
+    if "@" in manifest.name:
+        raise ManifestError(
+            f"{manifest.name} is never {never}",
+            where=str(folder),
+            hint="build it without --seed and --local",
+        )
+    if manifest.data.missing:
+        raise ManifestError(
+            f"{len(manifest.data.missing):,} images are missing",
+            where=str(folder),
+            hint="complete the roots and build again",
+        )
+    return manifest
 
 
 def check_succession(before: Manifest, after: Manifest) -> None:

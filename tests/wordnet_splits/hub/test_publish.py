@@ -157,6 +157,7 @@ def test_what_does_not_verify_is_refused(hub: Hub, splits, mine: Path) -> None:
         (["publish", "org/../x"], "names no repository"),
         (["publish", "org/set@v1"], "a repository alone"),
         (["publish", "org/set", "--revision", "a b"], "names no repository"),
+        (["publish", "org/set", "--revision", "v1/x"], "is no tag"),
         (["publish", "org/set", "."], "no manifest.json here"),
         (["pull", "org"], "names no repository"),
         (["explain", "hf://datasets/org/set@v1", "seven"], "names no benchmark"),
