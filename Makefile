@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run shell demo test lint bench gpu audit robust proposals faults fuzz fidelity sets croissant oldest pillow clean
+.PHONY: run shell demo test lint bench gpu audit robust proposals faults fuzz fidelity sets croissant check-results oldest pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -123,6 +123,10 @@ pillow:
 
 fidelity: $(VENV)/core
 	$(BIN)/wordnet-splits fidelity
+
+# every entry of the leaderboard, from its scores and fingerprints (half a minute; a part of `make test`)
+check-results: $(VENV)/dev
+	$(BIN)/unknown-eval check-results manifests/results
 
 sets: $(VENV)/core
 	$(BIN)/wordnet-splits sets

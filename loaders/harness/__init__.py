@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .comparison import compare, nearness
     from .detectors import list_detectors, register
     from .evaluation import Results, check_results, evaluate, evaluate_arrays
+    from .leaderboard import submit
     from .model import Model, load_model
     from .plots import plot
     from .reporting import report
@@ -35,6 +36,7 @@ __all__ = [
     "plot",
     "register",
     "report",
+    "submit",
     "train",
 ]
 
@@ -44,6 +46,7 @@ __getattr__ = names_of(
         "comparison": ("compare", "nearness"),
         "detectors": ("list_detectors", "register"),
         "evaluation": ("Results", "check_results", "evaluate", "evaluate_arrays"),
+        "leaderboard": ("submit",),
         "model": ("Model", "load_model"),
         "plots": ("plot",),
         "reporting": ("report",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,10 @@ from .nearness import correlate_nearness
 from .plot import plot_results
 from .report import report_results
 from .run import run
+from .submit import submit_results
+
+if TYPE_CHECKING:
+    from ..evaluation.check import CheckedResults
 
 SHOWN_DIFFERENCES = 20
 
@@ -32,15 +36,31 @@ app = make_program(
 
 
 def check_results_folder(
-    folder: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")], json: Json = False
+    folder: Annotated[Path, typer.Argument(help="A folder that `run` wrote, or a folder of entries.")],
+    json: Json = False,
 ) -> int:
-    """Recompute every row of a results folder from its stored confidences; exit 1 where one differs."""
+    """Recompute every row of results from their stored confidences; exit 1 where one differs."""
     from ..evaluation.check import check_results
+    from ..leaderboard.check import check_entries, holds_entries
 
+    if holds_entries(folder):
+        entries = check_entries(folder, progress=OnStderr())
+        if json:
+            print_json(entries.as_dict())
+        else:
+            for entry in entries.entries:
+                show(f"{Path(entry.folder).name}: {_outcome(entry)}")
+        return DONE if entries.ok else NEGATIVE
     found = check_results(folder, progress=OnStderr())
     if json:
         print_json(found.as_dict())
-        return DONE if found.ok else NEGATIVE
+    else:
+        show(_outcome(found))
+    return DONE if found.ok else NEGATIVE
+
+
+def _outcome(found: CheckedResults) -> str:
+    """Print what differs and return the sum of it."""
     lines = [
         f"{d.table}: {d.row}: {d.column} stored {d.stored}, recomputed {d.recomputed}"
         for d in found.differences
@@ -48,14 +68,15 @@ def check_results_folder(
     say_some(lines, SHOWN_DIFFERENCES, write=show)
     outcome = "all recompute" if found.ok else f"{len(found.differences):,} differ"
     counts = f"{found.compared:,} rows, {found.values:,} values, {found.exact:,} equal to the last bit"
-    show(f"{counts}; {found.benchmark}: {outcome}")
-    return DONE if found.ok else NEGATIVE
+    return f"{counts}; {found.benchmark}: {outcome}"
 
 
 train.register(app)
 add_command(app, "run", run, [RUN, f"{RUN} --detectors msp,knn[k=10] --bootstrap 100 --json"])
 check = "unknown-eval check-results results"
 add_command(app, "check-results", check_results_folder, [check, f"{check} --json"])
+SUBMIT = "unknown-eval submit results --by me --name digits-linear --to entries"
+add_command(app, "submit", submit_results, [SUBMIT, f"{SUBMIT} --note 'One layer.' --json"])
 COMPARE = "unknown-eval compare results"
 add_command(
     app,

@@ -33,12 +33,13 @@ def remarks(draw: Draw) -> list[str]:
 def commands(draw: Draw) -> Iterator[str]:
     """Yield command lines that would evaluate the same again, as far as results say."""
     for source in draw.sources:
-        yield (python_call if source.tables.about.own_sets else _command_line)(source)
+        yield (python_call if source.tables.about.own_sets else command_of)(source)
         if Path(source.name).is_dir():
             yield shlex.join(["unknown-eval", "check-results", source.name])
 
 
-def _command_line(source: Source) -> str:
+def command_of(source: Source) -> str:
+    """Return the command line that would evaluate the same again, as far as results say."""
     about = source.tables.about
     words = ["unknown-eval", "run", "--benchmark", about.benchmark]
     trained = all(run.weights.startswith(TRAINED) for run in about.runs)

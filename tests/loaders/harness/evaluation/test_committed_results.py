@@ -1,4 +1,4 @@
-"""The results that are committed beside the manifests can be read and recompute, as their README says."""
+"""The results that are committed beside the manifests are entries, and recompute, as their README says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from loaders.harness import check_results
+from loaders.harness.leaderboard.check import check_entry
 
 RESULTS = Path(__file__).resolve().parents[4] / "manifests" / "results"
 FOLDERS = sorted(folder for folder in RESULTS.iterdir() if folder.is_dir())
@@ -18,6 +18,6 @@ def test_there_are_some() -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_value_recomputes(folder: Path) -> None:
-    found = check_results(folder)
-    assert found.ok, found.problems
+    found = check_entry(folder)
+    assert found.ok, found.differences
     assert found.exact == found.values > 1_000

@@ -1,0 +1,108 @@
+"""Submit results: a folder that recomputes becomes an entry of the leaderboard."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from wordnet_splits import files
+from wordnet_splits.errors import DataError, OutputError
+from wordnet_splits.manifest.manifest import shipped_folder
+from wordnet_splits.progress import Progress
+from wordnet_splits.sealed import write_sealed
+from wordnet_splits.untrusted import sha256_of, validated
+
+from ..comparison.entries import Source
+from ..evaluation.check import check_results
+from ..evaluation.results import ABOUT, FILES, SWEPT
+from ..reporting.repeat import command_of
+from .entry import ENTRY, LeaderboardEntry, facts_of
+
+LARGEST_ENTRY = 50 << 20
+"""Bytes of all files: what a repository takes without complaint."""
+
+
+def submit(
+    results: str | Path,
+    *,
+    by: str,
+    name: str | None = None,
+    url: str = "",
+    note: str = "",
+    commands: Sequence[str] = (),
+    to: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Check results and write them, with ``entry.json``, as an entry of the leaderboard.
+
+    Parameters
+    ----------
+    results : a folder that `Results.write` wrote.
+    by : who submits them. url : of a paper or of code. note : one sentence, shown beside the entry.
+    name : of the entry; by default the folder's.
+    commands : what was run; by default the command that the results record, without the places of images.
+    to : the folder of entries; by default ``manifests/results`` of this checkout.
+
+    Returns
+    -------
+    The folder of the entry.
+
+    Raises
+    ------
+    DataError : the results do not recompute, or are of no benchmark.
+    OutputError : another entry has that name, they are too large, or nothing can be written there.
+    """
+    folder = Path(results)
+    entry_name = folder.resolve().name if name is None else name
+    checked = check_results(folder, progress=progress)
+    if not checked.ok:
+        found = f"{len(checked.differences):,} values differ from what their scores give"
+        raise DataError(found, where=str(folder), hint=f"see `unknown-eval check-results {folder}`")
+    source = Source.of(folder)
+    if source.tables.about.own_sets:
+        raise DataError(
+            "the sets were given in Python, and nobody else has them",
+            where=str(folder),
+            hint="evaluate on a benchmark, of your own or ours",
+        )
+    entry = {
+        "schema": 1,
+        "name": entry_name,
+        "by": by,
+        "url": url,
+        "note": note,
+        "commands": list(commands) or [command_of(source)],
+        "facts": facts_of(folder).model_dump(mode="json"),
+    }
+    validated(LeaderboardEntry, entry, where=f"entry {entry_name}")
+    target = (_entries() if to is None else Path(to)) / entry_name
+    held = [held for held in (*FILES, SWEPT, ABOUT) if (folder / held).exists()]
+    size = sum((folder / one).stat().st_size for one in held)
+    if size > LARGEST_ENTRY:
+        what = f"its files have {size / (1 << 20):,.0f} MiB, an entry {LARGEST_ENTRY >> 20} at most"
+        raise OutputError(what, where=str(folder), hint="fewer detectors or runs an entry")
+    if target.resolve() == folder.resolve():
+        write_sealed(target / ENTRY, entry)
+        return target
+    with files.locked(target, busy="another entry of that name is being written"):
+        if target.exists() and _digest(target) != _digest(folder):
+            raise OutputError("is another entry", where=str(target), hint="give this one another --name")
+        with files.replacing_folder(target) as part:
+            for one in held:
+                shutil.copyfile(folder / one, part / one)
+            write_sealed(part / ENTRY, entry)
+    return target
+
+
+def _entries() -> Path:
+    folder = shipped_folder() / "results"
+    if not folder.is_dir():
+        raise OutputError(
+            "there is no checkout of wordnet-splits here", where=str(folder), hint="say where: --to DIR"
+        )
+    return folder
+
+
+def _digest(folder: Path) -> str | None:
+    return sha256_of(folder / ABOUT, largest=LARGEST_ENTRY) if (folder / ABOUT).exists() else None
