@@ -1,4 +1,4 @@
-"""The README's Python and its recipe work as pasted."""
+"""The Python and the recipe of the README and of pages without a test of their own work as pasted."""
 
 from __future__ import annotations
 
@@ -13,41 +13,49 @@ import wordnet_splits
 from wordnet_splits.build import build
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+DOCS = REPOSITORY / "docs"
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.mark.parametrize("number", range(len(PYTHON)))
-def test_python_runs_as_pasted(tmp_path, number):
-    code = PYTHON[number]
+def blocks(page: Path, language: str = "python") -> list[str]:
+    """Return the code blocks of a page."""
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+PAGES = {
+    page.name: blocks(page)
+    for page in (REPOSITORY / "README.md", *(DOCS / f"{n}.md" for n in ("quickstart", "concepts", "loaders")))
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_runs_as_pasted_and_prints_what_it_says(tmp_path, page):
+    code = "\n".join(PAGES[page])
     if "torch" in code:
         pytest.importorskip("torch", reason="the loaders need torch")
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 0, done.stderr
-    if number == 0:
-        assert done.stdout.splitlines()[0] == "n02075296 4 0.8571"
-        assert done.stdout.splitlines()[-1] == "True"
+    said = done.stdout.splitlines()
+    shown = re.findall(r"^print\(.*\)  # (True|n?\d.*|[\[{].*)$", code, re.MULTILINE)
+    assert {*shown} <= {*said}
     if "evaluate(" in code:
-        _, columns, _, *rows = done.stdout.splitlines()
+        columns, _, *rows = said[next(n for n, line in enumerate(said) if line.startswith("detector")) :]
         assert columns.split()[:3] == ["detector", "ACC", "AURC"]
         assert [row.split()[0] for row in rows[:3]] == ["msp", "energy", "knn[k=10]"]
 
 
 def test_the_recipe_builds(tmp_path):
-    (recipe,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    (recipe,) = blocks(DOCS / "recipes.md", "toml")
     path = tmp_path / "my.toml"
     path.write_text(recipe, encoding="utf-8")
     counts = {g.group: g.actual for g in build(path).manifest.groups if g.split == "test"}
     assert counts == {"cats": 100, "kin": 60}
 
 
-API = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
-
-
 def test_every_public_name_has_an_example_that_runs(tmp_path):
-    code = "\n".join(re.findall(r"```python\n(.*?)```", API, re.DOTALL))
+    code = "\n".join(blocks(DOCS / "api.md"))
     assert set(re.findall(r"\bws\.([A-Za-z_]+)", code)) == set(wordnet_splits.__all__)
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False

@@ -25,9 +25,7 @@ def explain_validation(error: ValidationError, text: str, where: str, model: typ
             f"unknown key {key!r}",
             where=place,
             near=difflib.get_close_matches(key, known_keys(model), n=2, cutoff=0.5),
-            hint=operators_in_words()
-            if "classes" in problem["loc"]
-            else "see the recipe syntax in the README",
+            hint=operators_in_words() if "classes" in problem["loc"] else "see docs/recipes.md",
         )
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "missing":

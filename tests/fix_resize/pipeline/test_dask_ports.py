@@ -1,4 +1,4 @@
-"""The README's Dask commands listen on loopback only; those of docs/dask.md build over TLS."""
+"""The Dask commands of docs/dask.md: for one machine they listen on loopback only, for several use TLS."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc"),
 ]
 REPOSITORY = Path(__file__).resolve().parents[3]
+ONE, SEVERAL = (REPOSITORY / "docs" / "dask.md").read_text(encoding="utf-8").split("## Several machines\n")
 PATIENCE = 120.0
 LISTENING = "0A"
 LOOPBACK = {"0100007F", "00000000000000000000000001000000"}
 
 
-def commands(page: str, word: str) -> list[str]:
-    """The lines of a page's shell blocks that begin with a word."""
-    blocks = re.findall(r"```sh\n(.*?)```", (REPOSITORY / page).read_text(encoding="utf-8"), re.DOTALL)
+def commands(text: str, word: str) -> list[str]:
+    """The lines of a text's shell blocks that begin with a word."""
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
     return [line for line in "".join(blocks).splitlines() if line.startswith(word)]
 
 
@@ -76,13 +77,13 @@ def listening(session: int) -> list[str]:
     return found
 
 
-def test_the_commands_of_the_readme_listen_on_loopback_only(tmp_path: Path) -> None:
+def test_the_commands_for_one_machine_listen_on_loopback_only(tmp_path: Path) -> None:
     from distributed import Client
 
     port, dashboard, workers = free_port(), free_port(), 2
     scheduler, worker = (
         line.replace("8786", port).replace("8787", dashboard).replace("--nworkers 4", f"--nworkers {workers}")
-        for line in commands("README.md", "dask ")
+        for line in commands(ONE, "dask ")
     )
     with started(scheduler, tmp_path) as first, started(worker, tmp_path) as second:
         wait_for(lambda: len(listening(first.pid)) >= 2, tmp_path)
@@ -94,8 +95,8 @@ def test_the_commands_of_the_readme_listen_on_loopback_only(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made with openssl")
-def test_the_commands_of_the_page_build_over_tls(tmp_path: Path) -> None:
-    (make,) = commands("docs/dask.md", "openssl ")
+def test_the_commands_for_several_machines_build_over_tls(tmp_path: Path) -> None:
+    (make,) = commands(SEVERAL, "openssl ")
     subprocess.run(shlex.split(make), cwd=tmp_path, check=True, capture_output=True)
     make_folder(tmp_path / "photographs")
     port = free_port()
@@ -104,8 +105,8 @@ def test_the_commands_of_the_page_build_over_tls(tmp_path: Path) -> None:
         local = re.sub(r"10\.0\.0\.\d", "127.0.0.1", line)
         return local.replace("8786", port).replace("workers 4", "workers 1")
 
-    (scheduler, worker), (build,) = commands("docs/dask.md", "dask "), commands("docs/dask.md", "fix-resize ")
-    named = dict(line.split()[1].split("=") for line in commands("docs/dask.md", "export "))
+    (scheduler, worker), (build,) = commands(SEVERAL, "dask "), commands(SEVERAL, "fix-resize ")
+    named = dict(line.split()[1].split("=") for line in commands(SEVERAL, "export "))
     words = [*COMMAND, *shlex.split(here(build))[1:]]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     with started(here(scheduler), tmp_path) as process:

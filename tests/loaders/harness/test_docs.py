@@ -42,5 +42,5 @@ def test_the_pages_list_every_detector() -> None:
     listed = set(re.findall(r"`(\w+)`", table))
     assert listed >= set(METHODS)
     assert listed <= {name for method in METHODS.values() for name in (method.name, *method.aliases)}
-    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    assert f"{len(METHODS)} detectors, each with its paper" in readme
+    for face in (page, (DOCS.parent / "README.md").read_text(encoding="utf-8")):
+        assert f"{len(METHODS)} detectors, each with its paper" in face

@@ -1,4 +1,4 @@
-"""A small made tree of every layout that the README says is read, by source and by the README's own words."""
+"""A small made tree of every layout that docs/data.md says is read, by source and by the page's own words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.wordnet_splits.sources.trees import Write, in_class_folders, some, tr
 from wordnet_splits.catalog import load_catalog
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-README = REPOSITORY / "README.md"
+PAGE = REPOSITORY / "docs" / "data.md"
 LSUN = {f"{number:040x}": webp(number) for number in range(6)}
 COUNT = 6
 
@@ -188,7 +188,7 @@ EVERY: Mapping[str, Mapping[str, Write]] = {
     },
     **{name: {"OpenOOD's renumbered copies": as_in(f"{name}: in images_classic/")} for name in OPENOOD},
 }
-"""Source -> what the README calls the layout -> what writes it below a root."""
+"""Source -> what the page calls the layout -> what writes it below a root."""
 
 TREES = [(source, says) for source, layouts in EVERY.items() for says in layouts]
 ARCHIVES = [
@@ -204,9 +204,9 @@ def each(trees: list[tuple[str, str]]) -> pytest.MarkDecorator:
     )
 
 
-def readme_layouts() -> Iterator[tuple[str, str]]:
-    """Every (source, layout) of the README's table of sources."""
-    lines = iter(README.read_text("utf-8").splitlines())
+def page_layouts() -> Iterator[tuple[str, str]]:
+    """Every (source, layout) of the page's table of sources."""
+    lines = iter(PAGE.read_text("utf-8").splitlines())
     next(line for line in lines if line.startswith("| source | layouts read |"))
     next(lines)
     for line in lines:

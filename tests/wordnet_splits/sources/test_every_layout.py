@@ -1,4 +1,4 @@
-"""Every layout of the README's table: a sound tree is read, a bad one refused in one line."""
+"""Every layout of the table in docs/data.md: a sound tree is read, a bad one refused in one line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wordnet_splits.sources.every_layout import EVERY, TREES, each, readme_layouts, written
+from tests.wordnet_splits.sources.every_layout import EVERY, TREES, each, page_layouts, written
 from tests.wordnet_splits.sources.looking import files, look, refused, said_or_held
 from wordnet_splits.sources import source_class, source_info, source_names
 
@@ -17,7 +17,7 @@ SAME_FILES = {("imagenet21k", "ssb-hard"), ("ssb-hard", "imagenet21k")}
 
 
 def test_the_table_has_every_layout_that_the_readme_promises() -> None:
-    promised = {(name, says) for name, says in readme_layouts() if source_class(name).rooted}
+    promised = {(name, says) for name, says in page_layouts() if source_class(name).rooted}
     assert promised == set(TREES)
     assert set(EVERY) == set(ROOTED)
 
