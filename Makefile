@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run shell demo test lint bench gpu audit robust proposals faults fuzz fidelity sets croissant check-results oldest pillow clean
+.PHONY: run shell demo test lint bench gpu audit robust proposals faults fuzz fidelity sets croissant check-results oldest newest dist pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -112,6 +112,19 @@ oldest:
 	$(VENV)-oldest/bin/wordnet-splits verify --all
 	$(VENV)-oldest/bin/python -m pytest -n $(WORKERS) tests/wordnet_splits
 
+# the newest versions of everything, in an environment of their own, with any Python: `make newest PYTHON=python3.13`
+newest:
+	$(PYTHON) -m venv $(VENV)-newest
+	$(VENV)-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager \
+	    -e '.[fast,hub,plots,study,dask]' pytest pytest-xdist hypothesis scikit-learn pandas
+	$(VENV)-newest/bin/wordnet-splits verify --all
+	$(VENV)-newest/bin/python -m pytest -n $(WORKERS) tests/wordnet_splits tests/fix_resize
+
+# wheel and sdist, installed and run outside the checkout, behind a stranger's `loaders`, and by uvx (two minutes)
+dist: $(VENV)/dev
+	$(PIP) build uv
+	$(BIN)/python -m tests.release --out $(OUT)/dist
+
 # the golden pixels of FIX on three Pillows; DATA is where the real datasets are unpacked
 DATA ?= data
 pillow:
@@ -132,4 +145,4 @@ sets: $(VENV)/core
 	$(BIN)/wordnet-splits sets
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-pillow-* build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest $(VENV)-pillow-* build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,22 +1,24 @@
 """``from wordnet_splits.torch import UnknownDetectionSet``: what our ``loaders`` package has, on request.
 
 ``loaders`` is a name that other projects use too. This module imports ours, the one installed beside
-``wordnet_splits``, and says so where another one is in front on the path. It is also what pickles of our
-datasets name, so that a process in which another ``loaders`` is in front says the same.
+``wordnet_splits``: as ``loaders``, or under a name of its own where another is in front on the path, which
+is not imported. It is also what pickles of our datasets name, so that every process finds the same class.
 """
 
 from __future__ import annotations
 
 import importlib
+import sys
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from wordnet_splits.errors import SplitsError
-
 EXPORTS = ("UnknownDetectionSet",)
 
 OURS = Path(__file__).resolve().parent.parent / "loaders"
+BEHIND = "wordnet_splits._loaders"
+"""What our ``loaders`` is called where another one is in front: it imports its own modules relatively."""
 
 
 def __getattr__(name: str) -> Any:
@@ -26,17 +28,24 @@ def __getattr__(name: str) -> Any:
 
 
 def our_loaders() -> ModuleType:
-    """Import our ``loaders``; SplitsError where another package of that name hides ours."""
-    module = importlib.import_module("loaders")
-    folders = [Path(path).resolve() for path in getattr(module, "__path__", [])]
-    if OURS not in folders:
-        other = folders[0] if folders else getattr(module, "__file__", None)
-        raise SplitsError(
-            f"another `loaders`, {other}, hides ours, {OURS}",
-            where="wordnet_splits.torch",
-            hint=f"put {OURS.parent} before {Path(str(other)).parent} on sys.path, or rename the other one",
-        )
+    """Import our ``loaders``, whichever package of that name is in front."""
+    if BEHIND in sys.modules:
+        return sys.modules[BEHIND]
+    found = find_spec("loaders")
+    folders = [] if found is None else found.submodule_search_locations or []
+    if OURS in [Path(folder).resolve() for folder in folders]:
+        return importlib.import_module("loaders")
+    spec = spec_from_file_location(BEHIND, OURS / "__init__.py", submodule_search_locations=[str(OURS)])
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[BEHIND] = module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
+
+
+def unknown_eval() -> None:
+    """Run ``unknown-eval``."""
+    importlib.import_module(f"{our_loaders().__name__}.harness.cli").program()
 
 
 def _export(name: str) -> Any:

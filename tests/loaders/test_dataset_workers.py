@@ -106,15 +106,34 @@ def python(code: str, path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_wordnet_splits_torch_has_it_and_says_which_path_hides_ours(tmp_path):
-    code = "from wordnet_splits.torch import UnknownDetectionSet as U; print(len(U('digits')))"
+BEHIND = """
+import pickle, subprocess, sys
+import loaders
+from wordnet_splits.torch import UnknownDetectionSet
+held = pickle.dumps(UnknownDetectionSet("digits"))
+here = pickle.loads(held)
+there = "import pickle, sys; print(len(pickle.load(sys.stdin.buffer)))"
+done = subprocess.run([sys.executable, "-c", there], input=held, capture_output=True, check=True)
+print(loaders.__file__, len(here), int(done.stdout))
+"""
+
+
+def test_wordnet_splits_torch_has_it_whatever_loaders_is_in_front(tmp_path):
+    code = "from wordnet_splits.torch import UnknownDetectionSet as U; print(len(U('digits')), U.__module__)"
     found = python(code, tmp_path)
-    assert found.stdout == "2074\n", found.stderr
+    assert found.stdout == "2074 loaders.dataset\n", found.stderr
     (tmp_path / "loaders").mkdir()
     (tmp_path / "loaders" / "__init__.py").touch()
-    hidden = python(code, tmp_path)
-    assert f"another `loaders`, {tmp_path / 'loaders'}, hides ours, {REPOSITORY / 'loaders'}" in hidden.stderr
-    assert "SplitsError" in hidden.stderr
+    behind = python(BEHIND, tmp_path)
+    assert behind.stdout == f"{tmp_path / 'loaders' / '__init__.py'} 2074 2074\n", behind.stderr
+
+
+def test_unknown_eval_runs_and_a_package_called_loaders_is_never_run(tmp_path):
+    (tmp_path / "loaders.py").write_text("raise SystemExit('a stranger was imported')")
+    code = "import sys; sys.argv = ['unknown-eval', 'detectors', 'kn*']; "
+    found = python(code + "from wordnet_splits.torch import unknown_eval; unknown_eval()", tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert "knn" in found.stdout
 
 
 def test_torch_is_imported_on_request_only(tmp_path):
