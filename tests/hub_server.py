@@ -48,7 +48,10 @@ class Repo:
 
 @dataclass
 class Fault:
-    """What happens to the next ``times`` requests whose method and path match."""
+    """What happens to the next ``times`` requests whose method and path match.
+
+    With ``held``, half of an answer is sent, and no more until the event is set.
+    """
 
     method: str
     path: str
@@ -56,6 +59,7 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
     times: int = 1
     drop: bool = False
+    held: threading.Event | None = None
 
 
 @dataclass
@@ -126,12 +130,15 @@ class Handler(BaseHTTPRequestHandler):
         for fault in self.hub.faults:
             if fault.times > 0 and fault.method == self.command and re.search(fault.path, path):
                 fault.times -= 1
-                if fault.drop:
+                if fault.drop or fault.held:
                     self.close_connection = True
                     self.send_response(200)
                     self.send_header("Content-Length", "1000000")
                     self.end_headers()
                     self.wfile.write(b"half")
+                    self.wfile.flush()
+                    if fault.held:
+                        fault.held.wait()
                     return
                 self.answer({"error": "a fault of the test"}, code=fault.code, headers=fault.headers)
                 return

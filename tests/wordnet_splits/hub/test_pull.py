@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
+import threading
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -133,6 +137,36 @@ def test_an_interrupted_download_goes_on(published: Hub, splits, tmp_path: Path,
         assert not (tmp_path / "here" / "digits").exists()
         assert splits("pull", "org/set@v1/digits", "--out", "here").code == 0
     assert load_manifest(tmp_path / "here" / "digits").name == "digits"
+
+
+def test_a_pull_that_is_interrupted_leaves_nothing_and_goes_on(published: Hub, tmp_path: Path) -> None:
+    """In a process of its own, whose endpoint is set before the Hub's library is imported."""
+    more = {"HF_ENDPOINT": published.address, "HF_TOKEN": TOKEN, "HF_HUB_DISABLE_XET": "1"}
+    words = "from wordnet_splits.cli import program; program()", "pull", "org/set@v1/digits", "--out", "here"
+    started = partial(
+        subprocess.Popen,
+        [sys.executable, "-c", *words],
+        cwd=tmp_path,
+        env=environment(tmp_path, **more),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    fault = Fault("GET", "/resolve/.*classes.parquet", held=threading.Event())
+    published.faults.append(fault)
+    with started() as process:
+        while fault.times and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate()[1]
+    assert fault.held is not None
+    fault.held.set()
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    assert not (tmp_path / "here" / "digits").exists()
+    with started() as process:
+        said = process.communicate()[1]
+    assert process.returncode == 0, said
+    assert load_manifest(tmp_path / "here" / "digits").fingerprint == load_manifest("digits").fingerprint
 
 
 def test_no_hub_at_all_is_one_line(hub: Hub, splits, monkeypatch: pytest.MonkeyPatch) -> None:
