@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run shell demo test lint bench gpu audit robust proposals faults fuzz fidelity sets croissant check-results oldest newest dist pillow clean
+.PHONY: run shell demo test lint bench gpu audit robust proposals docs faults fuzz fidelity sets croissant check-results oldest newest dist pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -74,6 +74,11 @@ BUDGET ?= 570
 PACKED ?=
 gpu: $(VENV)/dev
 	$(BIN)/python -m tests.gpu --out $(OUT)/gpu --budget $(BUDGET) $(addprefix --packed ,$(PACKED))
+
+# these pages as a site that asks for nothing from elsewhere; a broken link or reference fails (half a minute)
+docs: $(VENV)/dev
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs $(OUT)/docs
+	@echo "open $(OUT)/docs/index.html"
 
 # names to synsets: top-1, top-5 and calibration against our hand-made catalogs, each held out (half a minute)
 proposals: $(VENV)/dev

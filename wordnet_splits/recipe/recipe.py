@@ -44,7 +44,19 @@ MOST_NOISE = 4 << 30
 
 
 class ImageRule(RecipePart):
-    """Which images a split takes: a published list, or a cut of publishers' splits."""
+    """Which images a split takes: a published list, a cut of publishers' splits, or generated noise.
+
+    Attributes
+    ----------
+    list : a published list of images, ``"openset-imagenet/p3_val"``, cut to the group's classes.
+    from : a split of the publisher's, an array of them, or ``"all"``; goes with one of the five below.
+    per_class : so many images of each class, the first in the order of the draw.
+    total : so many images in all, equally many of each class.
+    half : half the images of each class, the first in the order of the draw.
+    all : every image.
+    rest : every image that no other split or group of the benchmark took.
+    generate : so many generated images; the group needs ``noise``.
+    """
 
     list_: str | None = Field(default=None, alias="list")
     from_: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(default=None, alias="from")
@@ -74,14 +86,35 @@ class ImageRule(RecipePart):
 
 
 class Noise(RecipePart):
-    """Shape (height, width, channels) and seed of a generated source."""
+    """What the images of a generated source are.
+
+    Attributes
+    ----------
+    shape : ``[height, width, channels]``, 1 or 3 channels.
+    seed : of the generator.
+    """
 
     shape: tuple[NoiseSide, NoiseSide, Literal[1, 3]]
     seed: Count = 0
 
 
 class Group(RecipePart):
-    """One set of a benchmark."""
+    """One set of a benchmark: ``[[group]]``. Groups take classes in the order of the file.
+
+    Attributes
+    ----------
+    name : the set's own name.
+    role : ``id``, ``near``, ``far``, ``external`` (training outliers) or ``csid`` (covariate-shifted ID).
+    source : a shipped source, or a declared dataset of your own.
+    view : which pixels: ``raw``, or the name of a resize spec of `fix-resize` such as ``fix``.
+    classes : which classes of the source.
+    images : ``train``, ``val`` and ``test``, each with what it takes.
+    published : the paper's counts of ``classes``, ``train``, ``val`` and ``test``, to compare with.
+    noise : what a generated source generates.
+    reuse : whether classes that an earlier group took are on offer, too.
+    labelled : ``false`` for ID classes that the classifier has no output for.
+    note : one sentence, printed where published and actual counts differ.
+    """
 
     name: Name
     role: Role
@@ -118,7 +151,15 @@ class Group(RecipePart):
 class KnownLeak(RecipePart):
     """A leak that is known, with the reason why it stays.
 
-    ``a`` and ``b`` are ``group:NAME``, or ``source:NAME`` for all classes of a source, in a group or not.
+    Attributes
+    ----------
+    kind : ``class`` (equal synsets), ``ancestry``, ``sibling`` (a far class below a parent of an ID class) or
+        ``digest`` (identical pictures).
+    a : ``group:NAME``, or ``source:NAME`` for all classes of a source, in a group or not.
+    b : the other one.
+    classes : the pairs of classes, each ``[of a, of b]``; or
+    count : how many pairs there are.
+    reason : why it stays.
     """
 
     kind: Literal["class", "ancestry", "sibling", "digest"]
@@ -138,11 +179,20 @@ class KnownLeak(RecipePart):
 class PublishedList(RecipePart):
     """The class list that a recipe rebuilds, as published: where it is, and how the recipe differs from it.
 
-    The list itself is not kept. ``sha256`` is of its lines, the ``columns`` joined by tabs, in the order of
-    groups and classes where that is part of what is published (``ordered``), sorted elsewhere. ``groups`` are
-    those that the list is of, all unless given.
-    ``only_published``, ``only_ours`` and ``elsewhere`` (in another group or superclass) are the classes in
-    which the recipe differs from it.
+    The list itself is not kept.
+
+    Attributes
+    ----------
+    origin : where it is, to the commit.
+    licence : its licence.
+    columns : what a line holds, joined by tabs.
+    groups : the groups that the list is of, all unless given.
+    ordered : whether the order of groups and classes is published, too; else the lines are sorted.
+    sha256 : of its lines.
+    only_published : how many classes of it the recipe does not take.
+    only_ours : how many classes the list lacks.
+    elsewhere : how many classes are in another group or superclass.
+    note : why they differ.
     """
 
     origin: Annotated[str, Field(min_length=1)]
@@ -158,14 +208,39 @@ class PublishedList(RecipePart):
 
 
 class Normalisation(RecipePart):
-    """Mean and standard deviation per channel, of pixels in [0, 1]."""
+    """How pixels in [0, 1] are normalised.
+
+    Attributes
+    ----------
+    mean : of each channel.
+    sd : standard deviation of each channel.
+    """
 
     mean: tuple[float, float, float]
     sd: tuple[float, float, float]
 
 
 class Recipe(RecipePart):
-    """A benchmark, declared."""
+    """A benchmark, declared: one TOML file.
+
+    Attributes
+    ----------
+    schema : the version of this syntax.
+    name : of the benchmark: small letters, digits and hyphens.
+    version : raised when a frozen class, role or image changes.
+    title : one line for listings.
+    draw : the key of all draws, which variants of one benchmark share.
+    seed : of all draws.
+    paper : the key of the paper that it rebuilds.
+    hierarchy : the graph that subtree, slice and parent rules follow: WordNet's, or ImageNet's former tree.
+    transforms : the evaluation transform of each source.
+    normalise : of pixels, after the transform.
+    reproduces : whether it is somebody's benchmark as published, leaks included.
+    drop_leaks : whether classes that leak are removed.
+    published_list : the published list of classes that it rebuilds.
+    group : the sets, one ``[[group]]`` each.
+    known_leak : leaks that stay, one ``[[known_leak]]`` each.
+    """
 
     schema_: Literal[1] = Field(alias="schema")
     name: Name

@@ -81,7 +81,16 @@ class _Model(BaseModel):
 
 
 class KeywordOverlap(_Model):
-    """True where a keyword of the class's name reaches a class of ``with``, or a relative of one."""
+    """True where a keyword of the class's name reaches a class of ``with``, or a relative of one.
+
+    Attributes
+    ----------
+    with : an operand.
+    nodes : ``subtree`` lets a keyword reach only synsets of the operand's classes and what lies above them.
+    match : ``token``: a word of a lemma is enough; ``lemma``: the keyword is the lemma.
+    qualifiers : whether what stands after ``/`` in a name (``church/outdoor``) makes keywords.
+    compounds : ``split`` takes both parts of a compound, too (fishpond: fish, pond).
+    """
 
     with_: OperandField = Field(alias="with")
     nodes: Literal["all", "subtree"] = "all"
@@ -91,7 +100,15 @@ class KeywordOverlap(_Model):
 
 
 class SimilarityBound(_Model):
-    """True where the nearest class of ``to`` is at least ``above``, or less than ``below``, alike."""
+    """True where the nearest class of ``to`` is at least ``above``, or less than ``below``, alike.
+
+    Attributes
+    ----------
+    to : an operand.
+    measure : the measure of similarity.
+    above : the least value; or
+    below : the value that is not reached.
+    """
 
     to: OperandField
     measure: Measure
@@ -106,7 +123,16 @@ class SimilarityBound(_Model):
 
 
 class Slice(_Model):
-    """Part of the sorted classes strictly below each root: one half, the first n, or some of every n."""
+    """Part of the sorted classes strictly below each root: one half, the first n, or some of every n.
+
+    Attributes
+    ----------
+    of : the roots: wnids, names such as ``dog.n.01``, or nouns.
+    half : which half.
+    first : so many.
+    every : the length of a stretch, of which are taken
+    at : those at these places, counted from 0.
+    """
 
     of: GivenSynsets
     half: Half | None = None
@@ -127,8 +153,11 @@ class Slice(_Model):
 class Siblings(_Model):
     """One half of each family, the classes of the same parents, in the order of their source.
 
-    ``odd`` says which half the middle class of an odd family belongs to: ``alternate`` gives it to the first
-    half in the first odd family, to the second in the next, and so on.
+    Attributes
+    ----------
+    half : which half.
+    odd : which half the middle class of an odd family belongs to; ``alternate`` gives it to the first half in
+        the first odd family, to the second in the next, and so on.
     """
 
     half: Half
@@ -148,7 +177,13 @@ MOST_ALTERNATIVES = 1_000
 
 
 class Expression(_Model):
-    """One operator over classes, true or false of each."""
+    """One operator over classes, true or false of each.
+
+    Attributes
+    ----------
+    senses : with ``overlaps``: ``any`` noun synset of a class's name, or those of its catalog.
+    relation : with ``overlaps``: what counts, of the class to the operand's.
+    """
 
     listed: OperandField | None = None
     subtree: OperandField | None = None
@@ -210,7 +245,13 @@ class Expression(_Model):
 
 
 class ClassRule(Expression):
-    """The whole of ``classes = { ... }``: an operator, a draw among the classes it accepts, or both."""
+    """The whole of ``classes = { ... }``: an operator, a draw among the classes it accepts, or both.
+
+    Attributes
+    ----------
+    draw : how many of the accepted classes to draw.
+    within : a column of the catalog, such as ``superclass``: so many within each of its values.
+    """
 
     draw: Annotated[int, Field(ge=1, strict=True)] | None = None
     within: Annotated[str, Field(min_length=1)] | None = None

@@ -1,0 +1,101 @@
+"""The pages build without a broken link, ask for nothing from elsewhere, and hold all that is there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import fix_resize
+import loaders.harness
+import wordnet_splits
+from tests.test_examples import PROGRAMS, help_pages
+from wordnet_splits.metrics import METRICS
+from wordnet_splits.recipe import Recipe
+from wordnet_splits.recipe.text import known_keys
+
+pytest.importorskip("sphinx", reason="pip install '.[docs]'")
+pytest.importorskip("torch", reason="the reference of the loaders needs torch")
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder of the built pages; no warning was given."""
+    out = tmp_path_factory.mktemp("docs")
+    words = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", str(out)]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+class Asked(HTMLParser):
+    """The addresses that a browser asks for by itself when it shows a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.addresses = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag != "a":
+            self.addresses += [value for key, value in attrs if key in ("src", "href", "srcset") and value]
+
+
+def test_pages_ask_for_nothing_from_elsewhere(built):
+    pages = sorted(built.rglob("*.html"))
+    assert len(pages) > 40
+    for page in pages:
+        asked = Asked()
+        asked.feed(page.read_text("utf-8"))
+        assert asked.addresses
+        for address in asked.addresses:
+            assert not re.match(r"(https?:)?//", address), (page, address)
+    for style in built.rglob("*.css"):
+        text = style.read_text("utf-8")
+        assert "@import" not in text
+        assert not re.search(r"url\(\s*[\"']?(https?:)?//", text), style
+
+
+def headings(built, page):
+    """The text of a page's headings."""
+    text = (built / "reference" / f"{page}.html").read_text("utf-8")
+    found = re.findall(r"<h[1-6]>(.*?)<a class=\"headerlink\"", text, re.DOTALL)
+    return [re.sub(r"<[^>]+>", "", heading) for heading in found]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_reference_has_every_command(built, program, capsys):
+    module = __import__(PROGRAMS[program], fromlist=["app"])
+    commands = dict(help_pages(program, module.app, capsys))
+    families = {words[:-1] for words in commands if words}
+    expected = {" ".join((program, *words)) for words in commands if words not in families}
+    assert set(headings(built, program)) == {program, *expected}
+
+
+@pytest.mark.parametrize(
+    ("page", "package"),
+    [("python", wordnet_splits), ("harness", loaders.harness), ("fix-resize-python", fix_resize)],
+)
+def test_the_reference_has_every_public_name(built, page, package):
+    assert headings(built, page)[1:] == package.__all__
+
+
+def test_the_reference_has_every_metric(built):
+    found = {name for heading in headings(built, "metrics") for name in heading.split(", ")}
+    assert found >= set(METRICS)
+
+
+def test_the_reference_describes_every_key_of_a_recipe(built):
+    text = (built / "reference" / "recipe.html").read_text("utf-8")
+    rows = re.findall(r"<tr.*?</tr>", text, re.DOTALL)
+    cells = [
+        [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<td>.*?</td>", row, re.S)]
+        for row in rows
+    ]
+    described = {row[0] for row in cells if row and row[-1]}
+    assert described | set(headings(built, "recipe")) >= known_keys(Recipe) - {"extends", "drop"}
+    assert all(f'<span class="pre">{key}</span>' in text for key in ("extends", "drop"))
