@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from wordnet_splits.errors import DataError, UnknownNameError, unknown
 from wordnet_splits.fields import NAME_PATTERN, Name
@@ -54,6 +54,9 @@ class Declaration(BaseModel):
     inventory : its frozen ids and digests; beside the catalog by default.
     splits : those that are read; all of the catalog by default.
     images : the table of images below the root, as a pattern; what a layout looks for by default.
+    dataset : in the layout ``hub``, the dataset by name, ``ORG/NAME[@REVISION]``; by default what the root
+        holds.
+    config : its configuration, where it has several.
     lossless : whether a digest is of the pixels, not of the file's bytes: pictures that are stored without
         loss are then equal to those of another copy.
     """
@@ -66,6 +69,8 @@ class Declaration(BaseModel):
     inventory: Text | None = None
     splits: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
     images: Text | None = None
+    dataset: Text | None = None
+    config: Text | None = None
     columns: Columns = Columns()
     lossless: bool = False
     title: str = ""
@@ -74,6 +79,12 @@ class Declaration(BaseModel):
     bibtex: str = ""
     _file: Path = PrivateAttr(default=Path())
     _confined: bool = PrivateAttr(default=True)
+
+    @model_validator(mode="after")
+    def _dataset_of_the_hub(self) -> Declaration:
+        if self.layout != "hub" and (self.dataset is not None or self.config is not None):
+            raise ValueError('dataset and config are keys of layout = "hub"')
+        return self
 
     def read_from(self, file: Path, *, confined: bool) -> Declaration:
         """Note the file that declares it, and whether its paths must stay below that file's folder."""

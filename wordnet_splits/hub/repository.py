@@ -119,6 +119,13 @@ class Repository:
             found[file.path] = RemoteFile(file.path, file.size, sha256, file.blob_id)
         return found
 
+    def card(self, file: RemoteFile, commit: str) -> dict[str, Any]:
+        """Return the metadata that a dataset card begins with, empty without any."""
+        path = self.cached(file, commit)
+        with self._asked():
+            held = self._library.metadata_load(path)
+        return held if isinstance(held, dict) else {}
+
     def fetch(self, file: RemoteFile, commit: str, folder: Path) -> Path:
         """Return a file below ``folder``, received unless it is there already.
 
@@ -139,6 +146,29 @@ class Repository:
                 "what was received is not the file that the Hub describes",
                 where=self.where(file.path, commit=commit),
                 hint="it was removed: try again",
+            )
+        return path
+
+    def cached(self, file: RemoteFile, commit: str, *, check: bool = True) -> Path:
+        """Return a file in the cache of `huggingface_hub`, received unless it is there already.
+
+        Parameters
+        ----------
+        check : compare its digest; without, its size alone.
+
+        Raises
+        ------
+        HubError : it is not what the Hub describes, or it is not there and the Hub does not answer.
+        """
+        with self._asked():
+            path = Path(
+                self._api.hf_hub_download(
+                    self.name, file.path, repo_type="dataset", revision=commit, cache_dir=hub_cache()
+                )
+            )
+        if not (file.is_at(path) if check else path.stat().st_size == file.size):
+            raise HubError(
+                "is not the file that the Hub describes", where=str(path), hint="remove it, and try again"
             )
         return path
 
@@ -185,6 +215,20 @@ class Repository:
             if write:
                 hint = "log in by `hf auth login` with a token that may write there; the same command goes on"
             raise HubError(f"the Hub refuses: {told}", where=self.where(), hint=hint) from None
+
+
+def hub_cache() -> Path:
+    """Return the folder in which `huggingface_hub` keeps what it received, as its variables say now."""
+    given = os.environ.get("HF_HUB_CACHE")
+    return Path(given).expanduser() if given else huggingface_home() / "hub"
+
+
+def huggingface_home() -> Path:
+    """Return the folder of the caches of Hugging Face's libraries."""
+    given = os.environ.get("HF_HOME")
+    if given:
+        return Path(given).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "huggingface"
 
 
 def benchmarks_among(paths: Iterable[str]) -> list[str]:

@@ -70,9 +70,13 @@ def declared_classes(name: str, root: Path) -> FoundClasses:
     for image in layout.images(odd.append):
         counts[image.class_id, image.split] += 1
     splits = declared.splits or tuple(sorted({split for _, split in counts}))
-    ids = sorted({class_id for class_id, _ in counts})
-    classes = [NamedClass(c, c, "", {s: counts[c, s] for s in splits}) for c in ids]
-    said = [f"{len(odd):,} rows name no picture of a class, such as {odd[0]}"] if odd else []
+    held = {class_id for class_id, _ in counts}
+    above = layout.classes()
+    ids = [*(c for c in above if c in held), *sorted(held - above.keys())]
+    classes = [NamedClass(c, c, above.get(c, ""), {s: counts[c, s] for s in splits}) for c in ids]
+    empty = sorted(above.keys() - held)
+    said = [f"{len(empty):,} classes have no picture and are left out: {_some(empty)}"] if empty else []
+    said += [f"{len(odd):,} rows name no picture of a class, such as {odd[0]}"] if odd else []
     return checked(classes, splits, where=str(root), notes=said)
 
 
@@ -84,8 +88,11 @@ def _pictures(folder: Path, root: Path) -> int:
 def _said_of(empty: list[str]) -> list[str]:
     if not empty:
         return []
-    some = ", ".join(printable(name) for name in empty[:SHOWN]) + (", ..." if len(empty) > SHOWN else "")
-    return [f"{len(empty):,} class folders hold no picture and are left out: {some}"]
+    return [f"{len(empty):,} class folders hold no picture and are left out: {_some(empty)}"]
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(printable(name) for name in names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
 
 
 def _has_superclasses(classes: list[Parts]) -> bool:

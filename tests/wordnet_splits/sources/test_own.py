@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.wordnet_splits import own_pictures as own
@@ -146,6 +148,34 @@ def test_parquet_as_the_datasets_library_saves_it(tmp_path: Path, named: bool) -
         pixels = np.asarray(source.decode(raw))
         head = np.array(pixels.shape[:2], "<u4").tobytes()
         assert source.digest(raw) == hashlib.sha256(head + pixels.tobytes()).digest()
+
+
+def test_numbers_are_classes_only_where_they_have_names(tmp_path: Path) -> None:
+    pictures = []
+    for number in range(3):
+        own.picture(number).save(tmp_path / "one.png")
+        pictures.append((tmp_path / "one.png").read_bytes())
+    held = pa.table({"image": pictures, "label": [1, 0, 1], "boxes": [[1], [2], [3]]})
+    pq.write_table(held, tmp_path / "test.parquet")
+    own.catalog(tmp_path / "mine.tsv", ["teapot", "zebra"], {"test": 2})
+    own.declare(tmp_path, "mine", "parquet")
+    with pytest.raises(errors.SourceError, match="the label 1 is a number without a name"):
+        declared_classes("mine", tmp_path)
+    (tmp_path / "classnames.txt").write_text("zebra\nteapot\nokapi\n", "utf-8")
+    expected = [("test/0", "teapot", "test"), ("test/1", "zebra", "test"), ("test/2", "teapot", "test")]
+    assert rows(open_source("mine", tmp_path)) == expected
+    found = declared_classes("mine", tmp_path)
+    assert [c.class_id for c in found.classes] == ["zebra", "teapot"]
+    assert found.notes == ("1 classes have no picture and are left out: okapi",)
+    own.declare(tmp_path, "mine", "parquet", 'columns = { class = "boxes" }\n')
+    with pytest.raises(errors.SourceError, match="the column boxes holds list<.*no class a row"):
+        declared_classes("mine", tmp_path)
+    own.table(tmp_path, [("one.png", "1")], ("file", "label"))
+    own.declare(tmp_path, "mine", "csv")
+    assert [c.class_id for c in declared_classes("mine", tmp_path).classes] == ["teapot"]
+    (tmp_path / "classnames.txt").unlink()
+    with pytest.raises(errors.SourceError, match="the label 1 is a number without a name"):
+        declared_classes("mine", tmp_path)
 
 
 class Reversed(Layout):

@@ -86,6 +86,17 @@ def test_keys_that_recur_have_their_shard_in_the_id(tmp_path: Path) -> None:
     assert source.read(["train/train-1/a"]) == [png(1)]
 
 
+def test_a_field_may_say_the_split(tmp_path: Path) -> None:
+    root = declared(tmp_path / "tars", 'columns = { class = "label", split = "part" }\n')
+    files: dict[str, bytes | str] = {}
+    for number, about in enumerate(({"part": "train"}, {"part": "test"}, {"part": 3}, {})):
+        files |= {f"{number}.png": png(number), f"{number}.json": json.dumps({"label": "zebra", **about})}
+    shard(root / "shard-0.tar", files)
+    source = open_source("tars", root)
+    assert rows(source) == [("test/1", "zebra", "test"), ("train/0", "zebra", "train")]
+    assert source.unexpected == {"shard-0.tar: 2": 1, "shard-0.tar: 3": 1}
+
+
 @pytest.mark.parametrize(
     ("files", "said"),
     [

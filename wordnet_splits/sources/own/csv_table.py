@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.layouts.walk import entries
+from wordnet_splits.sources.own.class_names import class_names, class_of
 from wordnet_splits.sources.own.columns import class_column, image_column, split_column
 from wordnet_splits.sources.own.layout import ALL, Image, Layout, Place, without_extension
 from wordnet_splits.untrusted import below, check_link, csv_rows, printable, read_picture
@@ -29,12 +30,14 @@ class CsvTable(Layout):
         image, class_ = image_column(head, columns, path), class_column(head, columns, path)
         split = split_column(head, columns, path)
         places = [None if name is None else head.index(name) for name in (image, class_, split)]
+        names = class_names(self.root)
         for number, cells in enumerate(rows, 2):
             if len(cells) != len(head):
                 raise SourceError(f"{len(cells)} cells, not {len(head)}", where=f"{path}, row {number}")
-            name, class_id, of_split = (ALL if at is None else cells[at].strip() for at in places)
+            name, label, of_split = (ALL if at is None else cells[at].strip() for at in places)
+            class_id = class_of(label, names, f"{path}, row {number}")
             image_id = without_extension(name)
-            if image_id is None or not class_id or not (below(self.root, name)).is_file():
+            if image_id is None or class_id is None or not (below(self.root, name)).is_file():
                 note(printable(name))
             else:
                 yield Image(image_id, class_id, of_split, (name,))

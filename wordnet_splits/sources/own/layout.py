@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Final, NamedTuple
@@ -26,6 +26,7 @@ _OURS = {
     "folders": "wordnet_splits.sources.own.folders:Folders",
     "csv": "wordnet_splits.sources.own.csv_table:CsvTable",
     "parquet": "wordnet_splits.sources.own.parquet_rows:ParquetRows",
+    "hub": "wordnet_splits.sources.own.hub_rows:HubRows",
     "webdataset": "wordnet_splits.sources.own.webdataset:WebDataset",
 }
 
@@ -34,12 +35,18 @@ Place = tuple[str | int, ...]
 
 
 class Image(NamedTuple):
-    """One image that a root holds, before anything is asked of its class."""
+    """One image that a root holds, before anything is asked of its class.
+
+    Attributes
+    ----------
+    also : the other classes that it shows; it is taken only where they all have one role.
+    """
 
     image_id: str
     class_id: str
     split: str
     place: Place
+    also: tuple[str, ...] = ()
 
 
 class Layout(ABC):
@@ -48,9 +55,11 @@ class Layout(ABC):
     Attributes
     ----------
     about : one clause: which entries make a root of this layout.
+    several : whether an image may show several classes, so that its role is known only with those of all.
     """
 
     about: ClassVar[str]
+    several: ClassVar[bool] = False
 
     def __init__(self, root: Path, declared: Declaration) -> None:
         self.root = root
@@ -66,6 +75,10 @@ class Layout(ABC):
     @abstractmethod
     def read(self, place: Place) -> bytes:
         """Return an image file's bytes; KeyError or OSError where it is not there."""
+
+    def classes(self) -> Mapping[str, str]:
+        """Return class -> superclass or "", in the publisher's order; nothing where no file says it."""
+        return {}
 
     def file(self, place: Place) -> Path | None:
         """Return the file that holds just this image, None where it lies in no file of its own."""

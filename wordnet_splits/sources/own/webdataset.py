@@ -2,14 +2,15 @@
 
 A sample has a picture (``.jpg``, ``.png``, ...) and its label: ``.cls``, a field of ``.json``, or ``.txt``.
 A label is a name, or a number of a line in ``classnames.txt`` at the root, counted from 0. Which split a
-shard holds its name or its folder says. An id is ``<split>/<key>`` where no two samples share it, else
+shard holds its name or its folder says, unless ``columns`` names an ending or a field of ``.json`` that says
+it of each sample. An id is ``<split>/<key>`` where no two samples share it, else
 ``<split>/<shard>/<key>``. Nothing is unpacked: pictures are read in place.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -19,12 +20,12 @@ from wordnet_splits.catalog.own_sources import Declaration
 from wordnet_splits.errors import SourceError, UnsafeDataError
 from wordnet_splits.sources.layouts.parquet_named import OPEN_SHARDS
 from wordnet_splits.sources.layouts.tars import Member, Opened
+from wordnet_splits.sources.own.class_names import class_names, class_of
 from wordnet_splits.sources.own.columns import CLASSES
 from wordnet_splits.sources.own.layout import PICTURES, Image, Layout, Place
 from wordnet_splits.sources.own.shards import shards, split_of
-from wordnet_splits.untrusted import LARGEST_PICTURE, check_link, parse_json, printable, read_text
+from wordnet_splits.untrusted import LARGEST_PICTURE, parse_json, printable
 
-CLASS_NAMES: Final = "classnames.txt"
 LARGEST_LABEL: Final = 2**20  # bytes of a .cls, .json or .txt
 
 Files = Mapping[str, Member]
@@ -69,15 +70,16 @@ class WebDataset(Layout):
         return self._bytes(self._shards()[shard], offset, size, LARGEST_PICTURE)
 
     def _samples(self, note: Callable[[str], None]) -> Iterator[_Sample]:
-        names = self._names()
+        names = class_names(self.root)
         for number, path in enumerate(self._shards()):
-            split = split_of(path.relative_to(self.root))
+            of_shard = split_of(path.relative_to(self.root))
             for key, group in groupby(self._file(path).members(), key=_key):
                 files = {member.name[len(key) + 1 :].lower(): member for member in group}
                 pictures = [files[ending] for ending in files if self._is_picture(ending)]
                 label = self._label(path, files) if len(pictures) == 1 else None
-                class_id = _class_id(label, names, f"{path}: {key}")
-                if class_id is None or not key.isprintable() or key.endswith("/") or not key:
+                class_id = class_of(label, names, f"{path}: {key}")
+                split = self._split(path, files, of_shard)
+                if class_id is None or split is None or not key.isprintable() or key.endswith("/") or not key:
                     note(f"{path.name}: {printable(key)}")
                 else:
                     yield _Sample(number, split, key, class_id, pictures[0])
@@ -88,16 +90,29 @@ class WebDataset(Layout):
 
     def _label(self, path: Path, files: Files) -> object:
         given = self.declared.columns.class_
-        for ending in ("cls",) if given is None else (given.lower(),):
-            if ending in files:
-                return self._text(path, files[ending])
+        if given is not None:
+            return self._told(path, files, given.lower(), (given,))
+        label = self._told(path, files, "cls", CLASSES)
+        return self._text(path, files["txt"]) if label is None and "txt" in files else label
+
+    def _split(self, path: Path, files: Files, of_shard: str) -> str | None:
+        given = self.declared.columns.split
+        if given is None:
+            return of_shard
+        told = self._told(path, files, given.lower(), (given,))
+        return told if isinstance(told, str) and told else None
+
+    def _told(self, path: Path, files: Files, ending: str, fields: Iterable[str]) -> object:
+        """Return the text of the file of an ending, else the first of some fields of ``.json``."""
+        if ending in files:
+            return self._text(path, files[ending])
         if "json" in files:
             where = f"{path}:{files['json'].name}"
-            fields = parse_json(self._text(path, files["json"]), where=where, error=SourceError)
-            for name in CLASSES if given is None else (given,):
-                if isinstance(fields, dict) and name in fields:
-                    return fields[name]
-        return self._text(path, files["txt"]) if given is None and "txt" in files else None
+            held = parse_json(self._text(path, files["json"]), where=where, error=SourceError)
+            for name in fields:
+                if isinstance(held, dict) and name in held:
+                    return held[name]
+        return None
 
     def _text(self, path: Path, member: Member) -> str:
         data = self._bytes(path, member.offset, member.size, LARGEST_LABEL)
@@ -111,14 +126,6 @@ class WebDataset(Layout):
             raise UnsafeDataError(f"a file of {size:,} bytes at byte {offset:,}", where=str(path))
         return os.pread(self._file(path).descriptor, size, offset)
 
-    def _names(self) -> tuple[str, ...]:
-        path = self.root / CLASS_NAMES
-        if not path.is_file():
-            return ()
-        if path.is_symlink():
-            check_link(path, self.root)
-        return tuple(line.strip() for line in read_text(path, error=SourceError).splitlines())
-
     def _find(self) -> list[Path]:
         return shards(self.root, self.declared.images, ".tar", "tar shard")
 
@@ -127,17 +134,3 @@ def _key(member: Member) -> str:
     """Return a member's name up to the first point of its last part."""
     folder, slash, name = member.name.rpartition("/")
     return folder + slash + name.partition(".")[0]
-
-
-def _class_id(label: object, names: tuple[str, ...], where: str) -> str | None:
-    """Return the class of a label, None where it has none; SourceError for a number without a name."""
-    text = str(label) if isinstance(label, int | str) and not isinstance(label, bool) else ""
-    if not (text.isascii() and text.isdigit()):
-        return text or None
-    if len(text) > len(str(len(names))) or int(text) >= len(names):
-        raise SourceError(
-            f"the label {printable(text)} is a number without a name",
-            where=where,
-            hint=f"{CLASS_NAMES} at the root has the name of a class a line, from 0 on",
-        )
-    return names[int(text)] or None

@@ -1,0 +1,43 @@
+"""Names of classes that are stored as numbers: a line each of ``classnames.txt`` at the root, from 0 on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from wordnet_splits.errors import SourceError
+from wordnet_splits.untrusted import check_link, printable, read_text
+
+CLASS_NAMES: Final = "classnames.txt"
+
+Names = tuple[str, ...]
+
+
+def class_names(root: Path) -> Names:
+    """Return the lines of ``classnames.txt``, none where there is no such file. Raises SourceError."""
+    path = root / CLASS_NAMES
+    if not path.is_file():
+        return ()
+    if path.is_symlink():
+        check_link(path, root)
+    return tuple(line.strip() for line in read_text(path, error=SourceError).splitlines())
+
+
+def class_of(label: object, names: Names, where: str) -> str | None:
+    """Return the class of a label, None where it has none.
+
+    Raises
+    ------
+    SourceError : it is a number, as an integer or as text, that ``names`` do not name: classes called "3"
+        would be read as the number.
+    """
+    text = str(label) if isinstance(label, int | str) and not isinstance(label, bool) else ""
+    if not (text.isascii() and text.isdigit()):
+        return text or None
+    if len(text) > len(str(len(names))) or int(text) >= len(names):
+        raise SourceError(
+            f"the label {printable(text)} is a number without a name",
+            where=where,
+            hint=f"{CLASS_NAMES} at the root has the name of a class a line, from 0 on",
+        )
+    return names[int(text)] or None

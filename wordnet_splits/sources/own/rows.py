@@ -1,0 +1,166 @@
+"""Datasets of a row an image: tables in shards, with a column of images and one of labels.
+
+An image is a struct (bytes, path), bytes, or a path below the root. A label is text, or an integer whose
+names ``datasets`` has written into the file, or ``classnames.txt`` has.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from wordnet_splits.catalog.own_sources import Declaration
+from wordnet_splits.errors import SourceError
+from wordnet_splits.sources.layouts.parquet_named import OPEN_SHARDS, bytes_at
+from wordnet_splits.sources.layouts.parquet_nameless import label_names
+from wordnet_splits.sources.own.class_names import class_names, class_of
+from wordnet_splits.sources.own.columns import class_column, image_column, split_column
+from wordnet_splits.sources.own.layout import Layout, Place
+from wordnet_splits.untrusted import below, printable, read_picture
+
+
+class Shard(NamedTuple):
+    """A file of rows, and the split that they are of where no column says it."""
+
+    path: Path
+    split: str
+
+
+class Row(NamedTuple):
+    """An image before it has an id: ``position`` counts the rows of its split, ``path`` is as stored."""
+
+    class_id: str
+    split: str
+    position: int
+    path: str | None
+    place: Place
+
+
+class Table(Protocol):
+    """An opened shard, read a group of rows at a time; a column of a struct is named like ``img.path``."""
+
+    schema: pa.Schema
+    groups: int
+
+    def read(self, group: int, columns: Sequence[str]) -> pa.Table:
+        """Return some columns of a group, checked. Raises SourceError."""
+
+
+class Rows(Layout):
+    """A picture a row of tables."""
+
+    def __init__(self, root: Path, declared: Declaration) -> None:
+        super().__init__(root, declared)
+        self._shards = cache(self.shards)
+        self._table = lru_cache(maxsize=OPEN_SHARDS)(self.opened)
+        self._kept = lru_cache(maxsize=1)(self._read_group)
+
+    @abstractmethod
+    def shards(self) -> Sequence[Shard]:
+        """Return the files, in the order of their rows' positions. Raises SourceError."""
+
+    @abstractmethod
+    def opened(self, path: Path) -> Table:
+        """Return a file opened. Raises SourceError."""
+
+    def classes(self) -> dict[str, str]:
+        """Return the classes in the order of the labels, where the files name them."""
+        path = self._shards()[0].path
+        schema = self._table(path).schema
+        names = label_names(schema, class_column(schema.names, self.declared.columns, path))
+        return dict.fromkeys(names or class_names(self.root), "")
+
+    def rows(self, note: Callable[[str], None]) -> Iterator[Row]:
+        """Yield every row that has a class."""
+        position: dict[str, int] = defaultdict(int)
+        given = class_names(self.root)
+        for number, (path, of_shard) in enumerate(self._shards()):
+            table = self._table(path)
+            image, label, split = self._columns(table, path)
+            _check_label(table.schema.field(label), path)
+            names = label_names(table.schema, label)
+            paths = _path_column(table.schema.field(image))
+            for group in range(table.groups):
+                read = table.read(group, [c for c in (label, split, paths) if c is not None])
+                labels = read[label].to_pylist()
+                splits = [of_shard] * len(labels) if split is None else read[split].to_pylist()
+                held = [None] * len(labels) if paths is None else _paths(read, image)
+                for row, value in enumerate(labels):
+                    part, at = str(splits[row]), position[str(splits[row])]
+                    position[part] += 1
+                    class_id = _named(value, names) if names else class_of(value, given, str(path))
+                    if class_id is None:
+                        note(f"{path.name}: a row of label {printable(value)}")
+                    else:
+                        yield Row(class_id, part, at, held[row], (number, group, row))
+
+    def read(self, place: Place) -> bytes:
+        """Return a picture's bytes; consecutive calls for one group of rows read it once."""
+        number, group, row = (int(n) for n in place)
+        path = self._shards()[number].path
+        column = self._kept(path, group)
+        if _is_text(column.type):
+            return read_picture(below(self.root, str(column[row].as_py())), self.root)
+        data = bytes_at(column, row, f"{path} group {group} row {row}")
+        if data is None:
+            raise KeyError(row)
+        return data
+
+    def _columns(self, table: Table, path: Path) -> tuple[str, str, str | None]:
+        names, declared = table.schema.names, self.declared.columns
+        return (
+            image_column(names, declared, path),
+            class_column(names, declared, path),
+            split_column(names, declared, path),
+        )
+
+    def _read_group(self, path: Path, group: int) -> pa.Array:
+        table = self._table(path)
+        image, _, _ = self._columns(table, path)
+        if not pa.types.is_struct(table.schema.field(image).type):
+            return table.read(group, [image]).column(0).combine_chunks()
+        values = table.read(group, [f"{image}.bytes"]).column(0).combine_chunks()
+        if values.type.get_field_index("bytes") < 0:
+            raise SourceError(f"the column {image} holds no bytes", where=str(path))
+        return values.field("bytes")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _check_label(field: pa.Field, path: Path) -> None:
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if not (pa.types.is_integer(kind) or _is_text(kind)):
+        raise SourceError(
+            f"the column {field.name} holds {printable(kind)}, no class a row",
+            where=str(path),
+            hint='integers or text; another column: columns = { class = "..." }',
+        )
+
+
+def _path_column(field: pa.Field) -> str | None:
+    if pa.types.is_struct(field.type):
+        return f"{field.name}.path" if field.type.get_field_index("path") >= 0 else None
+    return field.name if _is_text(field.type) else None
+
+
+def _paths(table: pa.Table, image: str) -> list[str | None]:
+    column = table[image].combine_chunks()
+    paths: list[str | None] = (
+        column.field("path") if pa.types.is_struct(column.type) else column
+    ).to_pylist()
+    return paths
+
+
+def _named(value: object, names: tuple[str, ...]) -> str | None:
+    """Return the class of a label that the file names; None where it has none, as -1 of a hidden test set."""
+    if isinstance(value, int):
+        return names[value] if 0 <= value < len(names) else None
+    return str(value) if value else None
