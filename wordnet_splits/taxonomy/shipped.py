@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -138,7 +139,8 @@ def build(directory: Path) -> dict[str, bytes]:
         if found != expected:
             raise TaxonomyError(f"has SHA-256 {found}, not {expected}", where=str(directory / name))
     archive = io.BytesIO()
-    np.savez(archive, allow_pickle=False, **pack(wndb.read(texts, str(directory))))
+    arrays: dict[str, Any] = dict(pack(wndb.read(texts, str(directory))))
+    np.savez(archive, **arrays)  # numpy 1 would take allow_pickle for one of them
     packed = {ARRAYS: archive.getvalue()}
     for name, text in texts.items():
         packed[f"{name}.xz"] = lzma.compress(text, preset=9 | lzma.PRESET_EXTREME)

@@ -181,6 +181,7 @@ def test_explain_all_is_the_table_of_an_appendix(command):
 def test_explanations_are_tables_in_python():
     found = explain("digits", "seven.n.01")
     assert found.to_table().column("class").to_pylist() == ["7"]
+    pytest.importorskip("pandas")
     assert list(found.to_pandas()["role"]) == ["near"]
     assert "<td>seven</td>" in found._repr_html_()
 

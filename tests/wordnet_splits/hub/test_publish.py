@@ -7,12 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.hub_server import TOKEN, Fault, Hub
 from wordnet_splits.manifest import load_manifest
 
 from .conftest import DIGITS, OTHER
+
+yaml = pytest.importorskip("yaml")
 
 
 @pytest.fixture
