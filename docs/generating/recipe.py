@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from generating.markdown import attributes, sections, spoken, table
+from wordnet_splits.catalog import own_sources
 from wordnet_splits.recipe import recipe
 from wordnet_splits.rules import engine, model
 from wordnet_splits.rules.registry import find_operator
@@ -24,6 +25,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "[[known_leak]]": recipe.KnownLeak,
     "normalise": recipe.Normalisation,
     "published_list": recipe.PublishedList,
+    "[[source]]": own_sources.Declaration,
 }
 FILLED_IN = {"draw": "the name"}
 """Keys that reading fills in before the model sees them."""
@@ -79,7 +81,7 @@ def default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True, validated_data={})
-    return "" if value in (None, "", (), {}) else f"`{json.dumps(value)}`"
+    return "" if value in (None, "", (), {}) or isinstance(value, BaseModel) else f"`{json.dumps(value)}`"
 
 
 def kind(field: FieldInfo) -> str:

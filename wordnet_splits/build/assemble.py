@@ -23,8 +23,11 @@ from wordnet_splits.build.leaks import (
     leak_evidence,
 )
 from wordnet_splits.build.membership import Membership, decide_membership
+from wordnet_splits.catalog.catalog import catalog_names
+from wordnet_splits.catalog.own_sources import Declaration, own_sources
 from wordnet_splits.errors import Problem
 from wordnet_splits.manifest import Manifest, Part, fingerprint
+from wordnet_splits.manifest.carried import source_rows
 from wordnet_splits.manifest.data import SCHEMA, check_data
 from wordnet_splits.manifest.tables import SPLITS, image_table
 from wordnet_splits.recipe import Recipe
@@ -85,6 +88,8 @@ def assemble(
     local = any(s.local for s in selections)
     name = recipe.name + (f"@seed={rules.seed}" if resampled else "") + ("@local" if local else "")
     awaiting = sorted({s.awaiting.source for s in selections if s.awaiting is not None})
+    declared = own_sources()
+    own = {n: declared[n] for n in recipe.sources_named if n in declared and n not in catalog_names()}
     data = {
         "schema": SCHEMA,
         "name": name,
@@ -93,7 +98,7 @@ def assemble(
         "seed": rules.seed,
         "taxonomy": {"name": "WordNet", "version": taxonomy.version, "hierarchy": recipe.hierarchy},
         "groups": group_rows(recipe, rules.membership, selections),
-        **_fingerprints(classes, tables, whole=not awaiting),
+        **_fingerprints(classes, tables, own, whole=not awaiting),
         "leaks": [leak.as_dict() for leak in leaks],
         "complete": not missing and not awaiting,
         "missing": [p.as_dict() for p in missing],
@@ -105,14 +110,16 @@ def assemble(
         },
     }
     parts: dict[Part, Callable[[], pa.Table]] = {part: partial(_given, t) for part, t in tables.items()}
-    return Manifest(check_data(data, recipe.name), classes, parts), leaks
+    return Manifest(check_data(data, recipe.name), classes, parts, own=own), leaks
 
 
 def _given(table: pa.Table) -> pa.Table:
     return table
 
 
-def _fingerprints(classes: pa.Table, tables: Mapping[Part, pa.Table], *, whole: bool) -> dict[str, Any]:
+def _fingerprints(
+    classes: pa.Table, tables: Mapping[Part, pa.Table], own: Mapping[str, Declaration], *, whole: bool
+) -> dict[str, Any]:
     of_parts, of_all = fingerprint.of_parts(tables.values())
     in_all = of_all.images if whole else None
     rows = [
@@ -125,6 +132,7 @@ def _fingerprints(classes: pa.Table, tables: Mapping[Part, pa.Table], *, whole: 
         "images": rows,
         "images_in_all": in_all,
         "pixels_in_all": of_all.pixels if whole else None,
+        "sources": [row.model_dump() for row in source_rows(own)],
     }
     return {"fingerprint": in_all, "fingerprints": prints}
 

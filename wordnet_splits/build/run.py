@@ -16,11 +16,12 @@ from wordnet_splits.build.digesting import read_digests
 from wordnet_splits.build.images import Selection, select_images
 from wordnet_splits.build.leaks import Leak
 from wordnet_splits.build.population import NO_POSITIONS
+from wordnet_splits.catalog.own_sources import in_force
 from wordnet_splits.errors import MissingImageError, Problem, SourceError, SplitsError
 from wordnet_splits.files import locked, restore
 from wordnet_splits.manifest import Manifest, read_manifest, write_manifest
 from wordnet_splits.progress import Progress
-from wordnet_splits.recipe import Group, Recipe, load_recipe
+from wordnet_splits.recipe import Group, Recipe, load_recipe, own_of
 from wordnet_splits.sources import Source, open_source, source_class
 from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.taxonomy import Taxonomy, load
@@ -90,11 +91,16 @@ def build(
     RecipeError, SourceError, OutputError : see the message.
     MissingImageError : images are absent, damaged or altered under a root, without ``allow_missing``.
     """
-    declare_roots(roots)
-    recipe = load_recipe(name)
     options = BuildOptions(roots or {}, seed, allow_missing, local, workers, progress)
+    with in_force(own_of(name)):
+        declare_roots(roots)
+        return _build(load_recipe(name), options, out, taxonomy)
+
+
+def _build(recipe: Recipe, options: BuildOptions, out: Path | None, taxonomy: Taxonomy | None) -> Build:
     if out is None:
         return build_recipe(recipe, options, taxonomy)
+    seed = options.seed
     label = recipe.name if seed is None else f"{recipe.name}@seed={seed}"
     with locked(out / label, busy="another build is writing here", hint="wait for it, or give another --out"):
         restore(out / label)

@@ -158,7 +158,7 @@ def load_catalog(source: str) -> Catalog:
     own = own_sources().get(source)
     if own is None:
         raise unknown_source(source, known_sources())
-    return _load_own(own)
+    return load_own_catalog(own)
 
 
 @cache
@@ -166,7 +166,8 @@ def _shipped(source: str) -> Catalog | None:
     return read_catalog(CATALOGS / f"{source}.tsv") if source in catalog_names() else None
 
 
-def _load_own(own: Declaration) -> Catalog:
+def load_own_catalog(own: Declaration) -> Catalog:
+    """Return the catalog of a declared dataset; DataError where it is absent or malformed."""
     try:
         return _read_own(file_id(own.catalog_file), own.name)
     except OSError:

@@ -84,11 +84,11 @@ def build_benchmarks(
     """Build manifests from rules, inventories and the roots at hand."""
     from wordnet_splits.build import build, several
     from wordnet_splits.progress import OnStderr
-    from wordnet_splits.recipe import load_recipe, recipe_names
+    from wordnet_splits.recipe import load_recipe, own_of, recipe_names
     from wordnet_splits.reports.listing import buildable
 
     chosen = _names_or_all(names, all_, buildable())
-    roots = parse_roots(root or [])
+    roots = parse_roots(root or [], own_of(*chosen))
     results = []
     recipes = [_buildable(load_recipe(name)) for name in chosen]  # a wrong one is refused before any is built
     _say_unused(root or [], {source for recipe in recipes for source in recipe.sources})
@@ -174,11 +174,12 @@ def verify_benchmarks(
     from wordnet_splits.build import several
     from wordnet_splits.manifest import manifest_names
     from wordnet_splits.progress import OnStderr
+    from wordnet_splits.recipe import own_of
     from wordnet_splits.reports.verify import verify
 
     where = f"frozen manifests in {manifests}" if manifests else "frozen manifests"
     chosen = _names_or_all(names, all_ or not names, manifest_names(manifests), where=where)
-    roots = parse_roots(root or [])
+    roots = parse_roots(root or [], own_of(*chosen, manifests=manifests))
     found = []
     for result in several(
         verify,

@@ -153,9 +153,9 @@ def fetch_source(
 def examine(root: RootOptions = None, manifests: Manifests = None, json: Json = False) -> int:
     """Look at every source's root, and say what each benchmark lacks."""
     from wordnet_splits.progress import OnStderr
-    from wordnet_splits.reports.doctor import doctor
+    from wordnet_splits.reports.doctor import carried, doctor
 
-    roots = parse_roots(root or [])
+    roots = parse_roots(root or [], carried(manifests))
     given = {name: roots[name] for name in (text.partition("=")[0] for text in root or [])}
     found = doctor(given, manifests=manifests, progress=OnStderr())
     if json:
@@ -252,7 +252,7 @@ def show_leaks(
     from wordnet_splits.reports.near_duplicates import near_duplicates
 
     manifest = load_manifest(name, manifests)
-    roots = parse_roots(root or [])
+    roots = parse_roots(root or [], manifest.own)
     exact = report_leaks(manifest)
     alike = None
     if near:

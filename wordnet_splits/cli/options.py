@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wordnet_splits.cli.output import show
 from wordnet_splits.errors import SplitsError
+
+if TYPE_CHECKING:
+    from wordnet_splits.catalog.own_sources import Declaration
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 RootOptions = Annotated[
@@ -114,13 +117,18 @@ def examples_of(app: typer.Typer) -> list[str]:
     return list(dict.fromkeys([line.strip() for line in found] + inner))
 
 
-def parse_roots(given: Sequence[str]) -> dict[str, Path]:
+def parse_roots(given: Sequence[str], own: Mapping[str, Declaration] | None = None) -> dict[str, Path]:
     """Return the folder of every source that has one: ``--root NAME=DIR``, environment, roots.toml.
+
+    Parameters
+    ----------
+    own : the datasets that the benchmark at work comes with: names that may have a root, too.
 
     Raises
     ------
     SplitsError : not of that form, or of an unknown source.
     """
+    from wordnet_splits.catalog.own_sources import in_force
     from wordnet_splits.sources import source_class, source_names
     from wordnet_splits.sources.roots import declare_roots, resolve_root
 
@@ -132,7 +140,8 @@ def parse_roots(given: Sequence[str]) -> dict[str, Path]:
                 f"{text!r} is not NAME=DIR", where="--root", hint="as in --root cifar100=data/cifar"
             )
         flags[name] = Path(folder)
-    declare_roots(flags)
-    rooted = (n for n in source_names() if source_class(n).rooted)
-    found = {n: resolve_root(n, flags) for n in rooted}
+    with in_force(own or {}):
+        declare_roots(flags)
+        rooted = (n for n in source_names() if source_class(n).rooted)
+        found = {n: resolve_root(n, flags) for n in rooted}
     return {n: root for n, root in found.items() if root is not None}

@@ -63,6 +63,8 @@ def new_recipe(
     parse_roots(root or [])  # datasets of one's own may be declared there; no picture is read
     path = out or Path(f"{name}.toml")
     made = new(name, path, known=id_, near=near or (), far=far or (), external=external or ())
+    for note in made.notes:
+        say(note)
     if json:
         print_json(made.as_dict())
     else:

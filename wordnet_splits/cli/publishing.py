@@ -65,16 +65,18 @@ def publish_benchmarks(
     from wordnet_splits.hub.address import Address, parse_address
     from wordnet_splits.hub.card import card_of
     from wordnet_splits.hub.publishing import publish
-    from wordnet_splits.hub.release import gather
+    from wordnet_splits.hub.release import folders_at, gather
     from wordnet_splits.manifest.manifest import shipped_folder
     from wordnet_splits.progress import OnStderr
+    from wordnet_splits.recipe import own_of
 
     address = parse_address(repo, where="ORG/NAME")
     if address != Address(address.repo):
         raise SplitsError("a repository alone is published to", where=repo, hint=f"as in {address.repo}")
     if revision is not None and parse_address(f"{repo}@{revision}", where="--revision").benchmark:
         raise SplitsError(f"{revision!r} is no tag", where="--revision", hint="as in v1")
-    places, roots = folders or [shipped_folder()], parse_roots(root or [])
+    places = folders or [shipped_folder()]
+    roots = parse_roots(root or [], own_of(*folders_at(places)))
     release = gather(places, roots=roots, workers=workers, progress=OnStderr())
     if card_only:
         card = card_of(release, Address(address.repo, revision or address.revision))

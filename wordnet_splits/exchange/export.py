@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wordnet_splits.catalog.own_sources import in_force
 from wordnet_splits.errors import OutputError, Problem, SplitsError, unknown
 from wordnet_splits.exchange.formats import get_format
 from wordnet_splits.exchange.outgoing import Export
@@ -88,7 +89,7 @@ def export_benchmark(
     export = Export(
         manifest,
         format,
-        open_sources(names, roots),
+        open_sources(names, roots, manifest.own),
         copies=copies,
         ids_only=ids_only,
         allow_missing=allow_missing,
@@ -98,7 +99,8 @@ def export_benchmark(
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise OutputError("is there already", where=str(out), hint="give --out a new or empty folder")
         with replacing_folder(out) as folder:
-            chosen.write(export, folder)
+            with in_force(manifest.own):
+                chosen.write(export, folder)
             if not (groups or splits):
                 write_sidecar(manifest, format, folder)
     awaiting = [

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from wordnet_splits.catalog.own_sources import in_force, together
 from wordnet_splits.hub.address import MAIN, Address
 from wordnet_splits.hub.release import FENCE, RESULTS, Release
 from wordnet_splits.lazy import need
 from wordnet_splits.manifest import GroupRow, Manifest
 from wordnet_splits.recipe import load_recipe
-from wordnet_splits.reports.cite import cite, sources_cited
+from wordnet_splits.reports.cite import cite
 from wordnet_splits.rules.words import rule_words
 from wordnet_splits.sources import source_class, source_info
 
@@ -29,6 +30,11 @@ def card_of(release: Release, address: Address) -> str:
 
     What stands in the release's own ``README.md`` comes first: its metadata (licence, tags), then its text.
     """
+    with in_force(together(manifest.own for manifest in release.benchmarks)):
+        return _card_of(release, address)
+
+
+def _card_of(release: Release, address: Address) -> str:
     name = address.repo.partition("/")[2]
     head = {"pretty_name": name, "task_categories": ["image-classification"], **release.metadata}
     head["configs"] = list(_configs(release))
@@ -144,7 +150,7 @@ def _number(value: int | None, form: str = "{:,}") -> str:
 
 
 def _sources(release: Release) -> str:
-    names = sorted({name for m in release.benchmarks for name in sources_cited(load_recipe(m))})
+    names = sorted({name for m in release.benchmarks for name in load_recipe(m).sources_named})
     lines = ["## Sources", "", "The pictures are their publishers', under their terms; none is here.", ""]
     lines += ["| source | what | licence | where |", "|---|---|---|---|"]
     for name in names:

@@ -10,13 +10,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from wordnet_splits.catalog.own_sources import in_force
 from wordnet_splits.errors import DataError
 from wordnet_splits.files import json_text
 from wordnet_splits.lazy import need
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.carried import carried_files
 from wordnet_splits.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 from wordnet_splits.recipe import load_recipe
-from wordnet_splits.reports.cite import cite, sources_cited
+from wordnet_splits.reports.cite import cite
 from wordnet_splits.rules.words import rule_words
 from wordnet_splits.sources import source_info
 from wordnet_splits.untrusted import printable, sha256_of
@@ -31,6 +33,12 @@ TYPES: Final = {
     pa.float64(): "FLOAT",
 }
 """Of columns that Croissant has a type for: nested evidence and digests are in the Parquet file alone."""
+
+FORMATS: Final = {
+    ".parquet": "application/x-parquet",
+    ".toml": "application/toml",
+    ".tsv": "text/tab-separated-values",
+}
 
 USES: Final = (
     "Evaluation of misclassification, near-OOD, far-OOD and open-set detection by image classifiers.",
@@ -59,12 +67,18 @@ def croissant_of(manifest: Manifest, *, metadata: Mapping[str, Any] | None = Non
     ------
     MissingPackageError : mlcroissant is not installed.
     """
+    with in_force(manifest.own):
+        return _croissant_of(manifest, metadata or {}, url)
+
+
+def _croissant_of(manifest: Manifest, told: Mapping[str, Any], url: str) -> str:
     mlc = need("mlcroissant", "hub", where=FILE)
     recipe = load_recipe(manifest)
-    told, folder = metadata or {}, manifest.folder
+    folder = manifest.folder
     assert folder is not None
     paths = {"classes": "classes.parquet"}
     paths |= {f"{split}-{group}": f"images/{split}/{group}.parquet" for split, group in manifest.parts}
+    carried = [file.path for file in carried_files(manifest.data.fingerprints.sources)]
     schemas = {name: CLASS_SCHEMA if name == "classes" else IMAGE_SCHEMA for name in paths}
     made = mlc.Metadata(
         name=manifest.name,
@@ -75,7 +89,10 @@ def croissant_of(manifest: Manifest, *, metadata: Mapping[str, Any] | None = Non
         url=url,
         cite_as="\n\n".join(entry.bibtex for entry in cite(folder).entries),
         keywords=["out-of-distribution detection", "open-set recognition", "WordNet", "benchmark"],
-        distribution=[_file(mlc, name, folder, path) for name, path in paths.items()],
+        distribution=[
+            *(_file(mlc, name, folder, path) for name, path in paths.items()),
+            *(_file(mlc, path.replace("/", "-"), folder, path) for path in carried),
+        ],
         record_sets=[_records(mlc, name, schemas[name]) for name in paths],
         data_collection="Chosen from published datasets by rules over WordNet, which the description gives.",
         data_collection_type=["Secondary Data Analysis"],
@@ -100,7 +117,7 @@ def _date(value: object) -> datetime | None:
 
 def _description(manifest: Manifest) -> str:
     recipe = load_recipe(manifest)
-    licences = (f"{name}: {source_info(name).licence}" for name in sources_cited(recipe))
+    licences = (f"{name}: {source_info(name).licence}" for name in recipe.sources_named)
     counts = (f"{row.split} {row.group} ({row.role}) {row.actual:,}" for row in manifest.groups if row.actual)
     return (
         f"{recipe.title or manifest.name}. Counts: {'; '.join(counts)}. "
@@ -128,7 +145,7 @@ def _file(mlc: Any, name: str, folder: Path, path: str) -> Any:
         name=name,
         content_url=path,
         content_size=f"{(folder / path).stat().st_size} B",
-        encoding_formats=["application/x-parquet"],
+        encoding_formats=[FORMATS[Path(path).suffix]],
         sha256=sha256_of(folder / path, largest=LARGEST),
     )
 

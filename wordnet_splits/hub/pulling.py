@@ -14,8 +14,9 @@ from wordnet_splits.hub.address import Address
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
 from wordnet_splits.hub.succession import changed_values
 from wordnet_splits.manifest import Manifest, altered, read_manifest
+from wordnet_splits.manifest.carried import carried_files
 from wordnet_splits.manifest.data import check_data
-from wordnet_splits.manifest.manifest import shipped_folder
+from wordnet_splits.manifest.manifest import manifest_files, shipped_folder
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.untrusted import read_json
@@ -146,9 +147,15 @@ def _taken(
 
     where = repository.where(f"{name}/manifest.json", commit=commit)
     data = check_data(read_json(fetch("manifest.json"), error=ManifestError), where)
-    inner = ["manifest.json", "classes.parquet"]
-    inner += [f"images/{row.split}/{row.group}.parquet" for row in data.fingerprints.images]
-    received = {path: fetch(path) for path in inner}
+    for carried in carried_files(data.fingerprints.sources):
+        path = f"{name}/{carried.path}"
+        if path in files and files[path].size > carried.largest:
+            raise HubError(
+                f"{carried.path} has {files[path].size:,} bytes, at most {carried.largest:,} are read",
+                where=repository.where(name, commit=commit),
+                hint="nothing was taken: tell whoever published it",
+            )
+    received = {path: fetch(path) for path in manifest_files(data)}
     manifest = read_manifest(incoming / name)
     _check(manifest, name, repository.where(name, commit=commit))
     with replacing_folder(folder / name) as part:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.build import several
+from wordnet_splits.catalog.own_sources import together
 from wordnet_splits.errors import DataError, ManifestError
 from wordnet_splits.lazy import need
 from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.manifest import manifest_files
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.reports.freeze import load_final
 from wordnet_splits.reports.verify import Verification, verify
@@ -60,16 +62,7 @@ def gather(
     ManifestError : there is no manifest; one is of another draw or local, lacks images, or does not verify;
         or two have one name. DataError : the metadata of ``README.md`` is no YAML mapping.
     """
-    folders: list[Path] = []
-    for place in places:
-        inside = [place] if (place / "manifest.json").is_file() else _below(place)
-        if not inside:
-            raise ManifestError(
-                "no manifest.json here or one folder below",
-                where=str(place),
-                hint="give a folder written by `build` or `freeze`",
-            )
-        folders += inside
+    folders = folders_at(places)
     benchmarks: dict[str, Manifest] = {}
     for folder in folders:
         manifest = load_final(folder, never="published")
@@ -82,6 +75,7 @@ def gather(
     )
     for folder, found in zip(folders, verified, strict=True):
         _check(found, folder)
+    together(manifest.own for manifest in benchmarks.values())  # a name means one dataset in a repository
     files = {path: file for m in benchmarks.values() for path, file in _files_of(m).items()}
     readme = ""
     for place in places:
@@ -113,6 +107,21 @@ def _parts(readme: str) -> tuple[dict[str, Any], str]:
     return told, text
 
 
+def folders_at(places: Sequence[Path]) -> list[Path]:
+    """Return the folders of the manifests at some places. Raises ManifestError where there is none."""
+    folders: list[Path] = []
+    for place in places:
+        inside = [place] if (place / "manifest.json").is_file() else _below(place)
+        if not inside:
+            raise ManifestError(
+                "no manifest.json here or one folder below",
+                where=str(place),
+                hint="give a folder written by `build` or `freeze`",
+            )
+        folders += inside
+    return folders
+
+
 def _below(place: Path) -> list[Path]:
     return sorted(file.parent for file in place.glob("*/manifest.json") if file.is_file())
 
@@ -130,6 +139,4 @@ def _check(found: Verification, folder: Path) -> None:
 def _files_of(manifest: Manifest) -> dict[str, Path]:
     folder = manifest.folder
     assert folder is not None
-    names = ["manifest.json", "classes.parquet"]
-    names += [f"images/{split}/{group}.parquet" for split, group in manifest.parts]
-    return {f"{manifest.name}/{name}": folder / name for name in names}
+    return {f"{manifest.name}/{name}": folder / name for name in manifest_files(manifest.data)}

@@ -25,14 +25,24 @@ class PartRow(StrictModel):
     pixels: Sha256 | None
 
 
+class SourceRow(StrictModel):
+    """A dataset of the author's own that the manifest carries: SHA-256 of its files, as they are."""
+
+    name: Name
+    declaration: Sha256
+    catalog: Sha256
+    inventory: Sha256 | None
+
+
 class Fingerprints(StrictModel):
-    """SHA-256 of the tables; those in all are None while a group awaits its source."""
+    """SHA-256 of the tables and of what is carried; those in all are None while a group awaits its source."""
 
     classes: Sha256
     explanation: Sha256
     images: list[PartRow]
     images_in_all: Sha256 | None
     pixels_in_all: Sha256 | None
+    sources: list[SourceRow] = Field(default_factory=list)
 
 
 class GroupRow(StrictModel):
@@ -152,6 +162,9 @@ class ManifestData(StrictModel):
         if sorted(known) != sorted(held):
             odd = min(set(known) ^ set(held), default=held[0] if held else ("", ""))
             raise ValueError(f"groups and fingerprints disagree on {odd[0]}/{odd[1]}")
+        carried = [row.name for row in self.fingerprints.sources]
+        if carried != sorted(set(carried)):
+            raise ValueError("the datasets carried are not sorted, or one is there twice")
         if self.awaiting != sorted({row.source for row in self.groups if row.awaits}):
             raise ValueError("awaiting is not what the groups await")
         if self.complete != (not self.missing and not self.awaiting):
@@ -164,7 +177,10 @@ class ManifestData(StrictModel):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content as the file holds it."""
-        return {**self.model_dump(by_alias=True), "recipe": self.recipe.as_dict()}
+        data = {**self.model_dump(by_alias=True), "recipe": self.recipe.as_dict()}
+        if not self.fingerprints.sources:  # of a benchmark of shipped sources alone nothing is said
+            del data["fingerprints"]["sources"]
+        return data
 
 
 def check_data(data: object, where: str) -> ManifestData:

@@ -1,5 +1,6 @@
 """Manifests on disk: ``classes.parquet``, ``images/<split>/<group>.parquet``, ``manifest.json``.
 
+A benchmark of datasets of its author's own carries them in ``sources/`` (`wordnet_splits.manifest.carried`).
 A manifest is looked up in the folder given, in ``WORDNET_SPLITS_MANIFESTS``, in the checkout and in the
 installed package, in that order. One of the Hub has a name of its own, ``hf://datasets/ORG/NAME@v1/BENCHMARK``,
 so that nobody's benchmark takes the place of another; it is pulled once, and checked.
@@ -8,7 +9,7 @@ so that nobody's benchmark takes the place of another; it is pulled once, and ch
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape
@@ -17,11 +18,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from wordnet_splits.catalog.own_sources import Declaration
 from wordnet_splits.errors import ManifestError, unknown
 from wordnet_splits.files import FileId, file_id, replacing_folder, write_json
 from wordnet_splits.hub.address import SCHEME
 from wordnet_splits.hub.local import folder_of
 from wordnet_splits.manifest import fingerprint
+from wordnet_splits.manifest.carried import altered_files, carried_files, read_carried, write_carried
 from wordnet_splits.manifest.data import GroupRow, ManifestData, PartRow, check_data
 from wordnet_splits.manifest.fingerprint import ImagePrints
 from wordnet_splits.manifest.parquet import read_table, write_table
@@ -44,12 +47,14 @@ class Manifest:
     classes : the class table (`tables.CLASS_SCHEMA`).
     parts : functions returning the image table of each (split, group), in table order.
     folder : where it was read from, None for one just built.
+    own : the datasets of its author's own that it was built from, by name; it carries them.
     """
 
     data: ManifestData
     classes: pa.Table = field(repr=False)
     parts: dict[Part, Callable[[], pa.Table]] = field(default_factory=dict, repr=False)
     folder: Path | None = None
+    own: Mapping[str, Declaration] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -197,6 +202,8 @@ def open_manifest(name: str | Path, given: Path | None = None) -> Manifest:
     manifest = read_manifest(find_manifest(name, given))
     if manifest.data.fingerprints.classes != fingerprint.of_classes(manifest.classes):
         raise _altered("the class table is not the one that was fingerprinted", str(manifest.folder))
+    for problem in altered_files(manifest.folder or Path(), manifest.data.fingerprints.sources):
+        raise _altered(problem, str(manifest.folder))
     for part in manifest.parts:
         _file_id(_path(manifest.folder, part))
     return manifest
@@ -214,12 +221,23 @@ def read_manifest(folder: Path) -> Manifest:
     classes = check_classes(read_table(path, error=ManifestError), str(path))
     rows = {(row.split, row.group): row for row in data.groups}
     parts = [(row.split, row.group) for row in data.fingerprints.images]
-    return Manifest(data, classes, {p: partial(_images, rows[p], _path(folder, p)) for p in parts}, folder)
+    images: dict[Part, Callable[[], pa.Table]] = {
+        p: partial(_images, rows[p], _path(folder, p)) for p in parts
+    }
+    return Manifest(data, classes, images, folder, read_carried(folder, data.fingerprints.sources))
+
+
+def manifest_files(data: ManifestData) -> list[str]:
+    """Return the paths of all files of a manifest, in its folder."""
+    images = (f"images/{row.split}/{row.group}.parquet" for row in data.fingerprints.images)
+    carried = (file.path for file in carried_files(data.fingerprints.sources))
+    return ["manifest.json", "classes.parquet", *images, *carried]
 
 
 def altered(manifest: Manifest) -> list[str]:
-    """Return a sentence for each fingerprint or count that the tables do not give."""
+    """Return a sentence for each fingerprint or count that the tables and files do not give."""
     stored = manifest.data.fingerprints
+    carried = [] if manifest.folder is None else list(altered_files(manifest.folder, stored.sources))
     parts, whole = _prints(manifest)
     found: list[tuple[str, object, object]] = [
         ("classes", stored.classes, fingerprint.of_classes(manifest.classes)),
@@ -239,7 +257,7 @@ def altered(manifest: Manifest) -> list[str]:
             ("images in all", stored.images_in_all, whole.images),
             ("pixels in all", stored.pixels_in_all, whole.pixels),
         ]
-    return [
+    return carried + [
         f"{what}: the table gives {given}, manifest.json says {said}"
         for what, said, given in found
         if said != given
@@ -299,5 +317,6 @@ def write_manifest(manifest: Manifest, out: Path) -> Path:
         write_table(manifest.classes, folder / "classes.parquet")
         for part, table in manifest.parts.items():
             write_table(table(), _path(folder, part))
+        write_carried(manifest.own, manifest.data.fingerprints.sources, folder)
         write_json(folder / "manifest.json", manifest.data.as_dict())
     return target

@@ -81,7 +81,7 @@ def pack(
     manifest = load_manifest(benchmark, manifests)
     chosen = _chosen(manifest, groups, splits)
     names = {manifest.source_of(group) for _, group in chosen}
-    sources = open_sources(sorted(names), roots)
+    sources = open_sources(sorted(names), roots, manifest.own)
     out = Path(out).absolute()
     with (
         files.writing(out),

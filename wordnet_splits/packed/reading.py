@@ -7,7 +7,7 @@ through `PartImages`, whose rows are positions in the part's image table.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
+from wordnet_splits.catalog.own_sources import Declaration, in_force
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.sources import Raw, Source, check_source, open_source, root_variable, source_class
@@ -161,23 +162,31 @@ def spec_id(view: str) -> str | None:
     return get_spec(view).id
 
 
-def open_sources(names: Sequence[str], roots: Roots | None) -> dict[str, Source]:
+def open_sources(
+    names: Sequence[str], roots: Roots | None, own: Mapping[str, Declaration]
+) -> dict[str, Source]:
     """Open the sources that are built in or have a root: given, in the environment, or in roots.toml.
+
+    Parameters
+    ----------
+    own : the datasets that the manifest carries.
 
     Raises
     ------
     UnknownNameError : a root of a source that does not exist.
     SourceError : a root is absent, unreadable or of another dataset.
+    DataError : this machine declares another dataset than the manifest carries.
     """
     given = {name: Path(root) for name, root in (roots or {}).items()}
-    for name, folder in given.items():
-        check_source(name, folder)
     opened = {}
-    for name in sorted(set(names)):
-        if not source_class(name).rooted:
-            opened[name] = open_source(name)
-        elif (root := resolve_root(name, given)) is not None:
-            opened[name] = open_source(name, root)
+    with in_force(own):
+        for name, folder in given.items():
+            check_source(name, folder)
+        for name in sorted(set(names)):
+            if not source_class(name).rooted:
+                opened[name] = open_source(name)
+            elif (root := resolve_root(name, given)) is not None:
+                opened[name] = open_source(name, root)
     return opened
 
 

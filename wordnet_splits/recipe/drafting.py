@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import RecipeError, SplitsError, unknown
-from wordnet_splits.similarity.similarity import MEASURES
+from wordnet_splits.similarity.measures import BEYOND_ONE, MEASURES
 from wordnet_splits.sources import source_class
 from wordnet_splits.sources.noise import NoiseSource
 
@@ -21,6 +21,7 @@ _BOUND = re.compile(r"([a-z_0-9]+)=(\d*\.?\d+)")
 """A measure and its threshold, as in ``mean=0.6``."""
 
 ABOUT = {
+    "source": "A dataset of your own: with this, the recipe and the files named need no other declaration.",
     "id": "What the classifier is to know.",
     "rest": "The classes of the same source that are not ID: near by design.",
     "near": "Near: at or below a parent of an ID class, but none that equals one or lies above or below it.",
@@ -83,6 +84,12 @@ def _bounded(source: str, bound: re.Match[str], more: tuple[str, ...], where: st
         raise RecipeError("distance grows with farness", where=where, hint="path=0.25 is three edges")
     if where == "--id":
         raise RecipeError("ID classes are what others are measured by", where=where, hint="name them")
+    if measure not in BEYOND_ONE and float(bound[2]) > 1:
+        raise RecipeError(
+            f"{measure} lies in 0..1, so nothing is at {bound[2]}",
+            where=where,
+            hint=f"as in {source}:{measure}=0.6,100: after the comma is how many to draw",
+        )
     if len(more) > 1 or not all(number.isdecimal() for number in more):
         raise RecipeError(
             f"{','.join(more)!r} is no number of classes to draw",
@@ -98,13 +105,20 @@ def draft_recipe(
     near: Sequence[Named] = (),
     far: Sequence[Named] = (),
     external: Sequence[Named] = (),
+    *,
+    sources: Sequence[str] = (),
 ) -> str:
     """Return the text of a recipe, with comments; it is for a person to read and change.
 
     Groups stand in the order ID, external, near, far, for a class goes to the first that takes it.
+
+    Parameters
+    ----------
+    sources : the keys of datasets of one's own, to be declared in the recipe.
     """
     others = [*((e, "external") for e in external), *((n, "near") for n in near), *((f, "far") for f in far)]
-    blocks = [_head(name), _group(KNOWN, "id", known, known)]
+    blocks = [_head(name), *(f"# {ABOUT['source']}\n[[source]]\n{keys}" for keys in sources)]
+    blocks.append(_group(KNOWN, "id", known, known))
     names = {KNOWN}
     for one, role in others:
         group = f"{role}-{one.source}"

@@ -6,15 +6,19 @@ A wrong key is refused with its line and the nearest right one.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from wordnet_splits.errors import ManifestError, RecipeError, unknown
+from wordnet_splits.catalog import catalog_names
+from wordnet_splits.catalog.own_sources import Declaration, in_force, together
+from wordnet_splits.errors import ManifestError, RecipeError, SplitsError, unknown
 from wordnet_splits.fields import NAME_PATTERN
-from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
+from wordnet_splits.hub.address import SCHEME
+from wordnet_splits.manifest import Manifest, find_manifest, load_manifest, manifest_names, read_manifest
 from wordnet_splits.recipe.recipe import Recipe
 from wordnet_splits.recipe.text import explain_validation, lines_below
 from wordnet_splits.untrusted import LARGEST_TOML, parse_toml, read_text, validated
@@ -62,19 +66,66 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
         if (Path(name) / "manifest.json").is_file() or str(name) in manifest_names(manifests):
             return _within(load_manifest(name, manifests))
         raise unknown("benchmark", str(name), {*shipped, *manifest_names(manifests)})
+    recipe = _read(name)
+    with in_force(recipe.own):
+        _check_names(recipe, _recipe_text(name)[1], lists_may_be_awaited=name in shipped)
+    return recipe
+
+
+def own_of(*names: Recipe | Manifest | str | Path, manifests: Path | None = None) -> dict[str, Declaration]:
+    """Return the datasets that come with benchmarks: before a root of one is judged, or the rest is checked.
+
+    Parameters as of `load_recipe`. What is no benchmark comes with none: whoever takes it up says so.
+
+    Raises
+    ------
+    RecipeError, ManifestError : a file is malformed.
+    DataError : two benchmarks have another dataset under one name.
+    """
+    return together(_own_of(name, manifests) for name in names)
+
+
+def _own_of(name: Recipe | Manifest | str | Path, manifests: Path | None) -> Mapping[str, Declaration]:
+    if isinstance(name, Recipe | Manifest):
+        return name.own
+    text = str(name)
+    if text.endswith(".toml"):
+        return _read(name).own if Path(name).exists() else {}
+    if text in recipe_names():  # it is of shipped sources alone
+        return {}
+    held = (Path(name) / "manifest.json").is_file() or text in manifest_names(manifests)
+    return read_manifest(find_manifest(name, manifests)).own if held or text.startswith(SCHEME) else {}
+
+
+def _read(name: str | Path) -> Recipe:
+    """Read a shipped recipe or a TOML file; the names in it are not checked."""
     text, where = _recipe_text(name)
     raw = parse_toml(text, where=where, error=RecipeError)
     lines: dict[str, str] = {}
-    merged = _extended(raw, text, where, lines)
+    merged, inherited = _extended(raw, text, where, lines)
     try:
         recipe = Recipe.model_validate(merged)
     except ValidationError as error:
         raise explain_validation(error, text, where, Recipe) from None
-    if name not in shipped:
+    if name not in (*recipe_names(), *class_set_names()):
         recipe.remember_folder(Path(name).absolute().parent)
-    _check_names(recipe, where, lists_may_be_awaited=name in shipped)
+    for number, declared in enumerate(recipe.source):
+        file = Path(raw["extends"] if number < inherited else name).absolute()
+        recipe.remember_own({declared.name: _declared(declared.read_from(file, confined=True), where)})
     recipe.remember_lines(lines)
     return recipe
+
+
+def _declared(declared: Declaration, where: str) -> Declaration:
+    """Return a dataset of ``[[source]]`` if it may have its name and its files may be where they are."""
+    place = f"{where}: source {declared.name!r}"
+    if declared.name in catalog_names():
+        raise RecipeError("is a source of ours", where=place, hint="give yours another name")
+    try:
+        _ = declared.catalog_file, declared.inventory_file
+    except SplitsError as error:
+        raise RecipeError(error.what, where=place, hint="keep it in the recipe's folder") from None
+    return declared
 
 
 def _within(manifest: Manifest) -> Recipe:
@@ -84,6 +135,7 @@ def _within(manifest: Manifest) -> Recipe:
     )
     if manifest.folder is not None:
         recipe.remember_folder(manifest.folder.absolute().parent)
+    recipe.remember_own(manifest.own)
     return recipe
 
 
@@ -97,14 +149,18 @@ def _recipe_text(name: str | Path) -> tuple[str, str]:
     return path.read_text(encoding="utf-8"), f"{name}.toml"
 
 
-def _extended(raw: dict[str, Any], text: str, where: str, lines: dict[str, str]) -> dict[str, Any]:
+def _extended(
+    raw: dict[str, Any], text: str, where: str, lines: dict[str, str]
+) -> tuple[dict[str, Any], int]:
     """Resolve ``extends``: same-named groups replaced in place, new ones appended, ``drop`` removes.
 
-    ``lines`` is filled with the file and line of each group's rule.
+    ``lines`` is filled with the file and line of each group's rule. Returns how many of the sources are the
+    base's, too: they come first.
     """
+    declared = _tables(raw.get("source", []), "source", where)
     if "extends" not in raw:
         lines |= _lines_of(raw, text, where)
-        return {"draw": raw.get("name"), **raw}
+        return {"draw": raw.get("name"), **raw}, 0
     if next(iter(raw)) != "extends":
         raise RecipeError("`extends` must be the first key", where=where, hint="move it to the top")
     raw = dict(raw)
@@ -136,7 +192,15 @@ def _extended(raw: dict[str, Any], text: str, where: str, lines: dict[str, str])
         *own_leaks,
     ]
     base = {"draw": base.get("name"), **base}
-    return {**base, **raw, "group": list(groups.values()), "known_leak": leaks}
+    inherited = _tables(base.get("source", []), "source", base_where)
+    merged = {
+        **base,
+        **raw,
+        "source": [*inherited, *declared],
+        "group": list(groups.values()),
+        "known_leak": leaks,
+    }
+    return merged, len(inherited)
 
 
 def _lines_of(raw: dict[str, Any], text: str, where: str) -> dict[str, str]:

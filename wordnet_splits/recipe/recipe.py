@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
+from wordnet_splits.catalog.own_sources import Declaration
 from wordnet_splits.fields import Count, Name, Role, Sha256
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.rules.model import ClassRule, Yes, rule_text
+from wordnet_splits.rules.model import ClassRule, Yes, operands, rule_text
 from wordnet_splits.tabular import html_table
 
 NoiseSide = Annotated[int, Field(gt=0, le=4096, strict=True)]
@@ -238,6 +240,7 @@ class Recipe(RecipePart):
     reproduces : whether it is somebody's benchmark as published, leaks included.
     drop_leaks : whether classes that leak are removed.
     published_list : the published list of classes that it rebuilds.
+    source : the datasets of one's own, one ``[[source]]`` each; paths are relative to the recipe's file.
     group : the sets, one ``[[group]]`` each.
     known_leak : leaks that stay, one ``[[known_leak]]`` each.
     """
@@ -255,10 +258,12 @@ class Recipe(RecipePart):
     reproduces: bool = False
     drop_leaks: bool = False
     published_list: PublishedList | None = None
+    source: tuple[Declaration, ...] = ()
     group: Annotated[tuple[Group, ...], Field(min_length=1, max_length=MOST_GROUPS)]
     known_leak: tuple[KnownLeak, ...] = ()
     _lines: dict[str, str] = PrivateAttr(default_factory=dict)  # group -> the file and line of its rule
     _folder: Path | None = PrivateAttr(default=None)
+    _own: dict[str, Declaration] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Recipe:
@@ -267,6 +272,9 @@ class Recipe(RecipePart):
             if group.name in seen:
                 raise ValueError(f"two groups are called {group.name!r}")
             seen.add(group.name)
+        names = [declared.name for declared in self.source]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two sources are called {twice[0]!r}")
         if not self.groups_with_role("id"):
             raise ValueError('no group has role = "id", so nothing is in-distribution')
         return self
@@ -291,9 +299,21 @@ class Recipe(RecipePart):
         """Note where the recipe was read."""
         self._folder = folder
 
+    @property
+    def own(self) -> Mapping[str, Declaration]:
+        """Return the datasets that come with the recipe, by name: it declares them, or its manifest does."""
+        return self._own
+
+    def remember_own(self, own: Mapping[str, Declaration]) -> None:
+        """Note the datasets that come with the recipe."""
+        self._own.update(own)
+
     def as_data(self) -> dict[str, Any]:
-        """Return the recipe as its TOML says, variants resolved; `Recipe.model_validate` reads it back."""
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        """Return the recipe as its TOML says, variants resolved; `Recipe.model_validate` reads it back.
+
+        Without ``[[source]]``, whose paths are of this machine: a manifest carries the datasets themselves.
+        """
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"source"})
 
     def __repr__(self) -> str:
         lines = [f"{self.name} version {self.version}: {self.title or 'without a title'}"]
@@ -321,6 +341,12 @@ class Recipe(RecipePart):
     def sources(self) -> tuple[str, ...]:
         """Return the sources of all groups, sorted."""
         return tuple(sorted({g.source for g in self.group}))
+
+    @property
+    def sources_named(self) -> tuple[str, ...]:
+        """Return the sources of all groups and those that their rules name, sorted."""
+        named = {o.name for g in self.group for o in operands(g.classes) if o.kind == "source"}
+        return tuple(sorted({*self.sources, *named}))
 
     def groups_with_role(self, role: str) -> tuple[Group, ...]:
         """Return the groups of one role, in file order."""

@@ -11,9 +11,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from wordnet_splits.catalog.own_sources import in_force
 from wordnet_splits.errors import DataError, unknown
-from wordnet_splits.recipe import Recipe, load_recipe
-from wordnet_splits.rules import operands
+from wordnet_splits.recipe import load_recipe
 from wordnet_splits.sources import source_info
 from wordnet_splits.tabular import Tabular
 
@@ -78,8 +78,9 @@ def cite(benchmark: str | Path, *, manifests: Path | None = None) -> Citation:
     elif recipe.paper:
         unlisted = recipe.paper
     _add(entries, paper_bibtex(WORDNET), WORDNET)
-    for name in sources_cited(recipe):
-        _add(entries, source_info(name).bibtex, name)
+    with in_force(recipe.own):
+        for name in recipe.sources_named:
+            _add(entries, source_info(name).bibtex, name)
     _add(entries, own_bibtex(), OWN)
     return Citation(recipe.name, [*entries.values()], unlisted)
 
@@ -93,12 +94,6 @@ def own_bibtex() -> str:
   year    = {{2026}},
   url     = {{https://pypi.org/project/wordnet-splits/}}
 }}"""
-
-
-def sources_cited(recipe: Recipe) -> tuple[str, ...]:
-    """Return the sources of a recipe's groups and those that its rules name, sorted."""
-    named = {o.name for g in recipe.group for o in operands(g.classes) if o.kind == "source"}
-    return tuple(sorted({*recipe.sources, *named}))
 
 
 def paper_names() -> tuple[str, ...]:

@@ -22,10 +22,11 @@ import pyarrow.compute as pc
 from wordnet_splits.build.population import NO_POSITIONS, count_difference, expand
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
+from wordnet_splits.catalog.own_sources import Declaration, in_force, together
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.manifest import Manifest, Part, manifest_names, open_manifest
 from wordnet_splits.progress import Progress, Silent
-from wordnet_splits.recipe import Group, ImageRule, Recipe, load_recipe, recipe_names
+from wordnet_splits.recipe import Group, ImageRule, Recipe, load_recipe, own_of, recipe_names
 from wordnet_splits.reports.listing import awaited_lists
 from wordnet_splits.sources import Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.sources.roots import Roots, all_roots, roots_file
@@ -147,12 +148,23 @@ def doctor(
         wrong with a root itself is part of the report.
     """
     given = given or {}
-    roots = all_roots(given)
-    states = {name: look_at(name, roots.get(name), given, progress) for name in source_names()}
     frozen = manifest_names(manifests)
     names = sorted({*recipe_names(), *frozen})
-    benchmarks = [_benchmark(name, name in frozen, manifests, states) for name in names]
+    own = carried(manifests)
+    with in_force(own):
+        roots = all_roots(given)
+        states = {name: look_at(name, roots.get(name), given, progress) for name in source_names()}
+        benchmarks = [_benchmark(name, name in frozen, manifests, states, own) for name in names]
     return Diagnosis(list(states.values()), benchmarks)
+
+
+def carried(manifests: Path | None = None) -> dict[str, Declaration]:
+    """Return the datasets that come with frozen benchmarks, but for those whose row tells of an error."""
+    found: dict[str, Declaration] = {}
+    for name in manifest_names(manifests):
+        with contextlib.suppress(SplitsError), in_force(own := own_of(name, manifests=manifests)):
+            found = together([found, own])
+    return found
 
 
 def look_at(
@@ -220,14 +232,20 @@ def _fill(split: SplitState, source: str, counts: Counter[tuple[str, str]]) -> N
 
 
 def _benchmark(
-    name: str, frozen: bool, manifests: Path | None, states: Mapping[str, SourceState]
+    name: str,
+    frozen: bool,
+    manifests: Path | None,
+    states: Mapping[str, SourceState],
+    own: Mapping[str, Declaration],
 ) -> BenchmarkState:
     found = BenchmarkState(name, frozen)
     try:
         manifest = open_manifest(name, manifests) if frozen else None
         recipe = load_recipe(manifest or name)
-        found.awaits = list(_awaits(recipe, manifest, states))
-        found.pixels = {s: _pixels(s, recipe, states) for s in recipe.sources}
+        together([own, recipe.own])  # the states are of the first dataset of a name
+        with in_force(recipe.own):
+            found.awaits = list(_awaits(recipe, manifest, states))
+            found.pixels = {s: _pixels(s, recipe, states) for s in recipe.sources}
     except SplitsError as error:
         found.error = error.as_dict()
     return found

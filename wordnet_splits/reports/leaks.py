@@ -13,6 +13,7 @@ from typing import Any
 
 from wordnet_splits.build.leaks import Leak, class_leaks, digest_leaks
 from wordnet_splits.build.membership import Membership
+from wordnet_splits.catalog.own_sources import in_force
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.data import LeakRow
 from wordnet_splits.recipe import Recipe, load_recipe
@@ -96,8 +97,9 @@ def report_leaks(manifest: Manifest) -> LeakReport:
     ManifestError : the recipe in ``manifest.json`` is malformed.
     """
     recipe = load_recipe(manifest)
-    found = class_leaks(_membership(manifest, recipe), load())
-    found += digest_leaks(recipe, [read() for read in manifest.parts.values()])
+    with in_force(manifest.own):
+        found = class_leaks(_membership(manifest, recipe), load())
+        found += digest_leaks(recipe, [read() for read in manifest.parts.values()])
     recorded: dict[tuple[str, str, str], LeakRow] = {
         (row.kind, row.a.removeprefix("group:"), row.b.removeprefix("group:")): row
         for row in manifest.data.leaks

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from wordnet_splits.build.digesting import chunk_name
 from wordnet_splits.build.leaks import TRAINING_ROLES
+from wordnet_splits.catalog.own_sources import in_force
 from wordnet_splits.errors import MissingImageError, Problem, SourceError, SplitsError
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.progress import Progress, Silent
@@ -122,10 +123,12 @@ def near_duplicates(
     if not 0 <= threshold <= MAX_THRESHOLD:
         raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, not {threshold}")
     report = NearReport(threshold)
-    sets = _sets_at_hand(manifest, roots, report)
+    with in_force(manifest.own):
+        sets = _sets_at_hand(manifest, roots, report)
+        names = sorted({s for table in sets.values() for s in _values(table, "source")})
+        opened = [open_source(n, roots.get(n) if source_class(n).rooted else None) for n in names]
     hashes: dict[str, dict[str, bytes]] = {}
-    for name in sorted({s for table in sets.values() for s in _values(table, "source")}):
-        source = open_source(name, roots.get(name) if source_class(name).rooted else None)
+    for name, source in zip(names, opened, strict=True):
         ids = {i for table in sets.values() for i in _of_source(table, name)}
         hashes[name], problems = hash_images(source, sorted(ids), workers=workers, progress=progress)
         report.problems += problems

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,15 @@ from wordnet_splits.build.assemble import assemble, decide
 from wordnet_splits.build.images import select_images
 from wordnet_splits.build.membership import Membership
 from wordnet_splits.build.run import BuildOptions, read_pixels
+from wordnet_splits.catalog import catalog_names
+from wordnet_splits.catalog.own_sources import in_force, own_sources
 from wordnet_splits.errors import OutputError, RecipeError
 from wordnet_splits.fields import NAME_PATTERN
 from wordnet_splits.files import write_text
 from wordnet_splits.manifest import GroupRow
 from wordnet_splits.manifest.data import LeakRow
 from wordnet_splits.recipe import load_recipe, recipe_names
-from wordnet_splits.recipe.drafting import draft_recipe, parse_named
+from wordnet_splits.recipe.drafting import Named, draft_recipe, parse_named
 from wordnet_splits.taxonomy import load
 
 OVERLAPS = {"class": "equal classes", "ancestry": "classes one above the other", "digest": "equal pictures"}
@@ -34,6 +37,7 @@ class NewRecipe:
     ----------
     evidence : of each group that is not ID, the class nearest to ID and the farthest, with their evidence.
     overlaps : what groups share, and what was dropped for it, in sentences.
+    notes : datasets of one's own that the recipe cannot declare, and why, in sentences.
     """
 
     name: str
@@ -41,6 +45,7 @@ class NewRecipe:
     groups: Sequence[GroupRow]
     evidence: Sequence[Mapping[str, Any]]
     overlaps: Sequence[str]
+    notes: Sequence[str]
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as ``new --json`` prints it."""
@@ -84,21 +89,21 @@ def new(
         raise OutputError("is there already", where=str(out), hint="remove it, or give --out")
     if not (near or far):
         raise RecipeError("no group is unknown", where="new", hint="give --near SOURCE or --far SOURCE")
-    text = draft_recipe(
-        name,
-        parse_named(known, where="--id"),
-        [parse_named(one, where="--near") for one in near],
-        [parse_named(one, where="--far") for one in far],
-        [parse_named(one, where="--external") for one in external],
-    )
-    write_text(out, text)
+    first = parse_named(known, where="--id")
+    others = [
+        [parse_named(one, where=where) for one in given]
+        for where, given in (("--near", near), ("--far", far), ("--external", external))
+    ]
+    own, notes = _declared([first, *chain(*others)], out)
+    write_text(out, draft_recipe(name, first, *others, sources=own))
     try:
         recipe = load_recipe(out)
         taxonomy = load()
-        rules = decide(recipe, recipe.seed, taxonomy)
-        drawn = select_images(recipe, recipe.seed, rules.membership.groups, {})
-        read_pixels(drawn, {}, BuildOptions())  # of generated images
-        manifest, _ = assemble(rules, drawn, taxonomy)
+        with in_force(recipe.own):
+            rules = decide(recipe, recipe.seed, taxonomy)
+            drawn = select_images(recipe, recipe.seed, rules.membership.groups, {})
+            read_pixels(drawn, {}, BuildOptions())  # of generated images
+            manifest, _ = assemble(rules, drawn, taxonomy)
     except BaseException:
         out.unlink(missing_ok=True)  # it was ours, and of no use
         raise
@@ -112,7 +117,26 @@ def new(
             *(_overlap(leak) for leak in leaks),
             *_dropped(rules.membership),
         ],
+        notes,
     )
+
+
+def _declared(named: Sequence[Named], out: Path) -> tuple[list[str], list[str]]:
+    """Return the keys of each dataset of one's own for the recipe, and a note of each that is not in it."""
+    folder = out.absolute().parent.resolve()
+    tables, notes = [], []
+    for name in sorted({one.source for one in named} - set(catalog_names())):
+        declared = own_sources()[name]
+        files = [declared.catalog_file.resolve(), declared.inventory_file.resolve()]
+        if all(file.is_relative_to(folder) for file in files):
+            catalog, inventory = (file.relative_to(folder).as_posix() for file in files)
+            tables.append(declared.as_toml(catalog, inventory if declared.inventory else None))
+        else:
+            notes.append(
+                f"{out} does not declare {name}, whose catalog is not below {folder}: "
+                f"it builds where {declared.file} is known"
+            )
+    return tables, notes
 
 
 def _overlap(leak: LeakRow) -> str:

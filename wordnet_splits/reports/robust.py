@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from wordnet_splits.build.membership import decide_membership
 from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.own_sources import in_force, together
 from wordnet_splits.errors import TaxonomyError
 from wordnet_splits.manifest.parquet import schema_of, write_table
 from wordnet_splits.recipe import Recipe, load_recipe
@@ -162,9 +163,10 @@ def robust(
     given = [benchmark] if isinstance(benchmark, Recipe | str | Path) else list(benchmark)
     recipes = [load_recipe(one, manifests) for one in given]
     notes: list[str] = []
-    classes = [one for recipe in recipes for one in _classes(recipe, others, taxonomy, notes)]
-    sources = sorted({source for recipe in recipes for source in recipe.sources})
-    mapped = [item for source in sources for item in load_catalog(source) if item.wnids]
+    with in_force(together(recipe.own for recipe in recipes)):
+        classes = [one for recipe in recipes for one in _classes(recipe, others, taxonomy, notes)]
+        sources = sorted({source for recipe in recipes for source in recipe.sources})
+        mapped = [item for source in sources for item in load_catalog(source) if item.wnids]
     unmapped = {o.name: sum(not any(map(o.synset, item.wnids)) for item in mapped) for o in others}
     return Robust(classes, (*BUILT_IN, *(o.name for o in others)), unmapped, tuple(notes))
 

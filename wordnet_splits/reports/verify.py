@@ -20,9 +20,12 @@ from wordnet_splits.build.run import (
     unexpected_names,
     unreadable_by_position,
 )
+from wordnet_splits.catalog.own_sources import in_force
 from wordnet_splits.errors import ManifestError, Problem
 from wordnet_splits.manifest import GroupRow, Manifest, Part, altered, find_manifest, read_manifest
+from wordnet_splits.manifest.carried import altered_files
 from wordnet_splits.manifest.diff import RowChanges, diff_manifests
+from wordnet_splits.manifest.manifest import manifest_files
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
 from wordnet_splits.reports.listing import awaited_lists
@@ -143,24 +146,30 @@ def verify(
     >>> [(c.group, c.ids, c.pixels) for c in found.checks if c.split == "test"][0]
     ('digits-0-5', 360, 360)
     """
-    declare_roots(roots)
     frozen = read_manifest(find_manifest(name, manifests))
-    resampled = "@seed=" in frozen.name
+    if carried := [*altered_files(frozen.folder or Path(), frozen.data.fingerprints.sources)]:
+        return _verification(frozen, [_of_whole("fingerprint", text) for text in carried], None, {})
     options = BuildOptions(
         roots or {}, workers=workers, progress=progress, local=frozen.name.endswith("@local")
     )
+    with in_force(frozen.own):
+        declare_roots(roots)
+        return _verify(frozen, options, out, taxonomy or load())
+
+
+def _verify(frozen: Manifest, options: BuildOptions, out: Path | None, taxonomy: Taxonomy) -> Verification:
+    resampled = "@seed=" in frozen.name
     recipe = recipe_of(frozen)
-    taxonomy = taxonomy or load()
     if out is not None:
         built = build(
             recipe,
-            roots=roots,
+            roots=options.roots,
             out=out,
             seed=frozen.data.seed if resampled else None,
             local=options.local,
-            workers=workers,
+            workers=options.workers,
             taxonomy=taxonomy,
-            progress=progress,
+            progress=options.progress,
         )
         assert frozen.folder is not None
         assert built.folder is not None
@@ -218,7 +227,7 @@ def _strange_files(manifest: Manifest) -> Iterator[LocatedProblem]:
     assert folder is not None
     if folder.resolve().name != manifest.name:
         yield _of_whole("name", f"the folder {folder.name} holds the manifest of {manifest.name}")
-    known = {"manifest.json", "classes.parquet", *(f"images/{s}/{g}.parquet" for s, g in manifest.parts)}
+    known = manifest_files(manifest.data)
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder).as_posix()
         if relative not in known and not (path.is_dir() and any(k.startswith(f"{relative}/") for k in known)):

@@ -62,6 +62,9 @@ FORMULAS: dict[str, Callable[[Terms], Any]] = {
 MEASURES: tuple[str, ...] = tuple(FORMULAS)
 """Names of the measures."""
 
+BEYOND_ONE = ("distance", "lch", "lch_perl")
+"""The measures that do not lie in 0..1."""
+
 
 @dataclass(frozen=True)
 class Reading:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from PIL import Image
 
 from wordnet_splits import digests, errors
+from wordnet_splits.catalog import Catalog, load_catalog
 from wordnet_splits.errors import MissingImageError, SourceError
 from wordnet_splits.sources.pixels import check_bytes, decode_bytes
 
@@ -196,10 +197,13 @@ class Source(ABC):
     @classmethod
     def expected(cls) -> dict[str, int | None]:
         """Return how many images the publisher has of each split, None where that is not known."""
-        from wordnet_splits.catalog import load_catalog  # only doctor asks; opening a source stays light
-
-        catalog = load_catalog(cls.name)
+        catalog = cls.catalog()
         return {split: catalog.total(split) if split in catalog.splits else None for split in cls.splits}
+
+    @classmethod
+    def catalog(cls) -> Catalog:
+        """Return the classes of the source."""
+        return load_catalog(cls.name)
 
     def describe(self, image_id: str | None) -> str:
         """Return ``source:image_id under root`` for messages."""

@@ -70,7 +70,7 @@ def source_info(name: str) -> SourceInfo:
 def _own_info(own: Declaration) -> SourceInfo:
     return SourceInfo(
         name=own.name,
-        title=own.title or f"a dataset of your own, declared in {own.file}",
+        title=own.title or f"own dataset, layout {own.layout}",
         url=own.url,
         licence=own.licence,
         size="",

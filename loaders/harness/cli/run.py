@@ -153,7 +153,7 @@ def run(
         models,
         manifest,
         chosen,
-        roots=parse_roots(root or []),
+        roots=parse_roots(root or [], manifest.own),
         packed=packed,
         groups=group,
         sweep=sweep,

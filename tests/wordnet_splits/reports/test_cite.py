@@ -11,7 +11,7 @@ from wordnet_splits.build import build
 from wordnet_splits.errors import UnknownNameError
 from wordnet_splits.manifest import write_manifest
 from wordnet_splits.recipe import class_set_names, load_recipe, recipe_names
-from wordnet_splits.reports.cite import cite, paper_bibtex, paper_names, sources_cited
+from wordnet_splits.reports.cite import cite, paper_bibtex, paper_names
 from wordnet_splits.sources import source_info, source_names
 
 ENTRY = re.compile(r"@(?P<type>[a-z]+)\{(?P<key>[^,\s]+),\n(?P<fields>.*)\n\}", re.DOTALL)
@@ -69,7 +69,7 @@ def test_a_shipped_benchmark_cites_its_paper_wordnet_and_all_its_sources_once(na
     recipe, citation = load_recipe(name), cite(name)
     cited_for = [reason for entry in citation.entries for reason in entry.cited_for]
     papers = ["paper"] if recipe.paper else []
-    assert sorted(cited_for) == sorted([*papers, "wordnet", *sources_cited(recipe), "wordnet-splits"])
+    assert sorted(cited_for) == sorted([*papers, "wordnet", *recipe.sources_named, "wordnet-splits"])
     assert citation.unlisted is None
     keys = re.findall(r"^@\w+\{([^,]+),", citation.bibtex, re.MULTILINE)
     assert keys == [entry.key for entry in citation.entries]

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.own_sources import Declaration, declare
+from wordnet_splits.catalog import Catalog
+from wordnet_splits.catalog.catalog import load_own_catalog
+from wordnet_splits.catalog.own_sources import Declaration
 from wordnet_splits.errors import SourceError, unknown
 from wordnet_splits.sources.base import OneCopyPerProcess, Row
 from wordnet_splits.sources.own.layout import Layout, Place, layout_class, open_layout
@@ -15,9 +16,18 @@ from wordnet_splits.untrusted import printable
 
 
 class OwnSource(OneCopyPerProcess):
-    """A declared dataset under one root; each has a class of its own, made by `own_class`."""
+    """A declared dataset under one root; each has a class of its own, made by `own_class`.
+
+    Once opened it asks nobody what its name stands for: in a worker, or after another benchmark was taken
+    up, that may be something else.
+    """
 
     declared: ClassVar[Declaration]
+
+    @classmethod
+    def catalog(cls) -> Catalog:
+        """Return the classes that the declaration names."""
+        return load_own_catalog(cls.declared)
 
     @classmethod
     def detect(cls, root: Path | None) -> str | None:
@@ -27,7 +37,7 @@ class OwnSource(OneCopyPerProcess):
     @classmethod
     def certain(cls, root: Path) -> bool:
         """Return whether the root holds an image of a class in the catalog."""
-        catalog = load_catalog(cls.name)
+        catalog = cls.catalog()
         images = open_layout(root, cls.declared).images(lambda name: None)
         return any(image.class_id in catalog for image in images)
 
@@ -40,7 +50,7 @@ class OwnSource(OneCopyPerProcess):
 
     def rows(self, splits: Collection[str]) -> Iterator[Row]:
         """Yield the images whose class the catalog has, refusing an id held twice."""
-        catalog = load_catalog(self.name)
+        catalog = self.catalog()
         held: set[str] = set()
         for image in self._images().images(self.note_unexpected):
             if image.class_id not in catalog:
@@ -80,7 +90,7 @@ class OwnSource(OneCopyPerProcess):
                 raise _twice(self, image.image_id)
         return places
 
-    def __reduce__(self) -> tuple[Any, ...]:  # a worker that is sent the source has not read its declaration
+    def __reduce__(self) -> tuple[Any, ...]:  # a class that is made has no name by which a worker finds it
         revive, (_, *rest) = super().__reduce__()
         return _revive, (self.declared, self.declared.file, self.declared.confined, revive, *rest)
 
@@ -93,7 +103,7 @@ def own_class(declared: Declaration) -> type[OwnSource]:
     UnknownNameError : its layout is unknown, or a split of it is not in its catalog.
     DataError : its catalog is absent or malformed.
     """
-    catalog = load_catalog(declared.name)
+    catalog = load_own_catalog(declared)
     for split in declared.splits or ():
         if split not in catalog.splits:
             raise unknown("split", split, catalog.splits, where=f"{declared.file}: {declared.name}")
@@ -113,9 +123,7 @@ def own_class(declared: Declaration) -> type[OwnSource]:
 
 
 def _revive(declared: Declaration, file: Path, confined: bool, revive: Any, *rest: Any) -> Any:
-    declared = declared.read_from(file, confined=confined)
-    declare(declared)
-    return revive(own_class(declared), *rest)
+    return revive(own_class(declared.read_from(file, confined=confined)), *rest)
 
 
 def _twice(source: OwnSource, image_id: str) -> SourceError:

@@ -1,0 +1,305 @@
+"""A benchmark of one's own is complete in itself: a stranger needs its folder and the pictures, no more."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.wordnet_splits import own_pictures as own
+from tests.wordnet_splits.command import Command
+from wordnet_splits.catalog.own_sources import own_sources
+from wordnet_splits.errors import DataError, ManifestError
+from wordnet_splits.manifest import load_manifest
+from wordnet_splits.recipe import load_recipe
+
+CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
+ROOT = ("--root", "mypics=pics")
+SENTENCE = ("--id", "mypics:golden retriever,teapot", "--near", "mypics", "--far", "digits:0,1")
+ABOUT = 'licence = "CC0"\nbibtex = "@misc{mypics, title={Mine}}"\n'
+Home = Callable[[str], Command]
+
+
+@pytest.fixture
+def home(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[[str], Command]:
+    """Go to somebody's home: their folder and settings, and nothing known that others declared."""
+
+    def go(name: str) -> Command:
+        (tmp_path / name).mkdir(exist_ok=True)
+        monkeypatch.setattr("wordnet_splits.catalog.own_sources._BESIDE", {})
+        return Command(capsys, monkeypatch, tmp_path / name)
+
+    return go
+
+
+@pytest.fixture
+def author(home: Home) -> Command:
+    """The author, who has pictures, a catalog, an inventory and a recipe; ``dataset.toml`` is gone again."""
+    command = home("author")
+    own.class_folders(Path("pics"), CLASSES, {"train": 1, "test": 2})
+    own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 1, "test": 2})
+    own.declare(Path("pics"), "mypics", "folders", ABOUT)
+    assert command("inventory", "make", "mypics", *ROOT).code == 0
+    assert command("new", "mine", *SENTENCE, *ROOT).code == 0
+    Path("pics/dataset.toml").unlink()
+    return home("author")
+
+
+@pytest.fixture
+def stranger(author: Command, home: Home) -> Command:
+    """Somebody else, who has the manifest's folder and the pictures."""
+    assert author("build", "mine.toml", *ROOT).code == 0
+    there = Path.cwd()
+    command = home("stranger")
+    shutil.copytree(there / "build" / "mine", "mine")
+    shutil.copytree(there / "pics", "pics", ignore=shutil.ignore_patterns("mypics.*"))
+    return command
+
+
+def test_the_recipe_needs_no_other_declaration(author: Command) -> None:
+    text = Path("mine.toml").read_text("utf-8")
+    assert '[[source]]\nname = "mypics"\nlayout = "folders"\ncatalog = "pics/mypics.tsv"\n' in text
+    assert author("build", "mine.toml", *ROOT).code == 0
+    folder = Path("build/mine/sources")
+    for name in ("mypics.tsv", "mypics.inventory.parquet"):
+        assert (folder / name).read_bytes() == (Path("pics") / name).read_bytes()
+    assert (folder / "mypics.toml").read_text("utf-8") == (
+        'name = "mypics"\nlayout = "folders"\ncatalog = "mypics.tsv"\n' + ABOUT
+    )
+    assert own_sources() == {}, "nothing stays known when the command is done"
+
+
+def test_a_stranger_verifies_it_with_the_pictures_and_without(stranger: Command) -> None:
+    (found,) = stranger("verify", "mine", *ROOT, "--json").json["benchmarks"]
+    assert found["ok"]
+    counted = [(g["group"], g["ids"], g["pixels"]) for g in found["groups"] if g["split"] == "test"]
+    assert counted[:2] == [("known", 4, 4), ("near-mypics", 4, 4)]
+    (found,) = stranger("verify", "mine", "--json").json["benchmarks"]
+    assert [(g["ids"], g["pixels"]) for g in found["groups"] if g["split"] == "test"][:2] == [(4, 0), (4, 0)]
+    own.picture(999).save("pics/test/zebra/picture 0.png")
+    (problem,) = stranger("verify", "mine", *ROOT, "--json").json["benchmarks"][0]["problems"]
+    assert (problem["kind"], problem["image_id"]) == ("altered", "test/zebra/picture 0")
+
+
+def test_a_stranger_does_all_else_with_it(stranger: Command) -> None:
+    row = stranger("explain", "mine", "zebra", *ROOT, "--json").json
+    assert (row["role"], row["nearest_id"]) == ("near", "golden retriever")
+    found = stranger("doctor", "--manifests", ".", *ROOT, "--json").json
+    assert {s["name"]: s["state"] for s in found["sources"]}["mypics"] == "complete"
+    (mine,) = [b for b in found["benchmarks"] if b["name"] == "mine"]
+    assert (mine["complete"], mine["pixels"]["mypics"]) == (True, "complete")
+    assert stranger("pack", "mine", *ROOT, "--out", "packed").code == 0
+    assert "every byte is as it was packed" in stranger("pack", "--check", "mine", "--out", "packed").out
+    assert stranger("export", "mine", "--format", "csv", "--out", "csv").code == 0
+    assert any("test/zebra/picture 0" in table.read_text("utf-8") for table in Path("csv").rglob("*.csv"))
+    assert "all recorded" in stranger("leaks", "mine", *ROOT, "--near").out
+    assert "@misc{mypics, title={Mine}}" in stranger("cite", "mine").out
+    assert "mypics: CC0" in stranger("croissant", "mine").out
+    assert stranger("robust", "mine").code == 0
+    assert stranger("freeze", "mine", "--built", ".", "--manifests", "frozen").code == 0
+    assert stranger("diff", "mine", "frozen/mine").code == 0
+    assert stranger("verify", "--manifests", "frozen").code == 0
+    assert own_sources() == {}
+
+
+def test_the_variable_of_a_root_does_as_well(stranger: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORDNET_SPLITS_ROOT_MYPICS", "pics")
+    (found,) = stranger("verify", "mine", "--json").json["benchmarks"]
+    assert [g["pixels"] for g in found["groups"] if g["split"] == "test"][:2] == [4, 4]
+
+
+def test_an_opened_source_asks_nobody_what_its_name_means(stranger: Command) -> None:
+    torch = pytest.importorskip("torch")
+    from loaders import UnknownDetectionSet
+
+    data = UnknownDetectionSet("mine", role="near", roots={"mypics": "pics"}, allow_missing=True)
+    assert own_sources() == {}
+    assert (len(data), data.classes) == (4, ["golden retriever", "teapot"])
+    loader = torch.utils.data.DataLoader(
+        data, batch_size=2, num_workers=1, collate_fn=list, multiprocessing_context="spawn"
+    )
+    pictures = [image.tobytes() for batch in loader for image, label in batch]
+    assert pictures == [image.tobytes() for image, label in data]
+    recipe = load_recipe("mine")
+    assert pickle.loads(pickle.dumps(recipe)).own == recipe.own != {}
+
+
+def change(path: Path, before: str, after: str) -> None:
+    """Replace a text in a file that holds it."""
+    text = path.read_text("utf-8")
+    assert before in text
+    path.write_text(text.replace(before, after), "utf-8")
+
+
+def tamper(what: str) -> None:
+    """Alter one of the files that the manifest carries."""
+    folder = Path("mine/sources")
+    if what == "catalog":
+        change(folder / "mypics.tsv", "n02391049", "n02389026")
+    elif what == "declaration":
+        change(folder / "mypics.toml", "CC0", "CC1")
+    elif what == "elsewhere":
+        shutil.copy(folder / "mypics.tsv", "other.tsv")
+        change(folder / "mypics.toml", '"mypics.tsv"', '"../../other.tsv"')
+    elif what == "link":
+        (folder / "mypics.tsv").rename("other.tsv")
+        (folder / "mypics.tsv").symlink_to(Path("other.tsv").absolute())
+    elif what == "inventory":
+        shutil.copy("mine/images/test/known.parquet", folder / "mypics.inventory.parquet")
+    else:
+        (folder / what).unlink()
+
+
+@pytest.mark.parametrize(
+    "what", ["catalog", "declaration", "elsewhere", "link", "inventory", "mypics.toml", "mypics.tsv"]
+)
+def test_what_is_carried_is_compared(stranger: Command, what: str) -> None:
+    tamper(what)
+    done = stranger("verify", "mine", *ROOT)
+    assert done.code in (1, 2)
+    assert "mypics" in done.err
+    with pytest.raises(ManifestError, match="mypics"):
+        load_manifest("mine")
+
+
+def test_what_is_added_is_found(stranger: Command) -> None:
+    Path("mine/sources/other.tsv").write_text("x", "utf-8")
+    (problem,) = stranger("verify", "mine", "--json").json["benchmarks"][0]["problems"]
+    assert problem["detail"] == "sources/other.tsv belongs to no manifest"
+
+
+def test_an_inventory_that_the_manifest_does_not_know_is_found(author: Command) -> None:
+    inventory = Path("pics/mypics.inventory.parquet").rename("inventory")
+    assert author("build", "mine.toml", *ROOT).code == 0
+    assert author("verify", "build/mine", *ROOT).code == 0
+    shutil.copy(inventory, "build/mine/sources/mypics.inventory.parquet")
+    done = author("verify", "build/mine")
+    assert done.code == 1
+    assert "manifest.json says that there is none" in done.err
+
+
+@pytest.mark.parametrize("where", ["beside", "config"])
+def test_another_dataset_of_that_name_here_is_refused(stranger: Command, where: str) -> None:
+    Path("config/wordnet-splits").mkdir(parents=True)
+    own.declare(Path("pics"), "mypics", "folders")
+    if where == "config":
+        shutil.move("pics/dataset.toml", "config/wordnet-splits/sources.toml")
+        change(Path("config/wordnet-splits/sources.toml"), 'name = "mypics"', "[mypics]")
+        catalog = Path("config/wordnet-splits/mypics.tsv")
+    else:
+        catalog = Path("pics/mypics.tsv")
+    shutil.copy("mine/sources/mypics.tsv", catalog)
+    assert stranger("verify", "mine", *ROOT).code == 0, "the same dataset, declared twice"
+    own.catalog(catalog, CLASSES[::-1], {"train": 1, "test": 2})
+    said = stranger("verify", "mine", *ROOT).error
+    assert "declares another dataset 'mypics' than" in said
+    assert "its catalog differs" in said
+    assert "declares another dataset" in stranger("pack", "mine", *ROOT, "--out", "packed").error
+    pytest.importorskip("torch")
+    from loaders import UnknownDetectionSet
+
+    with pytest.raises(DataError, match="its catalog differs"):
+        UnknownDetectionSet("mine", roots={"mypics": "pics"})
+
+
+def test_a_catalog_newer_than_the_build_is_refused_until_it_is_built_again(author: Command) -> None:
+    own.declare(Path("pics"), "mypics", "folders")
+    assert author("build", "mine.toml", *ROOT).code == 0
+    change(Path("pics/mypics.tsv"), "n02391049", "n02389026")
+    said = author("verify", "build/mine", *ROOT).error
+    assert "build again if the benchmark is out of date" in said
+    assert author("build", "mine.toml", *ROOT).code == 0
+    assert author("verify", "build/mine", *ROOT).code == 0
+
+
+def test_two_benchmarks_may_not_mean_two_datasets_by_one_name(stranger: Command) -> None:
+    shutil.copytree("../author/pics", "theirs/pics")
+    shutil.copy("../author/mine.toml", "theirs/yours.toml")
+    change(Path("theirs/yours.toml"), 'name = "mine"', 'name = "yours"')
+    change(Path("theirs/pics/mypics.tsv"), "n02391049", "n02389026")
+    assert stranger("build", "theirs/yours.toml", "--root", "mypics=theirs/pics", "--out", ".").code == 0
+    assert "take one benchmark at a time" in stranger("verify", "mine", "yours", *ROOT).error
+    assert stranger("verify", "mine").code == stranger("verify", "yours").code == 0
+    assert stranger("diff", "mine", "yours").code == 0, "other synsets, the same images"
+    states = stranger("doctor", "--manifests", ".", "--json").json["benchmarks"]
+    errors = {b["name"]: b["error"] for b in states if b["name"] in ("mine", "yours")}
+    assert errors["mine"] is None
+    assert "declares another dataset 'mypics'" in errors["yours"]["what"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('layout = "folders"', 'layuot = "folders"', "line 11: unknown key 'layuot'; did you mean 'layout'"),
+        ('layout = "folders"', 'layout = "folder"', "unknown layout 'folder'; did you mean 'folders'"),
+        ("[[source]]", "[[sources]]", "unknown key 'sources'; did you mean 'source'"),
+        ("[[source]]", "[source]", "`source` is not a list of tables (begin each with [[source]])"),
+        ('catalog = "pics/mypics.tsv"', "", "the key 'catalog' is missing"),
+        ("pics/mypics.tsv", "../stranger/mypics.tsv", "source 'mypics': the path '../stranger/mypics.tsv'"),
+        ("pics/mypics.tsv", "/etc/passwd", "source 'mypics': the path '/etc/passwd' leaves its folder"),
+        ("pics/mypics.tsv", "mypics.tsv", "there is no such catalog"),
+        ('name = "mypics"\nlayout', 'name = "digits"\nlayout', "source 'digits': is a source of ours"),
+        (
+            "[[source]]",
+            '[[source]]\nname = "a"\nlayout = "csv"\ncatalog = "a"\n' * 2 + "[[source]]",
+            "called 'a'",
+        ),
+    ],
+)
+def test_a_mistake_in_the_recipes_source_is_one_line(
+    author: Command, before: str, after: str, said: str
+) -> None:
+    change(Path("mine.toml"), before, after)
+    found = author("build", "mine.toml", *ROOT).error
+    assert said in found
+    assert not Path("build").exists() or not list(Path("build").glob("mine"))
+
+
+def test_recipe_and_dataset_toml_must_agree(author: Command) -> None:
+    own.declare(Path("pics"), "mypics", "folders", 'splits = ["test"]\n')
+    said = author("build", "mine.toml", *ROOT).error
+    assert "declares another dataset 'mypics'" in said
+    assert "splits is ('test',), not None" in said
+
+
+def test_a_root_is_judged_after_the_recipe_is_read(author: Command) -> None:
+    said = author("build", "mine.toml", "--root", "mypix=pics").error
+    assert "--root: unknown source 'mypix'; did you mean 'mypics'" in said
+    assert "unknown source 'mypics'" in author("build", "digits", *ROOT).error
+
+
+def test_a_variant_has_the_sources_of_its_base_and_its_own(author: Command) -> None:
+    Path("more").mkdir()
+    own.class_folders(Path("more/far"), ["tiger"], {"": 3})
+    own.catalog(Path("more/far.tsv"), ["tiger"], {"all": 3})
+    Path("more/variant.toml").write_text(
+        'extends = "mine.toml"\nname = "variant"\ndrop = ["far-digits"]\n'
+        '[[source]]\nname = "farpics"\nlayout = "folders"\ncatalog = "far.tsv"\n'
+        '[[group]]\nname = "far"\nrole = "far"\nsource = "farpics"\n'
+        'classes = { listed = ["tiger"] }\nimages = { test = { from = "all", all = true } }\n',
+        "utf-8",
+    )
+    done = author("build", "more/variant.toml", *ROOT, "--root", "farpics=more/far")
+    assert done.code == 0, done.err
+    assert set(load_manifest("build/variant").own) == {"mypics", "farpics"}
+
+
+def test_new_says_what_the_recipe_cannot_declare(author: Command) -> None:
+    own.declare(Path("pics"), "mypics", "folders")
+    done = author("new", "away", *SENTENCE, *ROOT, "--out", "recipes/away.toml", "--json")
+    assert "away.toml does not declare mypics, whose catalog is not below" in done.err
+    (note,) = done.json["notes"]
+    assert "pics/dataset.toml" in note
+    assert "[[source]]" not in Path("recipes/away.toml").read_text("utf-8")
+    assert author("build", "recipes/away.toml", *ROOT).code == 0, "it is known beside the pictures"
+    assert load_manifest("build/away").own.keys() == {"mypics"}
+
+
+def test_shipped_benchmarks_say_nothing_of_sources() -> None:
+    data = load_manifest("digits").data.as_dict()
+    assert "sources" not in data["fingerprints"]

@@ -1,0 +1,84 @@
+"""A benchmark of one's own, published and pulled: what it carries is carried, compared, and bounded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.hub_server import Hub
+from tests.wordnet_splits import own_pictures as own
+from tests.wordnet_splits.command import Command
+from wordnet_splits.manifest import load_manifest
+
+pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
+
+CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
+ROOT = ("--root", "mypics=pics")
+CARRIED = ["mypics.inventory.parquet", "mypics.toml", "mypics.tsv"]
+
+
+@pytest.fixture
+def published(hub: Hub, splits: Command, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    """A Hub that holds the benchmark as v1; nobody knows the dataset any more."""
+    own.class_folders(Path("pics"), CLASSES, {"train": 1, "test": 2})
+    own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 1, "test": 2})
+    own.declare(Path("pics"), "mypics", "folders", 'licence = "CC0"\n')
+    assert splits("inventory", "make", "mypics", *ROOT).code == 0
+    made = splits("new", "mine", "--id", "mypics:golden retriever,teapot", "--near", "mypics", *ROOT)
+    assert made.code == 0, made.err
+    assert splits("build", "mine.toml", *ROOT).code == 0
+    for path in (*Path("pics").glob("mypics.*"), Path("pics/dataset.toml"), Path("mine.toml")):
+        path.unlink()
+    monkeypatch.setattr("wordnet_splits.catalog.own_sources._BESIDE", {})
+    done = splits("publish", "org/mine", "build/mine", "--revision", "v1", *ROOT, "--json")
+    assert done.code == 0, done.err
+    assert {f"mine/sources/{name}" for name in CARRIED} <= set(done.json["added"])
+    return hub
+
+
+def test_a_stranger_pulls_verifies_and_loads_it(published: Hub, splits: Command) -> None:
+    name = "hf://datasets/org/mine@v1/mine"
+    (found,) = splits("verify", name, *ROOT, "--json").json["benchmarks"]
+    assert found["ok"]
+    assert all(g["pixels"] == g["expected"] for g in found["groups"] if g["split"] != "classes")
+    manifest = load_manifest(name)
+    assert manifest.fingerprint == load_manifest("build/mine").fingerprint
+    assert manifest.folder is not None
+    for file in CARRIED:
+        published_bytes = published.files("org/mine", "v1")[f"mine/sources/{file}"]
+        assert (manifest.folder / "sources" / file).read_bytes() == published_bytes
+    again = splits("publish", "org/mine", "build/mine", "--revision", "v1", "--json").json
+    assert not again["sent"]
+    pytest.importorskip("torch")
+    from loaders import UnknownDetectionSet
+
+    assert len(UnknownDetectionSet(name, role="near", roots={"mypics": "pics"})) == 4
+
+
+def test_card_and_croissant_name_what_is_carried(published: Hub) -> None:
+    files = published.files("org/mine", "v1")
+    assert "| mypics | own dataset, layout folders | CC0 |" in files["README.md"].decode()
+    told = json.loads(files["mine/croissant.json"])
+    assert {f"sources/{name}" for name in CARRIED} < {one["contentUrl"] for one in told["distribution"]}
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_an_altered_file_is_refused(published: Hub, splits: Command, name: str) -> None:
+    path = f"mine/sources/{name}"
+    repo, files = published.repos["org/mine"], published.files("org/mine", "v1")
+    repo.tags["v2"] = repo.commit({**files, path: files[path].replace(b"mypics", b"mypix2") + b"\n"})
+    assert "mypics" in splits("pull", "org/mine@v2", "--out", "here").error
+    assert not Path("here/mine").exists()
+    repo.tags["v3"] = repo.commit({p: content for p, content in files.items() if p != path})
+    assert f"sources/{name} is not there" in splits("pull", "org/mine@v3", "--out", "there").error
+
+
+def test_a_file_too_large_is_not_even_received(published: Hub, splits: Command) -> None:
+    repo, files = published.repos["org/mine"], published.files("org/mine", "v1")
+    repo.tags["v2"] = repo.commit({**files, "mine/sources/mypics.tsv": b"#" * (17 << 20)})
+    published.asked.clear()
+    said = splits("pull", "org/mine@v2", "--out", "here").error
+    assert "sources/mypics.tsv has 17,825,792 bytes, at most 16,777,216 are read" in said
+    assert not any("mypics.tsv" in line for line in published.asked)

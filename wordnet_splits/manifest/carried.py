@@ -1,0 +1,142 @@
+"""The datasets of a user's own that a manifest carries, so that it says all by itself what it means.
+
+``sources/<name>.toml`` declares one, ``sources/<name>.tsv`` is its catalog, and its inventory, where there is
+one, ``sources/<name>.inventory.parquet``. ``manifest.json`` has the SHA-256 of each file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from wordnet_splits.catalog.catalog import catalog_names
+from wordnet_splits.catalog.own_sources import INVENTORY, Declaration, parse_declaration
+from wordnet_splits.errors import DataError, ManifestError
+from wordnet_splits.files import write_text
+from wordnet_splits.manifest.data import SourceRow
+from wordnet_splits.untrusted import (
+    LARGEST_TABLE,
+    LARGEST_TEXT,
+    LARGEST_TOML,
+    below,
+    parse_toml,
+    read_text,
+    sha256_of,
+)
+
+FOLDER: Final = "sources"
+
+
+@dataclass(frozen=True)
+class CarriedFile:
+    """A file of a carried dataset: its path in the manifest's folder, and the most bytes that are read."""
+
+    path: str
+    sha256: str
+    largest: int
+
+
+def carried_files(rows: Sequence[SourceRow]) -> list[CarriedFile]:
+    """Return the files of the datasets that a manifest carries."""
+    found = []
+    for row in rows:
+        stem = f"{FOLDER}/{row.name}"
+        found.append(CarriedFile(f"{stem}.toml", row.declaration, LARGEST_TOML))
+        found.append(CarriedFile(f"{stem}.tsv", row.catalog, LARGEST_TEXT))
+        if row.inventory is not None:
+            found.append(CarriedFile(stem + INVENTORY, row.inventory, LARGEST_TABLE))
+    return found
+
+
+def source_rows(own: Mapping[str, Declaration]) -> list[SourceRow]:
+    """Return what ``manifest.json`` says of the datasets that a new manifest is to carry.
+
+    Raises
+    ------
+    DataError : a catalog or an inventory cannot be read.
+    """
+    rows = []
+    for name, declared in sorted(own.items()):
+        inventory = declared.inventory_file
+        rows.append(
+            SourceRow(
+                name=name,
+                declaration=hashlib.sha256(_text(declared).encode()).hexdigest(),
+                catalog=sha256_of(declared.catalog_file, largest=LARGEST_TEXT),
+                inventory=sha256_of(inventory, largest=LARGEST_TABLE) if inventory.is_file() else None,
+            )
+        )
+    return rows
+
+
+def read_carried(folder: Path, rows: Sequence[SourceRow]) -> dict[str, Declaration]:
+    """Return the datasets that the manifest in a folder carries; `altered_files` compares their files.
+
+    Raises
+    ------
+    ManifestError : a declaration is absent, malformed, not as it is written here, or of a source of ours.
+    """
+    found = {}
+    for row in rows:
+        path = _inside(folder, f"{FOLDER}/{row.name}.toml")
+        text = read_text(path, largest=LARGEST_TOML, error=ManifestError)
+        table = parse_toml(text, where=str(path), error=ManifestError)
+        declared = parse_declaration(table, str(path)).read_from(path.absolute(), confined=True)
+        if declared.name != row.name or text != _text(declared) or row.name in catalog_names():
+            raise ManifestError(
+                f"is not the declaration of {row.name} as `build` writes it",
+                where=str(path),
+                hint="fetch it or build it again",
+            )
+        found[row.name] = declared
+    return found
+
+
+def altered_files(folder: Path, rows: Sequence[SourceRow]) -> Iterator[str]:
+    """Yield a sentence for each file of the carried datasets that is not the one in ``manifest.json``."""
+    for file in carried_files(rows):
+        try:
+            found = sha256_of(_inside(folder, file.path), largest=file.largest, error=ManifestError)
+        except ManifestError as error:
+            yield f"{file.path}: {error.what}"
+            continue
+        if found != file.sha256:
+            yield f"{file.path}: the file gives {found}, manifest.json says {file.sha256}"
+    for row in rows:
+        inventory = f"{FOLDER}/{row.name}{INVENTORY}"
+        if row.inventory is None and (folder / inventory).exists():
+            yield f"{inventory} is there, and manifest.json says that there is none"
+
+
+def write_carried(own: Mapping[str, Declaration], rows: Sequence[SourceRow], folder: Path) -> None:
+    """Write the datasets that a manifest carries into its folder.
+
+    Raises
+    ------
+    ManifestError : a file is not the one that the manifest was made with.
+    """
+    for row in rows:
+        declared, stem = own[row.name], folder / FOLDER / row.name
+        write_text(stem.with_name(f"{row.name}.toml"), _text(declared))
+        shutil.copyfile(declared.catalog_file, stem.with_name(f"{row.name}.tsv"))
+        if row.inventory is not None:
+            shutil.copyfile(declared.inventory_file, stem.with_name(row.name + INVENTORY))
+    for problem in altered_files(folder, rows):
+        raise ManifestError(
+            f"{problem}: it has changed meanwhile", where=str(folder), hint="do the same again"
+        )
+
+
+def _text(declared: Declaration) -> str:
+    return declared.as_toml(f"{declared.name}.tsv")
+
+
+def _inside(folder: Path, path: str) -> Path:
+    try:
+        return below(folder, path)
+    except DataError as error:  # a link that leaves the folder
+        raise ManifestError(error.what, where=error.where, hint=error.hint) from None
