@@ -26,6 +26,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "normalise": recipe.Normalisation,
     "published_list": recipe.PublishedList,
     "[[source]]": own_sources.Declaration,
+    "columns": own_sources.Columns,
 }
 FILLED_IN = {"draw": "the name"}
 """Keys that reading fills in before the model sees them."""

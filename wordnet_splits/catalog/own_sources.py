@@ -46,7 +46,14 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class Columns(BaseModel):
-    """The columns of a table of images, where a layout cannot find them by their usual names."""
+    """The columns of a table of images, where a layout cannot find them by their usual names.
+
+    Attributes
+    ----------
+    image : the picture, or its path.
+    class : its class.
+    split : its split.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
