@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 
-from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog import catalog_names, load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.catalog.own_sources import own_sources
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import MOST_ENTRIES, ListEntry
 from wordnet_splits.exchange.naming import from_tree
 from wordnet_splits.exchange.paths import located
+from wordnet_splits.files import FileId, file_id
 from wordnet_splits.sources import source_class, source_names
 
 SHOWN = 3
@@ -108,9 +110,16 @@ def class_of(source: str, image_id: str, folder: str | None = None) -> str | Non
     return class_id if folder in (None, "", class_id, class_id.replace("/", "-")) else None
 
 
-@cache
 def _inventoried(source: str) -> dict[str, str]:
     """Return the class of every image that an inventory has."""
+    own = None if source in catalog_names() else own_sources().get(source)
+    file = own.inventory_file if own is not None else None
+    return _classes_of(source, file_id(file) if file is not None and file.is_file() else None)
+
+
+@lru_cache(maxsize=64)
+def _classes_of(source: str, file: FileId | None) -> dict[str, str]:
+    """Return the classes of an inventory; ``file`` tells that of one's own from what it was before."""
     classes: dict[str, str] = {}
     for split in inventory_splits(source):
         table = load_inventory(source, split)

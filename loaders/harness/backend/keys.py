@@ -9,9 +9,12 @@ from typing import Any
 import pyarrow as pa
 import torch
 
+from wordnet_splits.catalog import catalog_names
 from wordnet_splits.digests import canonical
 
 LIST_COLUMNS = ("source", "image_id", "view")
+DIGEST = "digest"
+KEYED = {*LIST_COLUMNS, DIGEST}
 
 
 def model_key(tensors: Mapping[str, Any], architecture: str) -> str:
@@ -40,9 +43,14 @@ def list_key(table: pa.Table) -> str:
     """Return the key of an ordered list of images: their (source, image_id, view).
 
     The table may hold other columns; benchmark, role and label are not part of the key, so a group that two
-    benchmarks share has one key.
+    benchmarks share has one key. Of a dataset of one's own the digest counts, too, where it is known: two
+    datasets may have one name, and one name other pictures tomorrow.
     """
+    shipped = frozenset(catalog_names())
+    held = {name: table.column(name).to_pylist() for name in table.column_names if name in KEYED}
+    digests = held.pop(DIGEST, [None] * table.num_rows)
     digest = hashlib.sha256()
-    for row in zip(*(table.column(name).to_pylist() for name in LIST_COLUMNS), strict=True):
-        digest.update(canonical(row).encode() + b"\n")
+    for row, pixels in zip(zip(*(held[name] for name in LIST_COLUMNS), strict=True), digests, strict=True):
+        named = row if pixels is None or row[0] in shipped else (*row, pixels.hex())
+        digest.update(canonical(named).encode() + b"\n")
     return digest.hexdigest()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from wordnet_splits.catalog.own_sources import Declaration, together
 from wordnet_splits.cli.options import Json, PackedOption, RootOptions, parse_roots
 from wordnet_splits.cli.output import DONE, print_json, say
+from wordnet_splits.errors import SplitsError
+from wordnet_splits.manifest import find_manifest, read_manifest
 
+from ..evaluation.results import benchmark_of
 from ..reporting.run import MISTAKES, report
 from .compare import ResultFolders
 from .printing import Detectors, names_of
@@ -32,13 +37,16 @@ def report_results(
     json: Json = False,
 ) -> int:
     """Write results as one page: tables, plots, worst mistakes, and how to repeat it."""
+    own: dict[str, Declaration] = {}
+    with suppress(SplitsError):  # a benchmark that is not here has no pictures: the page says so
+        own = together(read_manifest(find_manifest(benchmark_of(one))).own for one in results if root)
     path = report(
         results,
         out,
         detectors=names_of(detectors),
         bootstrap=bootstrap,
         mistakes=mistakes,
-        roots=parse_roots(root or []),
+        roots=parse_roots(root or [], own),
         packed=packed,
     )
     if json:

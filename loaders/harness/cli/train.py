@@ -21,6 +21,7 @@ from wordnet_splits.cli.options import (
 from wordnet_splits.cli.output import DONE, print_json, print_table, say, show
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.lazy import need
+from wordnet_splits.manifest import find_manifest, read_manifest
 
 if TYPE_CHECKING:
     from ..training.recipe import TrainingRecipe
@@ -85,7 +86,7 @@ def train(
         seeds=numbers,
         optimizers=[] if optimizers == "all" else [name.strip() for name in optimizers.split(",")],
         start=start,
-        roots=parse_roots(root or []),
+        roots=parse_roots(root or [], read_manifest(find_manifest(benchmark)).own),
         packed=packed,
         device=device,
         precision=precision,

@@ -191,6 +191,11 @@ def refuse_other_results(folder: Path, benchmark: str, models: Set[tuple[str, st
         raise OutputError(what, where=str(folder), hint=hint)
 
 
+def benchmark_of(folder: Path) -> str:
+    """Return the benchmark that the results in a folder are on; DataError where there are none."""
+    return _read_about(folder).about.benchmark
+
+
 def _models(about: About) -> set[tuple[str, str]]:
     return {(run.model, run.model_key) for run in about.runs}
 

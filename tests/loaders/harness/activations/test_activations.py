@@ -109,6 +109,16 @@ def test_the_list_key_is_of_source_image_and_view_in_order(near: UnknownDetectio
     assert list_key(table) != list_key(view)
 
 
+def test_other_pictures_under_the_names_of_ones_own_have_another_key(near: UnknownDetectionSet) -> None:
+    source, digest = (near.table.schema.get_field_index(name) for name in ("source", "digest"))
+    own = near.table.set_column(source, "source", pa.array(["mypics"] * 714))
+    column = pa.array([bytes(31) + bytes([n % 256]) for n in range(714)], pa.binary(32))
+    others = own.set_column(digest, "digest", column)
+    assert list_key(own) != list_key(others) != list_key(others.drop_columns("digest"))
+    unknown = own.set_column(digest, "digest", pa.nulls(714, pa.binary(32)))
+    assert list_key(unknown) == list_key(own.drop_columns("digest"))
+
+
 def test_features_in_float16_are_smaller_and_overflow_is_named(
     near: UnknownDetectionSet, tmp_path: Path
 ) -> None:
