@@ -164,6 +164,12 @@ def _table(selection: Selection, labels: Labels) -> pa.Table:
     )
 
 
+def _left_out(selection: Selection) -> str:
+    if not selection.mixed:
+        return ""
+    return f"{selection.mixed:,} images of its classes show a class of another role, too, and are left out"
+
+
 def group_rows(
     recipe: Recipe, membership: Membership, selections: Sequence[Selection]
 ) -> list[dict[str, Any]]:
@@ -195,7 +201,7 @@ def group_rows(
             row = {**common, "split": split, "published": group.published.get(split)}
             row |= {"expected": selection.expected, "actual": actual, "status": status, "note": group.note}
             row |= {
-                "reason": awaiting.reason if awaiting else "",
+                "reason": awaiting.reason if awaiting else _left_out(selection),
                 "population": selection.population if selection.local else None,
             }
             rows.append(row)

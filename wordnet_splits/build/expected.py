@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from wordnet_splits.build.plan import SplitPlan
 from wordnet_splits.build.population import Populations
 from wordnet_splits.catalog import load_catalog
+from wordnet_splits.sources import source_class
 
 
 def expected_count(plan: SplitPlan, plans: Sequence[SplitPlan], populations: Populations) -> int | None:
@@ -38,6 +39,8 @@ def expected_count(plan: SplitPlan, plans: Sequence[SplitPlan], populations: Pop
 
 
 def _pool_size(source: str, splits: Sequence[str], members: Sequence[str]) -> int | None:
+    if source_class(source).several:
+        return None  # which of its images show classes of one role only, published counts do not say
     catalog = load_catalog(source)
     total, wanted = 0, set(members)
     for split in splits:

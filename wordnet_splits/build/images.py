@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from wordnet_splits import sampling
 from wordnet_splits.build.expected import expected_count
 from wordnet_splits.build.plan import SplitPlan, plan_images
-from wordnet_splits.build.population import Awaiting, Most, Populations
+from wordnet_splits.build.population import Awaiting, Most, Populations, Roles
 from wordnet_splits.errors import RecipeError
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Group, Recipe
@@ -21,7 +21,8 @@ from wordnet_splits.sources.noise import NoiseId
 class Selection:
     """The images of one (group, split), or what they wait for.
 
-    ``drawn_from`` is how many images each class has to draw from, ``population`` their sum.
+    ``drawn_from`` is how many images each class has to draw from, ``population`` their sum, and ``mixed`` how
+    many were left out because they show a class of another role, too.
     """
 
     group: Group
@@ -33,6 +34,7 @@ class Selection:
     local: bool = False
     population: int | None = None
     drawn_from: Mapping[str, int] = field(default_factory=dict)
+    mixed: int = 0
 
     @property
     def count(self) -> int:
@@ -75,7 +77,8 @@ def select_images(
     RecipeError : an image rule cannot be kept.
     """
     plans = plan_images(recipe, seed, classes)
-    populations = Populations(sources, recipe.draw, seed, _most(plans), local=local, progress=progress)
+    most, roles = _most(plans), _roles(recipe, classes)
+    populations = Populations(sources, recipe.draw, seed, most, roles, local=local, progress=progress)
     taken: dict[str, set[str]] = defaultdict(set)
     chosen: dict[tuple[str, str], Selection] = {}
     # what a list or an `all` names is fixed whatever the draws: it goes first, so that `rest` excludes it
@@ -96,6 +99,14 @@ def select_images(
             already.update(i for ids in selection.images.values() for i in ids)
         chosen[group.name, split] = selection
     return [chosen[r.group.name, r.split] for r in plans]
+
+
+def _roles(recipe: Recipe, classes: Mapping[str, Sequence[str]]) -> Roles:
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for group in recipe.group:
+        for class_id in classes[group.name]:
+            found[group.source, class_id].add(group.role)
+    return {key: frozenset(roles) for key, roles in found.items()}
 
 
 def _most(plans: Sequence[SplitPlan]) -> Most:
@@ -146,8 +157,11 @@ def _cut(
             images[class_id] = ids
             continue
         if count > len(ids) and shortfalls is None:
+            mixed = population.mixed[class_id]
+            besides = f", beside {mixed} that show a class of another role, too" if mixed else ""
+            left = f"{len(ids)} left in {' + '.join(plan.pool)}{besides}"
             raise RecipeError(
-                f"{count} images of class {class_id!r} wanted, {len(ids)} left in {' + '.join(plan.pool)}",
+                f"{count} images of class {class_id!r} wanted, {left}",
                 where=plan.where,
                 hint="ask for fewer, or add a split to `from`",
             )
@@ -158,6 +172,7 @@ def _cut(
     kept = {i: digests[i] for ids in images.values() for i in ids if i in digests}
     selection = Selection(group, split, None, images, kept, local=population.local)
     selection.drawn_from = {c: population.counts[c] for c in members}
+    selection.mixed = sum(population.mixed[c] for c in members)
     selection.population = sum(selection.drawn_from.values())
     selection.expected = selection.count
     return selection

@@ -3,6 +3,9 @@
 A population is an inventory, or a scan of a root whose counts equal the catalog's.  What a root merely
 happens to hold is never one, except on request (``local``), and then the result is named ``NAME@local``.
 Of a scan only the ids are kept that can be drawn, so that the ten million of LSUN fit.
+
+An image that shows several classes is in a population only where all of them have the roles of its own class
+in the benchmark: a mixed image would be neither ID nor OOD.
 """
 
 from __future__ import annotations
@@ -33,13 +36,20 @@ class Awaiting:
 
 @dataclass
 class Population:
-    """Image ids by class, the digests known without pixels, and how many images each class has in all."""
+    """Image ids by class, the digests known without pixels, and how many images there are to draw from.
+
+    ``mixed`` counts those left out because they show a class of another role, too.
+    """
 
     images: dict[str, list[str]]
     counts: Counter[str]
     digests: dict[str, bytes] = field(default_factory=dict)
     local: bool = False
+    mixed: Counter[str] = field(default_factory=Counter)
 
+
+Roles = Mapping[tuple[str, str], frozenset[str]]
+"""The roles of each class of a benchmark, by (source, class id); none of a class of no group."""
 
 Most = Mapping[str, Mapping[str, Mapping[str, int | None]]]
 """How many images can be drawn of each class, by source and publisher's split; None for all of them."""
@@ -52,6 +62,7 @@ class Populations:
     ----------
     sources : opened source by name, where a root is at hand.
     draw, seed, most : what is to be drawn: of a scan, no more ids are kept.
+    roles : decides which images of several classes are mixed.
     local : accept what a root holds where its counts are unknown or differ.
     """
 
@@ -61,12 +72,14 @@ class Populations:
         draw: str,
         seed: int,
         most: Most,
+        roles: Roles,
         *,
         local: bool = False,
         progress: Progress | None = None,
     ) -> None:
         self._sources = sources
         self._draw, self._seed, self._most = draw, seed, most
+        self._roles = roles
         self._local = local
         self._progress = progress or Silent()
         self._cache: dict[tuple[str, str], Population | Awaiting] = {}
@@ -86,6 +99,7 @@ class Populations:
         for part in parts:
             whole.digests |= part.digests
             whole.counts.update(part.counts)
+            whole.mixed.update(part.mixed)
             for class_id, ids in part.images.items():
                 whole.images[class_id] += ids
         return whole
@@ -105,15 +119,15 @@ class Populations:
         if split in inventory_splits(source):
             table = load_inventory(source, split)
             assert table is not None
-            return _of_table(table)
+            return self._of_table(source, table)
         if source not in self._sources:
             return Awaiting(source, f"the image ids of {source} {split} are not known without the dataset")
         scanned = self._scan(source)[split]
-        difference = count_difference(load_catalog(source), split, scanned.counts)
+        difference = count_difference(load_catalog(source), split, scanned.counts + scanned.mixed)
         if difference is None and self._sources[source].order == "published":
             return scanned
         if self._local and scanned.counts:
-            return Population(scanned.images, scanned.counts, local=True)
+            return Population(scanned.images, scanned.counts, local=True, mixed=scanned.mixed)
         return Awaiting(source, difference or NO_POSITIONS)
 
     def _scan(self, source: str) -> dict[str, Population]:
@@ -126,6 +140,7 @@ class Populations:
                 for c, most in self._most[source][s].items()
             }
             counts: dict[str, Counter[str]] = {s: Counter() for s in wanted}
+            mixed: dict[str, Counter[str]] = {s: Counter() for s in wanted}
             opened = self._sources[source]
             published = sum(n or 0 for s, n in opened.expected().items() if s in wanted)
             with self._progress.task(f"scanning {source}", published) as task:
@@ -134,7 +149,10 @@ class Populations:
                     for image_id, class_id, split in zip(
                         *(c.to_pylist() for c in batch.columns), strict=True
                     ):
-                        found[split, class_id].append(image_id)
+                        if self._is_mixed(source, class_id, opened.also.get(image_id, ())):
+                            mixed[split][class_id] += 1
+                        else:
+                            found[split, class_id].append(image_id)
                     for (split, class_id), ids in found.items():
                         counts[split][class_id] += len(ids)
                         if (split, class_id) in first:
@@ -143,8 +161,29 @@ class Populations:
             images: dict[str, dict[str, list[str]]] = {s: {} for s in wanted}
             for (split, class_id), kept in first.items():
                 images[split][class_id] = kept.ids()
-            self._scans[source] = {s: Population(images[s], counts[s]) for s in wanted}
+            self._scans[source] = {s: Population(images[s], counts[s], mixed=mixed[s]) for s in wanted}
         return self._scans[source]
+
+    def _of_table(self, source: str, table: pa.Table) -> Population:
+        images: dict[str, list[str]] = defaultdict(list)
+        mixed: Counter[str] = Counter()
+        ids, classes = table["image_id"].to_pylist(), table["class_id"].to_pylist()
+        several = table["also"].to_pylist() if "also" in table.column_names else [()] * len(ids)
+        for image_id, class_id, also in zip(ids, classes, several, strict=True):
+            if self._is_mixed(source, class_id, also):
+                mixed[class_id] += 1
+            else:
+                images[class_id].append(image_id)
+        counts = Counter({c: len(of_class) for c, of_class in images.items()})
+        digests = table["digest"].to_pylist()
+        known = {i: d for i, d in zip(ids, digests, strict=True) if d is not None}
+        return Population(dict(images), counts, known, mixed=mixed)
+
+    def _is_mixed(self, source: str, class_id: str, also: Collection[str]) -> bool:
+        """Return whether an image shows a class of other roles than its own class has."""
+        none: frozenset[str] = frozenset()
+        own = self._roles.get((source, class_id), none)
+        return any(self._roles.get((source, other), none) != own for other in also)
 
 
 def expand(source: str, splits: Iterable[str]) -> tuple[str, ...]:
@@ -182,14 +221,3 @@ def count_difference(catalog: Catalog, split: str, counts: Mapping[str, int]) ->
         f"the root holds {sum(held.values()):,} of {total:,} {split} images of {catalog.source} "
         f"({len(wrong):,} classes differ), so nothing is drawn from it"
     )
-
-
-def _of_table(table: pa.Table) -> Population:
-    images: dict[str, list[str]] = defaultdict(list)
-    ids = table.column("image_id").to_pylist()
-    for image_id, class_id in zip(ids, table.column("class_id").to_pylist(), strict=True):
-        images[class_id].append(image_id)
-    counts = Counter({c: len(of_class) for c, of_class in images.items()})
-    digests = table.column("digest").to_pylist()
-    known = {i: d for i, d in zip(ids, digests, strict=True) if d is not None}
-    return Population(dict(images), counts, known)

@@ -28,6 +28,8 @@ INVENTORY_SCHEMA = pa.schema(
         pa.field("digest", pa.binary(DIGEST_BYTES)),
     ]
 )
+SEVERAL_SCHEMA = INVENTORY_SCHEMA.append(pa.field("also", pa.list_(pa.string())))
+"""Of a user's own dataset whose images may show several classes: ``also`` has the further ones."""
 LIST_SCHEMA = pa.schema(
     [
         pa.field("source", pa.string()),
@@ -63,7 +65,8 @@ def load_inventory(source: str, split: str) -> pa.Table | None:
     Returns
     -------
     Columns image_id, class_id, split (all ``split``) and digest (32 bytes; of every image or of none, see
-    ``wordnet_splits.digests``), sorted by image_id, which is unique.
+    ``wordnet_splits.digests``), sorted by image_id, which is unique; where images show several classes,
+    ``also`` lists the further ones.
 
     Raises
     ------
@@ -105,7 +108,7 @@ def _own_inventory(source: str) -> Mapping[str, pa.Table]:
 def _read_own(file: FileId) -> Mapping[str, pa.Table]:
     """Return the inventory of a user's own dataset by split: one file for all of them, every digest in it."""
     path = Path(file[0])
-    table = _read_sorted(path, INVENTORY_SCHEMA, key=("split", "image_id"))
+    table = _read_sorted(path, INVENTORY_SCHEMA, SEVERAL_SCHEMA, key=("split", "image_id"))
     if table["digest"].null_count:
         raise DataError("has an empty digest", where=str(path), hint="make it again with `inventory make`")
     splits = pc.unique(table["split"]).to_pylist()
@@ -152,12 +155,12 @@ def _metadata(table: pa.Table, key: str) -> str:
     return value.decode("utf-8")
 
 
-def _read_sorted(path: Path, schema: pa.Schema, key: tuple[str, ...]) -> pa.Table:
-    """Read a shipped table and hold it to its schema: types, no nulls but digests, sorted unique ``key``."""
+def _read_sorted(path: Path, *schemas: pa.Schema, key: tuple[str, ...]) -> pa.Table:
+    """Read a table and hold it to one of its schemas: types, no nulls but digests, sorted unique ``key``."""
     table = read_table(path)
-    if not table.schema.equals(schema):
-        raise DataError(f"has columns {_columns(table.schema)}, not {_columns(schema)}", where=str(path))
-    for name in schema.names:
+    if not any(table.schema.equals(schema) for schema in schemas):
+        raise DataError(f"has columns {_columns(table.schema)}, not {_columns(schemas[0])}", where=str(path))
+    for name in table.schema.names:
         if name != "digest" and table[name].null_count:
             raise DataError(f"has an empty {name}", where=str(path))
     if not _strictly_ascending(table.select(list(key)).combine_chunks()):

@@ -266,8 +266,8 @@ def print_groups(benchmarks: Sequence[tuple[str, Sequence[GroupRow], Sequence[st
             differs = g.published is not None and g.published != g.expected
             if g.note and (differs or g.expected is None):
                 notes.setdefault(f"{g.group}: {g.note}", name)
-        for (group, source, reason), splits in _awaiting(groups).items():
-            notes.setdefault(f"{group} {' and '.join(splits)}: awaiting {source}: {reason}", name)
+        for (group, reason), splits in _reasons(groups).items():
+            notes.setdefault(f"{group} {' and '.join(splits)}: {reason}", name)
     print_table(COLUMNS, rows, right=COUNTS)
     if notes:
         show()
@@ -290,12 +290,13 @@ def _buildable(recipe: Recipe) -> Recipe:
     return recipe
 
 
-def _awaiting(groups: Sequence[GroupRow]) -> dict[tuple[str, str, str], list[str]]:
-    """Return the splits that wait for one reason, by (group, source, reason)."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+def _reasons(groups: Sequence[GroupRow]) -> dict[tuple[str, str], list[str]]:
+    """Return the splits that await a source, or lack images, for one reason, by (group, reason)."""
+    found: dict[tuple[str, str], list[str]] = {}
     for g in groups:
         if g.reason:
-            found.setdefault((g.group, g.source, g.reason), []).append(g.split)
+            reason = f"awaiting {g.source}: {g.reason}" if g.awaits else g.reason
+            found.setdefault((g.group, reason), []).append(g.split)
     return found
 
 

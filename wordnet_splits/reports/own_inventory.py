@@ -13,7 +13,7 @@ import pyarrow as pa
 from wordnet_splits.build.digesting import read_digests
 from wordnet_splits.build.population import count_difference
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.inventory import INVENTORY_SCHEMA
+from wordnet_splits.catalog.inventory import INVENTORY_SCHEMA, SEVERAL_SCHEMA
 from wordnet_splits.catalog.own_sources import own_sources
 from wordnet_splits.errors import DataError, MissingImageError, OutputError, SourceError
 from wordnet_splits.files import locked
@@ -85,13 +85,15 @@ def make_inventory(
                 where=str(source.root),
                 hint="repair or remove them, then `catalog make` again",
             )
-        columns = [
+        columns: list[list[Any]] = [
             [image_id for _, image_id, _ in rows],
             [class_id for _, _, class_id in rows],
             [split for split, _, _ in rows],
             [digests[image_id] for _, image_id, _ in rows],
         ]
-        table = pa.table(columns, schema=INVENTORY_SCHEMA)
+        if source.several:
+            columns.append([source.also.get(image_id, ()) for _, image_id, _ in rows])
+        table = pa.table(columns, schema=SEVERAL_SCHEMA if source.several else INVENTORY_SCHEMA)
         same = out.exists()
         if same and not read_table(out).equals(table):
             raise OutputError(

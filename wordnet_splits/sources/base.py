@@ -68,17 +68,20 @@ class Source(ABC):
     name : the source's name, as in catalogs and recipes.
     splits : the publisher's splits, in the publisher's order.
     lossless : whether a digest is of pixels (True) or of the file's bytes (False).
+    several : whether an image may show several classes.
     rooted : whether the source needs a folder (False for embedded and generated ones).
     looks_for : one clause: which entries make a root this dataset.
     root : the folder given, resolved; None where not ``rooted``.
     layout : which of the known layouts the root has.
     order : "unknown" where ids are positions and the copy is not the publisher's.
     unexpected : names the last scan met that are not ids of this source, and how often each.
+    also : the further classes of each image that the last scan met and that shows several.
     """
 
     name: ClassVar[str]
     splits: ClassVar[tuple[str, ...]]
     lossless: ClassVar[bool] = False
+    several: ClassVar[bool] = False
     rooted: ClassVar[bool] = True
     looks_for: ClassVar[str] = ""
 
@@ -87,6 +90,7 @@ class Source(ABC):
         self.layout = layout
         self.order: Order = order
         self.unexpected: dict[str, int] = {}
+        self.also: dict[str, tuple[str, ...]] = {}
         self._cache: dict[str, Any] = {}
         self._pid = os.getpid()
 
@@ -148,7 +152,7 @@ class Source(ABC):
         SourceError : a folder that cannot be read, or one id held twice.
         """
         chosen = self._chosen(splits)
-        self.unexpected = {}
+        self.unexpected, self.also = {}, {}
         return _batches(self.rows(chosen))
 
     def read(self, ids: Sequence[str]) -> list[Raw]:
@@ -236,7 +240,7 @@ class Source(ABC):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cache": {}, "_pid": -1}
+        return {**self.__dict__, "also": {}, "_cache": {}, "_pid": -1}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(root={str(self.root)!r}, layout={self.layout!r})"

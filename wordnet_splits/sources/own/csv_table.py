@@ -10,13 +10,14 @@ from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.layouts.walk import entries
 from wordnet_splits.sources.own.class_names import class_names, class_of
 from wordnet_splits.sources.own.columns import class_column, image_column, split_column
-from wordnet_splits.sources.own.layout import ALL, Image, Layout, Place, without_extension
-from wordnet_splits.untrusted import below, check_link, csv_rows, printable, read_picture
+from wordnet_splits.sources.own.layout import ALL, Image, without_extension
+from wordnet_splits.sources.own.picture_files import PictureFiles
+from wordnet_splits.untrusted import below, csv_rows, printable
 
 DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 
 
-class CsvTable(Layout):
+class CsvTable(PictureFiles):
     """A picture a row; its id is its path without the extension."""
 
     about: ClassVar[str] = "a .csv or .tsv of image and class[, split]"
@@ -41,17 +42,6 @@ class CsvTable(Layout):
                 note(printable(name))
             else:
                 yield Image(image_id, class_id, of_split, (name,))
-
-    def read(self, place: Place) -> bytes:
-        """Return a picture's bytes."""
-        return read_picture(below(self.root, str(place[0])), self.root)
-
-    def file(self, place: Place) -> Path | None:
-        """Return a picture's file, its links followed."""
-        path = below(self.root, str(place[0]))
-        if path.is_symlink():
-            check_link(path, self.root)
-        return path.resolve(strict=True)
 
     def _table(self) -> Path:
         if self.declared.images is not None:

@@ -12,8 +12,9 @@ from typing import ClassVar
 
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.layouts.walk import entries
-from wordnet_splits.sources.own.layout import ALL, PICTURES, Image, Layout, Place, without_extension
-from wordnet_splits.untrusted import check_link, printable, read_picture
+from wordnet_splits.sources.own.layout import ALL, PICTURES, Image, without_extension
+from wordnet_splits.sources.own.picture_files import PictureFiles
+from wordnet_splits.untrusted import printable
 
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"})
 DEEPEST = 5
@@ -22,7 +23,7 @@ DEEPEST = 5
 Parts = tuple[str, ...]
 
 
-class Folders(Layout):
+class Folders(PictureFiles):
     """A folder a class, below folders of splits where there are such."""
 
     about: ClassVar[str] = "[split/]class/picture"
@@ -42,17 +43,6 @@ class Folders(Layout):
                     note(printable("/".join((*parts, entry.name))))
                 else:
                     yield Image(f"{above}/{stem}", class_id, split, ("/".join((*parts, entry.name)),))
-
-    def read(self, place: Place) -> bytes:
-        """Return a picture's bytes."""
-        return read_picture(self.root / str(place[0]), self.root)
-
-    def file(self, place: Place) -> Path | None:
-        """Return a picture's file, its links followed."""
-        path = self.root / str(place[0])
-        if path.is_symlink():
-            check_link(path, self.root)
-        return path.resolve(strict=True)
 
 
 def class_folders(root: Path, splits: Collection[str] | None = None) -> dict[Parts, tuple[str, Parts]]:

@@ -27,6 +27,7 @@ _OURS = {
     "csv": "wordnet_splits.sources.own.csv_table:CsvTable",
     "parquet": "wordnet_splits.sources.own.parquet_rows:ParquetRows",
     "hub": "wordnet_splits.sources.own.hub_rows:HubRows",
+    "coco": "wordnet_splits.sources.own.coco:Coco",
     "webdataset": "wordnet_splits.sources.own.webdataset:WebDataset",
 }
 

@@ -61,6 +61,8 @@ class OwnSource(OneCopyPerProcess):
                 if image.image_id in held:
                     raise _twice(self, image.image_id)
                 held.add(image.image_id)
+                if image.also:
+                    self.also[image.image_id] = image.also
                 yield image.image_id, image.class_id, image.split
 
     def read_one(self, image_id: str) -> bytes:
@@ -107,7 +109,7 @@ def own_class(declared: Declaration) -> type[OwnSource]:
     for split in declared.splits or ():
         if split not in catalog.splits:
             raise unknown("split", split, catalog.splits, where=f"{declared.file}: {declared.name}")
-    about = layout_class(declared.layout, where=str(declared.file)).about
+    layout = layout_class(declared.layout, where=str(declared.file))
     return type(
         "OwnSource",
         (OwnSource,),
@@ -116,7 +118,8 @@ def own_class(declared: Declaration) -> type[OwnSource]:
             "name": declared.name,
             "splits": declared.splits or catalog.splits,
             "lossless": declared.lossless,
-            "looks_for": f"{about} with classes such as {catalog.classes[0].class_id}",
+            "several": layout.several,
+            "looks_for": f"{layout.about} with classes such as {catalog.classes[0].class_id}",
             "declared": declared,
         },
     )

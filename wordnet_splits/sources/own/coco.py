@@ -1,0 +1,164 @@
+"""COCO-style JSON: ``images``, ``annotations`` and ``categories``, a file a split.
+
+An image shows the categories of its annotations. Its class is the one whose annotations cover the largest
+area together, of equal ones that which the file lists first; the others are its further classes. An id is
+``[split/]file name``, without the extension. Which split a file is of its name or its folder says
+(``instances_train2017.json``, ``valid/_annotations.coco.json``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, Final, NamedTuple
+
+from wordnet_splits.errors import SourceError
+from wordnet_splits.files import FileId, file_id
+from wordnet_splits.sources.layouts.parquet_named import SPLIT_WORDS
+from wordnet_splits.sources.own.json_items import json_items
+from wordnet_splits.sources.own.layout import ALL, Image, without_extension
+from wordnet_splits.sources.own.picture_files import PictureFiles
+from wordnet_splits.sources.own.shards import shards, split_of
+from wordnet_splits.untrusted import printable
+
+USUAL: Final = "instances_*.json"
+TRIED: Final = 100
+"""Pictures looked for in a folder before it is taken not to be theirs."""
+
+_WORDS = re.compile(r"[a-z]+")
+
+
+class _Annotated(NamedTuple):
+    """What a file says: the superclass of each class, and the classes of each picture, the main one first."""
+
+    classes: dict[str, str]
+    pictures: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+class Coco(PictureFiles):
+    """A picture an entry of ``images``."""
+
+    about: ClassVar[str] = "COCO-style JSON of images, annotations and categories"
+    several: ClassVar[bool] = True
+
+    def images(self, note: Callable[[str], None]) -> Iterator[Image]:
+        """Yield the pictures that have a category and that the root holds."""
+        for path in self._files():
+            pictures = _annotated(file_id(path)).pictures
+            split = _split(path.relative_to(self.root))
+            folder = self._folder(path, [name for name, _ in pictures[:TRIED]])
+            for name, classes in pictures:
+                stem = without_extension(name)
+                place = f"{folder}{name}"
+                if stem is None or not classes or not _inside(name) or not (self.root / place).is_file():
+                    note(printable(name) if classes else f"{path.name}: a picture without a category")
+                else:
+                    image_id = stem if split == ALL else f"{split}/{stem}"
+                    yield Image(image_id, classes[0], split, (place,), classes[1:])
+
+    def classes(self) -> dict[str, str]:
+        """Return the categories of all files, with their supercategories."""
+        found: dict[str, str] = {}
+        for path in self._files():
+            found |= _annotated(file_id(path)).classes
+        return found
+
+    def _files(self) -> list[Path]:
+        found = shards(self.root, self.declared.images, ".json", "JSON file")
+        usual = [path for path in found if path.match(USUAL)]
+        return usual if usual and self.declared.images is None else found
+
+    def _folder(self, path: Path, names: list[str]) -> str:
+        """Return the folder below the root, with its slash, in which the pictures of a JSON file lie."""
+        last = path.stem.rpartition("_")[2]
+        beside = path.parent.relative_to(self.root)
+        tried = [PurePosixPath(f) for f in (".", "images", last, f"images/{last}")]
+        tried += [PurePosixPath(beside), PurePosixPath(beside, "images"), PurePosixPath(beside.parent, last)]
+        for folder in tried:
+            if any(_inside(name) and (self.root / folder / name).is_file() for name in names):
+                return "" if str(folder) == "." else f"{folder}/"
+        return ""
+
+
+@lru_cache(maxsize=4)
+def _annotated(file: FileId) -> _Annotated:
+    """Return what a file says. Raises SourceError."""
+    path = Path(file[0])
+    names: dict[Any, str] = {}
+    areas: dict[Any, dict[Any, float]] = {}
+    categories: dict[Any, str] = {}
+    superclasses: dict[str, str] = {}
+    seen = set()
+    for key, item in json_items(path):
+        seen.add(key)
+        if key == "images":
+            name = _text(item, "file_name", path, key)
+            if names.setdefault(_id(item, "id", path, key), name) != name:
+                raise SourceError(f"two images have the id {printable(item['id'])}", where=str(path))
+        elif key == "categories":
+            name = _text(item, "name", path, key)
+            categories[_id(item, "id", path, key)] = name
+            superclass = item.get("supercategory")
+            named = isinstance(superclass, str) and superclass not in ("none", name)
+            superclasses.setdefault(name, str(superclass) if named else "")
+        elif key == "annotations":
+            image, category = _id(item, "image_id", path, key), _id(item, "category_id", path, key)
+            of_image = areas.setdefault(image, {})
+            of_image[category] = of_image.get(category, 0.0) + _area(item)
+    if missing := [key for key in ("images", "annotations", "categories") if key not in seen]:
+        raise SourceError(
+            f"has no {missing[0]}", where=str(path), hint='say which files do: images = "instances_*.json"'
+        )
+    order = {category: n for n, category in enumerate(categories)}
+    pictures = []
+    for image, name in sorted(names.items(), key=lambda item: item[1]):
+        held = areas.get(image, {})
+        if unknown := held.keys() - order.keys():
+            raise SourceError(
+                f"the category {printable(min(unknown, key=str))} is among no categories",
+                where=f"{path}: {printable(name)}",
+            )
+        shown = sorted(held, key=lambda category: (-held[category], order[category]))
+        pictures.append((name, tuple(dict.fromkeys(categories[category] for category in shown))))
+    return _Annotated(superclasses, tuple(pictures))
+
+
+def _area(item: dict[str, Any]) -> float:
+    """Return the area of an annotation, or of its box; 0 where neither is a number."""
+    area, box = item.get("area"), item.get("bbox")
+    if not isinstance(area, int | float) and isinstance(box, list) and len(box) == 4:
+        area = box[2] * box[3] if all(isinstance(side, int | float) for side in box) else 0
+    return float(area) if isinstance(area, int | float) and 0 < area < float("inf") else 0.0
+
+
+def _id(item: dict[str, Any], name: str, path: Path, key: str) -> int | str:
+    value = item.get(name)
+    if not isinstance(value, int | str):
+        raise _lacks(item, name, path, key)
+    return value
+
+
+def _text(item: dict[str, Any], name: str, path: Path, key: str) -> str:
+    value = item.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise _lacks(item, name, path, key)
+    return value.strip()
+
+
+def _lacks(item: dict[str, Any], name: str, path: Path, key: str) -> SourceError:
+    some = f" of id {printable(item['id'])}" if "id" in item else ""
+    hint = 'another file: images = "instances_*.json"'
+    return SourceError(f"an object{some} among {key} has no {name}", where=str(path), hint=hint)
+
+
+def _inside(name: str) -> bool:
+    """Return whether a name stays below the folder that it is relative to; links are seen on reading."""
+    path = PurePosixPath(name)
+    return name.isprintable() and not path.is_absolute() and ".." not in path.parts
+
+
+def _split(relative: Path) -> str:
+    words = [SPLIT_WORDS[word] for word in _WORDS.findall(relative.stem.lower()) if word in SPLIT_WORDS]
+    return words[-1] if words else split_of(relative)
