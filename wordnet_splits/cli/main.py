@@ -14,6 +14,7 @@ from wordnet_splits.cli import (
     packing,
     publishing,
     robustness,
+    site,
 )
 from wordnet_splits.cli.options import make_program
 from wordnet_splits.cli.runner import run, start
@@ -27,7 +28,7 @@ app = make_program(
 )
 MODULES = (
     *(benchmarks, class_sets, explaining, catalogs, own, auditing, robustness),
-    *(datasets, packing, exchanging, publishing),
+    *(datasets, packing, exchanging, publishing, site),
 )
 for module in MODULES:
     module.register(app)

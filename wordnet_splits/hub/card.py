@@ -128,11 +128,7 @@ def _benchmark(manifest: Manifest) -> str:
     lines += ["Notes:", "", *notes, ""] if notes else []
     if data.leaks:
         lines += ["Known leaks:", ""]
-        lines += [
-            f"- {leak.kind}: {leak.count:,} between {leak.a} and {leak.b}"
-            + (f" ({leak.reason})" if leak.reason else "")
-            for leak in data.leaks
-        ]
+        lines += [f"- {leak.sentence}" for leak in data.leaks]
     return "\n".join(lines).strip()
 
 

@@ -86,6 +86,12 @@ class LeakRow(StrictModel):
     severity: str
     reason: str
 
+    @property
+    def sentence(self) -> str:
+        """Return it in words."""
+        why = f" ({self.reason})" if self.reason else ""
+        return f"{self.kind}: {self.count:,} between {self.a} and {self.b}{why}"
+
 
 class MissingRow(StrictModel):
     """An image that a root lacked, or held damaged or altered."""

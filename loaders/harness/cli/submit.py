@@ -9,10 +9,10 @@ import typer
 
 from wordnet_splits.cli.options import Json
 from wordnet_splits.cli.output import DONE, print_json, say, show
+from wordnet_splits.leaderboard import read_entry
 from wordnet_splits.progress import OnStderr
 from wordnet_splits.untrusted import read_text
 
-from ..leaderboard.entry import read_entry
 from ..leaderboard.submit import submit
 
 

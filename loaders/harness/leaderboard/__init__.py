@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from wordnet_splits.leaderboard import LeaderboardEntry, read_entry
+
 from .check import CheckedEntries, check_entries
-from .entry import LeaderboardEntry, read_entry
 from .submit import submit
 
 __all__ = ["CheckedEntries", "LeaderboardEntry", "check_entries", "read_entry", "submit"]

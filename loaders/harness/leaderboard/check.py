@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.leaderboard import read_entry
 from wordnet_splits.progress import Progress
 from wordnet_splits.tabular import Tabular
 
 from ..evaluation.check import CheckedResults, Difference, check_results
 from ..evaluation.results import ABOUT
-from .entry import facts_of, read_entry
+from .facts import facts_of
 
 
 @dataclass(frozen=True)

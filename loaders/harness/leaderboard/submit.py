@@ -8,6 +8,7 @@ from pathlib import Path
 
 from wordnet_splits import files
 from wordnet_splits.errors import DataError, OutputError
+from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry
 from wordnet_splits.manifest.manifest import shipped_folder
 from wordnet_splits.progress import Progress
 from wordnet_splits.sealed import write_sealed
@@ -17,7 +18,7 @@ from ..comparison.entries import Source
 from ..evaluation.check import check_results
 from ..evaluation.results import ABOUT, FILES, SWEPT
 from ..reporting.repeat import command_of
-from .entry import ENTRY, LeaderboardEntry, facts_of
+from .facts import facts_of
 
 LARGEST_ENTRY = 50 << 20
 """Bytes of all files: what a repository takes without complaint."""

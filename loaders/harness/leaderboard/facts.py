@@ -1,105 +1,21 @@
-"""What an entry of the leaderboard says of its results: ``entry.json`` beside the tables.
-
-Who submitted it, and how it is repeated, is the word of its author. Everything else is read from the results
-and the benchmark by `facts_of`, when it is written as when it is checked.
-"""
+"""What results and their benchmark say of themselves: the facts of an entry of the leaderboard."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
-
-from pydantic import Field
+from typing import Any, Final
 
 from wordnet_splits.errors import UnknownNameError
-from wordnet_splits.fields import BenchmarkName, Count, Name, Role, Sha256
+from wordnet_splits.leaderboard import Facts, Network, ScoredSet
 from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.manifest.fingerprint import of_rows
-from wordnet_splits.sealed import read_sealed
 from wordnet_splits.untrusted import sha256_of
 
-from ..evaluation.about import About, AboutPart
+from ..evaluation.about import About
 from ..evaluation.results import ABOUT, LARGEST_FILE, Results
 
-ENTRY: Final = "entry.json"
 SEEN: Final = ("group", "source", "image_id", "class_id", "role", "label")
 """What the fingerprint of scored images covers, in the order in which they are sorted."""
-
-Text = Annotated[str, Field(max_length=2000)]
-
-
-class ScoredSet(AboutPart):
-    """One test set.
-
-    Attributes
-    ----------
-    scored, expected : its images, and how many the benchmark has; None where that is not known.
-    seen : fingerprint of the images scored.
-    listed : the benchmark's fingerprint of the set, None where the benchmark is not at hand.
-    """
-
-    group: Name
-    role: Role
-    scored: Count
-    expected: Count | None
-    seen: Sha256
-    listed: Sha256 | None
-
-
-class Network(AboutPart):
-    """One run of a model, and the fingerprint of its weights."""
-
-    model: Text
-    model_key: Text
-
-
-class Facts(AboutPart):
-    """What the results and the benchmark say themselves.
-
-    Attributes
-    ----------
-    about : SHA-256 of ``about.json``, which holds those of the tables.
-    classes : the benchmark's fingerprint of its classes. images : of all its images; None while some await
-        their source, or where the benchmark is not at hand.
-    sets : every test set, by name, those that should have been scored and were not among them.
-    """
-
-    benchmark: BenchmarkName
-    version: Count
-    about: Sha256
-    classes: Sha256 | None
-    images: Sha256 | None
-    sets: Annotated[tuple[ScoredSet, ...], Field(min_length=1)]
-    networks: Annotated[tuple[Network, ...], Field(min_length=1)]
-    detectors: Annotated[tuple[Text, ...], Field(min_length=1)]
-
-
-class LeaderboardEntry(AboutPart):
-    """``entry.json``.
-
-    Attributes
-    ----------
-    name : of its folder. by : who submitted it. url : of a paper or of code. note : one sentence.
-    commands : what was run, line by line.
-    """
-
-    schema_: Literal[1] = Field(alias="schema")
-    name: Name
-    by: Annotated[Text, Field(min_length=1)]
-    url: Text = ""
-    note: Text = ""
-    commands: Annotated[tuple[Text, ...], Field(min_length=1)]
-    facts: Facts
-
-
-def read_entry(folder: str | Path) -> LeaderboardEntry:
-    """Read the entry of a folder of results.
-
-    Raises
-    ------
-    DataError : there is none, or it is malformed or was altered.
-    """
-    return read_sealed(Path(folder) / ENTRY, LeaderboardEntry, hint="submit the results again")
 
 
 def facts_of(folder: str | Path) -> Facts:

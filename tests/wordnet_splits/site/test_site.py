@@ -1,0 +1,159 @@
+"""``wordnet-splits site``: its data are the manifests' tables, and nothing of them is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.wordnet_splits.command import Command
+from tests.wordnet_splits.site.pages import read, rows
+from wordnet_splits.errors import OutputError
+from wordnet_splits.manifest import load_manifest
+from wordnet_splits.reports.explain import explain
+from wordnet_splits.reports.thresholds import thresholds
+from wordnet_splits.site import make_site
+from wordnet_splits.site.tree import kept_nodes
+from wordnet_splits.taxonomy import load
+
+NAMES = ("digits", "rungs-cifar100", "unknown-cifar-clean")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site") / "pages"
+    make_site(folder, NAMES)
+    return folder
+
+
+@pytest.fixture
+def splits(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., object]:
+    return Command(capsys, monkeypatch, tmp_path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_class_is_there_with_its_evidence(site: Path, name: str) -> None:
+    page, index = read(site, f"benchmark/{name}"), read(site, "index")
+    found, held = rows(page["classes"]), load_manifest(name).classes.to_pylist()
+    synsets = read(site, "synsets")
+    for row, due in zip(found, held, strict=True):
+        assert [row[key] for key in ("source", "class_id", "evidence", "distance", "label")] == [
+            due[key] for key in ("source", "class_id", "evidence", "distance", "label")
+        ]
+        assert index["roles"][row["role"]] == due["role"]
+        assert page["rules"][row["rule"]] == due["rule"]
+        own = None if row["synset"] is None else synsets["wnid"][row["synset"]]
+        assert own == due["own_wnid"]
+        assert row["mean"] == (None if due["mean"] is None else pytest.approx(due["mean"], abs=1e-6))
+        if row["nearest"] is not None:
+            assert index["roles"][found[row["nearest"]]["role"]] == "id"
+            assert found[row["nearest"]]["class_id"] == due["nearest_id"]
+    (about,) = (one for one in index["benchmarks"] if one["name"] == name)
+    assert about["roles"] == Counter(row["role"] for row in held)
+    assert about["fingerprint"] == load_manifest(name).fingerprint
+
+
+def test_the_way_is_the_one_that_explain_tells(site: Path) -> None:
+    page, synsets = read(site, "benchmark/unknown-cifar-clean"), read(site, "synsets")
+    for row in rows(page["classes"])[:40:4]:
+        (told,) = (
+            one
+            for one in explain("unknown-cifar-clean", row["class_id"]).classes
+            if one["source"] == row["source"]
+        )
+        names = [synsets["wnid"][number] for number in row["way"] or []]
+        assert names == [one["wnid"] for one in (*told["up"], *told["down"][1:])]
+        if names:
+            assert names[row["lcs_at"]] == told["lcs"]
+            assert len(names) - 1 == row["distance"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_tree_holds_every_class_once_below_its_hypernyms(site: Path, name: str) -> None:
+    page, synsets, taxonomy = read(site, f"benchmark/{name}"), read(site, "synsets"), load()
+    nodes = rows(page["tree"])
+    assert sorted(row for node in nodes for row in node["rows"]) == list(
+        range(len(page["classes"]["class_id"]))
+    )
+    children = Counter(node["parent"] for node in nodes)
+    for number, node in enumerate(nodes):
+        assert node["parent"] < number
+        assert node["rows"] or children[number] > 1
+        if node["synset"] is not None and node["parent"] >= 0:
+            above = nodes[node["parent"]]["synset"]
+            assert taxonomy.is_ancestor(synsets["wnid"][above], synsets["wnid"][node["synset"]])
+
+
+def test_a_tree_of_three_words() -> None:
+    taxonomy = load()
+    dog, wolf, spoon = (taxonomy.from_name(name) for name in ("dog.n.01", "wolf.n.01", "spoon.n.01"))
+    found = [(taxonomy.name(wnid), parent) for wnid, parent in kept_nodes([dog, wolf, spoon], taxonomy)]
+    assert found == [
+        ("whole.n.02", -1),
+        ("animal.n.01", 0),
+        ("dog.n.01", 1),
+        ("wolf.n.01", 1),
+        ("spoon.n.01", 0),
+    ]
+
+
+def test_a_class_is_found_in_all_benchmarks(site: Path) -> None:
+    search = read(site, "search")
+    at = search["class_id"].index("castle")
+    held = {search["benchmark"][one]: row for one, row, _ in search["in"][at]}
+    assert set(held) == {"rungs-cifar100", "unknown-cifar-clean"}
+    for name, row in held.items():
+        assert read(site, f"benchmark/{name}")["classes"]["class_id"][row] == "castle"
+
+
+def test_imagenet21k_has_every_class_with_its_nearest(site: Path) -> None:
+    page, synsets = read(site, "imagenet21k"), read(site, "synsets")
+    found = {synsets["wnid"][row["synset"]]: row for row in rows(page) if row["class"]}
+    due = thresholds().rows()
+    assert len(found) == len(due) + 1_000
+    assert sum(row["known"] for row in found.values()) == 1_000
+    for one in due[::500]:
+        row = found[one["class_id"]]
+        assert (row["kin"] or None, row["mean"]) == (one["relation"], pytest.approx(one["value"], abs=1e-6))
+        assert synsets["wnid"][row["nearest"]] == one["nearest"]
+
+
+def test_the_same_again_is_the_same_and_another_folder_stays(site: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in site.rglob("*") if path.is_file()}
+    make_site(site, NAMES)
+    assert before == {path: path.read_bytes() for path in site.rglob("*") if path.is_file()}
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match=r"is no site|holds something else"):
+        make_site(tmp_path, ["digits"])
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_the_command(splits: Command, tmp_path: Path) -> None:
+    found = splits("site", "digits", "--out", "pages", "--json").json
+    assert found["benchmarks"] == ["digits"]
+    assert {"distances", "fidelity", "imagenet21k", "leaderboard"} <= set(found["pages"])
+    assert found["bytes"] == sum(p.stat().st_size for p in Path("pages").rglob("*") if p.is_file())
+    assert "did you mean 'digits'" in splits("site", "digit", "--out", "other").error
+    assert (
+        "no entries of the leaderboard" in splits("site", "digits", "--out", "other", "--results", ".").error
+    )
+    assert "other" not in {path.name for path in tmp_path.iterdir()}
+
+
+def test_the_leaderboard_averages_runs_and_names_fingerprints(site: Path) -> None:
+    page = read(site, "leaderboard")
+    by_name = {entry["name"]: entry for entry in page["entries"]}
+    assert by_name["rungs-cifar100-all"]["images"] == load_manifest("rungs-cifar100").fingerprint
+    assert all(entry["commands"] and all(entry["sets"]["seen"]) for entry in page["entries"])
+    assert "compared with nothing" in " ".join(by_name["optimizers-mnist-small"]["missing"])
+    names = [entry["name"] for entry in page["entries"]]
+    table = rows(page["rows"])
+    two = [row for row in table if names[row["entry"]] == "unknown-cifar-tinyval-resnet20-short"]
+    assert {row["runs"] for row in two} == {1, 2}
+    wanted = {"detector": "mcp", "group": "cifar-60", "metric": "auroc"}
+    (near,) = (row for row in two if wanted.items() <= row.items())
+    assert round(100 * near["value"], 2) == 64.88  # as manifests/results/README.md has it

@@ -1,0 +1,53 @@
+"""The command ``wordnet-splits site``: the explorer as a folder of pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wordnet_splits.cli.options import Json, Manifests, add_command
+from wordnet_splits.cli.output import DONE, print_json, show
+from wordnet_splits.progress import OnStderr
+
+MiB = 1 << 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    examples = ["wordnet-splits site digits --out pages", "wordnet-splits site digits --out pages --json"]
+    add_command(app, "site", write_site, examples)
+
+
+def write_site(
+    out: Annotated[Path, typer.Option(help="The folder to write: new, or a site written before.")],
+    benchmarks: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[BENCHMARK]...", help="Names or folders; by default every frozen one."),
+    ] = None,
+    manifests: Manifests = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of entries of the leaderboard; by default manifests/results of a checkout."
+        ),
+    ] = None,
+    audit: Annotated[
+        Path | None,
+        typer.Option(help="What `make audit` wrote; by default docs/audit.parquet of a checkout."),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Write benchmarks, evidence, audits and results as a site: no server, no request to anywhere."""
+    from wordnet_splits.site import make_site
+
+    found = make_site(
+        out, benchmarks or (), manifests=manifests, results=results, audit=audit, progress=OnStderr()
+    )
+    if json:
+        print_json(found.as_dict())
+    else:
+        told = f"{len(found.benchmarks)} benchmarks, {found.files} files, {found.size / MiB:.1f} MiB"
+        show(f"{told}: open {found.folder / 'index.html'}")
+    return DONE

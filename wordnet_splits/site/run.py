@@ -1,0 +1,146 @@
+"""Writing the explorer: the pages' own files, and one file of data for each thing that a page loads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any, Final
+
+from wordnet_splits import files
+from wordnet_splits.errors import OutputError
+from wordnet_splits.manifest import load_manifest, manifest_names
+from wordnet_splits.manifest.manifest import shipped_folder
+from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.site.benchmarks import about
+from wordnet_splits.site.classes import ROLES, benchmark_page, search_page
+from wordnet_splits.site.comparisons import audit_page, distances_page, fidelity_page, imagenet21k_page
+from wordnet_splits.site.standings import leaderboard_page
+from wordnet_splits.site.synsets import Synsets
+from wordnet_splits.taxonomy import load
+
+INDEX: Final = "data/index.js"
+"""What tells a folder that was written here."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """What was written.
+
+    Attributes
+    ----------
+    pages : the parts beside the benchmarks: ``distances``, ``audit``, ...
+    files, size : number of files, and their bytes.
+    """
+
+    folder: Path
+    benchmarks: tuple[str, ...]
+    pages: tuple[str, ...]
+    files: int
+    size: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as ``site --json`` prints it."""
+        return {
+            "out": str(self.folder),
+            "benchmarks": list(self.benchmarks),
+            "pages": list(self.pages),
+            "files": self.files,
+            "bytes": self.size,
+        }
+
+
+def make_site(
+    out: str | Path,
+    benchmarks: Sequence[str | Path] = (),
+    *,
+    manifests: Path | None = None,
+    results: Path | None = None,
+    audit: Path | None = None,
+    progress: Progress | None = None,
+) -> Site:
+    """Write the explorer into a folder, which it replaces.
+
+    Parameters
+    ----------
+    out : the folder; new, or one that was written before.
+    benchmarks : names or folders; by default every frozen one.
+    manifests : folder of manifests, else the usual ones.
+    results : folder of entries of the leaderboard; by default ``manifests/results`` of a checkout, if there.
+    audit : what ``make audit`` wrote; by default ``docs/audit.parquet`` of a checkout, if there.
+
+    Raises
+    ------
+    UnknownNameError : no such benchmark. ManifestError, DataError : what is read does not hold.
+    OutputError : the folder holds something else, or cannot be written.
+    """
+    progress = progress or Silent()
+    target = Path(out)
+    with files.locked(target, busy="another site is being written here"):
+        files.restore(target)
+        if target.exists() and not (target / INDEX).is_file() and any(target.iterdir()):
+            raise OutputError(
+                "holds something else than a site", where=str(target), hint="give another --out"
+            )
+        with files.replacing_folder(target) as folder:
+            _copy_assets(folder)
+            loaded = [load_manifest(name, manifests) for name in benchmarks or manifest_names(manifests)]
+            pages: list[str] = []
+            synsets = Synsets(load())
+            index = []
+            with progress.task("benchmarks", total=len(loaded)) as task:
+                for manifest in loaded:
+                    _write(folder, f"benchmark/{manifest.name}", benchmark_page(manifest, synsets))
+                    index.append(about(manifest))
+                    task.advance()
+            _write(folder, "search", search_page(loaded, synsets))
+            parts = dict(_parts(loaded, synsets, results, audit))
+            with progress.task("pages", total=len(parts)) as task:
+                for name, make in parts.items():
+                    _write(folder, name, make())
+                    pages.append(name)
+                    task.advance()
+            _write(folder, "synsets", synsets.table())
+            told = {"version": version("wordnet-splits"), "roles": ROLES, "benchmarks": index, "has": pages}
+            _write(folder, "index", told)
+            written = [path for path in folder.rglob("*") if path.is_file()]
+            size = sum(path.stat().st_size for path in written)
+    return Site(target, tuple(m.name for m in loaded), tuple(pages), len(written), size)
+
+
+def _parts(
+    loaded: Sequence[Any], synsets: Synsets, results: Path | None, audit: Path | None
+) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield the pages beside the benchmarks; results and audits only where they are."""
+    yield "distances", lambda: distances_page(loaded)
+    yield "fidelity", fidelity_page
+    yield "imagenet21k", lambda: imagenet21k_page(synsets)
+    checkout = shipped_folder()
+    entries = results or checkout / "results"
+    if results is not None or entries.is_dir():
+        yield "leaderboard", lambda: leaderboard_page(entries)
+    audited = audit or checkout.parent / "docs" / "audit.parquet"
+    if audit is not None or audited.is_file():
+        yield "audit", lambda: audit_page(audited)
+
+
+def _copy_assets(folder: Path) -> None:
+    """Copy the pages' own files: ``index.html`` to the top, the others into ``assets/``."""
+    assets = package_files("wordnet_splits") / "data" / "site"
+    (folder / "assets").mkdir()
+    for asset in sorted(assets.iterdir(), key=lambda one: one.name):
+        place = folder if asset.name.endswith(".html") else folder / "assets"
+        with asset.open("rb") as read, (place / asset.name).open("wb") as write:
+            shutil.copyfileobj(read, write)
+
+
+def _write(folder: Path, key: str, value: Any) -> None:
+    """Write data as a script that hands it on: pages from a disk may load scripts, and nothing else."""
+    path = folder / "data" / f"{key}.js"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    path.write_text(f"site.add({json.dumps(key)},{text});\n", "utf-8")

@@ -1,0 +1,106 @@
+"""The leaderboard: every figure of every entry, averaged over the runs of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from wordnet_splits.errors import DataError
+from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
+from wordnet_splits.manifest.parquet import read_table
+from wordnet_splits.metrics.registry import METRICS
+from wordnet_splits.site.columns import columns
+from wordnet_splits.untrusted import read_json, sha256_of
+
+RESULTS, ABOUT = "results.parquet", "about.json"
+FIGURE = ("model", "detector", "params", "group", "role", "metric")
+READ = (*FIGURE, "value", "lo", "hi")
+SET = ("group", "role", "scored", "expected", "seen", "listed")
+LARGEST = 1 << 30
+
+
+def leaderboard_page(folder: Path) -> dict[str, Any]:
+    """Return the entries below a folder, and their figures.
+
+    Raises
+    ------
+    DataError : there is none, or a folder's results are not those that its entry names.
+    """
+    entries = [read_entry(place) for place in _places(folder)]
+    rows = [
+        {"entry": number, **row}
+        for number, entry in enumerate(entries)
+        for row in _figures(folder / entry.name, entry)
+    ]
+    used = {row["metric"] for row in rows}
+    return {
+        "entries": [_entry(entry) for entry in entries],
+        "rows": columns(("entry", *FIGURE, "value", "sd", "lo", "hi", "runs"), rows),
+        "metrics": {
+            name: {"title": one.summary, "better": "higher" if one.higher_is_better else "lower"}
+            for name, one in sorted(METRICS.items())
+            if name in used
+        },
+    }
+
+
+def _places(folder: Path) -> list[Path]:
+    found = sorted(path.parent for path in folder.glob(f"*/{ENTRY}"))
+    if not found:
+        raise DataError(
+            "no entries of the leaderboard here", where=str(folder), hint="see `unknown-eval submit`"
+        )
+    return found
+
+
+def _entry(entry: LeaderboardEntry) -> dict[str, Any]:
+    facts = entry.facts
+    short = [one for one in facts.sets if one.scored != one.expected]
+    missing = [f"{one.group}: {one.scored:,} of {_count(one.expected)} images" for one in short]
+    if facts.classes is None:
+        missing.append("no frozen benchmark: its images were compared with nothing")
+    return {
+        **{name: getattr(entry, name) for name in ("name", "by", "url", "note")},
+        "benchmark": facts.benchmark,
+        "version": facts.version,
+        "commands": list(entry.commands),
+        "images": facts.images,
+        "classes": facts.classes,
+        "sets": columns(SET, (one.model_dump() for one in facts.sets)),
+        "networks": columns(("model", "model_key"), (one.model_dump() for one in facts.networks)),
+        "missing": missing,
+    }
+
+
+def _count(expected: int | None) -> str:
+    return "an unknown number of" if expected is None else f"{expected:,}"
+
+
+def _figures(place: Path, entry: LeaderboardEntry) -> list[dict[str, Any]]:
+    """Return the figures of an entry; whether they recompute from its scores, ``check-results`` says."""
+    about = place / ABOUT
+    named = [(about, entry.facts.about)]
+    named += [(place / RESULTS, read_json(about)["files"][RESULTS])] if about.is_file() else []
+    for path, due in named:
+        if sha256_of(path, largest=LARGEST) != due:
+            raise DataError("is not what its entry names", where=str(path), hint="make check-results")
+    held: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in read_table(place / RESULTS).select(list(READ)).to_pylist():
+        held.setdefault(tuple(row[name] for name in FIGURE), []).append(row)
+    return [{**dict(zip(FIGURE, key, strict=True)), **_over_runs(rows)} for key, rows in held.items()]
+
+
+def _over_runs(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    values = [row["value"] for row in rows if row["value"] is not None and isfinite(row["value"])]
+    whole = len(values) == len(rows)  # a mean over fewer runs than were made would be another model's
+    single = rows[0] if len(rows) == 1 else {}
+    return {
+        "value": fmean(values) if whole else None,
+        "sd": stdev(values) if whole and len(rows) > 1 else None,
+        "lo": single.get("lo"),
+        "hi": single.get("hi"),
+        "runs": len(rows),
+    }
