@@ -75,7 +75,7 @@ PACKED ?=
 gpu: $(VENV)/dev
 	$(BIN)/python -m tests.gpu --out $(OUT)/gpu --budget $(BUDGET) $(addprefix --packed ,$(PACKED))
 
-# these pages as a site that asks for nothing from elsewhere; a broken link or reference fails (half a minute)
+# these pages as a site that asks for nothing from elsewhere; a broken link or a notebook that does not run fails (a minute)
 docs: $(VENV)/dev
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs $(OUT)/docs
 	@echo "open $(OUT)/docs/index.html"

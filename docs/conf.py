@@ -18,7 +18,10 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "generating"]
 exclude_patterns = ["study/table.md"]  # fix-study.md includes it
 
 myst_heading_anchors = 4
-nb_execution_mode = "off"  # the tests run the notebooks
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
 
 default_role = "code"  # as our docstrings write names
 autodoc_preserve_defaults = True

@@ -1,7 +1,9 @@
-"""The pages build without a broken link, ask for nothing from elsewhere, and hold all that is there."""
+"""The pages build without a broken link, ask for nothing from elsewhere, and hold all; the notebooks run."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -25,10 +27,14 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The folder of the built pages; no warning was given."""
+    """The folder of the built pages; no warning was given, and every cell of the notebooks ran."""
     out = tmp_path_factory.mktemp("docs")
     words = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", str(out)]
-    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("WORDNET_SPLITS_")
+    }
+    environment["PYTHONPATH"] = str(REPOSITORY)
+    done = subprocess.run(words, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return out
 
@@ -58,6 +64,21 @@ def test_pages_ask_for_nothing_from_elsewhere(built):
         text = style.read_text("utf-8")
         assert "@import" not in text
         assert not re.search(r"url\(\s*[\"']?(https?:)?//", text), style
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("my-model", ["digits-6-9 FPR95", "digits True", "<img"]),
+        ("my-dataset", ["kin: the mean score of tiger"]),
+    ],
+)
+def test_the_notebooks_ran_and_are_kept_without_outputs(built, name, shown):
+    text = (built / "notebooks" / f"{name}.html").read_text("utf-8")
+    for part in shown:
+        assert part in text
+    kept = json.loads((REPOSITORY / "docs" / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
+    assert not any(cell.get("outputs") for cell in kept["cells"])
 
 
 def headings(built, page):
