@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wordnet_splits import files
-from wordnet_splits.errors import OutputError
+from wordnet_splits.errors import OutputError, SplitsError
 from wordnet_splits.manifest import load_manifest, manifest_names
 from wordnet_splits.manifest.manifest import shipped_folder
 from wordnet_splits.progress import Progress, Silent
@@ -76,10 +77,12 @@ def make_site(
     Raises
     ------
     UnknownNameError : no such benchmark. ManifestError, DataError : what is read does not hold.
-    OutputError : the folder holds something else, or cannot be written.
+    OutputError : the folder holds something else, is the working folder, or cannot be written.
+    SplitsError : a benchmark is given twice.
     """
     progress = progress or Silent()
     target = Path(out)
+    _check_place(target)
     with files.locked(target, busy="another site is being written here"):
         files.restore(target)
         if target.exists() and not (target / INDEX).is_file() and any(target.iterdir()):
@@ -89,6 +92,7 @@ def make_site(
         with files.replacing_folder(target) as folder:
             _copy_assets(folder)
             loaded = [load_manifest(name, manifests) for name in benchmarks or manifest_names(manifests)]
+            _check_once([manifest.name for manifest in loaded])
             pages: list[str] = []
             synsets = Synsets(load())
             index = []
@@ -110,6 +114,21 @@ def make_site(
             written = [path for path in folder.rglob("*") if path.is_file()]
             size = sum(path.stat().st_size for path in written)
     return Site(target, tuple(m.name for m in loaded), tuple(pages), len(written), size)
+
+
+def _check_place(target: Path) -> None:
+    """Refuse a file, and a folder that this process stands in, which cannot be replaced below its feet."""
+    if target.exists() and not target.is_dir():
+        raise OutputError("is no folder", where=str(target), hint="give another --out")
+    if Path.cwd().is_relative_to(target.resolve()):
+        what = "is, or holds, the working folder, and a site replaces its folder"
+        raise OutputError(what, where=str(target), hint="give another --out, such as pages")
+
+
+def _check_once(names: Sequence[str]) -> None:
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
+    if twice:
+        raise SplitsError("this benchmark is given twice", where=twice[0], hint="give each once")
 
 
 def _parts(
@@ -143,4 +162,5 @@ def _write(folder: Path, key: str, value: Any) -> None:
     path = folder / "data" / f"{key}.js"
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    path.write_text(f"site.add({json.dumps(key)},{text});\n", "utf-8")
+    script = f"site.add({json.dumps(key)},{text});\n"
+    path.write_bytes(script.encode("utf-8", errors="backslashreplace"))  # half a surrogate pair: its escape

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.site.pages import read, rows
 from wordnet_splits.errors import OutputError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.manifest import find_manifest, load_manifest
 from wordnet_splits.reports.explain import explain
 from wordnet_splits.reports.thresholds import thresholds
 from wordnet_splits.site import make_site
@@ -142,6 +144,26 @@ def test_the_command(splits: Command, tmp_path: Path) -> None:
         "no entries of the leaderboard" in splits("site", "digits", "--out", "other", "--results", ".").error
     )
     assert "other" not in {path.name for path in tmp_path.iterdir()}
+
+
+def test_a_place_or_benchmark_that_cannot_be_is_one_line(splits: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    assert "file: is no folder" in splits("site", "digits", "--out", "file").error
+    for here in (".", str(tmp_path), str(tmp_path.parent)):
+        assert "working folder" in splits("site", "digits", "--out", here).error
+    assert "digits: this benchmark is given twice" in splits("site", "digits", "digits", "--out", "a").error
+    assert {path.name for path in tmp_path.iterdir() if not path.name.startswith(".")} == {"file"}
+
+
+def test_half_a_surrogate_pair_of_a_title_is_written(splits: Command, tmp_path: Path) -> None:
+    copied = tmp_path / "own" / "digits"
+    shutil.copytree(find_manifest("digits"), copied)
+    file = copied / "manifest.json"
+    data = json.loads(file.read_text("utf-8"))
+    data["recipe"]["title"] = "half \udc80"
+    file.write_text(json.dumps(data))
+    assert splits("site", copied, "--out", "pages").code == 0
+    assert read(tmp_path / "pages", "index")["benchmarks"][0]["title"] == "half \udc80"
 
 
 def test_the_leaderboard_averages_runs_and_names_fingerprints(site: Path) -> None:
