@@ -145,6 +145,10 @@ def _patched(
     return change, ends
 
 
+OVERLAP = Ends.REFUSED if hasattr(zipfile.ZipInfo("a"), "_end_offset") else Ends.SAME
+"""What comes of entries that reach into others: newer Pythons compare where they end."""
+
+
 def _twice(data: bytes) -> bytes:
     pictures = list(_pictures(data).items())
     return _zipped([*pictures, (pictures[0][0], pictures[-1][1])])
@@ -164,7 +168,7 @@ ZIP: Lies = {
     "a picture that expands to 129 MiB": no(_bomb),
     "a size of 4 GiB": _patched({24: struct.pack("<I", 0xFFFFFFFE)}),
     "a size of a byte": _patched({24: struct.pack("<I", 1)}),
-    "a packed size of 4 GiB": _patched({20: struct.pack("<I", 0xFFFFFFFE)}, ends=Ends.SAME),
+    "a packed size of 4 GiB": _patched({20: struct.pack("<I", 0xFFFFFFFE)}, ends=OVERLAP),
     "another checksum": _patched({16: bytes(4)}),
     "one entry twice": no(_twice),
     "encrypted": _patched({8: struct.pack("<H", 1)}, {6: struct.pack("<H", 1)}),
