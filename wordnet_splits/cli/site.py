@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.cli.options import Json, Manifests, add_command
-from wordnet_splits.cli.output import DONE, print_json, show
+from wordnet_splits.cli.output import DONE, print_json, say, show
 from wordnet_splits.progress import OnStderr
 
 MiB = 1 << 20
@@ -50,4 +50,7 @@ def write_site(
     else:
         told = f"{len(found.benchmarks)} benchmarks, {found.files} files, {found.size / MiB:.1f} MiB"
         show(f"{told}: open {found.folder / 'index.html'}")
+    for page, option in (("leaderboard", "--results"), ("audit", "--audit")):
+        if page not in found.pages:
+            say(f"note: no page of the {page}: there is no checkout here, and no {option}")
     return DONE
