@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from wordnet_splits.reports.leaks import report_leaks
     from wordnet_splits.reports.listing import list_all as list_benchmarks
     from wordnet_splits.reports.near_duplicates import near_duplicates as find_near_duplicates
+    from wordnet_splits.reports.new import new as new_recipe
+    from wordnet_splits.reports.own_inventory import make_inventory as make_inventory
     from wordnet_splits.reports.robust import robust as robust
     from wordnet_splits.reports.thresholds import thresholds as thresholds
     from wordnet_splits.reports.verify import verify as verify_benchmark
@@ -99,7 +101,9 @@ _PUBLIC = {
     "load_manifest": "manifest",
     "load_recipe": "recipe",
     "make_catalog": "propose.making",
+    "make_inventory": "reports.own_inventory",
     "manifest_names": "manifest",
+    "new_recipe": "reports.new:new",
     "open_source": "sources",
     "propose_synsets": "propose:propose",
     "recipe_names": "recipe",
@@ -147,7 +151,9 @@ __all__ = [
     "load_manifest",
     "load_recipe",
     "make_catalog",
+    "make_inventory",
     "manifest_names",
+    "new_recipe",
     "open_source",
     "propose_synsets",
     "recipe_names",

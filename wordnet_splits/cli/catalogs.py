@@ -128,17 +128,15 @@ def make_own_catalog(
 
 def _classes(name: list[str] | None, root: Path | None, names: Path | None) -> tuple[FoundClasses, str]:
     from wordnet_splits.catalog.own_sources import name_beside
-    from wordnet_splits.propose.class_folders import declared_classes, folder_classes
+    from wordnet_splits.propose.class_folders import classes_below
     from wordnet_splits.propose.classes import listed_classes, read_names
     from wordnet_splits.untrusted import printable
 
     if [bool(name), root is not None, names is not None].count(True) != 1:
         raise SplitsError("give class names, --root or --names, one of them", where="catalog make")
     if root is not None:
-        name_of = name_beside(root)
-        if name_of is not None:
-            return declared_classes(name_of, root), f"{name_of}, in {printable(root.name or root)}"
-        return folder_classes(root), f"the folders of {printable(root.name or root)}"
+        of, name_of = printable(root.name or root), name_beside(root)
+        return classes_below(root), f"the folders of {of}" if name_of is None else f"{name_of}, in {of}"
     if names is not None:
         return read_names(names), f"the names in {printable(names.name)}"
     return listed_classes(name or []), "names given"

@@ -60,9 +60,8 @@ def new_recipe(
     """Write a recipe with comments, and show what it gives: classes, images, evidence, overlaps."""
     from wordnet_splits.reports.new import new
 
-    parse_roots(root or [])  # datasets of one's own may be declared there; no picture is read
-    path = out or Path(f"{name}.toml")
-    made = new(name, path, known=id_, near=near or (), far=far or (), external=external or ())
+    path, roots = out or Path(f"{name}.toml"), parse_roots(root or [])
+    made = new(name, path, known=id_, near=near or (), far=far or (), external=external or (), roots=roots)
     for note in made.notes:
         say(note)
     if json:

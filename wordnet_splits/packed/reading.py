@@ -223,7 +223,7 @@ def different_sizes(a: Sequence[int], a_id: str, b: Sequence[int], b_id: str) ->
     return DataError(
         f"image {a_id!r} has {a[0]} x {a[1]} pixels and {b_id!r} has {b[0]} x {b[1]}: "
         "they do not fit into one array",
-        hint="give a `transform` that makes them one size",
+        hint="a `transform` makes them one size: `--transform resize-32`, or `transforms` in the recipe",
     )
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
-from wordnet_splits.catalog.own_sources import declare_beside, own_sources
+from wordnet_splits.catalog.own_sources import declare_beside, name_beside, own_sources
 from wordnet_splits.propose.classes import FoundClasses, NamedClass, checked
 from wordnet_splits.sources.layouts.walk import check_root, entries
 from wordnet_splits.sources.own import open_layout
@@ -50,6 +50,15 @@ def folder_classes(root: Path, splits: Collection[str] | None = None) -> FoundCl
         else:
             classes.append(NamedClass(class_id, class_id, "", counts))
     return checked(classes, held, where=str(root), notes=_said_of(empty))
+
+
+def classes_below(root: Path) -> FoundClasses:
+    """Return the classes of a folder: as its ``dataset.toml`` declares them, else those of its class folders.
+
+    Raises as `folder_classes` and `declared_classes`.
+    """
+    name = name_beside(root)
+    return folder_classes(root) if name is None else declared_classes(name, root)
 
 
 def declared_classes(name: str, root: Path) -> FoundClasses:

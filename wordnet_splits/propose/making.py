@@ -11,7 +11,7 @@ from typing import Any
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.files import locked
-from wordnet_splits.propose.class_folders import folder_classes
+from wordnet_splits.propose.class_folders import classes_below
 from wordnet_splits.propose.classes import FoundClasses, listed_classes, read_names
 from wordnet_splits.propose.proposals import Proposal, propose
 from wordnet_splits.propose.writing import (
@@ -115,7 +115,8 @@ def make_catalog(
 
     Parameters
     ----------
-    classes : class names, a file of them (a line each), or a folder of class folders.
+    classes : class names, a file of them (a line each), or a folder: with class folders, or a
+        ``dataset.toml``.
     ask : asks a person about a class; without it unsure classes keep the best proposal, marked so.
     ask_below : confidence below which a class is asked about; by default so that 97% of the others are right.
     origin : where the classes were read, for the first line.
@@ -156,7 +157,7 @@ def _found(classes: FoundClasses | Path | Sequence[str]) -> FoundClasses:
     if isinstance(classes, FoundClasses):
         return classes
     if isinstance(classes, Path):
-        return folder_classes(classes) if classes.is_dir() else read_names(classes)
+        return classes_below(classes) if classes.is_dir() else read_names(classes)
     return listed_classes(classes)
 
 

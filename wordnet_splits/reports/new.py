@@ -24,6 +24,7 @@ from wordnet_splits.manifest import GroupRow
 from wordnet_splits.manifest.data import LeakRow
 from wordnet_splits.recipe import load_recipe, recipe_names
 from wordnet_splits.recipe.drafting import Named, draft_recipe, parse_named
+from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.taxonomy import load
 
 OVERLAPS = {"class": "equal classes", "ancestry": "classes one above the other", "digest": "equal pictures"}
@@ -55,12 +56,13 @@ class NewRecipe:
 
 def new(
     name: str,
-    out: Path,
+    out: str | Path,
     *,
     known: str,
     near: Sequence[str] = (),
     far: Sequence[str] = (),
     external: Sequence[str] = (),
+    roots: Roots | None = None,
 ) -> NewRecipe:
     """Write a recipe with comments, and build it without any picture.
 
@@ -68,6 +70,7 @@ def new(
     ----------
     known, near, far, external : ``SOURCE``, ``SOURCE:CLASS,CLASS``, ``SOURCE:N`` to draw N classes; but for
         ``known``, ``SOURCE:MEASURE=VALUE`` or ``SOURCE:MEASURE=VALUE,N`` to go by a threshold.
+    roots : where datasets of one's own are declared; no picture is read.
 
     Raises
     ------
@@ -75,6 +78,8 @@ def new(
     RecipeError : a name that cannot be one, or a group that takes no class; nothing is written.
     OutputError : the file is there already, or cannot be written.
     """
+    declare_roots(roots)
+    out = Path(out)
     if not re.match(NAME_PATTERN, name):
         raise RecipeError(
             f"{name!r} cannot name a benchmark",
