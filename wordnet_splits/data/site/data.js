@@ -1,0 +1,52 @@
+"use strict";
+// Data are scripts that call site.add: a page opened from a disk may load scripts and nothing else.
+{
+  const asked = new Map();
+
+  site.add = (key, value) => asked.get(key)?.resolve(value);
+
+  /** The data of a key, loaded once. Only keys that the index vouches for may be asked for. */
+  site.load = (key) => {
+    if (!asked.has(key)) {
+      const one = {};
+      one.promise = new Promise((resolve, reject) => {
+        const src = `data/${key.split("/").map(encodeURIComponent).join("/")}.js`;
+        const lost = () => {
+          asked.delete(key);
+          reject(new Error(`${src} could not be loaded: is the folder whole?`));
+        };
+        one.resolve = resolve;
+        document.head.append(site.el("script", { src, error: lost, load: lost }));
+      });
+      asked.set(key, one);
+    }
+    return asked.get(key).promise;
+  };
+
+  /** The first word of a synset, all its words, its wnid and its definition. */
+  site.synsets = async () => {
+    const table = await site.load("synsets");
+    return {
+      table,
+      word: (number) => table.name[number].split(", ", 1)[0],
+      full: (number) => `${table.name[number]} (${table.wnid[number]}): ${table.gloss[number]}`,
+    };
+  };
+
+  /** The entry of a benchmark in the index. */
+  site.about = (name) => {
+    const found = site.index.benchmarks.find((one) => one.name === name);
+    if (!found) throw new site.NotFound(`There is no benchmark ${name} here.`);
+    return found;
+  };
+
+  site.NotFound = class extends Error {};
+
+  /** The rows of a table of columns, as objects. */
+  site.rows = (columns) => {
+    const names = Object.keys(columns);
+    return (columns[names[0]] ?? []).map((_, row) =>
+      Object.fromEntries(names.map((name) => [name, columns[name][row]])),
+    );
+  };
+}
