@@ -85,6 +85,10 @@ def _print_new(made: NewRecipe, roots: list[str]) -> None:
 def make_own_inventory(
     source: Annotated[str, typer.Argument(help="A dataset of your own, as its dataset.toml names it.")],
     root: RootOptions = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Option(help="A recipe whose [[source]] declares it.", exists=True, dir_okay=False),
+    ] = None,
     workers: Workers = 1,
     json: Json = False,
 ) -> int:
@@ -93,9 +97,11 @@ def make_own_inventory(
     From then on draws are made from the inventory, without the pictures, and a picture that changed is found.
     """
     from wordnet_splits.progress import OnStderr
+    from wordnet_splits.recipe import own_of
     from wordnet_splits.reports.own_inventory import make_inventory
 
-    made = make_inventory(source, roots=parse_roots(root or []), workers=workers, progress=OnStderr())
+    roots = parse_roots(root or [], {} if recipe is None else own_of(recipe))
+    made = make_inventory(source, roots=roots, recipe=recipe, workers=workers, progress=OnStderr())
     if made.unexpected:
         names = ", ".join(list(made.unexpected)[:3])
         say(f"{sum(made.unexpected.values()):,} other files are left out, such as {names}")

@@ -14,11 +14,12 @@ from wordnet_splits.build.digesting import read_digests
 from wordnet_splits.build.population import count_difference
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import INVENTORY_SCHEMA, SEVERAL_SCHEMA
-from wordnet_splits.catalog.own_sources import own_sources
+from wordnet_splits.catalog.own_sources import in_force, own_sources
 from wordnet_splits.errors import DataError, MissingImageError, OutputError, SourceError
 from wordnet_splits.files import locked
 from wordnet_splits.manifest.parquet import read_table, write_table
 from wordnet_splits.progress import Progress
+from wordnet_splits.recipe import own_of
 from wordnet_splits.sources import check_source, open_source
 from wordnet_splits.sources.roots import Roots, resolve_root
 
@@ -39,13 +40,19 @@ class MadeInventory:
 
 
 def make_inventory(
-    name: str, *, roots: Roots | None = None, workers: int = 1, progress: Progress | None = None
+    name: str,
+    *,
+    roots: Roots | None = None,
+    recipe: str | Path | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
 ) -> MadeInventory:
     """Write the inventory of a declared dataset: every image id of every split, with its digest.
 
     Parameters
     ----------
     roots : where its files are; by default as the environment or ``roots.toml`` says.
+    recipe : the file that declares it in ``[[source]]``, where that is not done beside the data.
     workers : processes that read images.
 
     Raises
@@ -55,8 +62,13 @@ def make_inventory(
     MissingImageError : an image cannot be opened: an inventory is complete, or it is none.
     OutputError : another inventory is frozen there, or it cannot be written.
     """
-    root = resolve_root(name, roots)
-    check_source(name, root)
+    with in_force({} if recipe is None else own_of(recipe)):
+        root = resolve_root(name, roots)
+        check_source(name, root)
+        return _make(name, root, workers, progress)
+
+
+def _make(name: str, root: Path | None, workers: int, progress: Progress | None) -> MadeInventory:
     declared = own_sources().get(name)
     if declared is None:
         raise SourceError(f"{name} is no dataset of your own: what can be known of its ids is shipped")
