@@ -1,4 +1,4 @@
-"""Sources that one line declares: class folders, or one flat folder, in one of a few known places."""
+"""Sources that are one tree: class folders, or one flat folder, in one of a few known places."""
 
 from __future__ import annotations
 
