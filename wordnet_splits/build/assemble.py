@@ -31,6 +31,7 @@ from wordnet_splits.manifest.carried import source_rows
 from wordnet_splits.manifest.data import SCHEMA, check_data
 from wordnet_splits.manifest.tables import SPLITS, image_table
 from wordnet_splits.recipe import Recipe
+from wordnet_splits.rules.evidence import counted
 from wordnet_splits.taxonomy import Taxonomy
 
 
@@ -167,7 +168,8 @@ def _table(selection: Selection, labels: Labels) -> pa.Table:
 def _left_out(selection: Selection) -> str:
     if not selection.mixed:
         return ""
-    return f"{selection.mixed:,} images of its classes show a class of another role, too, and are left out"
+    images = counted(selection.mixed, "image")
+    return f"left out, for showing a class of another role, or of none, besides: {images}"
 
 
 def group_rows(

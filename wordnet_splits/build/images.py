@@ -158,7 +158,7 @@ def _cut(
             continue
         if count > len(ids) and shortfalls is None:
             mixed = population.mixed[class_id]
-            besides = f", beside {mixed} that show a class of another role, too" if mixed else ""
+            besides = f", without {mixed} for showing a class of another role besides" if mixed else ""
             left = f"{len(ids)} left in {' + '.join(plan.pool)}{besides}"
             raise RecipeError(
                 f"{count} images of class {class_id!r} wanted, {left}",

@@ -140,7 +140,7 @@ def test_an_image_of_several_classes_is_taken_only_if_all_have_one_role(boxes: P
         },
         "unknown": {"val/pot": ("teapot", -1)},
     }
-    said = "1 images of its classes show a class of another role, too, and are left out"
+    said = "left out, for showing a class of another role, or of none, besides: 1 image"
     for manifest in (scanned, frozen, read_manifest(tmp_path / "build" / "mine")):
         assert [(g.actual, g.reason) for g in manifest.groups if g.split == "test"] == [(3, said), (1, said)]
         assert manifest.data.complete
@@ -156,7 +156,7 @@ def test_without_pictures_or_inventory_nothing_is_promised(boxes: Path, tmp_path
 def test_too_few_images_are_left_of_a_class(boxes: Path, tmp_path: Path) -> None:
     text = RECIPE.replace("all = true", "per_class = 2").replace(', "golden retriever"', "")
     (tmp_path / "mine.toml").write_text(text, "utf-8")
-    with pytest.raises(errors.RecipeError, match="1 left in val, beside 2 that show a class of another role"):
+    with pytest.raises(errors.RecipeError, match="1 left in val, without 2 for showing a class"):
         build(tmp_path / "mine.toml", roots={"boxes": boxes})
 
 
