@@ -46,6 +46,14 @@ def test_python_runs_as_pasted_and_prints_what_it_says(tmp_path, page):
         assert [row.split()[0] for row in rows[:3]] == ["msp", "energy", "knn[k=10]"]
 
 
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "manifests/results/README.md"])
+def test_what_is_linked_is_there(page):
+    file = REPOSITORY / page
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", file.read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if not (file.parent / link).exists()] == []
+
+
 def test_the_recipe_builds(tmp_path):
     (recipe,) = blocks(DOCS / "recipes.md", "toml")
     path = tmp_path / "my.toml"
