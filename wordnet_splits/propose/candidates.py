@@ -19,6 +19,7 @@ KINDS = (
     "within",
     "apposed",
     "head",
+    "holding",
     "told",
     "part",
     "modifier",
@@ -33,8 +34,9 @@ KINDS = (
 with the words of its aside (stadium/football is football stadium). ``related``: the first words stay, and the
 last is replaced by a word of a neighbouring synset (mountain path, mountain trail). ``within``: the lemma has
 all words of the name and more. ``apposed``: its first words, which are a kind of its last (maple tree).
-``head``: the last words of the name. ``told``: a kind of these, of which a definition or lemma has its other
-words (stadium/baseball is a ballpark). ``part``: the end of its only word
+``head``: the last words of the name. ``holding``: the lemma has the last word, which is no lemma by itself,
+and others than the name has (beef tartare, steak tartare). ``told``: a kind of these, of which a definition
+or lemma has its other words (stadium/baseball is a ballpark). ``part``: the end of its only word
 (videostore). ``modifier``: its first words. ``aside``: the aside alone. ``spelling``: a word that nobody
 knows, one letter changed. ``longer``: as ``within``, though the name itself is a lemma."""
 
@@ -103,9 +105,15 @@ class Lemmas:
                     found.setdefault(part, []).append(lemma)
         return found
 
+    def noun(self, word: str) -> bool:
+        """Return whether a word by itself is a lemma, in any number."""
+        return word in self.index or bool(self.taxonomy.morphy(word))
+
     def singular(self, word: str) -> str:
         """Return the base form of a plural, else the word."""
-        return (self.forms(word)[:1] or [word])[0] if word.endswith("s") else word
+        if not word.endswith("s") or word.endswith("ss"):
+            return word
+        return self.forms(word)[0]
 
     def neighbours(self, word: str) -> set[str]:
         """Return the lemmas of the synsets of a word, and of what lies one edge above or below."""
@@ -154,7 +162,7 @@ def _all(name: ParsedName, lemmas: Lemmas) -> Iterator[tuple[str, str, int]]:
         if not whole:
             yield from ((lemma, "related", 0) for lemma in _related(phrase, lemmas))
         for lemma, left_out in _within(phrase, lemmas):
-            yield lemma, "longer" if whole else "within", left_out
+            yield lemma, "longer" if whole else "holding" if left_out else "within", left_out
         yield from _shorter(phrase, lemmas, whole)
     if not whole:
         for aside in name.asides:

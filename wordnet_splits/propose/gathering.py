@@ -28,8 +28,19 @@ OWN = (
     "productive",
     "context",
     "kin context",
+    "head first",
+    "outdoors",
+    "aside tells",
+    "strange",
 )
 """The features of `Found.own`."""
+
+OUTSIDE = frozenset({"outdoor", "outdoors", "exterior", "outside"})
+"""Qualifiers that say a place is seen from outside: a building rather than a room."""
+INSIDE = frozenset({"indoor", "indoors", "interior", "inside"})
+"""Qualifiers that, like those, tell no kind of a noun."""
+BUILDING, ROOM = "n02913152", "n04105893"
+"""Building and room."""
 
 SENSES_TOLD = 4
 """Senses of a noun whose kinds are looked at."""
@@ -75,6 +86,9 @@ class Gatherer:
         headed = any(route.kind == "head" for route, _ in seen.values())
         whole = any(route.kind in WHOLE for route, _ in seen.values())
         above = {stem(w) for w in WORD.findall(superclass.lower())}
+        strange = 0.0 if whole else self._strange(name)
+        headless = not any(self._lemmas.noun(phrase[-1]) for phrase in name.phrases)
+        telling = any(not set(aside) <= OUTSIDE | INSIDE for aside in name.asides)
         found = []
         for node, (route, rank) in seen.items():
             own = (
@@ -84,6 +98,10 @@ class Gatherer:
                 float(whole and route.kind not in WHOLE),
                 float(headed and route.kind in ("modifier", "aside")),
                 *self._context(node, route, name, above),
+                float(headless and route.kind == "modifier"),
+                self._outdoors(node, name),
+                float(telling and route.kind == "told"),
+                strange,
             )
             found.append(Found(node, route, own))
         return found
@@ -122,6 +140,18 @@ class Gatherer:
         others += [w for aside in name.asides for w in aside]
         return [w for w in others if w not in stopwords()]
 
+    def _strange(self, name: ParsedName) -> float:
+        """Return the share of a name's words that WordNet lacks, even as a part of a lemma."""
+        words = [word for phrase in name.phrases for word in phrase]
+        return sum(not self._lemmas.known(word) for word in words) / max(len(words), 1)
+
+    def _outdoors(self, node: int, name: ParsedName) -> float:
+        """Return 1 for a building and -1 for a room where the name says that it is seen from outside."""
+        if not any(word in OUTSIDE for aside in name.asides for word in aside):
+            return 0.0
+        above = {self._lemmas.taxonomy.wnid(n) for n in self._graphs.ancestors(node)}
+        return float(BUILDING in above) - float(ROOM in above)
+
     def _count_share(self, lemma: str, rank: int) -> float:
         """Return the log share of a sense in tagged texts, every sense half a time more often."""
         taxonomy = self._lemmas.taxonomy
@@ -140,8 +170,8 @@ class Gatherer:
             return productive, 0.0, 0.0
         text = graphs.text(node)
         around = above | {stem(w) for aside in name.asides for w in aside} | {stem(w) for w in others}
-        kin = set[str]().union(*(graphs.around(w) for w in others))
-        return productive, float(min(len((around - stopwords()) & text), 2)), float(bool(kin & text))
+        kin = max((graphs.near(w, text) for w in others), default=0.0)
+        return productive, float(min(len((around - stopwords()) & text), 2)), kin
 
 
 def _plural(lemma: str, name: ParsedName) -> float:

@@ -30,27 +30,40 @@ class Graphs:
         self._ancestors: dict[int, list[int]] = {}
         self._tokens: dict[int, list[str]] = {}
         self._texts: dict[int, set[str]] = {}
-        self._around: dict[str, set[str]] = {}
+        self._around: dict[str, dict[str, float]] = {}
         self._productive: dict[str, dict[int, int]] = {}
         self._mentions: dict[int, dict[str, list[int]]] = {}
 
     def text(self, node: int) -> set[str]:
-        """Return the words of a synset's definition, and of its lemmas and its parents'."""
+        """Return the words of a synset's definition, and of its lemmas, its parents' and its wholes'."""
         if node not in self._texts:
-            nodes = (node, *self.taxonomy.graph.parents(node))
+            wholes = map(self.taxonomy.index, self.taxonomy.wholes(self.taxonomy.wnid(node)))
+            nodes = (node, *self.taxonomy.graph.parents(node), *wholes)
             self._texts[node] = set(self.tokens(node)).union(*map(self.lemma_words, nodes))
         return self._texts[node]
 
-    def around(self, word: str) -> set[str]:
-        """Return the lemmas of one word of what lies at most three edges above the senses of a word."""
+    def near(self, word: str, text: set[str]) -> float:
+        """Return how much, 0 to 1, a text says of a word's kind: its rarest lemma above the word's senses."""
+        found = self.around(word)
+        return max((found[w] for w in found.keys() & text), default=0.0)
+
+    def around(self, word: str) -> dict[str, float]:
+        """Return the lemmas of one word of what lies at most three edges above the senses of a word.
+
+        Each has the information of its synset, as a share of the most that a synset can have.
+        """
         if word not in self._around:
-            found = set()
+            found: dict[str, float] = {}
             for wnid in self.taxonomy.senses(word)[:4]:
                 for above, edges in self.taxonomy.ancestor_nodes(wnid).items():
                     if edges <= 3 and self.information[above] > 4:
-                        lemmas = self.taxonomy.lemmas(self.taxonomy.wnid(above))
-                        found |= {stem(lemma.lower()) for lemma in lemmas if "_" not in lemma}
-            self._around[word] = found - {stem(word)}
+                        share = float(self.information[above] / np.log(len(self.information)))
+                        for lemma in self.taxonomy.lemmas(self.taxonomy.wnid(above)):
+                            if "_" not in lemma:
+                                key = stem(lemma.lower())
+                                found[key] = max(share, found.get(key, 0.0))
+            found.pop(stem(word), None)
+            self._around[word] = found
         return self._around[word]
 
     def productive(self, word: str, lemmas: Lemmas) -> dict[int, int]:

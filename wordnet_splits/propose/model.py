@@ -14,7 +14,7 @@ from wordnet_splits.propose.joint import JOINT
 from wordnet_splits.propose.pool import UNARY, Floats, Indices, Pool
 from wordnet_splits.propose.reading import Reading
 
-ROUNDS = 3
+ROUNDS = 6
 """Times that the votes are counted again with what the last count made of each name."""
 
 SIGNALS = (
@@ -29,10 +29,13 @@ SIGNALS = (
     "other",
     "left out",
     "count share",
+    "strange",
+    "many",
 )
 """What tells how sure a choice is: log odds of its share, its lead over the runner-up, whether the name alone
 gives the same, whether it is the only candidate, the first sense of its lemma, and how the name leads there
-(``other``: not by the whole name, nor by its last words), the share of words left out, and of the sense."""
+(``other``: not by the whole name, nor by its last words), the share of words left out, and of the sense, the
+share of words that WordNet lacks where it lacks the name, and the log of how many candidates there are."""
 
 _FURTHEST = 6.0
 
@@ -123,4 +126,6 @@ def signals(pool: Pool, alone: Floats, together: Floats) -> Floats:
     table[has, 8] = [kind not in ("synset", "exact", "variant", "qualified", "head") for kind in kinds]
     table[has, 9] = pool.unary[first, UNARY.index("left out")]
     table[has, 10] = pool.unary[first, UNARY.index("count share")]
+    table[has, 11] = pool.unary[first, UNARY.index("strange")]
+    table[has, 12] = np.log(counts[has])
     return table

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from wordnet_splits.errors import DataError
+from wordnet_splits.propose.common import common_synsets
 from wordnet_splits.propose.model import Model, best
 from wordnet_splits.propose.reading import read_parsed
-from wordnet_splits.propose.reasons import Candidate, Explainer
+from wordnet_splits.propose.reasons import COMMON, Candidate, Explainer
 from wordnet_splits.propose.words import parse_name
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy, load
@@ -22,7 +23,8 @@ OFFERED = 8
 class Proposal:
     """What is proposed for one class.
 
-    ``candidates`` has the best first, none where no word of the name is a noun of WordNet. ``confidence``, in
+    ``candidates`` has the best first; where a word of the name is unknown to WordNet, what most other classes
+    are comes last, and there may be none. ``confidence``, in
     [0, 1], is the expected share of right choices among proposals of that confidence; ``asked`` says whether
     it is too low to go without a question.
     """
@@ -114,19 +116,23 @@ def propose(
     alone, together = model.shares(reading)
     confidence = model.confidence(pool, alone, together)
     order = best(pool, together)
+    common = common_synsets(reading, together)
     index = taxonomy.lemma_index()
     offered = []
-    for start, stop in zip(pool.starts[:-1].tolist(), pool.starts[1:].tolist(), strict=True):
+    for start, stop, more in zip(pool.starts[:-1].tolist(), pool.starts[1:].tolist(), common, strict=True):
         found = []
         for c in order[start : min(stop, start + OFFERED)].tolist():
             wnid, route = taxonomy.wnid(int(pool.node[c])), pool.routes[c]
             senses = index.get(route.lemma, (wnid,))
             sense = senses.index(wnid) + 1 if wnid in senses else 1
             found.append(Candidate(wnid, float(together[c]), route.kind, route.lemma, sense, len(senses)))
-        offered.append(tuple(found))
+        own = {candidate.wnid for candidate in found}
+        found += [_common(wnid, taxonomy) for node in more if (wnid := taxonomy.wnid(node)) not in own]
+        offered.append(tuple(found[:OFFERED]))
     row_of = {key: row for row, key in enumerate(first)}
     rows = [row_of[(*name.content, superclass)] for name, superclass in zip(parsed, above, strict=True)]
-    explainer = Explainer(taxonomy, [offered[r][0].wnid if offered[r] else "" for r in rows])
+    named = [some[0].wnid if some and some[0].kind != COMMON else "" for some in offered]
+    explainer = Explainer(taxonomy, [named[r] for r in rows])
     reasons = [explainer.reason(candidates[0] if candidates else None) for candidates in offered]
     sure = confidence.tolist()
     return Proposals(
@@ -143,3 +149,9 @@ def propose(
         ),
         taxonomy,
     )
+
+
+def _common(wnid: str, taxonomy: Taxonomy) -> Candidate:
+    lemma = taxonomy.lemmas(wnid)[0].lower()
+    senses = taxonomy.lemma_index()[lemma]
+    return Candidate(wnid, 0.0, COMMON, lemma, senses.index(wnid) + 1, len(senses))

@@ -29,6 +29,7 @@ class Reading:
 
     pool: Pool
     joint: Callable[[Floats], Floats]
+    superclasses: tuple[str, ...]
 
     def table(self, shares: Floats) -> Floats:
         """Return all features, (m, len(UNARY) + len(JOINT)), given the shares."""
@@ -54,7 +55,12 @@ def read_parsed(names: Sequence[ParsedName], superclasses: Sequence[str], taxono
         whole = [r for r in routes(parse_name(superclass), lemmas) if r.left_out == 0 or r.kind == "head"]
         return [node for route in whole for node in lemmas.nodes(route.lemma)]
 
-    return Reading(pool, joint_features(pool, graphs, superclasses, senses))
+    return Reading(pool, joint_features(pool, graphs, superclasses, senses), tuple(superclasses))
+
+
+def graphs_of(taxonomy: Taxonomy) -> Graphs:
+    """Return what the features need of a taxonomy."""
+    return _lookups(taxonomy)[1]
 
 
 @lru_cache(maxsize=2)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from wordnet_splits.taxonomy import Taxonomy
 
 NO_NOUN = "no word of the name is a noun of WordNet"
+COMMON = "common"
+"""Kind of a candidate that comes from the other classes and not from the name."""
 
 _ROUTES = {
     "synset": "the name holds the synset",
@@ -19,6 +21,7 @@ _ROUTES = {
     "within": "WordNet lacks the name and has {lemma!r}, which holds its words",
     "apposed": "the name is {lemma!r} and what that is a kind of",
     "head": "WordNet lacks the name; its head noun is {lemma!r}",
+    "holding": "WordNet lacks the name and its last word; {lemma!r} holds that",
     "told": "its definition or lemma {lemma!r} holds the other words of the name",
     "part": "WordNet lacks the name, which ends in {lemma!r}",
     "modifier": "WordNet lacks the name and its last word; before it stands {lemma!r}",
@@ -33,8 +36,8 @@ _ROUTES = {
 class Candidate:
     """A synset that a name may mean: its share of the name's vote, and how the name leads to it.
 
-    ``kind`` is one of `wordnet_splits.propose.candidates.KINDS`; ``sense`` counts from 1 among the ``senses``
-    of ``lemma``.
+    ``kind`` is one of `wordnet_splits.propose.candidates.KINDS`, or `COMMON` with a share of 0; ``sense``
+    counts from 1 among the ``senses`` of ``lemma``.
     """
 
     wnid: str
@@ -61,12 +64,19 @@ class Explainer:
         """Return why ``choice`` is proposed."""
         if choice is None:
             return NO_NOUN
+        if choice.kind == COMMON:
+            return "; ".join(filter(None, (NO_NOUN, self._among(choice.wnid))))
         parts = [_ROUTES[choice.kind].format(lemma=choice.lemma.replace("_", " "))]
         if choice.kind != "synset":
             which = f"sense {choice.sense} of {choice.senses}"
             parts.append("its only sense" if choice.senses == 1 else which)
         parts += [text for text in (self._kin(choice.wnid), self._twins(choice.wnid)) if text]
         return "; ".join(parts)
+
+    def _among(self, wnid: str) -> str:
+        """Return how many names mean something below a synset that a name itself does not lead to."""
+        word = self._taxonomy.lemmas(wnid)[0].replace("_", " ")
+        return f"{self._below[wnid]} other classes are below {word!r}"
 
     def _kin(self, wnid: str) -> str:
         """Return the nearest synset above that other names share, and how many do."""

@@ -104,3 +104,46 @@ def test_the_counts_agree_with_the_index_of_nouns(taxonomy):
     assert len(other) == 10  # of 15,935: retagged between 3.0 and 3.1
     falling = [lemma for lemma, own in counts.items() if list(own) == sorted(own, reverse=True)]
     assert len(falling) == len(counts) - 4
+
+
+def test_a_lemma_that_holds_the_last_word_among_others_has_its_own_kind(found):
+    kinds, features = found("beef tartare")
+    assert kinds["steak_tartare.n.01"] == "holding"
+    assert features["beef.n.02"]["head first"] == 1  # tartare by itself is no noun
+    _, features = found("apple pie crust")
+    assert all(row["head first"] == 0 for row in features.values())
+
+
+def test_outdoors_means_a_building_rather_than_a_room(found):
+    _, features = found("cabin/outdoor")
+    assert (features["cabin.n.02"]["outdoors"], features["cabin.n.01"]["outdoors"]) == (1, -1)
+    _, features = found("library/exterior")
+    assert (features["library.n.05"]["outdoors"], features["library.n.01"]["outdoors"]) == (1, -1)
+    _, features = found("library/indoor")
+    assert all(row["outdoors"] == 0 for row in features.values())
+
+
+def test_an_aside_tells_unless_it_says_where_the_camera_stood(found):
+    _, features = found("stadium/baseball")
+    assert features["ballpark.n.01"]["aside tells"] == 1
+    kinds, features = found("plant/indoor")
+    assert kinds["houseplant.n.01"] == "told"
+    assert all(row["aside tells"] == 0 for row in features.values())
+
+
+def test_a_kind_of_the_other_words_counts_by_how_much_it_says(found):
+    _, features = found("airplane cabin")
+    assert features["cabin.n.03"]["kin context"] > features["cabin.n.01"]["kin context"] >= 0
+    assert 0.3 < features["cabin.n.03"]["kin context"] <= 1
+
+
+def test_words_that_wordnet_lacks_are_counted_where_it_lacks_the_name(found):
+    _, features = found("wxyzzy soup")
+    assert {row["strange"] for row in features.values()} == {0.5}
+    _, features = found("yo-yo")
+    assert {row["strange"] for row in features.values()} == {0}
+
+
+def test_a_word_in_ss_is_no_plural(found):
+    kinds, _ = found("stained glass")
+    assert kinds["stained-glass_window.n.01"] == "longer"
