@@ -49,7 +49,9 @@
         sets: [x === undefined ? "" : a.group[x], y === undefined ? "" : b.group[y]],
       });
     }
-    return rows;
+    const order = Object.keys(KINDS);
+    const unused = (row) => row.roles.every((role) => role === null || role === "excluded");
+    return rows.sort((x, y) => unused(x) - unused(y) || order.indexOf(x.kind) - order.indexOf(y.kind)); // stable
   }
 
   function shown(rows, a, b, query) {

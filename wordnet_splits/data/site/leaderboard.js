@@ -12,12 +12,11 @@
     const setOf = (row) => (row.group.startsWith("(") ? `${row.role} ${row.group}` : row.group);
     const told = [
       { title: "Model", key: (row) => row.model, cell: (row) => row.model.split("/").pop(), text: true },
-      { title: "Detector", key: detector },
+      { title: "Detector", key: detector, text: true },
       { title: "Set", key: setOf, cell: (row) => set(row, entries[row.entry]) },
       { title: "Value", key: (row) => row.value, cell: value, number: true },
       site.counts("Runs", "runs"),
       { title: "Benchmark", key: (row) => entries[row.entry].benchmark, cell: (row) => benchmark(entries[row.entry]) },
-      { title: "Entry", key: (row) => entries[row.entry].name, cell: (row) => entry(entries[row.entry]), text: true },
     ];
     const choices = [
       { label: "Benchmark", any: "every benchmark", name: "benchmark", key: (row) => entries[row.entry].benchmark },
@@ -38,6 +37,7 @@
         site.el("p", { class: "note" }, about ? `${about.title} ${better === "higher" ? "Higher" : "Lower"} is better.` : "", " Values are fractions; ± is the deviation over runs, the range in brackets that of a single run."),
         site.filtered(told, ofMetric, choices, query, {
           caption: `Results by ${metric}`,
+          more: { title: "Repeat it", content: (row) => repeat(entries[row.entry]) },
           sort: [3, better === "higher" ? "descending" : "ascending"],
         }),
         site.section("Entries", site.el("ul", { class: "cards" }, entries.map((one) => site.el("li", {}, site.el("h3", {}, one.name), summary(one), entry(one))))),
@@ -57,10 +57,10 @@
     const short = site
       .rows(one.sets)
       .filter((part) => part.scored !== part.expected && (pooled ? roles.includes(part.role) : part.group === row.group))
-      .map((part) => `${part.group}: ${site.count(part.scored)} of ${site.count(part.expected)} images`);
+      .map((part) => (part.scored ? `${site.count(part.scored)} of ${site.count(part.expected)} of ${part.group}` : `no ${part.group}`));
     const name = pooled ? `${row.role} ${row.group}` : row.group;
     const named = site.index.roles.includes(row.role) ? site.badge(row.role, name) : name;
-    return [named, short.map((line) => site.el("small", { class: "differs" }, line))];
+    return [named, short.length ? site.el("small", { class: "differs" }, short.join(", ")) : null];
   }
 
   function value(row) {
@@ -78,12 +78,13 @@
   const summary = (one) => [
     site.el("p", {}, benchmark(one), ` version ${one.version}, by `, site.outward(one.by, one.url)),
     one.note ? site.el("p", { class: "note" }, one.note) : null,
+    one.missing.length ? site.el("p", { class: "differs" }, one.missing.join("; ")) : null,
   ];
 
-  /** The name of an entry, which opens to what it was made with; made when it is opened, for there are many rows. */
+  /** What an entry was made with, made when it is opened. */
   function entry(one) {
-    const details = site.el("details", {}, site.el("summary", {}, one.missing.length ? "Repeat it (incomplete)" : "Repeat it"));
-    details.addEventListener("toggle", () => details.childElementCount === 1 && details.append(site.el("div", { class: "entry" }, repeat(one))));
+    const details = site.el("details", {}, site.el("summary", {}, "Repeat it"));
+    details.addEventListener("toggle", () => details.childElementCount === 1 && details.append(...repeat(one)));
     return details;
   }
 

@@ -1,30 +1,32 @@
 "use strict";
 // Distances between sets, the audit of published lists, fidelity to the papers.
 {
-  const all = (label) => [["", label]];
-
   /** A table with choices above it: [{label, any, key: row => value, name}]; the choices are kept in the address. */
   site.filtered = (columns, rows, choices, query, options) => {
-    const chosen = Object.fromEntries(choices.map(({ name, initial }) => [name, query.get(name) ?? initial ?? ""]));
+    const chosen = {};
     const fits = (row) => choices.every(({ name, key }) => chosen[name] === "" || String(key(row)) === chosen[name]);
-    const table = site.table(columns, rows.filter(fits), options);
-    const count = site.el("p", { class: "note" });
-    const tell = (n) => (count.textContent = site.plural(n, "row"));
     const tools = choices.map(({ label, any, name, key, text, values }) => {
       const found = values ?? [...new Set(rows.map((row) => String(key(row))))].sort();
-      const named = found.map((value) => [value, text?.(value) ?? value]);
-      return site.select(label, [...(any ? all(any) : []), ...named], chosen[name], (value) => {
+      const asked = query.get(name);
+      chosen[name] = found.includes(asked) ? asked : "";
+      const named = [["", any], ...found.map((value) => [value, text?.(value) ?? value])];
+      return site.select(label, named, chosen[name], (value) => {
         chosen[name] = value;
-        const fitting = rows.filter(fits);
-        table.update(fitting);
-        options.changed?.(chosen);
-        tell(fitting.length);
+        table.update(show());
         site.say(count.textContent);
         site.keep({ [name]: value });
       });
     });
-    tell(rows.filter(fits).length);
-    options.changed?.(chosen);
+    const count = site.el("p", { class: "note" });
+    const table = site.table(columns, show(), options);
+
+    function show() {
+      const fitting = rows.filter(fits);
+      count.textContent = site.plural(fitting.length, "row");
+      options.changed?.(chosen);
+      return fitting;
+    }
+
     return [site.el("div", { class: "tools" }, tools), count, table];
   };
 

@@ -8,10 +8,11 @@
    * A table.
    *
    * columns: [{title, key: row => what it sorts by, cell: row => what it shows (by default the key), number}].
-   * options: {caption, sort: [column, "ascending" | "descending"], sortable}. What is missing stays last.
+   * options: {caption, sort: [column, "ascending" | "descending"], sortable, more: {title, content: row => what a button
+   * of that title opens below it}. What is missing stays last.
    * Returns its element; `element.update(rows)` shows other rows in the same order.
    */
-  site.table = (columns, rows, { caption, sort = null, sortable = true } = {}) => {
+  site.table = (columns, rows, { caption, sort = null, sortable = true, more = null } = {}) => {
     let order = sort;
     let length = PAGE;
     const body = site.el("tbody");
@@ -23,12 +24,12 @@
       "table",
       {},
       site.el("caption", {}, site.el("span", {}, caption)),
-      site.el("thead", {}, site.el("tr", {}, heads)),
+      site.el("thead", {}, site.el("tr", {}, heads, more ? site.el("th", { scope: "col" }, more.title) : null)),
       body,
     );
-    const more = site.el("button", { type: "button", click: () => longer() });
+    const rest = site.el("button", { type: "button", click: () => longer() });
     const box = site.el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": caption }, table);
-    const whole = site.el("div", {}, box, more);
+    const whole = site.el("div", {}, box, rest);
 
     function turn(at) {
       const first = columns[at].number && !order?.includes(at) ? "descending" : "ascending";
@@ -43,8 +44,7 @@
       const at = length;
       length += 5 * PAGE;
       show();
-      const next = body.rows[at]?.querySelector("a, button, summary");
-      (next ?? box).focus();
+      (body.rows[at].querySelector("a, button") ?? box).focus();
     }
 
     function sorted() {
@@ -64,8 +64,8 @@
         else head.removeAttribute("aria-sort");
       });
       body.replaceChildren(...sorted().slice(0, length).map(shown));
-      more.hidden = rows.length <= length;
-      more.textContent = `Show more (${site.count(rows.length - length)} hidden)`;
+      rest.hidden = rows.length <= length;
+      rest.textContent = `Show more (${site.count(rows.length - length)} hidden)`;
     }
 
     const shown = (row) =>
@@ -73,7 +73,20 @@
         const told = (column.cell ?? column.key)(row);
         const kind = column.number ? "number" : column.text ? "text" : null;
         return site.el("td", { class: kind }, isMissing(told) ? "–" : told);
-      }));
+      }), more ? site.el("td", {}, opener(row)) : null);
+
+    function opener(row) {
+      let below = null;
+      const button = site.el("button", { type: "button", "aria-expanded": "false" }, more.title);
+      button.addEventListener("click", () => {
+        if (below) below.remove();
+        const content = () => site.el("td", { colspan: columns.length + 1 }, site.el("div", { class: "below" }, more.content(row)));
+        below = below ? null : site.el("tr", {}, content());
+        if (below) button.closest("tr").after(below);
+        button.setAttribute("aria-expanded", String(Boolean(below)));
+      });
+      return button;
+    }
 
     whole.update = (other) => {
       rows = other;

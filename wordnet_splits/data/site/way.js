@@ -3,7 +3,7 @@
 {
   const STEP = 44;
   const TOP = 28;
-  const LETTER = 7.4; // width of one, at 14 pixels
+  const LETTER = 8.2; // width of one, at 14 pixels and bold
 
   /**
    * A figure of a way; its caption says it in words.
@@ -29,14 +29,15 @@
 
   function draw(way, top, roles, width) {
     const last = way.length - 1;
-    const half = Math.floor(width / 2);
     const both = top > 0 && top < last;
+    const longest = Math.max(...way.slice(0, top).map((one) => one.text.length));
+    const middle = Math.floor(Math.min(width / 2, 48 + LETTER * longest));
     const places = way.map((_, at) => {
       const side = !both ? "left" : at < top ? "left" : at > top ? "right" : "middle";
-      const x = { left: 16, middle: half - 8, right: half + 24 }[side];
+      const x = { left: 16, middle, right: middle + 32 }[side];
       return { x, y: TOP + STEP * Math.abs(at - top) };
     });
-    const room = (at) => width - places[at].x - 16 - (both && at < top ? half - 8 : 0);
+    const room = (at) => width - places[at].x - 16 - (both && at < top ? width - middle : 0);
     const height = TOP + STEP * Math.max(top, last - top) + 24;
     const lines = places.slice(1).map(({ x, y }, at) => {
       const from = places[at];
