@@ -52,20 +52,25 @@ const site = {};
 
   site.code = (text) => site.el("pre", { tabindex: "0" }, site.el("code", {}, text));
 
+  let fields = 0;
+  /** A control below its label. */
+  site.field = (label, control) => {
+    control.id = `field${(fields += 1)}`;
+    return site.el("div", { class: "field" }, site.el("label", { for: control.id }, label), control);
+  };
+
   /** A labelled choice; options are texts or pairs of value and text. */
   site.select = (label, options, chosen, changed) => {
     const items = options.map((option) => {
       const [value, text] = Array.isArray(option) ? option : [option, option];
       return site.el("option", { value, selected: value === chosen }, text);
     });
-    const box = site.el("select", { change: () => changed(box.value) }, items);
-    return site.el("label", {}, site.el("span", {}, label), box);
+    return site.field(label, site.el("select", { change: (event) => changed(event.target.value) }, items));
   };
 
   site.input = (label, value, changed) => {
-    const box = site.el("input", { type: "search", value, autocomplete: "off", spellcheck: "false" });
-    box.addEventListener("input", () => changed(box.value));
-    return site.el("label", {}, site.el("span", {}, label), box);
+    const plain = { type: "search", autocomplete: "off", spellcheck: "false" };
+    return site.field(label, site.el("input", { ...plain, value, input: (event) => changed(event.target.value) }));
   };
 
   let telling = 0;

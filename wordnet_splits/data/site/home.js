@@ -5,13 +5,13 @@
 
   /** A form that leads to the search. */
   site.searchForm = () => {
-    const box = site.el("input", { type: "search", name: "q", autocomplete: "off", spellcheck: "false" });
-    const label = site.el("label", {}, site.el("span", {}, "Find a class: name, synset or wnid"), box);
+    let text = "";
+    const field = site.input("Find a class: name, synset or wnid", "", (typed) => (text = typed));
     const go = (event) => {
       event.preventDefault();
-      location.hash = `#/search?${new URLSearchParams({ q: box.value })}`;
+      location.hash = `#/search?${new URLSearchParams({ q: text })}`;
     };
-    return site.el("form", { role: "search", submit: go, class: "tools" }, label, site.el("button", {}, "Search"));
+    return site.el("form", { role: "search", submit: go, class: "tools" }, field, site.el("button", {}, "Search"));
   };
 
   /** "complete", or what is still lacking. */

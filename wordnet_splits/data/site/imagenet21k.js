@@ -115,7 +115,7 @@
         site.el("p", {}, "A class is near where the similarity ", site.el("code", {}, "mean"), " to its nearest known class is at least the threshold."),
         site.treeTools(
           tree,
-          site.el("label", {}, site.el("span", {}, "Threshold ", value), slider),
+          site.field(["Threshold ", value], slider),
           site.input("Filter by synset or wnid", filter, typed),
         ),
         site.el("div", { class: "counts" }, told),

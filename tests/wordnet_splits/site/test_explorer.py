@@ -1,0 +1,351 @@
+"""The explorer in a real browser, from a disk: what a reader clicks, types and hears."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.wordnet_splits.site.pages import read, rows
+from wordnet_splits.cli.main import app, run
+from wordnet_splits.manifest import find_manifest, load_manifest
+from wordnet_splits.manifest.fingerprint import of_explanation
+
+LADDER = "rungs-cifar100"
+HOSTILE = "<img src=x onerror=alert(1)>"
+REPOSITORY = Path(__file__).parents[3]
+ASSETS = REPOSITORY / "wordnet_splits" / "data" / "site"
+RESULTS = REPOSITORY / "manifests" / "results"
+ROUTES = (
+    "",
+    "search?q=a",
+    f"diff/digits/{LADDER}",
+    "leaderboard",
+    "sets",
+    "audit",
+    "fidelity",
+    "imagenet21k",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of two benchmarks, and of one whose names are made to do harm."""
+    base = tmp_path_factory.mktemp("explorer")
+    own = shutil.copytree(find_manifest("digits"), base / "own")
+    table = pq.read_table(own / "classes.parquet")
+    for name in ("name", "evidence"):
+        texts = [
+            HOSTILE if text == "three" or "three is" in text else text for text in table[name].to_pylist()
+        ]
+        table = table.set_column(
+            table.schema.get_field_index(name), table.schema.field(name), pa.array(texts)
+        )
+    pq.write_table(table, own / "classes.parquet")
+    about = json.loads((own / "manifest.json").read_text("utf-8"))
+    about["name"] = about["recipe"]["name"] = "own"
+    about["recipe"]["title"] = HOSTILE
+    about["fingerprints"]["explanation"] = of_explanation(table)
+    (own / "manifest.json").write_text(json.dumps(about), "utf-8")
+    shutil.copytree(RESULTS / f"{LADDER}-all", base / "results" / f"{LADDER}-all")
+    arguments = ["site", own, "digits", LADDER, "--results", base / "results", "--out", base / "pages"]
+    assert run(app, [str(argument) for argument in arguments], "wordnet-splits") == 0
+    return base / "pages"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """The system's Chromium, as root in CI too."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium on this machine: `apt-get install chromium`, as .ci/run does")
+    playwright = pytest.importorskip("playwright.sync_api", reason="drives chromium")
+    with playwright.sync_playwright() as running:
+        started = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Reader:
+    """A page in a browser without a network; at the end nobody has complained or asked elsewhere."""
+
+    def __init__(self, browser: Any, folder: Path, **options: Any) -> None:
+        self.folder = folder
+        options.setdefault("viewport", {"width": 1200, "height": 900})
+        self.context = browser.new_context(offline=True, **options)
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def opens(self, route: str) -> Any:
+        self.page.goto("about:blank")  # so that nothing of the page before is taken for this one
+        self.page.goto(f"{(self.folder / 'index.html').as_uri()}#/{route}")
+        self.page.wait_for_selector("main:not([aria-busy]) h1")
+        return self.page
+
+    def column(self, column: int, table: int = 0) -> list[str]:
+        cells = f"document.querySelectorAll('table')[{table}].tBodies[0].rows"
+        return list(self.page.evaluate(f"[...{cells}].map(row => row.cells[{column}].textContent)"))
+
+    def active(self) -> str:
+        """The row of the tree that a screen reader is told of, by its name."""
+        active = self.page.locator("[role=tree]").get_attribute("aria-activedescendant")
+        return str(self.page.locator(f"#{active}").text_content())
+
+    def close(self) -> None:
+        assert self.complaints == []
+        here = self.folder.as_uri() + "/"
+        assert [url for url in self.requests if not url.startswith((here, "data:,", "about:blank"))] == []
+        self.context.close()
+
+
+@pytest.fixture
+def reader(browser: Any, folder: Path) -> Iterator[Reader]:
+    one = Reader(browser, folder)
+    yield one
+    one.close()
+
+
+def test_the_pages_are_small_and_name_each_script_once() -> None:
+    assert sum(path.stat().st_size for path in ASSETS.iterdir()) < 80_000
+    page = (ASSETS / "index.html").read_text("utf-8")
+    named = re.findall(r"assets/([\w.]+)", page)
+    assert sorted(named) == sorted(path.name for path in ASSETS.iterdir() if path.suffix != ".html")
+    scripts = "".join(path.read_text("utf-8") for path in ASSETS.glob("*.js"))
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|fetch\(", scripts)
+
+
+def test_all_benchmarks_lead_to_their_pages(reader: Reader) -> None:
+    page = reader.opens("")
+    assert page.locator(".cards h2").all_text_contents() == ["own", "digits", LADDER]
+    page.click(f"text={LADDER}")
+    page.wait_for_selector(f"h1:text-is('{LADDER}')")
+    assert page.title() == f"{LADDER} · wordnet-splits"
+    assert page.evaluate("document.activeElement.tagName") == "H1"
+    counts = [row for row in load_manifest(LADDER).groups if row.split == "classes"]
+    assert reader.column(0) == [row.group for row in counts]
+    assert [cell.split(" ")[0] for cell in reader.column(3)] == [str(row.actual) for row in counts]
+
+
+def test_a_class_is_found_by_name_synset_and_wnid(reader: Reader) -> None:
+    page = reader.opens("")
+    page.fill("input", "maple")
+    page.press("input", "Enter")
+    page.wait_for_selector(".found li")
+    assert page.locator(".found h2").all_text_contents() == ["maple_tree"]
+    page.fill("input", "n13741573")  # 1 of WordNet's digits
+    page.fill("input", "cipher")  # a word for zero
+    assert page.locator(".found h2").all_text_contents() == ["zero"]
+    assert page.evaluate("location.hash") == "#/search?q=cipher"
+    page.wait_for_selector("#said:text-is('1 class found')", state="attached")
+    page.fill("input", "no such thing")
+    assert page.locator(".found li").count() == 0
+
+
+def test_the_tree_opens_by_keyboard_and_leads_to_a_class(reader: Reader) -> None:
+    page = reader.opens(f"benchmark/{LADDER}")
+    tree = page.locator("[role=tree]")
+    tree.focus()
+    tree.press("Home")
+    assert reader.active().startswith("▾entity")
+    before = page.locator("[role=treeitem]").count()
+    tree.press("ArrowLeft")
+    assert page.locator("[role=treeitem]").count() == 1
+    assert page.locator("[role=treeitem]").get_attribute("aria-expanded") == "false"
+    tree.press("ArrowRight")
+    assert page.locator("[role=treeitem]").count() == before
+    tree.press("ArrowRight")
+    level = page.locator("[role=treeitem][aria-selected=true]").get_attribute("aria-level")
+    assert level == "2"
+    page.click("text=Expand all")
+    tree.focus()
+    tree.press("End")
+    assert tree.evaluate("box => box.scrollTop + box.clientHeight >= box.scrollHeight - 1")
+    assert page.locator("[role=treeitem]").count() < 60  # those in sight, of more than a hundred
+    page.fill("input", "maple")
+    shown = page.locator(".note >> text=classes shown").text_content()
+    assert shown == "1 of 100 classes shown"
+    tree.focus()
+    tree.press("End")
+    tree.press("Enter")
+    page.wait_for_selector("h1:text-is('maple_tree')")
+    page.go_back()
+    page.wait_for_selector("[role=tree]")
+    assert page.input_value("input") == "maple"
+
+
+def test_every_class_has_its_row_and_roles_can_be_left_out(reader: Reader) -> None:
+    page = reader.opens(f"benchmark/{LADDER}")
+    page.click("text=Expand all")
+    found: set[str] = set()
+    tree = page.locator("[role=tree]")
+    for _ in range(20):  # one screen after another
+        found |= set(page.locator("[role=treeitem] a").all_text_contents())
+        tree.evaluate("box => (box.scrollTop += box.clientHeight - 64)")
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert found == set(load_manifest(LADDER).classes["name"].to_pylist())
+    page.click("button:has-text('near')")
+    page.click("button:has-text('far')")
+    assert page.locator(".note >> text=classes shown").text_content() == "40 of 100 classes shown"
+    assert page.evaluate("location.hash") == f"#/benchmark/{LADDER}?roles=id"
+
+
+def test_a_class_is_shown_with_its_evidence_and_way(reader: Reader, folder: Path) -> None:
+    classes = read(folder, f"benchmark/{LADDER}")["classes"]
+    at = classes["name"].index("wolf")
+    page = reader.opens(f"class/{LADDER}/cifar100/wolf")
+    assert page.locator("blockquote").text_content() == classes["evidence"][at]
+    caption = page.locator("figcaption").text_content()
+    assert caption.startswith(f"{classes['distance'][at]} edge")
+    assert caption.count("›") == classes["distance"][at] == page.locator("figure .edge").count()
+    assert reader.column(1)[0] == str(classes["distance"][at])
+    page.click("section .lead a")
+    page.wait_for_selector(f"h1:text-is('{classes['nearest_id'][at]}')")
+
+
+def test_the_leaderboard_sorts_filters_and_says_how_to_repeat(reader: Reader, folder: Path) -> None:
+    data = read(folder, "leaderboard")
+    page = reader.opens("leaderboard?metric=fpr95_id_positive")
+    assert "Lower is better" in page.locator("main").text_content()
+    page.get_by_label("Benchmark", exact=True).select_option("rungs-cifar100")
+    page.get_by_label("Detector", exact=True).select_option("energy")
+    entries = [entry["benchmark"] for entry in data["entries"]]
+    wanted = {"metric": "fpr95_id_positive", "detector": "energy"}
+    values = sorted(
+        row["value"]
+        for row in rows(data["rows"])
+        if wanted.items() <= row.items() and entries[row["entry"]] == "rungs-cifar100"
+    )
+    assert [cell.split(" ")[0] for cell in reader.column(3)] == [f"{value:.4f}" for value in values]
+    head = page.locator("th", has_text="Value")
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.locator("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert [cell.split(" ")[0] for cell in reader.column(3)] == [f"{v:.4f}" for v in reversed(values)]
+    page.locator("td button").first.press("Enter")
+    told = page.locator(".below").text_content()
+    entry = data["entries"][entries.index("rungs-cifar100")]
+    assert entry["images"] in told
+    assert all(command in told for command in entry["commands"])
+    page.get_by_label("Metric").select_option("auroc")
+    page.wait_for_selector("text=Higher is better")
+    assert page.get_by_label("Detector", exact=True).input_value() == "energy"
+
+
+def test_two_benchmarks_are_compared_class_by_class(reader: Reader) -> None:
+    page = reader.opens("diff/digits/own")
+    assert "same role" in page.locator("main").text_content()
+    page = reader.opens(f"diff/digits/{LADDER}")
+    assert "112 classes differ." in page.locator("main").text_content()
+    page.get_by_label("What differs").select_option("a")
+    assert len(reader.column(0)) == 12
+    page.get_by_label("First").select_option("own")
+    page.wait_for_selector(f"h1:text-is('own and {LADDER}')")
+
+
+def test_imagenet21k_moves_its_threshold(reader: Reader) -> None:
+    page = reader.opens("imagenet21k")
+
+    def counts() -> list[int]:
+        told = page.locator(".counts p").text_content()
+        return [int(n.replace(",", "")) for n in re.findall(r"[\d,]+(?= (?:known|near|far|above))", told)]
+
+    before = counts()
+    page.locator("[type=range]").fill("0.6")
+    after = counts()
+    assert sum(before) == sum(after)
+    assert before[0] == after[0] == 1000
+    assert before[1] > after[1]
+    page.click("text=Expand all")
+    assert page.locator("[role=treeitem]").count() < 60
+
+
+def test_names_are_text_wherever_they_come_from(reader: Reader) -> None:
+    page = reader.opens("")
+    assert page.locator(".cards p").all_text_contents().count(HOSTILE) == 1
+    for route in ("search?q=%3Cimg", "benchmark/own?q=%3Cimg", "class/own/digits/3"):
+        page = reader.opens(route)
+        assert HOSTILE in page.locator("main").text_content()
+        assert page.locator("img:not([role])").count() == 0
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_every_page_fits_its_window_and_has_one_heading(browser: Any, folder: Path, width: int) -> None:
+    reader = Reader(browser, folder, viewport={"width": width, "height": 700})
+    titles = set()
+    for route in (*ROUTES, f"benchmark/{LADDER}", "class/digits/digits/7"):
+        page = reader.opens(route)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, route
+        assert page.locator("h1").count() == 1
+        assert page.locator("main button:visible, main a:visible").count() > 0
+        titles.add(page.title())
+    assert len(titles) == len(ROUTES) + 2
+    reader.close()
+
+
+CONTRAST = """() => {
+  const channels = (text) => text.match(/[\\d.]+/g).map(Number);
+  const linear = (x) => (x /= 255) <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  const isClear = (colour) => (channels(colour)[3] ?? 1) < 1;
+  const contrast = (one) => {
+    let ground = one;
+    while (isClear(getComputedStyle(ground).backgroundColor) && ground !== document.body) {
+      ground = ground.parentElement;
+    }
+    const below = channels(getComputedStyle(ground).backgroundColor);
+    const ink = channels(getComputedStyle(one).color);
+    let opacity = 1;
+    for (let up = one; up; up = up.parentElement) opacity *= Number(getComputedStyle(up).opacity);
+    const mixed = ink.map((x, at) => opacity * x + (1 - opacity) * below[at]);
+    const [a, b] = [light(mixed), light(below)].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05);
+  };
+  const hasText = (one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  const every = [...document.querySelectorAll("main *, header *")];
+  const texts = every.filter((one) => one.checkVisibility() && hasText(one));
+  const told = texts.map((one) => [contrast(one), one.className, one.textContent.slice(0, 30)]);
+  return told.sort((x, y) => x[0] - y[0])[0];
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(browser: Any, folder: Path, scheme: str) -> None:
+    reader = Reader(browser, folder, color_scheme=scheme)
+    for route in ("", f"benchmark/{LADDER}", "class/digits/digits/7", "imagenet21k", "audit"):
+        page = reader.opens(route)
+        worst = page.evaluate(CONTRAST)
+        assert worst[0] >= 4.5, (route, worst)
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
+    reader.close()
+
+
+def test_the_skip_link_and_the_toggles_are_first_by_keyboard(reader: Reader) -> None:
+    page = reader.opens(f"benchmark/{LADDER}")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.tagName") == "MAIN"
+    assert LADDER in page.evaluate("location.hash")
+
+
+@pytest.mark.parametrize(
+    "route", ["nothing", "benchmark/none", "class/digits/digits/77", "benchmark/%2e%2e%2findex", "%E0%A4%A"]
+)
+def test_an_address_of_nothing_says_so(reader: Reader, route: str) -> None:
+    page = reader.opens(route)
+    assert page.title() == "Not found · wordnet-splits"
+    assert page.locator("main a").get_attribute("href") == "#/"
