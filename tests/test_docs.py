@@ -81,6 +81,18 @@ def test_the_notebooks_ran_and_are_kept_without_outputs(built, name, shown):
     assert not any(cell.get("outputs") for cell in kept["cells"])
 
 
+def test_the_picture_of_the_first_page_is_what_the_manifest_gives():
+    drawn = subprocess.run(
+        [sys.executable, "docs/generating/tree.py"],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert drawn.stdout == (REPOSITORY / "docs" / "tree.svg").read_text("utf-8")
+
+
 def headings(built, page):
     """The text of a page's headings."""
     text = (built / "reference" / f"{page}.html").read_text("utf-8")

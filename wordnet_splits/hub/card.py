@@ -10,7 +10,7 @@ from wordnet_splits.hub.address import MAIN, Address
 from wordnet_splits.hub.release import FENCE, RESULTS, Release
 from wordnet_splits.lazy import need
 from wordnet_splits.manifest import GroupRow, Manifest
-from wordnet_splits.recipe import load_recipe
+from wordnet_splits.recipe import load_recipe, recipe_names
 from wordnet_splits.reports.cite import cite
 from wordnet_splits.rules.words import rule_words
 from wordnet_splits.sources import source_class, source_info
@@ -161,12 +161,13 @@ def _checking(release: Release, address: Address) -> str:
     revision = "" if address.revision == MAIN else f"@{address.revision}"
     rooted = [n for n in load_recipe(manifest).sources if source_class(n).rooted]
     roots = "".join(f" --root {source}=DIR" for source in sorted(rooted))
+    recipe = name if name in recipe_names() else f"{address}/{name}"
     return f"""## Make it anew, and check it
 
 ```sh
 pip install 'wordnet-splits[hub]'
 wordnet-splits pull {address.repo}{revision}
-wordnet-splits build {name}{roots}
+wordnet-splits build {recipe}{roots}
 wordnet-splits diff {address}/{name} build/{name}
 ```
 

@@ -48,7 +48,7 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
     Parameters
     ----------
     name : the name of a shipped benchmark or class set, the path of a TOML file, a manifest, or a
-        manifest's name or folder.
+        manifest's name, folder or address on the Hub.
     manifests : folder of manifests, else the usual ones.
 
     Raises
@@ -63,7 +63,7 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
         return _within(name)
     shipped = (*recipe_names(), *class_set_names())
     if not str(name).endswith(".toml") and str(name) not in shipped:
-        if (Path(name) / "manifest.json").is_file() or str(name) in manifest_names(manifests):
+        if _has_manifest(name, manifests):
             return _within(load_manifest(name, manifests))
         raise unknown("benchmark", str(name), {*shipped, *manifest_names(manifests)})
     recipe = _read(name)
@@ -93,8 +93,12 @@ def _own_of(name: Recipe | Manifest | str | Path, manifests: Path | None) -> Map
         return _read(name).own if Path(name).exists() else {}
     if text in recipe_names():  # it is of shipped sources alone
         return {}
-    held = (Path(name) / "manifest.json").is_file() or text in manifest_names(manifests)
-    return read_manifest(find_manifest(name, manifests)).own if held or text.startswith(SCHEME) else {}
+    return read_manifest(find_manifest(name, manifests)).own if _has_manifest(name, manifests) else {}
+
+
+def _has_manifest(name: str | Path, manifests: Path | None) -> bool:
+    held = (Path(name) / "manifest.json").is_file() or str(name) in manifest_names(manifests)
+    return held or str(name).startswith(SCHEME)
 
 
 def _read(name: str | Path) -> Recipe:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from wordnet_splits.catalog.own_sources import in_force
 from wordnet_splits.manifest import GroupRow, Manifest
-from wordnet_splits.recipe import load_recipe
+from wordnet_splits.recipe import load_recipe, recipe_names
 from wordnet_splits.reports.cite import cite
 from wordnet_splits.rules.words import rule_words
 from wordnet_splits.site.columns import columns
@@ -18,7 +19,9 @@ GROUP = ("group", "role", "source", "view", "split", "published", "expected", "a
 def about(manifest: Manifest) -> dict[str, Any]:
     """Return the entry of a benchmark in the index."""
     recipe = load_recipe(manifest)
-    rooted = sorted(name for name in recipe.sources if source_class(name).rooted)
+    with in_force(manifest.own):
+        rooted = sorted(name for name in recipe.sources if source_class(name).rooted)
+    place = manifest.name if manifest.name in recipe_names() else f"FOLDER/{manifest.name}"
     roots = "".join(f" --root {name}=DIR" for name in rooted)
     return {
         "name": manifest.name,
@@ -35,7 +38,7 @@ def about(manifest: Manifest) -> dict[str, Any]:
         "rules": {group.name: rule_words(group.classes) for group in recipe.group},
         "leaks": [leak.sentence for leak in manifest.data.leaks],
         "cite": "\n\n".join(entry.bibtex for entry in cite(manifest.folder or manifest.name).entries),
-        "command": f"wordnet-splits build {manifest.name}{roots}",
+        "command": f"wordnet-splits build {place}{roots}",
     }
 
 

@@ -100,6 +100,8 @@ def test_a_stranger_does_all_else_with_it(stranger: Command) -> None:
     assert "all recorded" in stranger("leaks", "mine", *ROOT, "--near").out
     assert "@misc{mypics, title={Mine}}" in stranger("cite", "mine").out
     assert "mypics: CC0" in stranger("croissant", "mine").out
+    assert stranger("build", "mine", *ROOT, "--out", "again").code == 0
+    assert stranger("diff", "mine", "again/mine").code == 0
     assert stranger("robust", "mine").code == 0
     assert stranger("freeze", "mine", "--built", ".", "--manifests", "frozen").code == 0
     assert stranger("diff", "mine", "frozen/mine").code == 0

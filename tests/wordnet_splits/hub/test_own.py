@@ -49,6 +49,8 @@ def test_a_stranger_pulls_verifies_and_loads_it(published: Hub, splits: Command)
     for file in CARRIED:
         published_bytes = published.files("org/mine", "v1")[f"mine/sources/{file}"]
         assert (manifest.folder / "sources" / file).read_bytes() == published_bytes
+    assert splits("build", name, *ROOT, "--out", "again").code == 0
+    assert splits("diff", name, "again/mine").code == 0
     again = splits("publish", "org/mine", "build/mine", "--revision", "v1", "--json").json
     assert not again["sent"]
     pytest.importorskip("torch")
@@ -60,6 +62,9 @@ def test_a_stranger_pulls_verifies_and_loads_it(published: Hub, splits: Command)
 def test_card_and_croissant_name_what_is_carried(published: Hub) -> None:
     files = published.files("org/mine", "v1")
     assert "| mypics | own dataset, layout folders | CC0 |" in files["README.md"].decode()
+    assert (
+        "wordnet-splits build hf://datasets/org/mine@v1/mine --root mypics=DIR" in files["README.md"].decode()
+    )
     told = json.loads(files["mine/croissant.json"])
     assert {f"sources/{name}" for name in CARRIED} < {one["contentUrl"] for one in told["distribution"]}
 

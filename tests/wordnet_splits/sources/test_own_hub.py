@@ -182,6 +182,22 @@ def test_a_key_of_the_hub_in_another_layout_is_refused(tmp_path: Path) -> None:
         open_source("saved", tmp_path)
 
 
+def test_pictures_that_lie_elsewhere_are_not_read(tmp_path: Path) -> None:
+    own.class_folders(tmp_path / "pictures", CLASSES, {"": 1})
+    loaded = datasets.load_dataset(
+        "imagefolder", data_dir=str(tmp_path / "pictures"), cache_dir=str(tmp_path / "loaded")
+    )
+    (cache,) = (path.parent for path in (tmp_path / "loaded").rglob("dataset_info.json"))
+    source = open_source("saved", declared(cache))
+    assert len(rows(source)) == 3
+    with pytest.raises(errors.SourceError, match="the picture is not in the dataset, but the file /.*png"):
+        source.read(["train/0"])
+    loaded.save_to_disk(str(tmp_path / "saved"))
+    source = open_source("saved", declared(tmp_path / "saved"))
+    (first,) = (tmp_path / "pictures" / "golden retriever").iterdir()
+    assert source.read(["train/0"]) == [first.read_bytes()]
+
+
 @pytest.mark.parametrize("kind", ["no arrow", "cut", "outside", "compressed", "offsets"])
 def test_a_damaged_folder_is_one_line(tmp_path: Path, made: Any, kind: str) -> None:
     root = tmp_path / "saved"

@@ -107,10 +107,20 @@ class Rows(Layout):
         column = self._kept(path, group)
         if _is_text(column.type):
             return read_picture(below(self.root, str(column[row].as_py())), self.root)
-        data = bytes_at(column, row, f"{path} group {group} row {row}")
-        if data is None:
-            raise KeyError(row)
-        return data
+        where = f"{path} group {group} row {row}"
+        data = bytes_at(column, row, where)
+        if data is not None:
+            return data
+        table = self._table(path)
+        image, _, _ = self._columns(table, path)
+        names = _path_column(table.schema.field(image))
+        if names is not None and (told := _paths(table.read(group, [names]), image)[row]):
+            raise SourceError(
+                f"the picture is not in the dataset, but the file {printable(told)}",
+                where=where,
+                hint="save_to_disk and to_parquet of `datasets` put pictures into their files",
+            )
+        raise KeyError(row)
 
     def _columns(self, table: Table, path: Path) -> tuple[str, str, str | None]:
         names, declared = table.schema.names, self.declared.columns
