@@ -277,7 +277,8 @@ def unknown_source(
     if not re.match(NAME_PATTERN, name):
         return error
     folder = f"and --root {name}=ITS-FOLDER" if root is None else f"in {root}"
-    own = f"a dataset of your own needs {BESIDE} {folder}; see docs/your-own-benchmark.md"
+    own = f"a dataset of your own needs {BESIDE} {folder}, or [[source]] in the recipe"
+    own += "; see docs/your-own-benchmark.md"
     hint = own if error.hint is None else f"{error.hint}; {own}"
     return UnknownNameError(error.what, where=where, hint=hint, near=error.near)
 

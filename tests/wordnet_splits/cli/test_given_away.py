@@ -15,6 +15,7 @@ from wordnet_splits.catalog.own_sources import own_sources
 from wordnet_splits.errors import DataError, ManifestError
 from wordnet_splits.manifest import load_manifest
 from wordnet_splits.recipe import load_recipe
+from wordnet_splits.site.benchmarks import about
 
 CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
 ROOT = ("--root", "mypics=pics")
@@ -103,6 +104,7 @@ def test_a_stranger_does_all_else_with_it(stranger: Command) -> None:
     assert stranger("build", "mine", *ROOT, "--out", "again").code == 0
     assert stranger("diff", "mine", "again/mine").code == 0
     assert stranger("robust", "mine").code == 0
+    assert about(load_manifest("mine"))["command"] == "wordnet-splits build FOLDER/mine --root mypics=DIR"
     assert stranger("freeze", "mine", "--built", ".", "--manifests", "frozen").code == 0
     assert stranger("diff", "mine", "frozen/mine").code == 0
     assert stranger("verify", "--manifests", "frozen").code == 0
