@@ -199,6 +199,12 @@ def test_every_class_has_its_row_and_roles_can_be_left_out(reader: Reader) -> No
     page.click("button:has-text('far')")
     assert page.locator(".note >> text=classes shown").text_content() == "40 of 100 classes shown"
     assert page.evaluate("location.hash") == f"#/benchmark/{LADDER}?roles=id"
+    page = reader.opens(f"benchmark/{LADDER}?q=aquarium")  # a class, and above others
+    links = page.locator("[role=treeitem] a")
+    assert {"aquarium_fish", "flatfish"} < set(links.all_text_contents())
+    page.click("button:has-text('ID 40')")
+    assert "flatfish" in links.all_text_contents()
+    assert "aquarium_fish" not in links.all_text_contents()
 
 
 def test_a_class_is_shown_with_its_evidence_and_way(reader: Reader, folder: Path) -> None:

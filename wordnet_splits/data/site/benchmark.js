@@ -105,6 +105,7 @@
     const { roles } = site.index;
     const nodes = nodesOf(data, synsets);
     const n = nodes.parent.length;
+    const isKept = new Uint8Array(n); // the node's own class, not only one below it
     const below = roles.map(() => new Int32Array(n)); // kept classes at or below a node, by role
     const inOrder = (chosen) => roles.filter((role) => chosen.has(role)).join(",");
     const usual = inOrder(new Set(Object.keys(about.roles).filter((role) => role !== UNSHOWN || !about.roles.id)));
@@ -126,7 +127,7 @@
       href: (node) => (nodes.row[node] === null ? null : to(nodes.row[node])),
       draw: (node) => {
         const row = nodes.row[node];
-        if (row === null) return [site.el("span", { class: "synset" }, nodes.label[node]), mix(node)];
+        if (!isKept[node]) return [site.el("span", { class: "synset" }, nodes.label[node]), mix(node)];
         return [
           site.badge(roles[table.role[row]]),
           site.el("a", { href: to(row), tabindex: "-1" }, table.name[row]),
@@ -139,10 +140,13 @@
     function keep() {
       const matched = site.matched(nodes.parent, nodes.words, filter);
       const kept = new Uint8Array(n);
+      isKept.fill(0);
       below.forEach((counts) => counts.fill(0));
       nodes.row.forEach((row, node) => {
         if (row === null || !matched[node] || !pressed.has(roles[table.role[row]])) return;
-        if (!group || table.group[row] === group) below[table.role[row]][node] = 1;
+        if (group && table.group[row] !== group) return;
+        isKept[node] = 1;
+        below[table.role[row]][node] = 1;
       });
       let total = 0;
       for (let node = n - 1; node >= 0; node -= 1) {
