@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -71,3 +74,16 @@ def real_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             subprocess.run([sys.executable, str(unpack), str(target)], check=True, stdout=subprocess.DEVNULL)
             done.touch()
     return target
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """The system's Chromium, as root in CI too."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium on this machine: `apt-get install chromium`, as .ci/run does")
+    playwright = pytest.importorskip("playwright.sync_api", reason="drives chromium")
+    with playwright.sync_playwright() as running:
+        started = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield started
+        started.close()

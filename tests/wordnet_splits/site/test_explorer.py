@@ -60,19 +60,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base / "pages"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """The system's Chromium, as root in CI too."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium on this machine: `apt-get install chromium`, as .ci/run does")
-    playwright = pytest.importorskip("playwright.sync_api", reason="drives chromium")
-    with playwright.sync_playwright() as running:
-        started = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
 class Reader:
     """A page in a browser without a network; at the end nobody has complained or asked elsewhere."""
 

@@ -7,8 +7,6 @@ import hashlib
 import io
 import re
 import shlex
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
@@ -207,19 +205,6 @@ def test_results_of_two_benchmarks_are_refused(digits: Results, tmp_path: Path) 
     other = evaluate_runs(manifest, [fake_run(manifest)], "mcp")
     with pytest.raises(DataError, match="different benchmarks"):
         report([digits, other], tmp_path / "a.html")
-
-
-@pytest.fixture
-def browser() -> Iterator[Any]:
-    """The system's Chromium, as root in CI too."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium on this machine: `apt-get install chromium`, as .ci/run does")
-    playwright = pytest.importorskip("playwright.sync_api", reason="drives chromium")
-    with playwright.sync_playwright() as running:
-        started = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 class Opened:
