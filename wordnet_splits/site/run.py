@@ -134,10 +134,7 @@ def _check_once(names: Sequence[str]) -> None:
 def _parts(
     loaded: Sequence[Any], synsets: Synsets, results: Path | None, audit: Path | None
 ) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield the pages beside the benchmarks; results and audits only where they are."""
-    yield "distances", lambda: distances_page(loaded)
-    yield "fidelity", fidelity_page
-    yield "imagenet21k", lambda: imagenet21k_page(synsets)
+    """Yield the pages beside the benchmarks; results and audits, which may be refused, first."""
     checkout = shipped_folder()
     entries = results or checkout / "results"
     if results is not None or entries.is_dir():
@@ -145,6 +142,9 @@ def _parts(
     audited = audit or checkout.parent / "docs" / "audit.parquet"
     if audit is not None or audited.is_file():
         yield "audit", lambda: audit_page(audited)
+    yield "distances", lambda: distances_page(loaded)
+    yield "fidelity", fidelity_page
+    yield "imagenet21k", lambda: imagenet21k_page(synsets)
 
 
 def _copy_assets(folder: Path) -> None:
