@@ -15,6 +15,7 @@ from wordnet_splits.sealed import write_sealed
 from wordnet_splits.untrusted import sha256_of, validated
 
 from ..comparison.entries import Source
+from ..evaluation.about import IN_PYTHON
 from ..evaluation.check import check_results
 from ..evaluation.results import ABOUT, FILES, SWEPT
 from ..reporting.repeat import command_of
@@ -51,7 +52,7 @@ def submit(
 
     Raises
     ------
-    DataError : the results do not recompute, or are of no benchmark.
+    DataError : the results do not recompute, are of no benchmark, or nothing says how a model was made.
     OutputError : another entry has that name, they are too large, or nothing can be written there.
     """
     folder = Path(results)
@@ -66,6 +67,12 @@ def submit(
             "the sets were given in Python, and nobody else has them",
             where=str(folder),
             hint="evaluate on a benchmark, of your own or ours",
+        )
+    if not commands and (given := [run for run in source.tables.about.runs if run.weights == IN_PYTHON]):
+        raise DataError(
+            f"the model {given[0].model} was given in Python, and its results do not record how it was made",
+            where=str(folder),
+            hint="say what was run: --commands FILE, or commands=[...]",
         )
     entry = {
         "schema": 1,

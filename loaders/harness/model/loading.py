@@ -10,6 +10,7 @@ from wordnet_splits.errors import DataError, unknown
 
 from ..backend.ranks import choose_device
 from ..backend.transforms import Transform
+from ..evaluation.about import IN_PYTHON
 from .class_match import MappingGiven
 from .model import ClassChoice, Model
 from .sources import Loaded, Request
@@ -79,7 +80,7 @@ def _origin_of_weights(spec: Any, weights: str | Path | None) -> str:
     if weights is not None:
         return f"file {weights}" if Path(weights).is_file() else str(weights)
     if not isinstance(spec, str):
-        return "as given in Python"
+        return IN_PYTHON
     prefix, _, name = spec.partition(":")
     return f"published, {spec}" if prefix in SOURCES and not Path(name).exists() else spec
 

@@ -15,6 +15,7 @@ from wordnet_splits.errors import DataError
 from ..arrays import Head
 from ..backend.keys import model_key
 from ..backend.transforms import Transform, Triple
+from ..evaluation.about import IN_PYTHON
 from ..plugins import in_one_line
 from .class_map import ClassMap, LabelSpace
 from .class_match import MappingGiven, class_map
@@ -54,7 +55,7 @@ class Model:
         self.name, self.series = loaded.name, loaded.series
         self.preprocess, self.choice = loaded.preprocess, choice
         self.classes, self.source_of_classes = loaded.classes, loaded.source_of_classes
-        self.weights = "as given in Python"
+        self.weights = IN_PYTHON
         self.device = torch.device(device)
         self.std: Triple | None = None
         self.module = loaded.module

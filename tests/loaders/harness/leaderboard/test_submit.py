@@ -11,6 +11,7 @@ import pytest
 
 from loaders.harness import check_results
 from loaders.harness.cli.main import app
+from loaders.harness.evaluation.about import IN_PYTHON
 from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.leaderboard import check_entries, read_entry, submit
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal
@@ -99,6 +100,17 @@ def test_a_name_is_taken_once(entries: Path, results: Path, tmp_path: Path) -> N
     assert line == f"{entries / 'linear'}: is another entry (give this one another --name)"
     submit(other, by="me", name="linear-5", to=entries)
     assert {Path(one.folder).name for one in check_entries(entries).entries} == {"linear", "linear-5"}
+
+
+def test_a_model_given_in_python_is_repeated_by_what_its_author_says(results: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    shutil.copytree(results, folder)
+    reseal(folder / "about.json", lambda held: held["about"]["runs"][0].update(weights=IN_PYTHON))
+    line = refusal(lambda: submit(folder, by="me", to=tmp_path / "entries"))
+    assert line is not None
+    assert "the model fake was given in Python" in line
+    entry = read_entry(submit(folder, by="me", commands=["python train.py"], to=tmp_path / "entries"))
+    assert entry.commands == ("python train.py",)
 
 
 def test_images_of_a_benchmark_that_nobody_has_are_named_as_not_compared(tmp_path: Path) -> None:
