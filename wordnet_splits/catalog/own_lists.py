@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from wordnet_splits.catalog.inventory import check_list, list_names, load_list
-from wordnet_splits.errors import unknown
+from wordnet_splits.errors import UnknownNameError, unknown
 
 ENVIRONMENT = "WORDNET_SPLITS_LISTS"
 FOLDER = "lists"
@@ -46,7 +46,17 @@ def find_list(name: str, beside: Path | None = None) -> pa.Table:
         path = folder / f"{name}.parquet"
         if path.is_file():
             return check_list(path)
-    raise unknown("list", name, known_lists(beside))
+    raise unknown_list(name, beside)
+
+
+def unknown_list(name: str, beside: Path | None = None, *, where: str | None = None) -> UnknownNameError:
+    """Build the error for a list that is not at hand: a manifest carries none, so it says where one goes."""
+    error = unknown("list", name, known_lists(beside), where=where)
+    if not _NAME.fullmatch(name):
+        return error
+    folders = " or ".join(str(folder) for folder in _folders(beside)) or f"the folder of {ENVIRONMENT}"
+    hint = f"a list of its author's own: put {name}.parquet into {folders}"
+    return UnknownNameError(error.what, where=where, hint=hint, near=error.near)
 
 
 def _folders(beside: Path | None) -> Iterator[Path]:

@@ -235,7 +235,7 @@ def _leaks_between(leaks: list[dict[str, Any]], groups: dict[str, Any]) -> list[
 def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> None:
     from fix_resize.spec import spec_names
     from wordnet_splits.catalog import known_sources
-    from wordnet_splits.catalog.own_lists import known_lists
+    from wordnet_splits.catalog.own_lists import known_lists, unknown_list
     from wordnet_splits.catalog.own_sources import unknown_source
 
     lists = known_lists(recipe.folder)
@@ -248,7 +248,8 @@ def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> N
             raise unknown("view", group.view, ("raw", *spec_names()), where=f"{where}: group {group.name!r}")
         for split, rule in group.images.items():
             if rule.list_ is not None and rule.list_ not in lists and not lists_may_be_awaited:
-                raise unknown("list", rule.list_, lists, where=f"{where}: group {group.name!r}, {split}")
+                place = f"{where}: group {group.name!r}, {split}"
+                raise unknown_list(rule.list_, recipe.folder, where=place)
     for leak in recipe.known_leak:
         for operand in (leak.a, leak.b):
             if operand not in operands | groups:
