@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 
 Words = tuple[str, ...]
@@ -15,12 +16,13 @@ _WNID = re.compile(r"n\d{8}")
 _SYNSET = re.compile(r"[^\s/]+\.n\.\d\d?")
 _BETWEEN = re.compile(r"[\s_\-\u2010-\u2015]+")
 _DROPPED = re.compile(r"[^\w']|_")
+_ACCENTS = re.compile("[\u0300-\u036f]")
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "`": "'"})
 
 
 @dataclass(frozen=True)
 class ParsedName:
-    """A class name in parts, all case-folded.
+    """A class name in parts, all case-folded and without accents, as WordNet writes (*creme brulee*).
 
     ``phrases`` are its alternatives (``tench, Tinca tinca`` has two), ``asides`` what stands after a slash or
     in brackets (``church/outdoor``), ``synset`` a wnid or synset name that the name holds, ``""`` if none.
@@ -69,5 +71,10 @@ def _without_letter(parts: list[str]) -> list[str]:
 
 def _words(text: str) -> Words:
     spaced = _CAMEL.sub(" ", text) if text != text.upper() else text
-    words = (_DROPPED.sub("", part).strip("'") for part in _BETWEEN.split(spaced.casefold()))
+    words = (_DROPPED.sub("", part).strip("'") for part in _BETWEEN.split(_plain(spaced.casefold())))
     return tuple(word for word in words if word)
+
+
+def _plain(text: str) -> str:
+    """Return a text without the accents of Latin and Greek letters; other scripts keep their marks."""
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))
