@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import minimize
 
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.propose.common import common_synsets
 from wordnet_splits.propose.joint import JOINT
 from wordnet_splits.propose.model import ROUNDS, Model, best, signals
-from wordnet_splits.propose.pool import UNARY, Floats
+from wordnet_splits.propose.pool import UNARY, Floats, Pool
 from wordnet_splits.propose.reading import Reading, read_names
 from wordnet_splits.taxonomy import Taxonomy
 
@@ -42,6 +43,10 @@ PRIOR = {
     "capital": -1.0,
     "plural": -2.0,
     "count share": 0.5,
+    "added": -0.5,
+    "added rank": -1.0,
+    "added sense": 1.0,
+    "added elsewhere": -8.0,
     "instance": -0.5,
     "imagenet": 0.5,
     "productive": 0.3,
@@ -79,35 +84,40 @@ KIN = {"places365": "scenes", "sun397": "scenes"}
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """A dataset with its hand-made answers: per candidate whether it is one."""
+    """A dataset with its hand-made answers: per candidate whether it is one.
+
+    ``bare`` is the reading without our supplement to WordNet. Weights are fitted on that: those of the
+    supplement stay as the prior has them, and what it adds teaches nothing about WordNet's own senses.
+    """
 
     source: str
     names: tuple[str, ...]
     answers: tuple[frozenset[int], ...]
     reading: Reading
+    bare: Reading
     hit: Floats
 
 
-def answered(source: str, *, superclasses: bool = False) -> Answered:
+def answered(source: str, *, superclasses: bool = False, supplemented: bool = True) -> Answered:
     """Return a shipped catalog as questions and answers; its superclasses are given only when asked for."""
     taxonomy = Taxonomy.embedded()
     catalog = load_catalog(source)
-    reading = read_names(
-        [c.name for c in catalog], [c.superclass if superclasses else "" for c in catalog], taxonomy
-    )
+    names, above = [c.name for c in catalog], [c.superclass if superclasses else "" for c in catalog]
+    reading = read_names(names, above, taxonomy, supplemented=supplemented)
+    bare = read_names(names, above, taxonomy, supplemented=False)
     answers = tuple(frozenset(map(taxonomy.index, c.wnids)) for c in catalog)
-    return with_answers(source, tuple(c.name for c in catalog), answers, reading)
+    return with_answers(source, tuple(names), answers, reading, bare)
 
 
 def with_answers(
-    source: str, names: tuple[str, ...], answers: tuple[frozenset[int], ...], reading: Reading
+    source: str, names: tuple[str, ...], answers: tuple[frozenset[int], ...], reading: Reading, bare: Reading
 ) -> Answered:
     """Return names with their answers."""
-    pool = reading.pool
+    pool = bare.pool
     hit = np.array(
         [float(n in answers[o]) for n, o in zip(pool.node.tolist(), pool.owner.tolist(), strict=True)]
     )
-    return Answered(source, names, answers, reading, hit)
+    return Answered(source, names, answers, reading, bare, hit)
 
 
 def fit(sets: Sequence[Answered]) -> Model:
@@ -132,13 +142,13 @@ def weighted(sets: Sequence[Answered]) -> Model:
     prior = np.array([PRIOR.get(name, 0.0) for name in names])
     strength = STRENGTH * np.array([FIRM.get(name, 1.0) for name in names])
     u = len(UNARY)
-    unary = _weights(sets, [s.reading.pool.unary for s in sets], prior[:u], strength[:u])
-    shares = [s.reading.pool.softmax(s.reading.pool.unary @ unary) for s in sets]
+    unary = _weights(sets, [s.bare.pool.unary for s in sets], prior[:u], strength[:u])
+    shares = [s.bare.pool.softmax(s.bare.pool.unary @ unary) for s in sets]
     full = prior
     for _ in range(ROUNDS):
-        tables = [s.reading.table(p) for s, p in zip(sets, shares, strict=True)]
+        tables = [s.bare.table(p) for s, p in zip(sets, shares, strict=True)]
         full = _weights(sets, tables, prior, strength)
-        shares = [s.reading.pool.softmax(x @ full) for s, x in zip(sets, tables, strict=True)]
+        shares = [s.bare.pool.softmax(x @ full) for s, x in zip(sets, tables, strict=True)]
     return Model(unary, full, np.zeros(0), 0.0)
 
 
@@ -147,7 +157,7 @@ def _weights(sets: Sequence[Answered], tables: Sequence[Floats], prior: Floats, 
         away = weights - prior
         total, slope = float((strength * away * away).sum() / 2), strength * away
         for each, table in zip(sets, tables, strict=True):
-            pool, n = each.reading.pool, len(each.names)
+            pool, n = each.bare.pool, len(each.names)
             shares = pool.softmax(table @ weights)
             right = np.bincount(pool.owner, shares * each.hit, n)
             known = np.bincount(pool.owner, each.hit, n) > 0
@@ -181,15 +191,25 @@ def outcomes(model: Model, each: Answered) -> tuple[Floats, Floats, Floats]:
     return ranks, alone, together
 
 
+def chosen_added(pool: Pool, together: Floats) -> npt.NDArray[np.bool_]:
+    """Return whether the choice of each name comes from our supplement, which is always asked about."""
+    added = np.zeros(len(pool.names), np.bool_)
+    filled = np.flatnonzero(np.diff(pool.starts))
+    first = best(pool, together)[pool.starts[filled]]
+    added[filled] = [pool.routes[c].added for c in first.tolist()]
+    return added
+
+
 def _calibrated(model: Model, unseen: Sequence[tuple[Answered, Model]]) -> Model:
     """Return a model with the confidence that datasets, each read by a model that has not seen it, teach."""
-    tables, right, scales = [], [], []
+    tables, right, scales, added = [], [], [], []
     for each, reader in unseen:
         ranks, alone, together = outcomes(reader, each)
         filled = np.diff(each.reading.pool.starts) > 0
         tables.append(signals(each.reading.pool, alone, together)[filled])
         right.append((ranks == 0)[filled].astype(float))
         scales.append(np.full(int(filled.sum()), COUNTED / len(each.names)))
+        added.append(chosen_added(each.reading.pool, together)[filled])
     table, hits, scale = np.vstack(tables), np.concatenate(right), np.concatenate(scales)
 
     def loss(weights: Floats) -> tuple[float, Floats]:
@@ -200,7 +220,7 @@ def _calibrated(model: Model, unseen: Sequence[tuple[Answered, Model]]) -> Model
     weights = minimize(loss, np.zeros(table.shape[1]), jac=True, method="L-BFGS-B").x
     sure = 1 / (1 + np.exp(-table @ weights))
     ends = np.cumsum([len(some) for some in right])[:-1]
-    below = max(map(_threshold, np.split(sure, ends), right))
+    below = max(_threshold(s[~a], r[~a]) for s, r, a in zip(np.split(sure, ends), right, added, strict=True))
     return Model(model.unary, model.full, weights, below)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from wordnet_splits.propose.supplement import added_to
 from wordnet_splits.propose.words import ParsedName, Words
 from wordnet_splits.rules.keywords import SHORTEST_PART, abbreviations, stopwords
 from wordnet_splits.taxonomy import Taxonomy
@@ -54,32 +55,40 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One lemma that a name leads to: how, and how many words of the name were left out."""
+    """One lemma that a name leads to: how, and how many words of the name were left out.
+
+    ``added`` says that WordNet lacks the lemma, or this sense of it, and our supplement has it.
+    """
 
     lemma: str
     kind: str
     left_out: int
+    added: bool = False
 
 
 class Lemmas:
-    """The lemmas of a taxonomy, looked up however the words of a name are joined."""
+    """The lemmas of a taxonomy and of our supplement, looked up however the words of a name are joined."""
 
-    def __init__(self, taxonomy: Taxonomy) -> None:
+    def __init__(self, taxonomy: Taxonomy, *, supplemented: bool = True) -> None:
         self.taxonomy = taxonomy
+        self.added: Mapping[str, Sequence[int]] = added_to(taxonomy) if supplemented else {}
         self.index: Mapping[str, tuple[str, ...]] = taxonomy.lemma_index()
         self._senses: dict[str, list[int]] = {}
         self._neighbours: dict[str, set[str]] = {}
+
+    def __contains__(self, lemma: str) -> bool:
+        return lemma in self.index or lemma in self.added
 
     def of(self, words: Words) -> tuple[str, ...]:
         """Return the lemmas that are these words, joined by underscores or hyphens."""
         text = "_".join(words)
         found = self._hyphenated.get(text, ())
-        return (text, *found) if text in self.index else found
+        return (text, *found) if text in self else found
 
     def nodes(self, lemma: str) -> list[int]:
-        """Return the senses of a lemma as nodes, the most frequent first."""
+        """Return WordNet's senses of a lemma as nodes, the most frequent first."""
         if lemma not in self._senses:
-            self._senses[lemma] = [self.taxonomy.index(wnid) for wnid in self.index[lemma]]
+            self._senses[lemma] = [self.taxonomy.index(w) for w in self.index.get(lemma, ())]
         return self._senses[lemma]
 
     @cached_property
@@ -93,11 +102,11 @@ class Lemmas:
 
     def known(self, word: str) -> bool:
         """Return whether a word is a lemma or one of a lemma's words, in any number."""
-        return bool(word in self.index or word in self.parts or self.taxonomy.morphy(word))
+        return self.noun(word) or word in self.parts
 
     @cached_property
     def parts(self) -> dict[str, list[str]]:
-        """Word -> the lemmas of several words that hold it."""
+        """Word -> WordNet's lemmas of several words that hold it."""
         found: dict[str, list[str]] = {}
         for lemma in self.index:
             if "_" in lemma:
@@ -107,7 +116,8 @@ class Lemmas:
 
     def noun(self, word: str) -> bool:
         """Return whether a word by itself is a lemma, in any number."""
-        return word in self.index or bool(self.taxonomy.morphy(word))
+        singular = word.removesuffix("s")
+        return word in self or singular in self.added or bool(self.taxonomy.morphy(word))
 
     def singular(self, word: str) -> str:
         """Return the base form of a plural, else the word."""
@@ -157,7 +167,7 @@ def _all(name: ParsedName, lemmas: Lemmas) -> Iterator[tuple[str, str, int]]:
             for words in (aside + phrase, phrase + aside):
                 for lemma in _spelt(words, lemmas):
                     yield lemma, "qualified", 0
-    whole = any(True for phrase in phrases for _ in _spelt(phrase, lemmas))
+    whole = any(lemma in lemmas.index for phrase in phrases for lemma in _spelt(phrase, lemmas))
     for phrase in phrases:
         if not whole:
             yield from ((lemma, "related", 0) for lemma in _related(phrase, lemmas))
@@ -229,7 +239,7 @@ def _within(phrase: Words, lemmas: Lemmas) -> list[tuple[str, int]]:
     for left_out, some in ((0, words), (len(phrase) - 1, words[-1:])):
         holding = [set(lemmas.parts.get(word, ())) for word in some]
         found = sorted(set.intersection(*holding)) if holding else []
-        if found and (left_out == 0 or some[0] not in lemmas.index):
+        if found and (left_out == 0 or some[0] not in lemmas):
             return [(lemma, left_out) for lemma in found] if len(found) <= MOST_WITHIN else []
     return []
 
@@ -250,7 +260,7 @@ def _shorter(phrase: Words, lemmas: Lemmas, whole: bool) -> Iterator[tuple[str, 
     last = phrase[-1]
     if not lemmas.known(last):
         for cut in range(SHORTEST_PART, len(last) - SHORTEST_PART + 1):
-            if last[:cut] in lemmas.index:
+            if last[:cut] in lemmas:
                 for lemma in _spelt((last[cut:],), lemmas):
                     yield lemma, "part", words
     for n, word in enumerate(phrase):

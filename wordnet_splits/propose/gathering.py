@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
@@ -32,6 +32,10 @@ OWN = (
     "outdoors",
     "aside tells",
     "strange",
+    "added",
+    "added rank",
+    "added sense",
+    "added elsewhere",
 )
 """The features of `Found.own`."""
 
@@ -78,13 +82,18 @@ class Gatherer:
         seen: dict[int, tuple[Route, int]] = {}
         if name.synset and (wnid := _of_synset(name.synset, taxonomy)):
             seen[taxonomy.index(wnid)] = (Route(taxonomy.lemmas(wnid)[0].lower(), "synset", 0), 0)
-        for route in routes(name, self._lemmas):
+        ways = routes(name, self._lemmas)
+        for route in ways:
             for rank, node in enumerate(self._lemmas.nodes(route.lemma)):
                 seen.setdefault(node, (route, rank))
+            for rank, node in enumerate(self._lemmas.added.get(route.lemma, ())):
+                seen.setdefault(node, (replace(route, added=True), rank))
         self._apposed(seen, name)
         self._told(seen, name)
+        nouns = [route.lemma for route in ways if route.kind == "head" or route.kind in WHOLE]
+        heads = {node for lemma in nouns for node in self._lemmas.nodes(lemma)}
         headed = any(route.kind == "head" for route, _ in seen.values())
-        whole = any(route.kind in WHOLE for route, _ in seen.values())
+        whole = any(route.kind in WHOLE and not route.added for route, _ in seen.values())
         above = {stem(w) for w in WORD.findall(superclass.lower())}
         strange = 0.0 if whole else self._strange(name)
         headless = not any(self._lemmas.noun(phrase[-1]) for phrase in name.phrases)
@@ -94,7 +103,7 @@ class Gatherer:
             own = (
                 *_by_route(route, rank, taxonomy.lemmas(taxonomy.wnid(node)), name),
                 _plural(route.lemma, name),
-                self._count_share(route.lemma, rank),
+                self._count_share(route, rank),
                 float(whole and route.kind not in WHOLE),
                 float(headed and route.kind in ("modifier", "aside")),
                 *self._context(node, route, name, above),
@@ -102,6 +111,7 @@ class Gatherer:
                 self._outdoors(node, name),
                 float(telling and route.kind == "told"),
                 strange,
+                *self._added(node, route, rank, heads),
             )
             found.append(Found(node, route, own))
         return found
@@ -118,7 +128,7 @@ class Gatherer:
 
     def _told(self, seen: dict[int, tuple[Route, int]], name: ParsedName) -> None:
         """Add the kinds of a name's noun that its other words tell: stadium/baseball."""
-        if not name.asides and any(route.kind in WHOLE for route, _ in seen.values()):
+        if not name.asides and any(r.kind in WHOLE and not r.added for r, _ in seen.values()):
             return  # its words are the noun: there is nothing left that could tell
         found: dict[int, Route] = {}
         for node, (route, rank) in seen.items():
@@ -132,6 +142,17 @@ class Gatherer:
         if len(found) <= MOST_TOLD:
             for kind, route in found.items():
                 seen.setdefault(kind, (route, 0))
+
+    def _added(self, node: int, route: Route, rank: int, heads: set[int]) -> tuple[float, ...]:
+        """Return what speaks for a synset of our supplement, and against it where a noun of WordNet is there.
+
+        A name is a kind of its head noun: one filed elsewhere than at or below a sense of it rarely is right.
+        """
+        if not route.added:
+            return 0.0, 0.0, 0.0, 0.0
+        sense = route.lemma in self._lemmas.index
+        elsewhere = bool(heads) and not sense and heads.isdisjoint(self._graphs.ancestors(node))
+        return 1.0, math.log1p(rank), float(node in heads), float(elsewhere)
 
     def _others(self, route: Route, name: ParsedName) -> list[str]:
         """Return the words of a name that did not lead to a lemma."""
@@ -152,12 +173,12 @@ class Gatherer:
         above = {self._lemmas.taxonomy.wnid(n) for n in self._graphs.ancestors(node)}
         return float(BUILDING in above) - float(ROOM in above)
 
-    def _count_share(self, lemma: str, rank: int) -> float:
+    def _count_share(self, route: Route, rank: int) -> float:
         """Return the log share of a sense in tagged texts, every sense half a time more often."""
         taxonomy = self._lemmas.taxonomy
-        counts = sense_counts().get(lemma, ()) if taxonomy.version == COUNTED else ()
-        senses = len(self._lemmas.nodes(lemma))
-        own = counts[rank] if rank < len(counts) else 0
+        counts = sense_counts().get(route.lemma, ()) if taxonomy.version == COUNTED else ()
+        senses = len(self._lemmas.nodes(route.lemma)) + len(self._lemmas.added.get(route.lemma, ()))
+        own = counts[rank] if rank < len(counts) and not route.added else 0
         return math.log((own + 0.5) / (sum(counts) + 0.5 * senses))
 
     def _context(self, node: int, route: Route, name: ParsedName, above: set[str]) -> tuple[float, ...]:
@@ -200,13 +221,13 @@ def _of_synset(text: str, taxonomy: Taxonomy) -> str | None:
 
 def _by_route(route: Route, rank: int, words: tuple[str, ...], name: ParsedName) -> tuple[float, ...]:
     spelt = [word.lower() for word in words]
-    position = spelt.index(route.lemma) if route.lemma in spelt else len(spelt)
-    written = words[position] if position < len(words) else ""
+    position = 0 if route.added else spelt.index(route.lemma) if route.lemma in spelt else len(spelt)
+    written = words[position] if position < len(words) and not route.added else ""
     length = max((len(phrase) for phrase in name.phrases), default=1)
     return (
         route.left_out / max(length, 1),
-        math.log1p(rank),
-        float(rank == 0),
+        0.0 if route.added else math.log1p(rank),
+        float(rank == 0 and not route.added),
         math.log1p(position),
         float(written[:1].isupper() and not name.capital),
     )

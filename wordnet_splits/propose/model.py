@@ -31,11 +31,13 @@ SIGNALS = (
     "count share",
     "strange",
     "many",
+    "added",
 )
 """What tells how sure a choice is: log odds of its share, its lead over the runner-up, whether the name alone
 gives the same, whether it is the only candidate, the first sense of its lemma, and how the name leads there
 (``other``: not by the whole name, nor by its last words), the share of words left out, and of the sense, the
-share of words that WordNet lacks where it lacks the name, and the log of how many candidates there are."""
+share of words that WordNet lacks where it lacks the name, the log of how many candidates there are, and
+whether the choice comes from our supplement."""
 
 _FURTHEST = 6.0
 
@@ -128,4 +130,5 @@ def signals(pool: Pool, alone: Floats, together: Floats) -> Floats:
     table[has, 10] = pool.unary[first, UNARY.index("count share")]
     table[has, 11] = pool.unary[first, UNARY.index("strange")]
     table[has, 12] = np.log(counts[has])
+    table[has, 13] = [pool.routes[c].added for c in first.tolist()]
     return table

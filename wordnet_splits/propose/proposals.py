@@ -125,7 +125,8 @@ def propose(
             wnid, route = taxonomy.wnid(int(pool.node[c])), pool.routes[c]
             senses = index.get(route.lemma, (wnid,))
             sense = senses.index(wnid) + 1 if wnid in senses else 1
-            found.append(Candidate(wnid, float(together[c]), route.kind, route.lemma, sense, len(senses)))
+            share = float(together[c])
+            found.append(Candidate(wnid, share, route.kind, route.lemma, sense, len(senses), route.added))
         own = {candidate.wnid for candidate in found}
         found += [_common(wnid, taxonomy) for node in more if (wnid := taxonomy.wnid(node)) not in own]
         offered.append(tuple(found[:OFFERED]))
@@ -142,7 +143,7 @@ def propose(
                 superclass=superclass,
                 candidates=offered[r],
                 confidence=sure[r],
-                asked=sure[r] < model.ask_below,
+                asked=sure[r] < model.ask_below or any(c.added for c in offered[r][:1]),
                 reason=reasons[r],
             )
             for name, superclass, r in zip(names, above, rows, strict=True)

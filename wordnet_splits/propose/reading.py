@@ -36,36 +36,41 @@ class Reading:
         return np.hstack([self.pool.unary, self.joint(shares)])
 
 
-def read_names(names: Sequence[str], superclasses: Sequence[str], taxonomy: Taxonomy) -> Reading:
+def read_names(
+    names: Sequence[str], superclasses: Sequence[str], taxonomy: Taxonomy, *, supplemented: bool = True
+) -> Reading:
     """Return the candidates of all names of a dataset; as `read_parsed`."""
-    return read_parsed([parse_name(name) for name in names], superclasses, taxonomy)
+    return read_parsed(list(map(parse_name, names)), superclasses, taxonomy, supplemented=supplemented)
 
 
-def read_parsed(names: Sequence[ParsedName], superclasses: Sequence[str], taxonomy: Taxonomy) -> Reading:
+def read_parsed(
+    names: Sequence[ParsedName], superclasses: Sequence[str], taxonomy: Taxonomy, *, supplemented: bool = True
+) -> Reading:
     """Return the candidates of all names of a dataset.
 
     Parameters
     ----------
     superclasses : the superclass of each name, ``""`` where there is none.
+    supplemented : whether names that WordNet lacks are looked up in our supplement to it, too.
     """
-    lemmas, graphs = _lookups(taxonomy)
+    lemmas, graphs = _lookups(taxonomy, supplemented)
     pool = make_pool(names, superclasses, lemmas, graphs, _pictured())
 
     def senses(superclass: str) -> list[int]:
         whole = [r for r in routes(parse_name(superclass), lemmas) if r.left_out == 0 or r.kind == "head"]
-        return [node for route in whole for node in lemmas.nodes(route.lemma)]
+        return [n for r in whole for n in (*lemmas.nodes(r.lemma), *lemmas.added.get(r.lemma, ()))]
 
     return Reading(pool, joint_features(pool, graphs, superclasses, senses), tuple(superclasses))
 
 
 def graphs_of(taxonomy: Taxonomy) -> Graphs:
     """Return what the features need of a taxonomy."""
-    return _lookups(taxonomy)[1]
+    return _lookups(taxonomy, True)[1]
 
 
 @lru_cache(maxsize=2)
-def _lookups(taxonomy: Taxonomy) -> tuple[Lemmas, Graphs]:
-    return Lemmas(taxonomy), Graphs(taxonomy)
+def _lookups(taxonomy: Taxonomy, supplemented: bool) -> tuple[Lemmas, Graphs]:
+    return Lemmas(taxonomy, supplemented=supplemented), Graphs(taxonomy)
 
 
 @lru_cache(maxsize=1)

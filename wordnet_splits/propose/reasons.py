@@ -30,6 +30,7 @@ _ROUTES = {
     "longer": "WordNet has {lemma!r}, which holds the name",
 }
 """Kind of route -> what a reader is told."""
+_ADDED = "our supplement to WordNet files it here"
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Candidate:
     """A synset that a name may mean: its share of the name's vote, and how the name leads to it.
 
     ``kind`` is one of `wordnet_splits.propose.candidates.KINDS`, or `COMMON` with a share of 0; ``sense``
-    counts from 1 among the ``senses`` of ``lemma``.
+    counts from 1 among the ``senses`` of ``lemma``. ``added`` says that our supplement files the lemma here,
+    which WordNet lacks, at least in this sense.
     """
 
     wnid: str
@@ -46,6 +48,7 @@ class Candidate:
     lemma: str
     sense: int
     senses: int
+    added: bool = False
 
 
 class Explainer:
@@ -67,7 +70,9 @@ class Explainer:
         if choice.kind == COMMON:
             return "; ".join(filter(None, (NO_NOUN, self._among(choice.wnid))))
         parts = [_ROUTES[choice.kind].format(lemma=choice.lemma.replace("_", " "))]
-        if choice.kind != "synset":
+        if choice.added:
+            parts.append(_ADDED)
+        elif choice.kind != "synset":
             which = f"sense {choice.sense} of {choice.senses}"
             parts.append("its only sense" if choice.senses == 1 else which)
         parts += [text for text in (self._kin(choice.wnid), self._twins(choice.wnid)) if text]

@@ -39,7 +39,8 @@ def proposed(proposal: Proposal) -> Decision:
     first = proposal.candidates[0]
     doubt = f"{UNSURE}, " if proposal.asked else ""
     why = f"{doubt}confidence {proposal.confidence:.2f}: {proposal.reason}"
-    mapped = KINDS.get(first.kind) if first.sense == 1 and not proposal.asked else None
+    named = first.sense == 1 and not first.added
+    mapped = KINDS.get(first.kind) if named and not proposal.asked else None
     return Decision((first.wnid,), mapped or "proposed", why)
 
 

@@ -25,7 +25,7 @@ def found(taxonomy):
     """Return the candidates of a name: synset -> kind, and a feature of each by name."""
 
     def of(name):
-        pool = read_names([name], [""], taxonomy).pool
+        pool = read_names([name], [""], taxonomy, supplemented=False).pool
         names = [taxonomy.name(taxonomy.wnid(node)) for node in pool.node.tolist()]
         kinds = dict(zip(names, [route.kind for route in pool.routes], strict=True))
         features = {

@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.proposals.fitting import KIN, answered, fit, outcomes
-from tests.proposals.measure import SETS, reliability, score
+from tests.proposals.measure import SETS, held_out, reliability, reliability_table, score, score_table
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.propose import propose
 from wordnet_splits.propose.model import Model
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def unseen():
+    """Return the scores of all datasets, each held out from the fit."""
+    return held_out([answered(source) for source in SETS])
+
+
+def test_names_of_datasets_held_out_are_read_as_well_as_wanted(unseen):
+    assert np.mean([s.first for s in unseen]) >= 0.90
+    assert np.mean([s.five for s in unseen]) >= 0.96
+    assert np.mean([s.unasked_right for s in unseen]) >= 0.97
+
+
+def test_the_pages_have_the_tables_that_the_command_prints(unseen):
+    page = (ROOT / "docs" / "proposals.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for text, table in ((page, score_table(unseen)), (readme, score_table(unseen))):
+        head, _, *rows = table
+        printed = text.split(head + "\n")[1].split("\n")[1 : len(rows) + 1]
+        assert [_label(row) for row in printed] == [_label(row) for row in rows]
+        # another SciPy may end its fit a little elsewhere, and move a name or two
+        assert (
+            np.abs(np.array([_figures(a) - _figures(b) for a, b in zip(printed, rows, strict=True)])).max()
+            < 3
+        )
+    assert reliability_table(unseen)[0] in page
+
+
+def _label(row):
+    return row.split("|")[1:3]
+
+
+def _figures(row):
+    return np.array([float(cell) for cell in row.split("|")[3:-1]])
 
 
 @pytest.fixture(scope="module")

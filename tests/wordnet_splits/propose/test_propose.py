@@ -24,7 +24,7 @@ def chosen(names, superclasses=None):
 
 @pytest.fixture(scope="module")
 def lemmas():
-    return Lemmas(Taxonomy.embedded())
+    return Lemmas(Taxonomy.embedded(), supplemented=False)
 
 
 @pytest.mark.parametrize(
