@@ -84,7 +84,7 @@ def pack(nouns: wndb.Nouns) -> dict[str, np.ndarray]:
     words = nouns.lexicon
     return {
         "version": _text(nouns.version),
-        "offsets": nouns.offsets,
+        "offset_gaps": np.diff(nouns.offsets, prepend=np.uint32(0)).astype(np.uint16),  # half the size
         "parent_counts": np.diff(nouns.graph.parent_indptr).astype(np.uint8),
         "parents": nouns.graph.parent_indices,
         "instance": nouns.graph.instance,
@@ -102,12 +102,13 @@ def pack(nouns: wndb.Nouns) -> dict[str, np.ndarray]:
 
 def unpack(arrays: Mapping[str, np.ndarray]) -> wndb.Nouns:
     """Return the nouns that ``pack`` made into ``arrays``."""
-    indptr = np.zeros(len(arrays["offsets"]) + 1, np.int32)
+    offsets = np.cumsum(arrays["offset_gaps"], dtype=np.uint32)
+    indptr = np.zeros(len(offsets) + 1, np.int32)
     np.cumsum(arrays["parent_counts"], out=indptr[1:])
     text = {name: arrays[name].tobytes().decode("utf-8") for name in TEXTS}
     return wndb.Nouns(
         version=text["version"],
-        offsets=arrays["offsets"],
+        offsets=offsets,
         graph=Graph(indptr, arrays["parents"], arrays["instance"]),
         lexicon=Lexicon(
             lemma_counts=arrays["lemma_counts"],
