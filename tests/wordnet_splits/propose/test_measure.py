@@ -24,7 +24,7 @@ def unseen():
 
 def test_names_of_datasets_held_out_are_read_as_well_as_wanted(unseen):
     assert np.mean([s.first for s in unseen]) >= 0.90
-    assert np.mean([s.five for s in unseen]) >= 0.96
+    assert np.mean([s.five for s in unseen]) >= 0.97
     assert np.mean([s.unasked_right for s in unseen]) >= 0.97
 
 
