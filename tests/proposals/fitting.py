@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.propose.common import common_synsets
 from wordnet_splits.propose.joint import JOINT
-from wordnet_splits.propose.model import ROUNDS, Model, best, signals
+from wordnet_splits.propose.model import ROUNDS, SIGNALS, Model, best, signals
 from wordnet_splits.propose.pool import UNARY, Floats, Pool
 from wordnet_splits.propose.reading import Reading, read_names
 from wordnet_splits.taxonomy import Taxonomy
@@ -84,7 +84,7 @@ KIN = {"places365": "scenes", "sun397": "scenes"}
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """A dataset with its hand-made answers: per candidate whether it is one.
+    """A dataset with its hand-made answers, and per candidate of ``bare`` whether it is one.
 
     ``bare`` is the reading without our supplement to WordNet. Weights are fitted on that: those of the
     supplement stay as the prior has them, and what it adds teaches nothing about WordNet's own senses.
@@ -191,25 +191,21 @@ def outcomes(model: Model, each: Answered) -> tuple[Floats, Floats, Floats]:
     return ranks, alone, together
 
 
-def chosen_added(pool: Pool, together: Floats) -> npt.NDArray[np.bool_]:
+def chosen_added(pool: Pool, alone: Floats, together: Floats) -> npt.NDArray[np.bool_]:
     """Return whether the choice of each name comes from our supplement, which is always asked about."""
-    added = np.zeros(len(pool.names), np.bool_)
-    filled = np.flatnonzero(np.diff(pool.starts))
-    first = best(pool, together)[pool.starts[filled]]
-    added[filled] = [pool.routes[c].added for c in first.tolist()]
-    return added
+    found: npt.NDArray[np.bool_] = signals(pool, alone, together)[:, SIGNALS.index("added")] > 0
+    return found
 
 
 def _calibrated(model: Model, unseen: Sequence[tuple[Answered, Model]]) -> Model:
     """Return a model with the confidence that datasets, each read by a model that has not seen it, teach."""
-    tables, right, scales, added = [], [], [], []
+    tables, right, scales = [], [], []
     for each, reader in unseen:
         ranks, alone, together = outcomes(reader, each)
         filled = np.diff(each.reading.pool.starts) > 0
         tables.append(signals(each.reading.pool, alone, together)[filled])
         right.append((ranks == 0)[filled].astype(float))
         scales.append(np.full(int(filled.sum()), COUNTED / len(each.names)))
-        added.append(chosen_added(each.reading.pool, together)[filled])
     table, hits, scale = np.vstack(tables), np.concatenate(right), np.concatenate(scales)
 
     def loss(weights: Floats) -> tuple[float, Floats]:
@@ -220,7 +216,8 @@ def _calibrated(model: Model, unseen: Sequence[tuple[Answered, Model]]) -> Model
     weights = minimize(loss, np.zeros(table.shape[1]), jac=True, method="L-BFGS-B").x
     sure = 1 / (1 + np.exp(-table @ weights))
     ends = np.cumsum([len(some) for some in right])[:-1]
-    below = max(_threshold(s[~a], r[~a]) for s, r, a in zip(np.split(sure, ends), right, added, strict=True))
+    own = np.split(table[:, SIGNALS.index("added")] == 0, ends)
+    below = max(_threshold(s[o], r[o]) for s, r, o in zip(np.split(sure, ends), right, own, strict=True))
     return Model(model.unary, model.full, weights, below)
 
 

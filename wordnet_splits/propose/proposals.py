@@ -24,9 +24,9 @@ class Proposal:
     """What is proposed for one class.
 
     ``candidates`` has the best first; where a word of the name is unknown to WordNet, what most other classes
-    are comes last, and there may be none. ``confidence``, in
-    [0, 1], is the expected share of right choices among proposals of that confidence; ``asked`` says whether
-    it is too low to go without a question.
+    are comes last, and there may be none. ``confidence``, in [0, 1], is the expected share of right choices
+    among proposals of that confidence; ``asked`` says whether it is too low to go without a question, or our
+    supplement to WordNet gives the choice: what kind of thing a name is that WordNet lacks is a judgement.
     """
 
     name: str
