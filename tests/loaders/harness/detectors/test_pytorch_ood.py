@@ -18,7 +18,7 @@ from loaders.harness.detectors import parse_detectors
 from loaders.harness.detectors.foreign import foreign_methods
 from loaders.harness.evaluation.scoring import confidence, fit
 from loaders.harness.model import load_model
-from tests.loaders.harness.detectors.separable import CLASSES, head_of, images
+from tests.loaders.harness.detectors.separable import CLASSES, head_of, images, reordered
 from tests.loaders.harness.model.networks import small_network
 from wordnet_splits.errors import DataError, UnknownNameError
 from wordnet_splits.manifest import load_manifest
@@ -68,9 +68,9 @@ def klm() -> Callable[[Arrays], Array]:
     return lambda data: -detector.predict_logits(tensor(data, "logits").double()).numpy()
 
 
-def openmax(**options: Any) -> Callable[[Arrays], Array]:
+def openmax(train: Arrays = TRAIN, **options: Any) -> Callable[[Arrays], Array]:
     detector = theirs.OpenMax(None, **options)
-    detector.fit_logits(tensor(TRAIN, "logits").double(), tensor(TRAIN, "labels"))
+    detector.fit_logits(tensor(train, "logits").double(), tensor(train, "labels"))
     return lambda data: -detector.predict_logits(tensor(data, "logits").double()).numpy()
 
 
@@ -130,6 +130,36 @@ def test_the_same_ranking_and_auroc(spec: str) -> None:
     ranks = stats.spearmanr(np.concatenate(ours), np.concatenate(reference)).statistic
     assert ranks == pytest.approx(1, abs=1e-5)
     assert auroc(*ours) == pytest.approx(auroc(*reference), abs=1e-4 if spec.startswith(ROUGH) else 1e-6)
+
+
+def test_openmax_is_theirs_fitted_on_the_rightly_predicted_images() -> None:
+    """Theirs fits all training images, so that at an accuracy below 1 the rankings differ."""
+    labels = np.where(np.arange(TRAIN.n) % 3, TRAIN["labels"], (np.asarray(TRAIN["labels"]) + 1) % CLASSES)
+    train = TRAIN.replace(labels=labels)
+    right = np.flatnonzero(np.asarray(train["logits"]).argmax(axis=1) == labels)
+    assert len(right) / train.n == pytest.approx(2 / 3, abs=0.01)
+    (chosen,) = parse_detectors("openmax[weight=1]")
+    fitted = fit(chosen, train, HEAD)
+    ours = np.concatenate([confidence(fitted, data) for data in (KNOWN, UNKNOWN)])
+
+    def correlation(fitted_on: Arrays) -> float:
+        other = openmax(fitted_on, alpha=3, tailsize=20, euclid_weight=0.5)
+        reference = np.concatenate([other(data) for data in (KNOWN, UNKNOWN)])
+        return float(stats.spearmanr(ours, reference).statistic)
+
+    assert correlation(reordered(train, right)) == pytest.approx(1, abs=1e-5)
+    assert correlation(train) < 0.95
+
+
+def test_a_score_of_their_openmax_depends_on_the_other_images_of_the_batch() -> None:
+    """In theirs an image has distance 0 to every class that no image of the batch is predicted as."""
+    other = openmax(alpha=3, tailsize=20, euclid_weight=0.5)
+    together = other(UNKNOWN)
+    alone = np.concatenate([other(UNKNOWN.rows(n, n + 1)) for n in range(UNKNOWN.n)])
+    assert np.abs(alone - together).max() > 0.1
+    (chosen,) = parse_detectors("openmax[weight=1]")
+    fitted = fit(chosen, TRAIN, HEAD)
+    assert confidence(fitted, UNKNOWN, rows=1) == pytest.approx(confidence(fitted, UNKNOWN), rel=1e-4)
 
 
 def test_the_temperature_is_theirs_or_better() -> None:
