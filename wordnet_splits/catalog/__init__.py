@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wordnet_splits.catalog.catalog import (
     CATALOGS,
+    CONFIDENCE,
     FIXED_COLUMNS,
     Catalog,
     CatalogClass,
@@ -15,6 +16,7 @@ from wordnet_splits.catalog.catalog import (
 
 __all__ = [
     "CATALOGS",
+    "CONFIDENCE",
     "FIXED_COLUMNS",
     "Catalog",
     "CatalogClass",

@@ -6,7 +6,8 @@ is a lemma and its first sense is meant), ``variant`` (the same after plural, sp
 ``head`` (the head noun of a compound that WordNet lacks), ``hand`` (a sense or word chosen by a person,
 with the reason in ``why``) or ``proposed`` (chosen by `wordnet_splits.propose`, not confirmed by anybody; in
 no shipped catalog). A class without synsets has an empty ``mapped`` and a reason. In the ImageNet
-family the class id is the publisher's synset, and every class is ``exact``.
+family the class id is the publisher's synset, and every class is ``exact``. A column ``confidence`` may
+follow ``why``: that of the proposal, in [0, 1], empty where none was computed.
 
 Counts known only as the sum over several classes stand in ``count_group`` as ``split:group=sum``, the same
 text on every class of the group, whose own count is then empty.
@@ -29,9 +30,12 @@ from wordnet_splits.untrusted import read_text
 CATALOGS = Path(__file__).parent.parent / "data" / "catalogs"
 MAPPED = ("exact", "variant", "head", "hand", "proposed")
 FIXED_COLUMNS = ("class_id", "index", "name", "superclass", "wnids", "mapped", "why")
+CONFIDENCE = "confidence"
+"""The column after the fixed ones in a catalog that `catalog make` wrote; other catalogs lack it."""
 TEXT_COLUMNS = ("class_id", "name", "superclass", "mapped", "why", "count_group")
 
 _WNID = re.compile(r"n\d{8}")
+_CONFIDENCE = re.compile(r"0(\.\d{1,9})?|1(\.0{1,9})?", re.ASCII)
 _COUNT = re.compile(r"0|[1-9]\d*")
 _GROUP = re.compile(r"([a-z][a-z0-9]*):([^=\s]+)=([1-9]\d*)")
 
@@ -42,7 +46,8 @@ class CatalogClass:
 
     ``index`` is its place in the publisher's label order, from 0. ``wnids`` are WordNet 3.0 synsets; several
     only where the name covers several. ``counts`` maps each of the publisher's splits to the number of its
-    images, None where that is unknown or known only for the whole ``count_group``.
+    images, None where that is unknown or known only for the whole ``count_group``. ``confidence``, in [0, 1],
+    is that of the proposal that ``wnids`` come from, None where the catalog gives none.
     """
 
     source: str
@@ -55,6 +60,7 @@ class CatalogClass:
     why: str
     counts: dict[str, int | None] = field(hash=False)
     count_group: str
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,6 +112,10 @@ class Catalog(Tabular):
         if name not in TEXT_COLUMNS:
             raise unknown("catalog column", name, TEXT_COLUMNS, where=f"source {self.source!r}")
         return [getattr(c, name) for c in self.classes]
+
+    def line(self, class_id: str) -> int:
+        """Return the line of the file that holds a class, from 1; UnknownNameError where there is none."""
+        return len(self.origin) + 2 + self[class_id].index
 
     def count(self, class_id: str, split: str) -> int | None:
         """Return the published number of images of a class in a split, None where it is not known."""
@@ -204,6 +214,7 @@ class _Reader:
         self.line = 0
         self.sums: dict[str, dict[str, int]] = {}
         self.members: dict[str, int] = {}
+        self.columns: tuple[str, ...] = FIXED_COLUMNS  # those before the counts
 
     def read(self) -> Catalog:
         origin = []
@@ -230,7 +241,9 @@ class _Reader:
     def _header(self) -> tuple[str, ...]:
         self.line += 1
         header = self.lines[self.line - 1].split("\t") if self.line <= len(self.lines) else []
-        counts = header[len(FIXED_COLUMNS) : -1]
+        if header[len(FIXED_COLUMNS) :][:1] == [CONFIDENCE]:
+            self.columns = (*FIXED_COLUMNS, CONFIDENCE)
+        counts = header[len(self.columns) : -1]
         splits = tuple(c.removeprefix("count_") for c in counts)
         good = (
             tuple(header[: len(FIXED_COLUMNS)]) == FIXED_COLUMNS
@@ -241,12 +254,14 @@ class _Reader:
         )
         if not good:
             wanted = " ".join(FIXED_COLUMNS)
-            raise self._error("wrong header row", hint=f"expected {wanted} count_<split>... count_group")
+            raise self._error(
+                "wrong header row", hint=f"expected {wanted} [confidence] count_<split>... count_group"
+            )
         return splits
 
     def _row(self, line: str, position: int, splits: tuple[str, ...]) -> CatalogClass:
         cells = line.split("\t")
-        columns = len(FIXED_COLUMNS) + len(splits) + 1
+        columns = len(self.columns) + len(splits) + 1
         if len(cells) != columns:
             raise self._error(f"{len(cells)} cells where the header has {columns}")
         for cell in cells:
@@ -257,7 +272,8 @@ class _Reader:
             raise self._error("empty class_id or name")
         if index != str(position):
             raise self._error(f"index {index!r} where row order gives {position}")
-        counts = {s: self._count(s, c) for s, c in zip(splits, cells[len(FIXED_COLUMNS) : -1], strict=True)}
+        counts = {s: self._count(s, c) for s, c in zip(splits, cells[len(self.columns) : -1], strict=True)}
+        confidence = cells[len(FIXED_COLUMNS)] if CONFIDENCE in self.columns else ""
         return CatalogClass(
             source=self.source,
             class_id=class_id,
@@ -269,6 +285,7 @@ class _Reader:
             why=why,
             counts=counts,
             count_group=self._group(cells[-1], counts),
+            confidence=self._confidence(confidence),
         )
 
     def _wnids(self, text: str, mapped: str, why: str) -> tuple[str, ...]:
@@ -284,6 +301,11 @@ class _Reader:
         if mapped in ("hand", "") and not why:
             raise self._error("a class mapped by hand or not at all needs a reason in 'why'")
         return wnids
+
+    def _confidence(self, cell: str) -> float | None:
+        if cell and not _CONFIDENCE.fullmatch(cell):
+            raise self._error(f"confidence is {cell!r}", hint="from 0 to 1, as 0.79, or empty where unknown")
+        return float(cell) if cell else None
 
     def _count(self, split: str, cell: str) -> int | None:
         if cell and not _COUNT.fullmatch(cell):

@@ -59,8 +59,9 @@ def gather(
 
     Raises
     ------
-    ManifestError : there is no manifest; one is of another draw or local, lacks images, or does not verify;
-        or two have one name. DataError : the metadata of ``README.md`` is no YAML mapping.
+    ManifestError : there is no manifest; one is of another draw or local, lacks images, holds a class whose
+        proposed synset nobody confirmed, or does not verify; or two have one name.
+    DataError : the metadata of ``README.md`` is no YAML mapping.
     """
     folders = folders_at(places)
     benchmarks: dict[str, Manifest] = {}

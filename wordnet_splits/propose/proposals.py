@@ -25,8 +25,10 @@ class Proposal:
 
     ``candidates`` has the best first; where a word of the name is unknown to WordNet, what most other classes
     are comes last, and there may be none. ``confidence``, in [0, 1], is the expected share of right choices
-    among proposals of that confidence; ``asked`` says whether it is too low to go without a question, or our
-    supplement to WordNet gives the choice: what kind of thing a name is that WordNet lacks is a judgement.
+    among proposals of that confidence; ``unsure`` says whether it is too low for a choice without a person,
+    or our supplement to WordNet gives the choice: what kind of thing a name is that WordNet lacks is a
+    judgement. ``asked`` says whether a person is asked: about the unsure ones, unless another threshold was
+    given.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Proposal:
     confidence: float
     asked: bool
     reason: str
+    unsure: bool
 
     @property
     def wnid(self) -> str:
@@ -136,6 +139,10 @@ def propose(
     explainer = Explainer(taxonomy, [named[r] for r in rows])
     reasons = [explainer.reason(candidates[0] if candidates else None) for candidates in offered]
     sure = confidence.tolist()
+    unsure = [
+        c < model.ask_below or any(candidate.added for candidate in candidates[:1])
+        for c, candidates in zip(sure, offered, strict=True)
+    ]
     return Proposals(
         tuple(
             Proposal(
@@ -143,8 +150,9 @@ def propose(
                 superclass=superclass,
                 candidates=offered[r],
                 confidence=sure[r],
-                asked=sure[r] < model.ask_below or any(c.added for c in offered[r][:1]),
+                asked=unsure[r],
                 reason=reasons[r],
+                unsure=unsure[r],
             )
             for name, superclass, r in zip(names, above, rows, strict=True)
         ),

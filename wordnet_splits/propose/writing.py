@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wordnet_splits.catalog import FIXED_COLUMNS, read_catalog
+from wordnet_splits.catalog import CONFIDENCE, FIXED_COLUMNS, read_catalog
 from wordnet_splits.errors import DataError
 from wordnet_splits.files import write_text
 from wordnet_splits.propose.classes import FoundClasses
@@ -25,23 +26,28 @@ KINDS = {"synset": "exact", "exact": "exact", "variant": "variant", "qualified":
 
 @dataclass(frozen=True)
 class Decision:
-    """What stands in a row: wnids, how they were found, and why."""
+    """What stands in a row: wnids, how they were found, and why.
+
+    ``confidence`` is that of a proposal, in [0, 1]; None where a person chose, and for a synset of our
+    supplement to WordNet, which is a judgement however likely it is.
+    """
 
     wnids: tuple[str, ...]
     mapped: str
     why: str
+    confidence: float | None = None
 
 
 def proposed(proposal: Proposal) -> Decision:
     """Return what is written of a proposal that nobody was asked about, or has not answered yet."""
-    if not proposal.candidates:
+    if not proposal.candidates or proposal.confidence == 0:  # at 0 the name itself leads to no synset
         return Decision((), "", f"{UNSURE}: {proposal.reason}")
     first = proposal.candidates[0]
-    doubt = f"{UNSURE}, " if proposal.asked else ""
+    doubt = f"{UNSURE}, " if proposal.asked or proposal.unsure else ""
     why = f"{doubt}confidence {proposal.confidence:.2f}: {proposal.reason}"
     named = first.sense == 1 and not first.added
-    mapped = KINDS.get(first.kind) if named and not proposal.asked else None
-    return Decision((first.wnid,), mapped or "proposed", why)
+    mapped = KINDS.get(first.kind) if named and not doubt else None
+    return Decision((first.wnid,), mapped or "proposed", why, None if first.added else proposal.confidence)
 
 
 def by_hand(wnid: str, taxonomy: Taxonomy) -> Decision:
@@ -74,12 +80,19 @@ def earlier_answers(path: Path) -> dict[str, Decision]:
 def write_catalog(path: Path, found: FoundClasses, decisions: Sequence[Decision], origin: str) -> None:
     """Write the catalog in one step; the columns are those of the shipped ones. Raises OutputError."""
     lines = [f"# {MADE} {origin}"]
-    lines.append("\t".join((*FIXED_COLUMNS, *(f"count_{s}" for s in found.splits), "count_group")))
+    counted = (f"count_{s}" for s in found.splits)
+    lines.append("\t".join((*FIXED_COLUMNS, CONFIDENCE, *counted, "count_group")))
     for index, (item, row) in enumerate(zip(found.classes, decisions, strict=True)):
         counts = [str(item.counts[s]) if s in item.counts else "" for s in found.splits]
         cells = (item.class_id, str(index), item.name, item.superclass, " ".join(row.wnids), row.mapped)
-        lines.append("\t".join((*cells, " ".join(row.why.split()), *counts, "")))
+        confidence = "" if row.confidence is None else f"{_rounded_down(row.confidence):.4f}"
+        lines.append("\t".join((*cells, " ".join(row.why.split()), confidence, *counts, "")))
     write_text(path, "\n".join(lines) + "\n")
+
+
+def _rounded_down(confidence: float) -> float:
+    """Return four digits that are below any threshold that the confidence is below."""
+    return math.floor(confidence * 10_000) / 10_000
 
 
 def write_explained(

@@ -74,7 +74,9 @@ class Audit(Tabular):
     is several counts as each), of ``leaking`` ones (any of these), ``without_synset`` and ``repeated``
     entries.
     ``first_sense`` are the names of several senses that were read as the first; ``images`` what is known of
-    the pictures, where that was asked for.
+    the pictures, where that was asked for. ``not_judged`` are the ids of classes without a synset, or whose
+    synset was proposed at low confidence and never confirmed: they are compared with nothing, and not clean.
+    ``known_not_judged`` are such known classes: nothing is compared with them.
     """
 
     listed: str
@@ -84,6 +86,8 @@ class Audit(Tabular):
     counts: dict[str, int]
     first_sense: tuple[str, ...] = ()
     images: ImageNotes | None = None
+    not_judged: tuple[str, ...] = ()
+    known_not_judged: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -132,6 +136,8 @@ class Audit(Tabular):
             "nearness": {**self.nearness, "edges": {str(k): n for k, n in self.edges.items()}},
             "drop": list(self.drops),
             "first_sense": list(self.first_sense),
+            "not_judged": list(self.not_judged),
+            "known_not_judged": list(self.known_not_judged),
             "classes": [asdict(one) for one in self.classes],
             **({} if self.images is None else {"images": self.images.as_dict()}),
         }
@@ -151,7 +157,8 @@ class Audit(Tabular):
             ("above", f"{_share(counts['above'], total)}: a picture may show a known class"),
             (
                 "clean",
-                f"{total - leaking:,} are none of these; a clean version drops {leaking:,}",
+                f"{total - leaking - len(self.not_judged):,} are none of these; a clean version drops "
+                f"{leaking:,}",
             ),
         ]
         if self.nearness:
@@ -160,13 +167,16 @@ class Audit(Tabular):
             }
             said.append(("edges", f"{spread['distance']} to the closest known class (min, quartiles, max)"))
             said.append(("mean", f"{spread['mean']} similarity to the nearest"))
-        if counts["without_synset"]:
-            said.append(("no synset", f"{counts['without_synset']:,}: nothing can be said of them"))
+        if self.not_judged:
+            said.append(("not judged", f"{_some(self.not_judged)}: no synset that is confirmed"))
+        if self.known_not_judged:
+            said.append(
+                ("known", f"{_some(self.known_not_judged)} have no confirmed synset: compared with nothing")
+            )
         if counts["repeated"]:
             said.append(("repeated", f"{counts['repeated']:,} entries, counted once"))
         if self.first_sense:
-            some = ", ".join(self.first_sense[:5]) + (", ..." if len(self.first_sense) > 5 else "")
-            said.append(("senses", f"{len(self.first_sense):,} names of several read as their first: {some}"))
+            said.append(("senses", f"names of several senses, read as the first: {_some(self.first_sense)}"))
         if self.images is not None:
             said += self.images.summary()
         return said
@@ -187,6 +197,10 @@ class Audit(Tabular):
     def __str__(self) -> str:
         figures = text_table(("", ""), self.summary(), width=WIDTH)[0][2:]
         return "\n".join([self.heading, *figures, "", *self.table()]).rstrip()
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"{len(names):,} ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''})"
 
 
 def _share(part: int, total: int) -> str:
@@ -226,8 +240,9 @@ def audit(
     [('n02085936', 'equal', 'Maltese dog'), ('dog', 'above', 'dalmatian'), ('axolotl', 'equal', 'axolotl')]
     """
     taxonomy = taxonomy or load()
-    listed = load_class_list(classes, taxonomy, of=of, column=column, manifests=manifests)
-    known = load_class_list(against, taxonomy, of=of, column=column, manifests=manifests)
+    every_listed = load_class_list(classes, taxonomy, of=of, column=column, manifests=manifests)
+    every_known = load_class_list(against, taxonomy, of=of, column=column, manifests=manifests)
+    listed, known = every_listed.confirmed(), every_known.confirmed()
     if not any(one.wnids for one in known.classes):
         raise DataError("no class of it has a synset", where=known.name, hint="give --against another list")
     kin = _kin(listed, known, taxonomy)
@@ -241,7 +256,7 @@ def audit(
             for name in RELATIONS
         },
         "leaking": sum(row.relation is not None for row in rows),
-        "without_synset": sum(not one.wnids for one in listed.classes),
+        "without_synset": sum(not one.wnids for one in every_listed.classes),
         "repeated": listed.repeated,
     }
     relations = {row.id: row.relation for row in rows}
@@ -253,7 +268,13 @@ def audit(
         counts,
         (*listed.first_sense, *known.first_sense),
         note_images(listed, known, relations, manifests) if images else None,
+        _not_judged(listed),
+        _not_judged(known),
     )
+
+
+def _not_judged(classes: ClassList) -> tuple[str, ...]:
+    return tuple(one.id for one in classes.classes if not one.wnids)
 
 
 @dataclass(frozen=True)

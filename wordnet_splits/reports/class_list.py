@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,11 @@ from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.catalog.catalog import known_sources
 from wordnet_splits.catalog.own_lists import find_list, known_lists
 from wordnet_splits.errors import LONGEST, DataError, SplitsError, UnknownNameError, unknown
-from wordnet_splits.manifest import load_classes, manifest_names
+from wordnet_splits.manifest import manifest_names
+from wordnet_splits.manifest.manifest import open_manifest
+from wordnet_splits.propose.confirming import is_unconfirmed
 from wordnet_splits.recipe import class_set_names, load_recipe
+from wordnet_splits.reports.unconfirmed import unconfirmed_classes
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.untrusted import parse_json, printable, read_text
 
@@ -39,11 +42,15 @@ Entries = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class ListedClass:
-    """A class by its author's name, and the synsets that it stands for."""
+    """A class by its author's name, and the synsets that it stands for.
+
+    ``unconfirmed`` where these were proposed at low confidence, and nobody confirmed them.
+    """
 
     id: str
     name: str
     wnids: tuple[str, ...]
+    unconfirmed: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,11 @@ class ClassList:
     def names(self) -> dict[str, str]:
         """Return the name of each class by its id."""
         return {one.id: one.name for one in self.classes}
+
+    def confirmed(self) -> ClassList:
+        """Return the same classes, those whose synsets nobody confirmed without any."""
+        classes = (replace(one, wnids=()) if one.unconfirmed else one for one in self.classes)
+        return replace(self, classes=tuple(classes))
 
 
 def load_class_list(
@@ -89,7 +101,7 @@ def load_class_list(
     if isinstance(given, str | Path):
         text = str(given)
         if found := _shipped(text, taxonomy, manifests):
-            return ClassList(text, _synsets_first(found))
+            return ClassList(text, tuple(found))
         path = Path(given)
         if not path.exists():
             names = (*known_sources(), *known_lists(), *class_set_names(), *manifest_names(manifests))
@@ -102,30 +114,38 @@ def load_class_list(
     return _resolved(name, entries, taxonomy, of)
 
 
-Found = Sequence[tuple[str, str, Sequence[str]]]
-"""(id, name, wnids) of classes."""
-
-
-def _shipped(name: str, taxonomy: Taxonomy, manifests: Path | None) -> Found:
+def _shipped(name: str, taxonomy: Taxonomy, manifests: Path | None) -> Sequence[ListedClass]:
     """Return the classes of a list that is known by name, none where there is no such list."""
     if name in known_sources():
-        return [(c.class_id, c.name, c.wnids) for c in load_catalog(name)]
+        return [_of_catalog(c) for c in load_catalog(name)]
     if name in known_lists():
         table = find_list(name).select(["source", "class_id"])
         pairs = dict.fromkeys(zip(*(column.to_pylist() for column in table.columns), strict=True))
-        return [(c.class_id, c.name, c.wnids) for c in (load_catalog(s)[i] for s, i in pairs)]
+        return [_of_catalog(load_catalog(s)[i]) for s, i in pairs]
     benchmark, colon, group = name.partition(":")
     if benchmark in class_set_names():
         return _of_class_set(benchmark, group if colon else None, taxonomy)
     if colon and benchmark in manifest_names(manifests):
-        rows = load_classes(benchmark, manifests).select(["group", "class_id", "name", "wnids"]).to_pylist()
+        manifest = open_manifest(benchmark, manifests)
+        unconfirmed = {
+            (source, one.item.class_id)
+            for source, some in unconfirmed_classes(manifest).items()
+            for one in some
+        }
+        rows = manifest.classes.select(["group", "source", "class_id", "name", "wnids"]).to_pylist()
         if group not in (groups := {row["group"] for row in rows} - {""}):
             raise unknown("group", group, groups, where=benchmark)
-        return [(r["class_id"], r["name"], r["wnids"]) for r in rows if r["group"] == group]
+        return [
+            ListedClass(
+                r["class_id"], r["name"], tuple(r["wnids"]), (r["source"], r["class_id"]) in unconfirmed
+            )
+            for r in rows
+            if r["group"] == group
+        ]
     return ()
 
 
-def _of_class_set(name: str, only: str | None, taxonomy: Taxonomy) -> Found:
+def _of_class_set(name: str, only: str | None, taxonomy: Taxonomy) -> Sequence[ListedClass]:
     """Return the classes of one group of a set, or of those that are published."""
     recipe = load_recipe(name)
     every = [group.name for group in recipe.group]
@@ -135,11 +155,11 @@ def _of_class_set(name: str, only: str | None, taxonomy: Taxonomy) -> Found:
     wanted = [only] if only is not None else list(told or every)
     groups = decide_membership(recipe, recipe.seed, taxonomy).groups
     items = (load_catalog(g.source)[c] for g in recipe.group if g.name in wanted for c in groups[g.name])
-    return [(item.class_id, item.name, item.wnids) for item in items]
+    return [_of_catalog(item) for item in items]
 
 
-def _synsets_first(found: Iterable[tuple[str, str, Sequence[str]]]) -> tuple[ListedClass, ...]:
-    return tuple(ListedClass(class_id, name, tuple(wnids)) for class_id, name, wnids in found)
+def _of_catalog(item: CatalogClass) -> ListedClass:
+    return ListedClass(item.class_id, item.name, item.wnids, is_unconfirmed(item))
 
 
 def _entries(path: Path, column: str | None) -> Entries:
@@ -276,7 +296,7 @@ def _of_source(source: str) -> Callable[[str], ListedClass]:
         item = catalog[text] if text in catalog else names.get(_folded(text)) or by_index.get(text)
         if item is None:
             raise unknown("class", text, {*names, *(c.class_id for c in catalog)})
-        return ListedClass(item.class_id, item.name, item.wnids)
+        return _of_catalog(item)
 
     return find
 

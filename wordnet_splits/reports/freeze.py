@@ -12,6 +12,7 @@ from wordnet_splits.files import locked, restore
 from wordnet_splits.manifest import Manifest, Part, load_manifest, write_manifest
 from wordnet_splits.manifest.diff import diff_manifests
 from wordnet_splits.recipe import recipe_names
+from wordnet_splits.reports.unconfirmed import check_confirmed
 from wordnet_splits.tabular import Tabular
 
 
@@ -38,8 +39,8 @@ def freeze(name: str, *, built: Path, manifests: Path) -> Frozen:
     Raises
     ------
     UnknownNameError : there is no such build; near names are offered.
-    ManifestError : it is not built, or the build is incomplete, local, of another seed, damaged, or changes
-        a frozen value.
+    ManifestError : it is not built, or the build is incomplete, local, of another seed, damaged, changes a
+        frozen value, or holds a class whose proposed synset nobody confirmed.
     """
     if not (built / name / "manifest.json").is_file():
         if name in recipe_names():
@@ -70,7 +71,8 @@ def load_final(folder: Path, *, never: str) -> Manifest:
 
     Raises
     ------
-    ManifestError : as `load_manifest`; it is local or of another seed, or images are missing.
+    ManifestError : as `load_manifest`; it is local or of another seed, images are missing, or a group holds a
+        class whose proposed synset nobody confirmed.
     """
     manifest = load_manifest(folder)
     if "@" in manifest.name:
@@ -85,6 +87,7 @@ def load_final(folder: Path, *, never: str) -> Manifest:
             where=str(folder),
             hint="complete the roots and build again",
         )
+    check_confirmed(manifest, never=never)
     return manifest
 
 

@@ -207,6 +207,21 @@ def test_a_good_table(tmp_path: Path) -> None:
     assert catalog.group_counts("train") == {"canine": 30}
     assert catalog.total("train") == 10 + 30 + 3
     assert catalog.total("val") is None
+    assert {c.confidence for c in catalog} == {None}
+
+
+def test_the_column_of_confidences(tmp_path: Path) -> None:
+    lines = ["\t".join((*(cells := line.split("\t"))[:7], "", *cells[7:])) for line in GOOD[1:]]
+    lines = [GOOD[0], lines[0].replace("why\t\t", "why\tconfidence\t"), *lines[1:]]
+    lines[3] = lines[3].replace("The animal.\t", "The animal.\t0.79")
+    catalog = read_catalog(write(tmp_path, lines))
+    assert [c.confidence for c in catalog] == [None, 0.79, None, None]
+    assert [lines[catalog.line(c.class_id) - 1].split("\t")[0] for c in catalog] == [
+        c.class_id for c in catalog
+    ]
+    for wrong in ("1.1", "-0.1", "nan", "1e-1", "½", "0.", "0.1234567890"):
+        with pytest.raises(DataError, match="pets.tsv:4: confidence is"):
+            read_catalog(write(tmp_path, [line.replace("\t0.79", f"\t{wrong}") for line in lines]))
 
 
 @pytest.mark.parametrize(
