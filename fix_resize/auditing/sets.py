@@ -33,8 +33,8 @@ from wordnet_splits.errors import DataError, SourceError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
 from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.sources.base import as_rgb
+from wordnet_splits.sources.pixels import EXTENSIONS
 from wordnet_splits.sources.roots import Roots
-from wordnet_splits.sources.stamps import EXTENSIONS
 from wordnet_splits.untrusted import expanded
 
 Readable = Image.Image | SourceError | DataError

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import Raw, Row, Source
 from wordnet_splits.sources.layouts.walk import check_root, entries
-from wordnet_splits.sources.stamps import EXTENSIONS
+from wordnet_splits.sources.pixels import EXTENSIONS
 from wordnet_splits.untrusted import read_picture
 
 SPLIT = "all"

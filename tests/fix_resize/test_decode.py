@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import ExifTags, Image, ImageFile
 
-from fix_resize.decode import MAX_PIXELS, NOTES, REASONS, RULES, QuarantinedImageError, decode
+from fix_resize.decode import MAX_PIXELS, REASONS, QuarantinedImageError, decode
 from fix_resize.spec import get_spec, plan
 from wordnet_splits.errors import SplitsError
 
@@ -229,7 +229,3 @@ def test_filling_in_truncated_files_is_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
     with pytest.raises(SplitsError, match="fill in truncated"):
         decode(JPEG)
-
-
-def test_every_note_is_a_stated_word() -> None:
-    assert {rule.note for rule in RULES.values()} <= {"", *NOTES}

@@ -18,7 +18,7 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import DataError
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources.layouts.walk import entries, folders, subfolder
-from wordnet_splits.sources.stamps import EXTENSIONS
+from wordnet_splits.sources.pixels import EXTENSIONS
 from wordnet_splits.untrusted import printable, read_toml
 
 TABLE: Final = Path(__file__).parent.parent / "data" / "exchange" / "kim-archive.toml"

@@ -15,7 +15,7 @@ from wordnet_splits.exchange.entries import ImportTask, ListEntry, slug
 from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.files import writing
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.sources.stamps import EXTENSIONS
+from wordnet_splits.sources.pixels import EXTENSIONS
 from wordnet_splits.untrusted import printable, read_picture
 
 

@@ -105,15 +105,11 @@ class RawImages:
 
     def render(self, raw: Raw, image_id: str) -> Image.Image:
         """Return an image in the view, RGB; SourceError where it cannot be decoded."""
+        image = self.source.decode(raw, image_id)
         if self.view == RAW_VIEW:
-            return self.source.decode(raw, image_id)
-        from fix_resize import decode, resize, spec
+            return image
+        from fix_resize import resize, spec
 
-        where = self.source.describe(image_id)
-        if isinstance(raw, np.ndarray):
-            image = Image.fromarray(as_rgb(raw))
-        else:
-            image = decode.decode(raw, where).image
         return Image.fromarray(resize.apply(spec.get_spec(self.view), image))
 
     def _read(self, rows: RowNumbers) -> Iterator[tuple[Raw, str]]:

@@ -165,9 +165,7 @@ class Source(ABC):
         return [self._read_named(image_id) for image_id in ids]
 
     def decode(self, raw: Raw, image_id: str | None = None) -> Image.Image:
-        """Return an RGB image, as Pillow (and so torchvision) decodes it.
-
-        The orientation tag is not applied. Grey is repeated; palette, CMYK and alpha are converted.
+        """Return an RGB image, by the rules of `wordnet_splits.sources.pixels.RULES`.
 
         Raises
         ------

@@ -1,50 +1,238 @@
-"""Decode image files, and find the truncated and corrupt ones, with one clear line for each."""
+"""Decode image files to 8-bit RGB by one table of rules, `RULES`, or refuse them with a reason.
+
+Both packages decode here. Colour is what torchvision's folder loader gives, Pillow's ``convert("RGB")``,
+except that 16-bit grey keeps its high byte where Pillow would clip it to white, and that pixels without a
+stated conversion are refused. A JPEG is decoded at full scale by Pillow's default transform. What Pillow does
+not see is not seen here: bit errors inside a JPEG that still decode, rows that an otherwise complete PNG
+lacks. The digest of the file finds those, where one is known.
+"""
 
 from __future__ import annotations
 
 import io
-import struct
-import zlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import ClassVar, Final, NamedTuple, Self
 
-from PIL import Image, UnidentifiedImageError, WebPImagePlugin
+import numpy as np
+from PIL import ExifTags, Image, ImageFile, TiffImagePlugin, UnidentifiedImageError, WebPImagePlugin
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.errors import SourceError, SplitsError
 
 MAX_PIXELS = 89_478_485  # where Pillow begins to warn; ImageNet's largest picture has 61 million
 
 # What datasets of pictures hold; never those Pillow hands to another program (EPS, to Ghostscript).
-Image.preinit()  # registers the common formats; WebP, which LSUN uses, registers when imported
-FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", WebPImagePlugin.WebPImageFile.format)
-
-# What Pillow's readers raise on damaged input, besides its own errors.
-_DAMAGED = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    EOFError,
-    LookupError,
-    ArithmeticError,
-    struct.error,
-    zlib.error,
+Image.preinit()  # registers the common formats; WebP and TIFF register when imported
+FORMATS: Final = (
+    *("JPEG", "PNG", "GIF", "BMP", "PPM"),
+    WebPImagePlugin.WebPImageFile.format,
+    TiffImagePlugin.TiffImageFile.format,
 )
-_TOO_LARGE = (Image.DecompressionBombError, Image.DecompressionBombWarning)
+"""Pillow's readers that may open a file; none of them starts another program."""
+
+EXTENSIONS: Final = frozenset(
+    ("bmp", "gif", "jfif", "jpe", "jpeg", "jpg", "pbm", "pgm", "png", "pnm", "ppm", "tif", "tiff", "webp")
+)
+"""File extensions treated as images, compared without case; the decoder has the last word."""
+
+_GREY_TIFF: Final = 1  # BlackIsZero
+_SHORT: Final = "I;12"  # how Pillow unpacks a TIFF of 12 bits a value
 
 
-def decode_bytes(data: bytes, *, where: str) -> Image.Image:
-    """Return the RGB image in a file's bytes, decoded as torchvision's loader does.
+class Reason(NamedTuple):
+    """What is wrong with an image, and what to do about it."""
+
+    what: str
+    hint: str
+
+
+REASONS: Final[Mapping[str, Reason]] = {
+    "empty": Reason("the image file is empty", "fetch this image again"),
+    "unidentified": Reason(
+        "not an image file, or its header is corrupt, or its format is not read",
+        f"fetch this image again; formats read: {', '.join(FORMATS)}",
+    ),
+    "truncated": Reason("the image is truncated", "fetch this image again"),
+    "corrupt": Reason("the image is corrupt", "fetch this image again"),
+    "bomb": Reason(
+        f"the image would decode to more than {MAX_PIXELS:,} pixels (decompression bomb)",
+        "such a file is an attack or an error",
+    ),
+    "mode": Reason(
+        "its pixels have no stated conversion to 8-bit RGB", "convert it to RGB by a rule of your own"
+    ),
+}
+"""Why an image cannot be used."""
+
+
+class UndecodableImageError(SourceError):
+    """An image file that does not become RGB by the rules.
+
+    Parameters
+    ----------
+    reason : a key of ``reasons``.
+    detail : what the decoder said, or the figure that was exceeded.
+    where : the image's id or path.
+    """
+
+    reasons: ClassVar[Mapping[str, Reason]] = REASONS
+
+    def __init__(self, reason: str, *, detail: str = "", where: str | None = None) -> None:
+        self.reason = reason
+        self.detail = detail
+        what, hint = self.reasons[reason]
+        super().__init__(f"{what}: {detail}" if detail else what, where=where, hint=hint)
+
+    def within(self, place: str) -> Self:
+        """Return the same error with ``place`` put before where it is."""
+        where = f"{place}: {self.where}" if self.where else place
+        return type(self)(self.reason, detail=self.detail, where=where)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.reason, self.detail, self.where)
+
+
+def _rebuild(
+    cls: type[UndecodableImageError], reason: str, detail: str, where: str | None
+) -> UndecodableImageError:
+    return cls(reason, detail=detail, where=where)
+
+
+def _by_pillow(image: Image.Image) -> Image.Image:
+    return image.convert("RGB")
+
+
+def _as_it_is(image: Image.Image) -> Image.Image:
+    return image  # converting RGB to RGB would copy it: a twentieth of the time to decode
+
+
+def _high_byte(image: Image.Image) -> Image.Image:
+    values = np.asarray(image)
+    if values.min() < 0 or values.max() > 0xFFFF:  # a 32-bit file: no stated range to scale from
+        raise UndecodableImageError("mode", detail=f"mode {image.mode} beyond 16 bits")
+    return Image.fromarray((values >> 8).astype(np.uint8)).convert("RGB")
+
+
+def _low_byte(image: Image.Image) -> Image.Image:
+    return Image.fromarray(np.asarray(image).astype(np.uint8)).convert("RGB")
+
+
+class Rule(NamedTuple):
+    """What becomes of one kind of image.
+
+    Attributes
+    ----------
+    stored : the kind, in words.
+    becomes : what is made of it, in words.
+    modes : Pillow's modes of such files; none where the rule is not about colour.
+    convert : a decoded image of one of the modes -> RGB; None where the rule is not about colour.
+    note : the word of `Decoded.notes` for it, "" where nothing is noted.
+    """
+
+    stored: str
+    becomes: str
+    modes: tuple[str, ...] = ()
+    convert: Callable[[Image.Image], Image.Image] | None = None
+    note: str = ""
+
+
+RULES: Final = (
+    Rule("RGB, 8 bits", "as stored", ("RGB",), _as_it_is),
+    Rule("RGB with an unused channel", "the channel is dropped", ("RGBX",), _by_pillow),
+    Rule("grey, 8 bits", "repeated over the three channels", ("L",), _by_pillow),
+    Rule("1 bit", "0 or 255, repeated over the three channels", ("1",), _by_pillow, "1-bit"),
+    Rule("palette", "looked up", ("P", "PA"), _by_pillow, "palette"),
+    Rule(
+        "CMYK",
+        "by Pillow's formula; an Adobe JPEG's inverted CMYK is put right",
+        ("CMYK",),
+        _by_pillow,
+        "cmyk",
+    ),
+    Rule("YCbCr not decoded by its format", "by Pillow's formula", ("YCbCr",), _by_pillow, "ycbcr"),
+    Rule(
+        "alpha, transparency",
+        "dropped: the stored colour stays, nothing is blended",
+        ("LA", "RGBA"),
+        _by_pillow,
+        "alpha",
+    ),
+    Rule(
+        "16 bits, grey or colour",
+        "the high byte of each value",
+        ("I", "I;16", "I;16B", "I;16L"),
+        _high_byte,
+        "16-bit",
+    ),
+    Rule(
+        "32-bit integers (TIFF)",
+        "as stored where all are below 256, the high byte where all are below 65,536, else refused",
+        (),
+        _low_byte,
+        "8 of 32 bits",
+    ),
+    Rule("several frames (GIF, PNG, WebP, TIFF)", "the first", note="frames"),
+    Rule("EXIF orientation, ICC profile", "not applied, as in torchvision", note="orientation"),
+    Rule("12-bit or white-is-zero 16-bit TIFF, floats, Lab, other modes", "refused"),
+    Rule(f"more than {MAX_PIXELS:,} pixels", "refused before decoding"),
+    Rule("truncated, corrupt, empty; a format not read", "refused; nothing is filled in"),
+)
+"""The conversion of every kind of image to 8-bit RGB. The table of docs/data.md is made from it."""
+
+BY_MODE: Final[Mapping[str, Rule]] = {mode: rule for rule in RULES for mode in rule.modes}
+"""How each of Pillow's modes becomes RGB; any other mode is refused."""
+
+_SIXTEEN: Final = BY_MODE["I;16"]
+_WIDE: Final = next(rule for rule in RULES if rule.convert is _low_byte)
+
+NOTES: Final = tuple(sorted({rule.note for rule in RULES} - {""}))
+"""The words that `Decoded.notes` is made of."""
+
+
+class Decoded(NamedTuple):
+    """An image as 8-bit RGB.
+
+    Attributes
+    ----------
+    image : mode RGB, no longer tied to the file.
+    mode : Pillow's mode of the file (``RGB``, ``L``, ``CMYK``, ``P``, ``I;16``, ...).
+    notes : what the rules did beyond reading RGB or grey, in the words of `NOTES`.
+    """
+
+    image: Image.Image
+    mode: str
+    notes: tuple[str, ...]
+
+
+def decode(
+    data: bytes, where: str | None = None, *, admit: Callable[[int, int], object] | None = None
+) -> Decoded:
+    """Decode a file's bytes to RGB by `RULES`.
+
+    Parameters
+    ----------
+    data : the whole file.
+    where : the image's id or path, for the error.
+    admit : called with the height and width that the header announces, before any pixel is decoded; raises
+        UndecodableImageError for a size that cannot be used.
 
     Raises
     ------
-    SourceError : the file is empty, no image, truncated, corrupt, or a decompression bomb.
+    UndecodableImageError : the image cannot be used; its ``reason`` is a key of ``reasons``.
+    SplitsError : Pillow is set, in this process, to fill in truncated files.
     """
     try:
-        with _opened(data) as image:
-            if image.mode != "RGB":
-                return image.convert("RGB")
-            image.load()  # converting RGB to RGB would copy it: a twentieth of the time to decode
-            return image
-    except (*_DAMAGED, *_TOO_LARGE) as error:
-        raise SourceError(_reason(data, error), where=where, hint="fetch this image again") from error
+        return _decode(data, admit, metadata=True)
+    except UndecodableImageError as error:
+        raise (error if where is None else error.within(where)) from error.__cause__
+
+
+def decode_bytes(data: bytes, *, where: str) -> Image.Image:
+    """Return the RGB image in a file's bytes; its metadata are not read. Raises as `decode`."""
+    try:
+        return _decode(data).image
+    except UndecodableImageError as error:
+        raise error.within(where) from error.__cause__
 
 
 def check_bytes(data: bytes) -> str | None:
@@ -53,36 +241,103 @@ def check_bytes(data: bytes) -> str | None:
     A JPEG is decoded at 1/8 scale: every coded byte is read, most of the arithmetic is not done.
     """
     try:
-        with _opened(data) as image:
-            image.draft("RGB", (max(1, image.width // 8), max(1, image.height // 8)))
-            image.load()
-    except (*_DAMAGED, *_TOO_LARGE) as error:
-        return _reason(data, error)
+        _decode(data, draft=True)
+    except UndecodableImageError as error:
+        return error.what
     return None
 
 
 def size_of(data: bytes) -> tuple[int, int] | None:
     """Return width and height as a file's header says them, None where it says nothing."""
-    try:
-        with _opened(data) as image:
-            return image.size
-    except (*_DAMAGED, *_TOO_LARGE):
-        return None
+    with suppress(UndecodableImageError), _Reading(data), _opened(data) as image:
+        return image.size
+    return None
+
+
+def rules_table() -> str:
+    """Return `RULES` as a Markdown table, as docs/data.md shows it."""
+    rows = "\n".join(f"| {rule.stored} | {rule.becomes} |" for rule in RULES)
+    return f"| stored | becomes |\n|---|---|\n{rows}\n"
+
+
+class _Reading:
+    """A context in which whatever Pillow raises on damaged files becomes an `UndecodableImageError`."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def __enter__(self) -> None:
+        if ImageFile.LOAD_TRUNCATED_IMAGES:
+            raise SplitsError(
+                "Pillow is set to fill in truncated images",
+                hint="set PIL.ImageFile.LOAD_TRUNCATED_IMAGES = False",
+            )
+        if not self._data:
+            raise UndecodableImageError("empty")
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None or isinstance(error, (SplitsError, MemoryError)) or not isinstance(error, Exception):
+            return
+        if isinstance(error, UnidentifiedImageError):
+            raise UndecodableImageError("unidentified") from error
+        if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):
+            raise UndecodableImageError("bomb") from error
+        # Pillow's readers raise nearly anything on damaged files
+        reason = "truncated" if "truncated" in str(error).lower() else "corrupt"
+        raise UndecodableImageError(reason, detail=str(error) or type(error).__name__) from error
+
+
+def _decode(
+    data: bytes,
+    admit: Callable[[int, int], object] | None = None,
+    *,
+    draft: bool = False,
+    metadata: bool = False,
+) -> Decoded:
+    with _Reading(data), _opened(data) as image:
+        if admit is not None:
+            admit(image.height, image.width)
+        layout = " ".join(str(tile.args) for tile in getattr(image, "tile", ()))
+        several = bool(getattr(image, "is_animated", False))
+        mode = image.mode
+        if draft:
+            image.draft(mode, (max(1, image.width // 8), max(1, image.height // 8)))
+        image.load()
+        rule = _rule(image, layout)
+        notes = {rule.note} - {""}
+        notes |= {_SIXTEEN.note} if ";16" in layout else set()
+        notes |= {"frames"} if several else set()
+        notes |= {"orientation"} if metadata and _orientation(image) != 1 else set()
+        assert rule.convert is not None
+        return Decoded(rule.convert(image), mode, tuple(sorted(notes)))
 
 
 def _opened(data: bytes) -> Image.Image:
     image = Image.open(io.BytesIO(data), formats=FORMATS)
     if image.width * image.height > MAX_PIXELS:
-        raise Image.DecompressionBombError
+        raise UndecodableImageError("bomb", detail=f"{image.width} x {image.height}")
     return image
 
 
-def _reason(data: bytes, error: BaseException) -> str:
-    if not data:
-        return "the image file is empty"
-    if isinstance(error, UnidentifiedImageError):
-        return "not an image file, or its header is corrupt"
-    if isinstance(error, _TOO_LARGE):
-        return "the image would decode to far more pixels than this dataset has (decompression bomb)"
-    text = str(error)
-    return f"the image is {'truncated' if 'truncated' in text.lower() else 'corrupt'} ({text})"
+def _rule(image: Image.Image, layout: str) -> Rule:
+    """Return the rule of a loaded image; ``layout`` is how Pillow unpacked its values."""
+    if image.mode not in BY_MODE:
+        raise UndecodableImageError("mode", detail=f"mode {image.mode}")
+    rule = BY_MODE[image.mode]
+    if rule is not _SIXTEEN or not isinstance(image, TiffImagePlugin.TiffImageFile):
+        return rule
+    if _SHORT in layout:
+        raise UndecodableImageError("mode", detail="12 bits a value")
+    if image.tag_v2.get(TiffImagePlugin.PHOTOMETRIC_INTERPRETATION) != _GREY_TIFF:
+        raise UndecodableImageError("mode", detail=f"mode {image.mode} of a TIFF whose zero is white")
+    if image.mode == "I":
+        values = np.asarray(image)
+        if values.min() >= 0 and values.max() <= 0xFF:  # 8-bit values whose high bytes would be black
+            return _WIDE
+    return rule
+
+
+def _orientation(image: Image.Image) -> int:
+    with suppress(Exception):  # damaged metadata does not make the pixels wrong
+        return int(image.getexif().get(ExifTags.Base.Orientation, 1))
+    return 1

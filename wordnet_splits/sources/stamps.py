@@ -20,10 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-EXTENSIONS: Final = frozenset(
-    ("bmp", "gif", "jfif", "jpe", "jpeg", "jpg", "pbm", "pgm", "png", "pnm", "ppm", "tif", "tiff", "webp")
-)
-"""Of what counts as a picture, in any case; whether it is one, decoding finds out."""
+from wordnet_splits.sources.pixels import EXTENSIONS
 
 _BATCH: Final = 65_536
 _PICTURES: Final = sorted(EXTENSIONS)

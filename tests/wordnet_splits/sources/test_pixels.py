@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import io
+import pickle
+import struct
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageFile, TiffImagePlugin
 
+import fix_resize.decode
 from tests.wordnet_splits.sources.trees import jpeg
 from wordnet_splits import errors
 from wordnet_splits.sources import pixels
@@ -25,6 +30,7 @@ def encoded(image: Image.Image, form: str, **options: object) -> bytes:
     return file.getvalue()
 
 
+GREY16 = np.random.default_rng(1).integers(0, 65536, (30, 40), dtype=np.uint16)
 PICTURE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (30, 40, 3), dtype=np.uint8))
 ENCODED = {
     "jpeg": encoded(PICTURE, "JPEG"),
@@ -35,9 +41,10 @@ ENCODED = {
     "png with alpha": encoded(PICTURE.convert("RGBA"), "PNG"),
     "png with palette": encoded(PICTURE.convert("P"), "PNG"),
     "png of one bit": encoded(PICTURE.convert("1"), "PNG"),
-    "png of 16 bits": encoded(PICTURE.convert("I;16"), "PNG"),
     "gif": encoded(PICTURE, "GIF"),
     "webp": encoded(PICTURE, "WEBP"),
+    "tiff": encoded(PICTURE, "TIFF"),
+    "grey tiff": encoded(PICTURE.convert("L"), "TIFF", compression="tiff_lzw"),
 }
 
 
@@ -55,6 +62,72 @@ def test_every_kind_of_file_becomes_rgb_as_pillow_converts_it(data: bytes) -> No
     assert (image.mode, image.size) == ("RGB", (40, 30))
     assert image.tobytes() == Image.open(io.BytesIO(data)).convert("RGB").tobytes()
     assert check_bytes(data) is None
+
+
+@pytest.mark.parametrize("form", ["PNG", "TIFF", "PPM"])
+def test_16_bit_grey_keeps_its_high_byte(form: str) -> None:
+    data = encoded(Image.fromarray(GREY16), form)
+    image = decode_bytes(data, where="x")
+    np.testing.assert_array_equal(np.asarray(image), np.stack([GREY16 >> 8] * 3, axis=2))
+    assert image.tobytes() == fix_resize.decode.decode(data).image.tobytes()
+    assert check_bytes(data) is None
+
+
+@pytest.mark.parametrize("extension", sorted(pixels.EXTENSIONS))
+def test_every_extension_that_is_catalogued_is_decoded(extension: str) -> None:
+    modes = {"pbm": "1", "pgm": "L"}
+    picture = PICTURE.convert(modes.get(extension, "RGB"))
+    data = encoded(picture, Image.registered_extensions()[f".{extension}"])
+    assert decode_bytes(data, where="x").size == (40, 30)
+    assert fix_resize.decode.decode(data).image.mode == "RGB"
+
+
+def white_is_zero() -> bytes:
+    image = Image.fromarray(GREY16)
+    return encoded(image, "TIFF", tiffinfo={TiffImagePlugin.PHOTOMETRIC_INTERPRETATION: 0})
+
+
+def twelve_bits() -> bytes:
+    """A TIFF of 16 bits whose header says 12."""
+    data = bytearray(encoded(Image.fromarray(GREY16), "TIFF"))
+    at = data.index(struct.pack("<HHIH", TiffImagePlugin.BITSPERSAMPLE, 3, 1, 16))
+    data[at + 8] = 12
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        white_is_zero,
+        twelve_bits,
+        lambda: encoded(Image.fromarray(np.ones((4, 4), np.float32)), "TIFF"),
+        lambda: encoded(Image.fromarray(np.full((4, 4), 100_000, np.int32)), "TIFF"),
+    ],
+    ids=["white is zero", "12 bits", "floats", "32 bits"],
+)
+def test_pixels_without_a_stated_conversion_are_refused_by_both_packages(make: Callable[[], bytes]) -> None:
+    data = make()
+    assert "no stated conversion" in (check_bytes(data) or "")
+    for decoded in (partial(decode_bytes, where="x"), fix_resize.decode.decode):
+        with pytest.raises(pixels.UndecodableImageError, match="no stated conversion"):
+            decoded(data)
+
+
+def test_truncated_files_are_not_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)  # training scripts set it for themselves
+    with pytest.raises(errors.SplitsError, match="fill in truncated"):
+        decode_bytes(ENCODED["jpeg"][:-60], where="x")
+
+
+def test_the_error_survives_worker_processes_and_gets_a_place() -> None:
+    error = pixels.UndecodableImageError("truncated", detail="3 bytes", where="x")
+    assert str(pickle.loads(pickle.dumps(error)).within("y")) == str(error).replace("x: ", "y: x: ", 1)
+
+
+def test_the_page_shows_the_rules() -> None:
+    docs = Path(__file__).resolve().parents[3] / "docs"
+    assert pixels.rules_table() in (docs / "data.md").read_text(encoding="utf-8")
+    assert "data.md#from-a-file-to-rgb" in (docs / "fix-resize.md").read_text(encoding="utf-8")
 
 
 def test_the_orientation_tag_is_not_applied() -> None:

@@ -12,8 +12,9 @@ from typing import ClassVar
 
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.layouts.walk import entries
-from wordnet_splits.sources.own.layout import ALL, PICTURES, Image, without_extension
+from wordnet_splits.sources.own.layout import ALL, Image, without_extension
 from wordnet_splits.sources.own.picture_files import PictureFiles
+from wordnet_splits.sources.pixels import EXTENSIONS
 from wordnet_splits.untrusted import printable
 
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"})
@@ -71,7 +72,7 @@ def class_folders(root: Path, splits: Collection[str] | None = None) -> dict[Par
 
 def is_picture(name: str) -> bool:
     """Return whether a file is a picture by its name."""
-    return name.rpartition(".")[2].lower() in PICTURES
+    return name.rpartition(".")[2].lower() in EXTENSIONS
 
 
 def _leaves(folder: Path, root: Path, parts: Parts) -> Iterator[tuple[Parts, bool]]:

@@ -15,12 +15,11 @@ from typing import ClassVar, Final, NamedTuple
 
 from wordnet_splits.catalog.own_sources import Declaration
 from wordnet_splits.errors import SourceError, unknown
+from wordnet_splits.sources.pixels import EXTENSIONS
 
 GROUP: Final = "wordnet_splits.layouts"
 ALL: Final = "all"
 """The split of a dataset that has none."""
-
-PICTURES: Final = frozenset({"jpg", "jpeg", "png", "gif", "bmp", "webp", "tif", "tiff", "ppm", "pgm", "pbm"})
 
 _OURS = {
     "folders": "wordnet_splits.sources.own.folders:Folders",
@@ -129,6 +128,6 @@ def _loaded(point: EntryPoint) -> object:
 def without_extension(path: str) -> str | None:
     """Return a relative path without its extension, as ids have it; None where it is no picture's."""
     name = PurePosixPath(path)
-    if name.suffix[1:].lower() not in PICTURES or not path.isprintable():
+    if name.suffix[1:].lower() not in EXTENSIONS or not path.isprintable():
         return None
     return str(name.with_suffix(""))

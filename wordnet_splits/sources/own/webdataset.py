@@ -22,8 +22,9 @@ from wordnet_splits.sources.layouts.parquet_named import OPEN_SHARDS
 from wordnet_splits.sources.layouts.tars import Member, Opened
 from wordnet_splits.sources.own.class_names import class_names, class_of
 from wordnet_splits.sources.own.columns import CLASSES
-from wordnet_splits.sources.own.layout import PICTURES, Image, Layout, Place
+from wordnet_splits.sources.own.layout import Image, Layout, Place
 from wordnet_splits.sources.own.shards import shards, split_of
+from wordnet_splits.sources.pixels import EXTENSIONS
 from wordnet_splits.untrusted import LARGEST_PICTURE, parse_json, printable
 
 LARGEST_LABEL: Final = 2**20  # bytes of a .cls, .json or .txt
@@ -86,7 +87,7 @@ class WebDataset(Layout):
 
     def _is_picture(self, ending: str) -> bool:
         given = self.declared.columns.image
-        return ending in PICTURES if given is None else ending == given.lower()
+        return ending in EXTENSIONS if given is None else ending == given.lower()
 
     def _label(self, path: Path, files: Files) -> object:
         given = self.declared.columns.class_
