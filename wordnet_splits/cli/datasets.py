@@ -173,13 +173,11 @@ def examine(root: RootOptions = None, manifests: Manifests = None, json: Json = 
 
 
 def _print_sources_at_hand(found: Diagnosis, most: int | None) -> None:
-    from wordnet_splits.reports.doctor import count_text
+    from wordnet_splits.reports.doctor import held_text
 
     rows = []
     for s in found.sources:
-        held = ", ".join(
-            f"{p.split} {count_text(p)}" for p in s.splits if (p.held, p.expected) != (None, None)
-        )
+        held = ", ".join(held_text(p) for p in s.splits if (p.held, p.expected) != (None, None))
         unexpected = sum(s.unexpected.values()) or None
         rows.append((s.name, s.state, s.layout, held or None, unexpected, _gigabytes(s.free), s.root))
     columns = ("source", "state", "layout", "images held of published", "other files", "free disk", "root")

@@ -293,13 +293,28 @@ def _pixels(source: str, recipe: Recipe, states: Mapping[str, SourceState]) -> s
         return state.state
     splits = _splits_used(recipe, source)
     short = [s for s in state.splits if s.split in splits and (s.expected is None or s.held != s.expected)]
-    return ", ".join(f"{s.split} {count_text(s)}" for s in short) or COMPLETE
+    return ", ".join(lacking_text(s) for s in short) or COMPLETE
 
 
-def count_text(split: SplitState) -> str:
-    """Return ``held of expected``, with ``?`` for what is not published."""
+def held_text(split: SplitState) -> str:
+    """Return how many images of a split are at hand, of how many published (``?`` where not known)."""
     held = "-" if split.held is None else f"{split.held:,}"
-    return f"{held} of {'?' if split.expected is None else f'{split.expected:,}'}"
+    return _of_split(split, f"{held} of {'?' if split.expected is None else f'{split.expected:,}'}")
+
+
+def lacking_text(split: SplitState) -> str:
+    """Return how many images of a split are not at hand, of how many published."""
+    held = split.held or 0
+    if split.expected is None:
+        return _of_split(split, f"{held:,} at hand of an unknown number")
+    if held > split.expected:
+        return _of_split(split, f"{held - split.expected:,} more than the {split.expected:,} published")
+    return _of_split(split, f"{split.expected - held:,} of {split.expected:,}")
+
+
+def _of_split(split: SplitState, text: str) -> str:
+    """Return ``text`` after the name of the split; a source of one split has no name for it but ``all``."""
+    return text if split.split == "all" else f"{split.split} {text}"
 
 
 def _splits_used(recipe: Recipe, source: str) -> tuple[str, ...]:

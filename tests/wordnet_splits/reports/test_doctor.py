@@ -113,9 +113,26 @@ def test_a_benchmark_awaits_only_what_no_inventory_knows():
 
 def test_pixels_are_asked_for_the_splits_a_benchmark_uses(dtd):
     found = benchmarks(examine({"dtd": dtd}))
-    assert found["unknown-cifar"].pixels["dtd"] == "all 3 of 5,640"
+    assert found["unknown-cifar"].pixels["dtd"] == "5,637 of 5,640"
     assert found["unknown-cifar"].pixels["svhn"] == dr.NO_ROOT
     assert found["unknown-cifar"].pixels["gaussian"] == dr.BUILT_IN
+
+
+@pytest.mark.parametrize(
+    ("held", "expected", "at_hand", "lacking"),
+    [
+        (60, 5640, "60 of 5,640", "5,580 of 5,640"),
+        (None, 5640, "- of 5,640", "5,640 of 5,640"),
+        (7, None, "7 of ?", "7 at hand of an unknown number"),
+        (5650, 5640, "5,650 of 5,640", "10 more than the 5,640 published"),
+    ],
+)
+def test_what_is_at_hand_and_what_is_lacking_are_told_apart(held, expected, at_hand, lacking):
+    """A source of one split calls it ``all``, which must not be read as all images."""
+    for split, name in (("all", ""), ("val", "val ")):
+        state = dr.SplitState(split, held, expected)
+        assert dr.held_text(state) == name + at_hand
+        assert dr.lacking_text(state) == name + lacking
 
 
 def test_a_complete_copy_makes_an_awaiting_group_ready(monkeypatch):
@@ -135,7 +152,7 @@ def test_a_complete_copy_makes_an_awaiting_group_ready(monkeypatch):
     assert found["osc-p1"].awaits
     assert all(a.ready for a in found["osc-p1"].awaits)
     # the lists of osc-p2 hold training images, and validation images for its test
-    assert found["osc-p2"].pixels["imagenet1k"] == "val 7 of 50,000"
+    assert found["osc-p2"].pixels["imagenet1k"] == "val 49,993 of 50,000"
     ready = {a.needs: a.ready for a in found["unknown-cifar"].awaits}
     assert ready == {"imagenet1k train": True, "lsun train": False}
 
