@@ -148,7 +148,7 @@ def run(
     folder = out or OUT / manifest.name / folder_name(models)
     if not overwrite:
         keys = {(name, one.key) for name, several in models.items() for one in several}
-        refuse_other_results(folder, manifest.name, keys)
+        refuse_other_results(folder, manifest.name, manifest.fingerprint, keys)
     results = evaluate(
         models,
         manifest,

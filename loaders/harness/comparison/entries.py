@@ -1,14 +1,15 @@
 """What is compared: detectors on the runs of models, out of one or several folders of results.
 
-Folders of one benchmark are read together: runs of one model that were evaluated apart are runs of one again.
+Folders of one benchmark are read together: runs of one model that were evaluated apart are runs of one again
+where somebody named that model; networks that share a default name (of a class, "arrays") stay two models.
 What would be compared in silence though it differs is refused: another benchmark, version or list of images.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -33,10 +34,16 @@ def plain_name(benchmark: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Results and where they are from."""
+    """Results and where they are from.
+
+    Attributes
+    ----------
+    labels : model -> what a comparison calls it.
+    """
 
     tables: ResultTables
     name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, given: Given, number: int = 0) -> Source:
@@ -76,7 +83,8 @@ class Entry:
 
     Attributes
     ----------
-    model : without the benchmark's own name in front. runs : the results that hold it, and its number there.
+    model : without the benchmark's own name in front, and with its results where others of that name are
+        other models. runs : the results that hold it, and its number there.
     """
 
     benchmark: str
@@ -195,13 +203,18 @@ def _draw(benchmark: str, sources: Sequence[Source], detectors: Sequence[str] | 
     ):
         if len(values) > 1:
             told = ", ".join(f"{name} ({value[:12]})" for value, name in values.items())
-            raise DataError(f"results on different {what} of {benchmark}: {told}", hint="evaluate again")
+            own = any(source.tables.about.own_sets for source in sources)
+            hint = "evaluate again"
+            if own:
+                hint += ' on the same images; `evaluate_arrays` takes their names as "ids"'
+            raise DataError(f"results on different {what} of {benchmark}: {told}", hint=hint)
+    sources = _labelled(benchmark, sources)
     runs: dict[tuple[str, str], dict[str, tuple[Source, int]]] = {}
     for source in sources:
         for model, detector, number, key in _keys(source.tables):
             if detectors is not None and detector not in detectors:
                 continue
-            several = runs.setdefault((model.removeprefix(f"{benchmark}/"), detector), {})
+            several = runs.setdefault((source.labels[model], detector), {})
             if several.setdefault(key or f"{source.name} {number}", (source, number)) != (source, number):
                 hint = "give each network's results once"
                 raise DataError(f"{detector} on {model} is given twice", where=source.name, hint=hint)
@@ -211,6 +224,31 @@ def _draw(benchmark: str, sources: Sequence[Source], detectors: Sequence[str] | 
         there = ", ".join(sources[0].tables.detectors)
         raise DataError(f"none of the detectors {wanted}", where=sources[0].name, hint=f"it holds {there}")
     return Draw(benchmark, tuple(sources), entries, tuple(_notes(benchmark, sources)))
+
+
+def _labelled(benchmark: str, sources: Sequence[Source]) -> list[Source]:
+    """Return the sources with labels of their models, which two have in common only if they are one model."""
+    holders: dict[str, dict[str, Source]] = {}
+    for source in sources:
+        for model in source.tables.about.models:
+            holders.setdefault(model, {}).setdefault(_identity(source, model), source)
+    labelled = []
+    for source in sources:
+        labels = {}
+        for model in source.tables.about.models:
+            first, plain = holders[model], model.removeprefix(f"{benchmark}/")
+            identity = _identity(source, model)
+            labels[model] = plain if not identity or len(first) == 1 else f"{plain} ({first[identity].name})"
+        labelled.append(replace(source, labels=labels))
+    return labelled
+
+
+def _identity(source: Source, model: str) -> str:
+    """Return what tells a model from others of its name: nothing where it was named, else its keys."""
+    runs = source.tables.about.runs_of(model)
+    if any(run.named for run in runs):
+        return ""
+    return "+".join(run.model_key for run in runs) or source.name
 
 
 def _keys(tables: ResultTables) -> list[tuple[str, str, int, str]]:
@@ -229,9 +267,24 @@ def _notes(benchmark: str, sources: Sequence[Source]) -> Iterable[str]:
     if len(transforms) > 1:
         told = "; ".join(f"{name}: {words}" for words, name in transforms.items())
         yield f"{benchmark}: the images went through different transforms ({told})"
+    yield from _told_apart(sources)
     for source in sources:
         for missing in source.tables.about.missing:
             yield f"{source.name}: {missing.group} was not scored whole ({missing.scored:,} images)"
+
+
+def _told_apart(sources: Sequence[Source]) -> Iterator[str]:
+    """Say which models of one name are compared as several."""
+    labels: dict[str, dict[str, None]] = {}
+    for source in sources:
+        for model, label in source.labels.items():
+            labels.setdefault(model, {})[label] = None
+    for model, several in labels.items():
+        if len(several) > 1:
+            yield (
+                f"{', '.join(several)}: compared as {len(several)} models, since nobody said that they are "
+                f"runs of one (name it: {{{model!r}: [run, run]}}, --runs, or model= of evaluate_arrays)"
+            )
 
 
 def _digest(names: Iterable[str]) -> str:

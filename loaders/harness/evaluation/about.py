@@ -96,6 +96,11 @@ class RunFacts(AboutPart):
     known_classes: Count
     other_columns: bool
 
+    @property
+    def named(self) -> bool:
+        """Whether somebody named the model that it is a run of; by default it has the network's name."""
+        return self.model != self.name
+
 
 class About(AboutPart):
     """What ``about.json`` holds besides checksums.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,16 +10,19 @@ import numpy as np
 
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.progress import Progress
-from wordnet_splits.untrusted import validated
+from wordnet_splits.untrusted import printable, validated
 
 from ..activations.runs import GroupOutputs, ModelRun
 from ..arrays import Array, Arrays, Head
 from .about import EvaluationOptions
 from .of_runs import evaluate_runs
-from .own_sets import OwnSet, labels_of, own_manifest, place_of
+from .own_sets import OwnSet, content_id, digest_of, labels_of, own_manifest, place_of
 from .results import Results
 
-ARRAYS = ("logits", "features", "labels")
+ARRAYS = ("logits", "features", "labels", "ids")
+MODEL_NAME = "arrays"
+"""What a model is called that nobody named: two of that name are not taken for runs of one."""
+LONGEST_ID = 1000
 PROBABILITY_ERROR = 1e-2
 """How far from 1 a row of half-precision probabilities may sum."""
 
@@ -30,7 +34,7 @@ def evaluate_arrays(
     head: tuple[Any, Any] | None = None,
     classes: int | None = None,
     name: str = "own-sets",
-    model: str = "arrays",
+    model: str | None = None,
     sweep: bool = False,
     bootstrap: int = 0,
     seed_boot: int = 0,
@@ -41,14 +45,17 @@ def evaluate_arrays(
 
     Parameters
     ----------
-    sets : set -> ``{"logits": (n, K), "features": (n, D), "labels": (n,)}``, of which logits or features may
-        be left out. A set is named ``ROLE``, ``ROLE:NAME`` or ``ROLE:NAME/SPLIT``: ``id``, ``near:cifar10``,
-        ``id/train``, ``external/val``. Without a split it is of the test split. ID sets need labels, 0 to
-        K - 1; those of other sets name their classes in ``by_class``.
+    sets : set -> ``{"logits": (n, K), "features": (n, D), "labels": (n,), "ids": n names}``, of which logits
+        or features may be left out. A set is named ``ROLE``, ``ROLE:NAME`` or ``ROLE:NAME/SPLIT``: ``id``,
+        ``near:cifar10``, ``id/train``, ``external/val``. Without a split it is of the test split. ID sets
+        need labels, 0 to K - 1; those of other sets name their classes in ``by_class``. ``ids`` name the
+        images; without them images are named by their arrays, and two models are not compared on them.
     detectors : as of `evaluate`. One that fits on ID train needs the set ``id/train``.
     head : weights (K, D) and biases (K,) of the last layer, for detectors that need them.
     classes : K; by default one more than the greatest ID label.
-    name, model : what the results call the benchmark and the model.
+    name : what the results call the benchmark.
+    model : what they call the model, by default ``arrays``. `compare` takes several results of one name that
+        was given for runs of one model.
     sweep, bootstrap, seed_boot, prevalences : as of `evaluate`.
 
     Raises
@@ -84,10 +91,20 @@ def evaluate_arrays(
         one.part: GroupOutputs(manifest.parts[one.part](), held, head=linear)
         for one, held in zip(own, data, strict=True)
     }
-    run = ModelRun.of(model, outputs)
+    run = ModelRun.of(model or MODEL_NAME, outputs, model_key=_key(own, linear), name=MODEL_NAME)
     return evaluate_runs(
         manifest, [run], detectors, options=options, sweep=sweep, own=list(sets), progress=progress
     )
+
+
+def _key(sets: Sequence[OwnSet], head: Head | None) -> str:
+    """Return what stands for the model whose outputs are given: the SHA-256 of all of them."""
+    state = hashlib.sha256()
+    for one in sets:
+        state.update("\x1f".join([*one.part, *one.digests, ""]).encode())
+    for array in () if head is None else (head.weight, head.bias):
+        state.update(array.tobytes())
+    return state.hexdigest()
 
 
 def _head(weight: Any, bias: Any) -> Head:
@@ -122,8 +139,35 @@ def _set(text: str, given: Mapping[str, Any]) -> tuple[OwnSet, Arrays]:
     labels = labels_of(given.get("labels"), n, role=role, where=text)
     if split != "test":
         arrays["labels"] = labels if role in ("id", "csid") else np.full(n, -1, np.int64)
-    width = len(str(n - 1))
-    return OwnSet(role, group, split, labels, [f"{i:0{width}d}" for i in range(n)]), Arrays(arrays)
+    digests = _digests([array for array in arrays.values() if array.ndim > 1])
+    ids = _ids(given["ids"], n, text) if "ids" in given else list(map(content_id, range(n), digests))
+    return OwnSet(role, group, split, labels, ids, digests), Arrays(arrays)
+
+
+def _digests(arrays: Sequence[Array]) -> list[str]:
+    """Return the digest of every row of some arrays."""
+    return [digest_of(*(row.tobytes() for row in rows)) for rows in zip(*arrays, strict=True)]
+
+
+def _ids(given: Any, n: int, where: str) -> list[str]:
+    """Return the names of n images.
+
+    Raises
+    ------
+    DataError : not n different texts or whole numbers, or one that no table can hold.
+    """
+    listed = list(given) if isinstance(given, list | tuple | range) else _numpy(given).tolist()
+    if not isinstance(listed, list) or not all(isinstance(one, str | int | np.integer) for one in listed):
+        raise DataError("ids are not texts or whole numbers", where=where)
+    ids = [str(one) for one in listed]
+    if len(ids) != n or len(set(ids)) != n:
+        raise DataError(
+            f"{len(ids):,} ids, {len(set(ids)):,} of them different, for {n:,} images", where=where
+        )
+    for one in ids:
+        if not one or len(one) > LONGEST_ID or not one.isprintable():
+            raise DataError(f"{printable(one)!r} is no name of an image", where=where)
+    return ids
 
 
 def _matrix(given: Any, key: str, where: str) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
 from ..plugins import reason
 from ..probes import Probe, for_classes, probe_name
-from .own_sets import OwnSet, labels_of, own_manifest, place_of
+from .own_sets import OwnSet, content_id, digest_of, labels_of, own_manifest, place_of
 
 IMAGES, LABELS = ("pixel_values", "images", "image"), ("labels", "label")
 """Names of the two in a batch that is a mapping, as Hugging Face's datasets have them."""
@@ -78,6 +77,7 @@ class OwnImages:
         kept: dict[str, list[Any]] = {}
         labels: list[Any] = []
         ids: list[str] = []
+        digests: list[str] = []
         role, group, split = place_of(text)
         with (
             deterministic(),
@@ -86,7 +86,8 @@ class OwnImages:
         ):
             for images, given in self.batches(text):
                 numbers = range(len(ids), len(ids) + len(images))
-                ids += [f"{n:08d}-{_digest(image)}" for n, image in zip(numbers, images, strict=True)]
+                digests += [_digest(image) for image in images]
+                ids += [content_id(n, digests[n]) for n in numbers]
                 labels.append(given)
                 x = images.to(model.device, model.dtype)
                 try:
@@ -104,7 +105,7 @@ class OwnImages:
             raise DataError("there are no images", where=text)
         joined = None if any(one is None for one in labels) else np.concatenate(labels)
         checked = labels_of(joined, len(ids), role=role, where=text)
-        own = OwnSet(role, group, split, checked, ids, class_names(self.sets[text]))
+        own = OwnSet(role, group, split, checked, ids, digests, class_names(self.sets[text]))
         before = self.known.setdefault(text, own)
         if before.ids != own.ids or not np.array_equal(before.labels, own.labels):
             raise DataError(
@@ -226,8 +227,8 @@ def class_names(given: Any) -> tuple[str, ...]:
 
 
 def shared_images(known: Sequence[tuple[str, OwnSet]]) -> Iterator[str]:
-    """Say which two sets hold equal images: the end of an id is the digest of what goes into the model."""
-    digests = {text: Counter(name.rpartition("-")[2] for name in one.ids) for text, one in known}
+    """Say which two sets hold equal images."""
+    digests = {text: Counter(one.digests) for text, one in known}
     for a, b in combinations(digests, 2):
         n = sum((digests[a] & digests[b]).values())
         if n:
@@ -343,5 +344,5 @@ def _parts(batch: Any, where: str) -> tuple[Tensor, Any]:
 
 
 def _digest(image: Tensor) -> str:
-    """Name what goes into the model: equal for equal inputs."""
-    return hashlib.blake2b(image.detach().cpu().contiguous().numpy().tobytes(), digest_size=8).hexdigest()
+    """Return the digest of what goes into the model."""
+    return digest_of(image.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())

@@ -6,6 +6,7 @@ A set is named by its role, and by a name and a split where there are several: `
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,9 +32,10 @@ LABELLED = ("id", "csid")
 
 @dataclass(frozen=True)
 class OwnSet:
-    """One set: its place, its labels (n,) int64 (-1 for none), the ids of its images, and names of classes.
+    """One set: its place, its labels (n,) int64 (-1 for none), and the ids and digests of its images.
 
-    ``names`` : of the labels in order, () where its dataset says none.
+    ``digests`` : of what is known of each image (n), equal for equal inputs. ``names`` : of the labels in
+    order, () where its dataset says none.
     """
 
     role: str
@@ -41,6 +43,7 @@ class OwnSet:
     split: str
     labels: npt.NDArray[np.int64]
     ids: Sequence[str]
+    digests: Sequence[str]
     names: tuple[str, ...] = ()
 
     @property
@@ -65,6 +68,19 @@ def place_of(text: str) -> tuple[str, str, str]:
             hint=f"ROLE, ROLE:NAME or ROLE:NAME/SPLIT, of {', '.join(ORDER)} and {', '.join(SPLITS)}",
         )
     return role, name or role, split or "test"
+
+
+def digest_of(*parts: bytes) -> str:
+    """Return what stands for the content of an image: 16 hex digits of its BLAKE2b."""
+    state = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        state.update(part)
+    return state.hexdigest()
+
+
+def content_id(number: int, digest: str) -> str:
+    """Name an image that nobody named: by its place and its content, so that no other passes for it."""
+    return f"{number:08d}-{digest}"
 
 
 def labels_of(given: Any, n: int, *, role: str, where: str) -> Array:

@@ -80,15 +80,17 @@ class Results(ResultTables):
 
         Raises
         ------
-        OutputError : the folder cannot be written, or holds results of other models or of another benchmark
-            (not with ``overwrite``).
+        OutputError : the folder cannot be written, or holds results of other models, on other images or on
+            another benchmark (not with ``overwrite``).
         """
         folder = Path(folder)
         with files.locked(folder, busy="another evaluation is writing its results here"):
             with files.writing(folder, hint="give another folder"):
                 folder.mkdir(parents=True, exist_ok=True)
             if not overwrite:
-                refuse_other_results(folder, self.about.benchmark, _models(self.about))
+                refuse_other_results(
+                    folder, self.about.benchmark, self.about.images_fingerprint, _models(self.about)
+                )
             files.clear_parts(folder)
             tables = {f"{name}.parquet": getattr(self, name) for name in SCHEMAS}
             if self.sweeps.num_rows:
@@ -162,10 +164,16 @@ def _check_cells(table: pa.Table, path: Path) -> None:
             raise DataError(f"column {name!r} {problem}", where=str(path), hint="evaluate again")
 
 
-def refuse_other_results(folder: Path, benchmark: str, models: Set[tuple[str, str]]) -> None:
+def refuse_other_results(
+    folder: Path, benchmark: str, images: str | None, models: Set[tuple[str, str]]
+) -> None:
     """Refuse a folder that holds results of another benchmark or of models (name, model_key) not among these.
 
     So more seeds of the same models, or other detectors, may replace what is there.
+
+    Parameters
+    ----------
+    images : the fingerprint of the benchmark's images; others are refused too, None is not compared.
 
     Raises
     ------
@@ -186,6 +194,8 @@ def refuse_other_results(folder: Path, benchmark: str, models: Set[tuple[str, st
     ]
     if held.benchmark != benchmark:
         raise OutputError(f"holds results on {held.benchmark}", where=str(folder), hint=hint)
+    if None not in (images, held.images_fingerprint) and images != held.images_fingerprint:
+        raise OutputError(f"holds results on other images of {benchmark}", where=str(folder), hint=hint)
     if others:
         what = f"holds results of other models: {', '.join(others)}"
         raise OutputError(what, where=str(folder), hint=hint)

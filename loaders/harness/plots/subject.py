@@ -149,7 +149,7 @@ class Subject:
     def networks(self) -> list[Network]:
         """Return the runs of the models, one each."""
         return [
-            Network(run.model.removeprefix(f"{self.benchmark}/"), run.name, source, run.run)
+            Network(source.labels[run.model], run.name, source, run.run)
             for source in self.draw.sources
             for run in source.tables.about.runs
         ]

@@ -73,7 +73,7 @@ def params_of(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
 def python_call(source: Source) -> str:
     """Return the call that would evaluate sets of one's own again, as far as results say."""
     about = source.tables.about
-    arrays = not any(run.model_key for run in about.runs)
+    arrays = not any(run.device for run in about.runs)
     sets = ", ".join(f"{text!r}: ..." for text in about.own_sets)
     detectors = ",".join(_detector(source, name) for name in source.tables.detectors)
     given = [f"detectors={detectors!r}"]
@@ -82,6 +82,7 @@ def python_call(source: Source) -> str:
         given += [f"bootstrap={about.options.replicates}", f"seed_boot={about.options.seed}"]
     if arrays:
         given += [] if about.benchmark == "own-sets" else [f"name={about.benchmark!r}"]
+        given += [f"model={run.model!r}" for run in about.runs if run.named]
         return f"loaders.evaluate_arrays({{{sets}}}, {', '.join(given)})"
     names = {model: len(about.runs_of(model)) for model in about.models}
     runs = (f"{model!r}: {_dots(n)}" for model, n in names.items())

@@ -315,7 +315,9 @@ def own(shift: float = 1, **more: Any) -> Results:
     logits = rng.normal(size=(30, 3)).astype(np.float32)
     logits[np.arange(30), labels] += shift
     return evaluate_arrays(
-        {"id": {"logits": logits, "labels": labels}, **more}, "msp,energy", model=f"m{shift}"
+        {"id": {"logits": logits, "labels": labels, "ids": range(30)}, **more},
+        "msp,energy",
+        model=f"m{shift}",
     )
 
 
