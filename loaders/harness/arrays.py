@@ -128,8 +128,9 @@ class ArrayView:
         if self.ndim < 2:
             raise DataError(f"an array of shape {self.shape} has no columns")
         wanted = np.asarray(index, dtype=np.int64)
-        if wanted.size and (wanted.min() < 0 or wanted.max() >= self.shape[-1]):
-            raise DataError(f"column {int(wanted.max())} of an array that has {self.shape[-1]}")
+        absent = wanted[(wanted < 0) | (wanted >= self.shape[-1])]
+        if absent.size:
+            raise DataError(f"column {int(absent[0])} of an array that has {self.shape[-1]}")
         return ArrayView(self._parts, wanted if self._columns is None else self._columns[wanted])
 
     def _pieces(self, start: int, stop: int) -> list[Array]:
@@ -156,8 +157,9 @@ class ArrayView:
             index = np.flatnonzero(index)
         if index.size == 0:
             return self._read(0, 0)
-        if index.min() < -n or index.max() >= n:
-            raise IndexError(f"row {int(index.max())} of an array of {n} rows")
+        absent = index[(index < -n) | (index >= n)]
+        if absent.size:
+            raise IndexError(f"row {int(absent[0])} of an array of {n} rows")
         index = np.where(index < 0, index + n, index)
         out = np.empty((len(index), *self._parts[0].shape[1:]), self.dtype)
         owner = np.searchsorted(self._offsets, index, side="right") - 1

@@ -197,10 +197,10 @@ def as_scores(values: Scores, *, name: str | None = None, side: str = "scores") 
     """Return ``values`` as a one-dimensional float array of finite numbers, or raise DataError.
 
     float32 stays float32 (the dtype in which confidences are stored); smaller floats widen to float32,
-    integers to float64. Minus zero becomes zero, which it ties with.
+    integers to float64, which has to hold each of them. Minus zero becomes zero, which it ties with.
     """
     where = f"{name}: {side}" if name else side
-    array = to_numpy(values)
+    array = to_numpy(values, where=where)
     if array.ndim != 1:
         raise DataError(
             f"an array of shape {array.shape} where one score per sample is expected", where=where
@@ -208,7 +208,7 @@ def as_scores(values: Scores, *, name: str | None = None, side: str = "scores") 
     if array.dtype.kind not in "fiub" and array.size:
         raise DataError(f"values of type {array.dtype} where numbers are expected", where=where)
     if array.dtype.kind != "f":
-        array = array.astype(np.float64)
+        array = _widened(array, where)
     elif array.dtype.itemsize < 4:
         array = array.astype(np.float32)
     if not np.isfinite(array).all():
@@ -221,10 +221,24 @@ def as_scores(values: Scores, *, name: str | None = None, side: str = "scores") 
     return np.asarray(array + array.dtype.type(0))
 
 
+def _widened(integers: Array, where: str) -> Array:
+    """Return integers as float64; beyond 2^53 different ones become equal, and ties are no rounding error."""
+    widened = integers.astype(np.float64)
+    inexact = [int(value) != int(float(value)) for value in integers[np.abs(widened) >= 2.0**53].tolist()]
+    if any(inexact):
+        raise DataError(
+            f"{sum(inexact)} of {len(integers)} integers lie beyond 2^53, where float64 has gaps: "
+            "different scores would tie",
+            where=where,
+            hint="subtract their minimum, or give their ranks",
+        )
+    return widened
+
+
 def as_flags(values: Scores, length: int, *, name: str | None = None) -> npt.NDArray[np.bool_]:
     """Return ``values`` as ``length`` booleans (0 and 1 are accepted), or raise DataError."""
     where = f"{name}: correct" if name else "correct"
-    array = to_numpy(values)
+    array = to_numpy(values, where=where)
     if array.shape != (length,):
         raise DataError(
             f"shape {array.shape} where ({length},) is expected: one flag per ID score", where=where
@@ -236,8 +250,19 @@ def as_flags(values: Scores, length: int, *, name: str | None = None) -> npt.NDA
     return array.astype(np.bool_)
 
 
-def to_numpy(values: Any) -> Array:
-    """Return any array-like as numpy; torch tensors (on any device, with or without gradient) included."""
+def to_numpy(values: Any, *, where: str | None = None) -> Array:
+    """Return any array-like as numpy; torch tensors (on any device, with or without gradient) included.
+
+    Raises
+    ------
+    DataError : a masked array that masks something: numpy would drop the mask and keep the values.
+    """
+    if np.ma.is_masked(values):
+        raise DataError(
+            f"{np.ma.getmaskarray(values).sum()} of {np.size(values)} values are masked",
+            where=where,
+            hint="leave them out of every array of these samples, as in scores[~scores.mask]",
+        )
     if hasattr(values, "detach") and hasattr(values, "cpu"):  # a tensor, recognised without importing torch
         values = values.detach().cpu()
         try:

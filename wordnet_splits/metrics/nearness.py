@@ -64,9 +64,13 @@ def auroc_by_nearness(
 
     Parameters
     ----------
-    similarity : (n_ood,) similarity in [0, 1] of each sample's class (the class table's `mean`); NaN where
-        the class has no synset: such samples are in no bin.
+    similarity : (n_ood,) similarity in [0, 1] of each sample's class (the class table's `mean`).
     bins : number of equal bins over [0, 1], or ascending edges.
+
+    Raises
+    ------
+    DataError : a similarity is NaN (a class without a synset has none, and its samples are in no bin) or
+        lies outside the bins.
     """
     wins, twice_n_id = _twice_wins(id_scores, ood_scores, name)
     nearness = _per_sample(similarity, len(wins), "similarities", name).astype(np.float64)
@@ -75,13 +79,16 @@ def auroc_by_nearness(
     )
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise DataError("bins are a positive number or at least two ascending edges", where=name)
-    with np.errstate(invalid="ignore"):
-        inside = (nearness >= edges[0]) & (nearness <= edges[-1])
-    mapped = ~np.isnan(nearness)
-    if (mapped & ~inside).any():
+    if np.isnan(nearness).any():
+        raise DataError(
+            f"{np.isnan(nearness).sum()} of {len(nearness)} similarities are NaN",
+            where=name,
+            hint="leave out the samples of classes without a synset, and say how many they are",
+        )
+    if ((nearness < edges[0]) | (nearness > edges[-1])).any():
         raise DataError(f"similarities outside [{edges[0]:g}, {edges[-1]:g}]", where=name)
-    group = np.minimum(np.searchsorted(edges, nearness[mapped], side="right") - 1, len(edges) - 2)
-    values, sizes = _group_auroc(wins[mapped], twice_n_id, group, len(edges) - 1)
+    group = np.minimum(np.searchsorted(edges, nearness, side="right") - 1, len(edges) - 2)
+    values, sizes = _group_auroc(wins, twice_n_id, group, len(edges) - 1)
     return tuple(
         NearnessBin(float(low), float(high), int(size), float(value))
         for low, high, size, value in zip(edges[:-1], edges[1:], sizes, values, strict=True)
@@ -106,8 +113,8 @@ def _twice_wins(id_scores: Scores, ood_scores: Scores, name: str | None) -> tupl
     """Return, per OOD sample, twice the ID samples above it plus those equal to it; and 2 n_id."""
     ranked = np.sort(as_scores(id_scores, name=name, side="ID scores"))
     outside = as_scores(ood_scores, name=name, side="OOD scores")
-    if not len(ranked) or not len(outside):
-        raise DataError("one side has no scores", where=name)
+    if not len(ranked):
+        raise DataError("there are no ID scores", where=name)
     up_to = np.searchsorted(ranked, outside, side="right")
     below = np.searchsorted(ranked, outside, side="left")
     return 2 * len(ranked) - up_to - below, 2 * len(ranked)
@@ -122,7 +129,7 @@ def _group_auroc(wins: Array, twice_n_id: int, group: Array, groups: int) -> tup
 
 
 def _per_sample(values: Scores | Sequence[str], length: int, what: str, name: str | None) -> Array:
-    array = to_numpy(values)
+    array = to_numpy(values, where=name)
     if array.shape != (length,):
         raise DataError(f"{what} of shape {array.shape} for {length} OOD scores", where=name)
     return array

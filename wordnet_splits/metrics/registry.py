@@ -95,7 +95,12 @@ class OfClassified(Protocol):
     kernel: Callable[..., Array]
 
     def __call__(
-        self, confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
+        self,
+        confidence: Scores | RankCounts,
+        correct: Scores | None = None,
+        *,
+        name: str | None = None,
+        **options: Any,
     ) -> float:
         """Return the value; errors say ``name``."""
 
@@ -141,21 +146,30 @@ def of_pair(
     return publish
 
 
-def of_classified(*, higher_is_better: bool) -> Callable[[Callable[..., Array]], OfClassified]:
+def of_classified(
+    *, higher_is_better: bool, variants: Variants | None = None
+) -> Callable[[Callable[..., Array]], OfClassified]:
     """Register the decorated kernel under its name, and return its public function."""
 
     def publish(kernel: Callable[..., Array]) -> OfClassified:
         def function(
-            confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
+            confidence: Scores | RankCounts,
+            correct: Scores | None = None,
+            *,
+            name: str | None = None,
+            **options: Any,
         ) -> float:
-            return float(kernel(as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)))
+            counts = as_counts(confidence, correct=correct, name=name)
+            return float(kernel(counts.require(*ID_CORRECT), **options))
 
-        return cast(OfClassified, _published(function, kernel, higher_is_better, ID_CORRECT))
+        return cast(OfClassified, _published(function, kernel, higher_is_better, ID_CORRECT, variants))
 
     return publish
 
 
-def of_pooled(*, higher_is_better: bool) -> Callable[[Callable[..., Array]], OfPooled]:
+def of_pooled(
+    *, higher_is_better: bool, variants: Variants | None = None
+) -> Callable[[Callable[..., Array]], OfPooled]:
     """Register the decorated kernel under its name, and return its public function."""
 
     def publish(kernel: Callable[..., Array]) -> OfPooled:
@@ -170,7 +184,7 @@ def of_pooled(*, higher_is_better: bool) -> Callable[[Callable[..., Array]], OfP
             counts = as_counts(confidence, ood_confidence, correct=correct, name=name)
             return float(kernel(counts.require(*ID_CORRECT_OOD), **options))
 
-        return cast(OfPooled, _published(function, kernel, higher_is_better, ID_CORRECT_OOD))
+        return cast(OfPooled, _published(function, kernel, higher_is_better, ID_CORRECT_OOD, variants))
 
     return publish
 

@@ -4,12 +4,19 @@ Samples are ranked by confidence; the risk of a sample is 0 for a correctly clas
 an error. On ID alone errors are misclassifications; in the pooled metrics OOD samples are errors too. Values
 are fractions (papers print AURC x 1000). Lower is better except for `accuracy` and `auroc_failure`.
 
+AURC has two rules for ties. By default the samples of a tie are spread evenly over it and the risk is
+averaged over every rank: the mean over all orders inside the tie. fd-shifts (`rc_stats.py` at 56276af) reads
+the risk at the end of each tie only and joins those points by straight lines (``trapezoid``): the fewer
+distinct confidences, the further apart the two, whatever the number of samples. Without ties they differ by
+(r_1 - r_n)/(2n), r_k being the risk among the k most confident.
+
 References
 ----------
 Geifman, Uziel and El-Yaniv, Bias-Reduced Uncertainty Estimation, ICLR 2019 (AURC, E-AURC). Traub et al.,
 Overcoming Common Flaws in the Evaluation of Selective Classification Systems, NeurIPS 2024 (AUGRC). Jaeger
-et al., A Call to Reflect on Evaluation Practices for Failure Detection, ICLR 2023 (fd-shifts). Kim, Koo and
-Hwang, A Unified Benchmark for the Unknown Detection Capability of Deep Neural Networks (pooled AURC).
+et al., A Call to Reflect on Evaluation Practices for Failure Detection, ICLR 2023 (fd-shifts, `proposed` and
+`original`). Kim, Koo and Hwang, A Unified Benchmark for the Unknown Detection Capability of Deep Neural
+Networks (pooled AURC).
 """
 
 from __future__ import annotations
@@ -58,6 +65,19 @@ def _aurc_of(pair: RankCounts) -> Array:
     return ratio(pair.n_ood + np.sum(excess, axis=-1) * 2.0**-_FIXED, pair.cum_all[..., -1])
 
 
+def _trapezoid_aurc(pair: RankCounts) -> Array:
+    """Area under straight lines between the risks at the ends of ties; from coverage 0 on, the first risk."""
+    risk = pair.cum_ood / np.maximum(pair.cum_all, 1)
+    before = np.concatenate([risk[..., :1], risk[..., :-1]], axis=-1)
+    before = np.where(pair.cum_all == steps(pair.cum_all), risk, before)  # the first tie that has a sample
+    area = np.sum(steps(pair.cum_all) * (before + risk), axis=-1)
+    return ratio(area, 2 * pair.cum_all[..., -1])
+
+
+def _aurc_by(pair: RankCounts, trapezoid: bool) -> Array:
+    return _trapezoid_aurc(pair) if trapezoid else pair.once(_aurc_of)
+
+
 def _best_aurc(pair: RankCounts) -> Array:
     """AURC of the best order of the same errors, all of them last: (1/n) sum over j of j/(n - E + j)."""
     correct, wrong = pair.n_id, pair.n_ood
@@ -86,19 +106,24 @@ def accuracy(counts: RankCounts) -> Array:
     return ratio(counts.correct[..., -1], counts.n_id)
 
 
-@of_classified(higher_is_better=False)
-def aurc(counts: RankCounts) -> Array:
+@of_classified(higher_is_better=False, variants={"aurc_trapezoid": {"trapezoid": True}})
+def aurc(counts: RankCounts, trapezoid: bool = False) -> Array:
     """Area under risk and coverage of ID samples: mean over k of the error rate of the k most confident.
 
     In a tie group of m samples with s errors, after N samples with E errors, the risk at the j-th is
     (E + j s/m)/(N + j): the expectation's reading, free of row order. Lower is better, range [0, 1].
+
+    Parameters
+    ----------
+    trapezoid : fd-shifts' rule for ties in place of that: the risk at the end of each, (E + s)/(N + m),
+        joined by straight lines over coverage; its `aurc`.
 
     Example
     -------
     >>> round(aurc([0.9, 0.8, 0.7, 0.6], [1, 0, 1, 1]), 6)  # (0 + 1/2 + 1/3 + 1/4)/4
     0.270833
     """
-    return counts.failures.once(_aurc_of)
+    return _aurc_by(counts.failures, trapezoid)
 
 
 @of_classified(higher_is_better=False)
@@ -141,22 +166,32 @@ def _auroc_failure(counts: RankCounts) -> Array:
     return auroc.kernel(counts.failures)
 
 
-@of_pooled(higher_is_better=False)
-def aurc_proposed(counts: RankCounts) -> Array:
-    """AURC over correct ID (risk 0) and OOD (risk 1), misclassified ID left out: fd-shifts' `proposed`.
+@of_pooled(higher_is_better=False, variants={"aurc_proposed_trapezoid": {"trapezoid": True}})
+def aurc_proposed(counts: RankCounts, trapezoid: bool = False) -> Array:
+    """AURC over correct ID (risk 0) and OOD (risk 1), misclassified ID left out.
 
-    Lower is better, range [0, 1]. Other metrics of the same pooling take ``counts.proposed``.
+    The pooling that fd-shifts calls `proposed`, with ties spread evenly as in `aurc`. Lower is better, range
+    [0, 1]. Other metrics of the same pooling take ``counts.proposed``.
+
+    Parameters
+    ----------
+    trapezoid : fd-shifts' rule for ties too, as in `aurc`: its AURC of that pooling.
     """
-    return _aurc_of(counts.proposed)
+    return _aurc_by(counts.proposed, trapezoid)
 
 
-@of_pair(higher_is_better=False)
-def aurc_original(counts: RankCounts) -> Array:
-    """AURC over all ID samples (risk 0, classified correctly or not) and OOD (risk 1): fd-shifts' `original`.
+@of_pair(higher_is_better=False, variants={"aurc_original_trapezoid": {"trapezoid": True}})
+def aurc_original(counts: RankCounts, trapezoid: bool = False) -> Array:
+    """AURC over all ID samples (risk 0, classified correctly or not) and OOD (risk 1).
 
-    Lower is better, range [0, 1].
+    The pooling that fd-shifts calls `original`, with ties spread evenly as in `aurc`. Lower is better, range
+    [0, 1].
+
+    Parameters
+    ----------
+    trapezoid : fd-shifts' rule for ties too, as in `aurc`: its AURC of that pooling.
     """
-    return _aurc_of(counts)
+    return _aurc_by(counts, trapezoid)
 
 
 @metric("auroc_failure", _auroc_failure, higher_is_better=True, needs=ID_CORRECT)

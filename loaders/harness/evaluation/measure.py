@@ -237,7 +237,9 @@ def by_nearness(
     if not outside:
         return classes, [], []
     confidence = np.concatenate([part.confidence for part in outside])
-    bins = auroc_by_nearness(inside, confidence, _similarities(outside, members), bins=options.bins)
+    similarity = _similarities(outside, members)
+    mapped = ~np.isnan(similarity)
+    bins = auroc_by_nearness(inside, confidence[mapped], similarity[mapped], bins=options.bins)
     rows = [BinRow(b.low, b.high, b.n_ood, b.auroc if b.n_ood else None) for b in bins]
     return classes, rows, [_trend(classes, len(inside))] if classes else []
 

@@ -233,8 +233,20 @@ def _summary_lines(results: ResultTables) -> Iterator[str]:
         if found:
             yield f"AURC x 1000 if {share:.0%} were OOD: {found}."
     if trend := _by_detector(results, "nearness_trend", 1):
-        what = "AUROC against similarity to the nearest ID class (rank correlation over OOD classes)"
-        yield f"{what}: {trend}."
+        over = f"rank correlation over OOD classes{_without_synset(results)}"
+        yield f"AUROC against similarity to the nearest ID class ({over}): {trend}."
+
+
+def _without_synset(results: ResultTables) -> str:
+    """Say how many OOD classes are in no bin of similarity and in no rank correlation; "" for none."""
+    sizes = {
+        (row["group"], row["class_id"]): (row["similarity"], row["n_ood"])
+        for row in results.by_class.select(["group", "class_id", "similarity", "n_ood"]).to_pylist()
+    }
+    unmapped = [n_ood for similarity, n_ood in sizes.values() if similarity is None]
+    if not unmapped:
+        return ""
+    return f"; without a synset, left out: {len(unmapped):,} of {len(sizes):,} ({sum(unmapped):,} images)"
 
 
 def _by_detector(results: ResultTables, metric: str, factor: float) -> str:

@@ -68,6 +68,10 @@ def test_columns_are_chosen_without_reading_and_compose() -> None:
         ArrayView.concat([chosen, view])
     with pytest.raises(DataError, match="column 3 of an array that has 3"):
         view.columns([3])
+    with pytest.raises(DataError, match="column -1 of an array that has 3"):
+        view.columns([2, -1, 0])
+    with pytest.raises(IndexError, match=f"row {-len(view) - 1} of an array"):
+        view[[1, -len(view) - 1]]
 
 
 def test_a_slice_inside_a_part_copies_nothing() -> None:

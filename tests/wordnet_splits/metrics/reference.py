@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import strategies as st
@@ -66,6 +67,16 @@ def aurc(confidence: Sequence[float], risk: Sequence[int]) -> Fraction:
         total += sum((errors + Fraction(j * s, m)) / (seen + j) for j in range(1, m + 1))
         seen, errors = seen + m, errors + s
     return total / seen
+
+
+def aurc_trapezoid(confidence: Sequence[float], risk: Sequence[int]) -> Fraction:
+    """fd-shifts' rule: (coverage, risk) at every distinct threshold, the first risk kept down to 0."""
+    n, points = len(risk), []
+    for t in sorted(set(confidence), reverse=True):
+        kept = [r for c, r in zip(confidence, risk, strict=True) if c >= t]
+        points.append((Fraction(len(kept), n), Fraction(sum(kept), len(kept))))
+    points.insert(0, (Fraction(0), points[0][1]))
+    return sum(((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(points)), Fraction(0))
 
 
 def weighted_aurc(confidence: Sequence[float], risk: Sequence[int], weight: Sequence[Fraction]) -> Fraction:

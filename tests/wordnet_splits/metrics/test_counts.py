@@ -110,6 +110,29 @@ def test_what_is_no_score_is_refused(arguments, message):
         rank_counts(*arguments)
 
 
+@pytest.mark.parametrize("side", ["id", "ood", "correct"])
+def test_a_masked_array_is_refused_and_one_that_masks_nothing_is_an_array(side):
+    masked = np.ma.masked_array([1, 0, 1], mask=[False, True, False])
+    sides = {"id": np.array([3, 2, 1]), "ood": np.array([2, 1, 0]), "correct": np.array([1, 0, 1])}
+    whole = {**sides, side: np.ma.masked_array(sides[side])}
+    assert rank_counts(whole["id"], whole["ood"], correct=whole["correct"]).cum_id.tolist() == [1, 2, 3, 3]
+    sides[side] = masked
+    with pytest.raises(DataError, match="1 of 3 values are masked"):
+        rank_counts(sides["id"], sides["ood"], correct=sides["correct"])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_integers_that_float64_cannot_tell_apart_are_refused(dtype):
+    beyond = np.array([2**53 + 1, 2**53 + 2], dtype)
+    with pytest.raises(DataError, match=r"knn: OOD scores: 1 of 2 integers lie beyond 2\^53"):
+        rank_counts([0], beyond, name="knn")
+    exact = np.array([2**53 + 2, 2**62], dtype)
+    assert rank_counts(exact).thresholds.tolist() == [2.0**62, 2.0**53 + 2]
+    assert rank_counts(np.array([-(2**63)], np.int64)).thresholds.tolist() == [-(2.0**63)]
+    with pytest.raises(DataError, match="beyond 2"):
+        rank_counts(np.array([2**63 - 1], np.int64))
+
+
 @pytest.mark.parametrize("correct", [[True], [0.5, 1], ["yes", "no"], [[1, 0]]])
 def test_flags_must_be_one_truth_per_id_score(correct):
     with pytest.raises(DataError, match="correct"):

@@ -39,9 +39,17 @@ def test_bins_cut_the_similarity(inside, outside):
             assert np.isnan(row.auroc)
 
 
-def test_classes_without_a_synset_are_in_no_bin():
-    rows = auroc_by_nearness([1.0], [0.0, 0.0], [np.nan, 0.55])
-    assert [row.n_ood for row in rows] == [0, 0, 0, 0, 0, 1, 0, 0, 0, 0]
+def test_a_similarity_that_is_nan_is_refused_not_dropped():
+    with pytest.raises(DataError, match="knn: 1 of 2 similarities are NaN"):
+        auroc_by_nearness([1.0], [0.0, 0.0], [np.nan, 0.55], name="knn")
+    with pytest.raises(DataError, match="1 of 2 values are masked"):
+        auroc_by_nearness([1.0], [0.0, 0.0], np.ma.masked_array([0.5, 0.55], mask=[1, 0]))
+
+
+def test_without_ood_samples_every_bin_is_empty():
+    rows = auroc_by_nearness([1.0], [], [], bins=2)
+    assert [(row.n_ood, np.isnan(row.auroc)) for row in rows] == [(0, True), (0, True)]
+    assert auroc_per_class([1.0], [], []) == ()
 
 
 def test_given_edges():

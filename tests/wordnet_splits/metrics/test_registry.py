@@ -85,6 +85,9 @@ def test_the_registered_kernel_is_the_public_function(name):
         "aupr_in_trapezoid": {"trapezoid": True},
         "aupr_out_trapezoid": {"trapezoid": True},
         "detection_error_ood_positive": {"ood_positive": True},
+        "aurc_trapezoid": {"trapezoid": True},
+        "aurc_proposed_trapezoid": {"trapezoid": True},
+        "aurc_original_trapezoid": {"trapezoid": True},
     }.get(name, {})
     if name.startswith("ccr_at_fpr_"):
         rate, _, nearest = name.removeprefix("ccr_at_fpr_").partition("_")

@@ -11,6 +11,7 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.metrics import (
+    ScoreSet,
     accuracy,
     augrc,
     aurc,
@@ -18,6 +19,8 @@ from wordnet_splits.metrics import (
     aurc_proposed,
     aurc_unknown,
     auroc_failure,
+    bootstrap_indices,
+    bootstrap_replicates,
     e_aurc,
     e_aurc_geifman,
     rank_counts,
@@ -139,6 +142,56 @@ def test_poolings_of_fd_shifts(pairs, outside):
     assert aurc_proposed(confidence, correct, outside) == pytest.approx(proposed, abs=1e-14)
     original = float(reference.aurc(confidence + outside, [0] * len(confidence) + [1] * len(outside)))
     assert aurc_original(confidence, outside) == pytest.approx(original, abs=1e-14)
+
+
+@given(outcomes, samples)
+def test_the_trapezoid_is_fd_shifts_rule_for_ties_under_each_pooling(pairs, outside):
+    confidence, correct = columns(pairs)
+    right = [c for c, ok in pairs if ok]
+    all_id, errors = [0] * len(confidence), [int(not ok) for ok in correct]
+    unknown = [1] * len(outside)
+    pools = [
+        (aurc(confidence, correct, trapezoid=True), confidence, errors),
+        (
+            aurc_proposed(confidence, correct, outside, trapezoid=True),
+            right + outside,
+            [0] * len(right) + unknown,
+        ),
+        (aurc_original(confidence, outside, trapezoid=True), confidence + outside, all_id + unknown),
+    ]
+    for value, scores, risk in pools:
+        assert value == pytest.approx(float(reference.aurc_trapezoid(scores, risk)), abs=1e-14)
+
+
+def test_the_two_rules_differ_under_ties_however_many_samples():
+    """Two confidences: right at the one, wrong at the other."""
+    confidence, correct = np.repeat([1, 0], 50_000), np.repeat([True, False], 50_000)
+    assert aurc(confidence, correct, trapezoid=True) == pytest.approx(1 / 8, abs=1e-12)
+    assert aurc(confidence, correct) == pytest.approx((1 - math.log(2)) / 2, abs=1e-5)
+
+
+def test_without_ties_the_two_rules_differ_by_the_ends_alone():
+    random = np.random.default_rng(4)
+    n = 2_000
+    confidence, correct = random.permutation(n), random.random(n) < 0.8
+    ends = float(not correct[np.argmax(confidence)]) - float(np.mean(~correct))
+    difference = aurc(confidence, correct, trapezoid=True) - aurc(confidence, correct)
+    assert difference == pytest.approx(ends / (2 * n), abs=1e-14)
+
+
+def test_replicates_of_the_trapezoid_are_its_values_on_the_drawn_samples():
+    """A replicate may hold none of the first tie: the curve then starts at the next."""
+    confidence, correct = np.array([3.0, 2.0, 2.0, 1.0]), np.array([0, 1, 0, 1])
+    drawn = bootstrap_replicates(
+        [ScoreSet("x", "id", confidence, correct)], ["aurc_trapezoid"], replicates=50
+    )
+    order = np.lexsort([-confidence, correct])  # wrong before correct, then by score: the canonical order
+    for replicate, value in enumerate(drawn["aurc_trapezoid"]):
+        rows = order[bootstrap_indices(0, "x", replicate, 4)]
+        risk = [int(not ok) for ok in correct[rows]]
+        assert value == pytest.approx(
+            float(reference.aurc_trapezoid(confidence[rows].tolist(), risk)), abs=1e-14
+        )
 
 
 @given(outcomes, samples, st.sampled_from([Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)]))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from loaders.harness.detectors import get_method
@@ -184,6 +185,22 @@ def test_below_the_table_stand_aurc_at_a_prevalence_and_the_trend_over_nearness(
     assert prevalence.startswith(f"AURC x 1000 if 10% were OOD: mcp {expected:.2f}, energy ")
     expected = value(results, "nearness_trend", POOLED, "near+far", "energy")
     assert trend.endswith(f", energy {expected:.4f}.")
+    assert "(rank correlation over OOD classes): mcp" in trend
+
+
+def test_classes_without_a_synset_are_counted_beside_the_trend_that_leaves_them_out() -> None:
+    manifest = named("digits")
+    means = [
+        None if row["class_id"] in ("svhn-0", "svhn-2") else row["mean"]
+        for row in manifest.classes.to_pylist()
+    ]
+    column = manifest.classes.schema.get_field_index("mean")
+    classes = manifest.classes.set_column(column, "mean", pa.array(means, pa.float64()))
+    results = evaluated(Manifest(manifest.data, classes, dict(manifest.parts)))
+    trend = lines_below(results)[-1]
+    assert "over OOD classes; without a synset, left out: 2 of 12 (25 images)): mcp" in trend
+    binned = [row["n_ood"] for row in results.by_nearness.to_pylist() if row["detector"] == "mcp"]
+    assert sum(binned) == 60 + 40 + 50 - 25
 
 
 OSC = [
