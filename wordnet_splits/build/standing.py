@@ -61,5 +61,5 @@ def _rank(role: str, ahead: int, ood: int) -> str:
 
 
 def _quoted(wnid: str, taxonomy: Taxonomy) -> str:
-    definition = taxonomy.definition(wnid)
+    definition = taxonomy.first_definition(wnid)
     return f": {definition}" if definition else ""

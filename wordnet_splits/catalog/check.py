@@ -26,8 +26,8 @@ _OLD_CALTECH = re.compile(r"-101$")  # Caltech-256 marks the classes it took ove
 class NaiveWrong:
     """A class whose name's first noun sense is not the one that is meant.
 
-    ``naive`` is that first sense, ``ours`` the catalog's synsets, space-separated; the glosses are cut at
-    their first semicolon.
+    ``naive`` is that first sense, ``ours`` the catalog's synsets, space-separated; the glosses are
+    their first definitions.
     """
 
     class_id: str
@@ -116,11 +116,7 @@ def naive_sense(item: CatalogClass, taxonomy: Taxonomy) -> str | None:
 
 
 def _naive_wrong(item: CatalogClass, naive: str, taxonomy: Taxonomy) -> NaiveWrong:
-    ours = "; ".join(_short_gloss(w, taxonomy) for w in item.wnids if w in taxonomy)
+    ours = "; ".join(taxonomy.first_definition(w) for w in item.wnids if w in taxonomy)
     return NaiveWrong(
-        item.class_id, item.name, naive, _short_gloss(naive, taxonomy), " ".join(item.wnids), ours
+        item.class_id, item.name, naive, taxonomy.first_definition(naive), " ".join(item.wnids), ours
     )
-
-
-def _short_gloss(wnid: str, taxonomy: Taxonomy) -> str:
-    return taxonomy.gloss(wnid).split(";")[0].strip()

@@ -83,7 +83,7 @@ def _page(question: Question, offered: list[str], at: int, said: str) -> list[st
     for n, wnid in enumerate(offered):
         share = f"{100 * shares[wnid]:3.0f}%" if wnid in shares else "    "
         mark = ">" if n == at else " "
-        lines.append(f"{mark} {n + 1} {share} {taxonomy.name(wnid)}: {taxonomy.definition(wnid)}")
+        lines.append(f"{mark} {n + 1} {share} {taxonomy.name(wnid)}: {taxonomy.first_definition(wnid)}")
     if offered:
         lines += [f"      below it: {text}" for text in _below(question, offered[at])]
     lines += [said] if said else []

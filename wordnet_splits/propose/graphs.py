@@ -102,11 +102,11 @@ class Graphs:
         return self._ancestors[node]
 
     def tokens(self, node: int) -> list[str]:
-        """Return the words of a synset's definition, plain plurals cut."""
+        """Return the words of a synset's first definition, plain plurals cut."""
         if node not in self._tokens:
             wnid = self.taxonomy.wnid(node)
             self._tokens[node] = list(
-                dict.fromkeys(stem(w) for w in WORD.findall(self.taxonomy.definition(wnid).lower()))
+                dict.fromkeys(stem(w) for w in WORD.findall(self.taxonomy.first_definition(wnid).lower()))
             )
         return self._tokens[node]
 

@@ -54,7 +54,7 @@ def by_hand(wnid: str, taxonomy: Taxonomy) -> Decision:
     """Return what is written of a person's answer; ``""`` stands for no synset."""
     if not wnid:
         return Decision((), "", f"{BY_HAND}: no synset")
-    return Decision((wnid,), "hand", f"{BY_HAND}: {taxonomy.definition(wnid) or taxonomy.name(wnid)}")
+    return Decision((wnid,), "hand", f"{BY_HAND}: {taxonomy.first_definition(wnid) or taxonomy.name(wnid)}")
 
 
 def earlier_answers(path: Path) -> dict[str, Decision]:

@@ -347,13 +347,13 @@ def _row(
     near, mean, distance = nearest or (None, None, None)
     path: tuple[str, ...] = ()
     other_name, other_gloss = None, ""
-    gloss = taxonomy.definition(one.wnids[0]) if one.wnids else ""
+    gloss = taxonomy.first_definition(one.wnids[0]) if one.wnids else ""
     if closest is not None:
         below = closest.relation != "above"
         ends = (closest.own_wnid, closest.other_wnid)
         path = taxonomy.path_up(*ends) if below else taxonomy.path_up(*ends[::-1])[::-1]
         other_name = names[closest.other]
-        gloss, other_gloss = (taxonomy.definition(end) for end in ends)
+        gloss, other_gloss = (taxonomy.first_definition(end) for end in ends)
     return AuditedClass(
         one.id,
         one.name,

@@ -24,7 +24,7 @@ def gloss_mentions(test: Expression, ask: Question) -> dict[str, Finding]:
     """True of the classes whose definition names a class of the operand, or is named in that class's.
 
     A class is named by the words of its synset and by its own name without what stands after ``/``; the last
-    word may be in the plural. The definition is the gloss up to its first semicolon, without examples.
+    word may be in the plural. Of several definitions the first counts; examples do not.
     """
     taxonomy = ask.context.taxonomy
     called: dict[str, list[tuple[str, Key]]] = defaultdict(list)
@@ -33,14 +33,14 @@ def gloss_mentions(test: Expression, ask: Question) -> dict[str, Finding]:
         for wnid in item.wnids:
             for name in _names([wnid], item.name, taxonomy):
                 called[name].append((wnid, key))
-            for phrase in phrases(taxonomy.definition(wnid), taxonomy):
+            for phrase in phrases(taxonomy.first_definition(wnid), taxonomy):
                 mentioned[phrase].append((wnid, key))
     found = {}
     for class_id in ask.candidates:
         own, via, words = ask.key(class_id), [], []
         wnids = sorted(ask.wnids(class_id))
         for wnid in wnids:
-            for phrase in sorted(phrases(taxonomy.definition(wnid), taxonomy)):
+            for phrase in sorted(phrases(taxonomy.first_definition(wnid), taxonomy)):
                 for _, key in sorted(called.get(phrase, ())):
                     via.append(Via("gloss", wnid, *key))
                     words.append(phrase)

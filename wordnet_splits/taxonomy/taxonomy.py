@@ -311,10 +311,20 @@ class Taxonomy:
         return wndb.gloss(self._texts["data.noun"], int(self._ids[node]))
 
     def definition(self, wnid: str) -> str:
-        """Return the gloss of ``wnid`` up to its first semicolon; empty in a taxonomy without glosses."""
-        if self._texts is None or isinstance(self._ids, tuple):
-            return ""
-        return self.gloss(wnid).partition(";")[0].strip()
+        """Return the gloss of ``wnid`` without its examples, as NLTK; empty in a taxonomy without glosses."""
+        return wndb.split_gloss(self.gloss(wnid))[0] if self._has_glosses else ""
+
+    def first_definition(self, wnid: str) -> str:
+        """Return the first definition of ``wnid``, up to a semicolon outside parentheses: one clause."""
+        return wndb.first_definition(self.definition(wnid))
+
+    def examples(self, wnid: str) -> tuple[str, ...]:
+        """Return the quoted examples of ``wnid``'s gloss; none in a taxonomy without glosses."""
+        return wndb.split_gloss(self.gloss(wnid))[1] if self._has_glosses else ()
+
+    @property
+    def _has_glosses(self) -> bool:
+        return self._texts is not None and not isinstance(self._ids, tuple)
 
     def name(self, wnid: str) -> str:
         """Return NLTK's name of ``wnid``: ``dog.n.01``, the first lemma and which sense of it this is."""

@@ -26,6 +26,8 @@ LARGEST = 64 << 20  # bytes; data.noun has 15 MB
 """What a directory must hold to be read: synsets, lemmas in sense order, irregular plurals."""
 
 HYPERNYM, INSTANCE_HYPERNYM = "@", "@i"
+QUOTED = re.compile(r'"([^"]*)"')
+"""An example in a gloss."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +190,25 @@ def gloss(text: bytes, offset: int) -> str:
     if not text.startswith(head, start):  # another line ending than the publisher's moves every line
         start = text.index(b"\n" + head) + 1
     return text[start : text.index(b"\n", start)].decode("utf-8", "replace").partition("|")[2].strip()
+
+
+def split_gloss(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the definitions of a gloss, joined by semicolons as NLTK has them, and its quoted examples."""
+    return QUOTED.sub("", text).strip("; "), tuple(QUOTED.findall(text))
+
+
+def first_definition(definition: str) -> str:
+    """Return a definition up to its first semicolon outside parentheses: ``(`;')`` is the sign itself.
+
+    Without the colon or comma that led to an example.
+    """
+    depth, end = 0, len(definition)
+    for at, letter in enumerate(definition):
+        depth += (letter == "(") - (letter == ")")
+        if letter == ";" and depth <= 0:
+            end = at
+            break
+    return definition[:end].rstrip(" :,")
 
 
 def _senses(text: bytes, node_of: Mapping[int, int], where: str) -> dict[str, list[int]]:

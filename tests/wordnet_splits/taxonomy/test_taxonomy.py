@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -54,7 +53,33 @@ def test_relations_depths_and_names_equal_nltk(nltk_wordnet: Any, wordnet: Taxon
         assert wordnet.ancestors(wnid) == {
             f"n{s.offset():08d}": d for s, d in noun._shortest_hypernym_paths(False).items()
         }
-        assert re.sub(r"[\"].*?[\"]", "", wordnet.gloss(wnid)).strip().strip("; ") == noun.definition()
+
+
+def test_definitions_and_examples_of_every_noun_equal_nltks(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
+    with nltk_wordnet.open("data.noun") as file:
+        lines = [line for line in file.read().splitlines() if not line.startswith(" ")]
+    assert len(lines) == len(wordnet)
+    for line in lines:  # as its reader parses them, without looking up each
+        noun = nltk_wordnet._synset_from_pos_and_line("n", line)
+        wnid = f"n{noun.offset():08d}"
+        assert wordnet.definition(wnid) == noun.definition()
+        assert wordnet.examples(wnid) == tuple(noun.examples())
+
+
+def test_the_first_definition_ends_at_a_semicolon_outside_parentheses(
+    wordnet: Taxonomy,
+) -> None:
+    semicolon, cow = wordnet.find("semicolon"), wordnet.find("cow.n.01")
+    assert wordnet.definition(semicolon) == (
+        "a punctuation mark (`;') used to connect independent clauses; indicates a closer relation than "
+        "does a period"
+    )
+    assert wordnet.first_definition(semicolon) == (
+        "a punctuation mark (`;') used to connect independent clauses"
+    )
+    assert wordnet.definition(cow) == "female of domestic cattle:"  # as NLTK
+    assert wordnet.first_definition(cow) == "female of domestic cattle"
+    assert wordnet.examples(cow) == ("`moo-cow' is a child's term",)
 
 
 def test_arrays_describe_one_graph(wordnet: Taxonomy) -> None:

@@ -277,6 +277,7 @@ def test_an_empty_or_cut_database_is_refused(tmp_path: Path) -> None:
 def test_what_has_no_text_says_so(toy: Taxonomy, wordnet: Taxonomy, tmp_path: Path) -> None:
     with pytest.raises(TaxonomyError, match="no glosses"):
         toy.gloss("hound")
+    assert (toy.definition("hound"), toy.first_definition("hound"), toy.examples("hound")) == ("", "", ())
     with pytest.raises(TaxonomyError, match="no WNDB text"):
         toy.export_wndb(tmp_path)
     (tmp_path / "file").touch()
