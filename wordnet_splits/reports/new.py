@@ -24,6 +24,7 @@ from wordnet_splits.manifest import GroupRow
 from wordnet_splits.manifest.data import LeakRow
 from wordnet_splits.recipe import load_recipe, recipe_names
 from wordnet_splits.recipe.drafting import Named, draft_recipe, parse_named
+from wordnet_splits.rules.evidence import counted
 from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.taxonomy import load
 
@@ -38,7 +39,8 @@ class NewRecipe:
     ----------
     evidence : of each group that is not ID, the class nearest to ID and the farthest, with their evidence.
     overlaps : what groups share, and what was dropped for it, in sentences.
-    notes : datasets of one's own that the recipe cannot declare, and why, in sentences.
+    notes : datasets of one's own that the recipe cannot declare, and why, and classes that are left out for
+        having no synset, in sentences.
     """
 
     name: str
@@ -122,7 +124,7 @@ def new(
             *(_overlap(leak) for leak in leaks),
             *_dropped(rules.membership),
         ],
-        notes,
+        [*notes, *_without_synset(rules.membership)],
     )
 
 
@@ -142,6 +144,20 @@ def _declared(named: Sequence[Named], out: Path) -> tuple[list[str], list[str]]:
                 f"it builds where {declared.file} is known"
             )
     return tables, notes
+
+
+def _without_synset(membership: Membership) -> list[str]:
+    """Return a sentence for each group whose rule reads WordNet and so left out classes without a synset."""
+    by_group: dict[str, list[str]] = {}
+    for (_, class_id), refusals in membership.refusals.items():
+        for group, verdict in refusals:
+            if verdict.undecided:
+                by_group.setdefault(group.name, []).append(class_id)
+    return [
+        f"{group}: {counted(len(left), 'class')} without a synset left out, such as {left[0]}: "
+        "a rule that reads WordNet takes only classes with one, and those that it lists by name"
+        for group, left in by_group.items()
+    ]
 
 
 def _overlap(leak: LeakRow) -> str:

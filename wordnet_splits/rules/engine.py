@@ -9,7 +9,7 @@ from wordnet_splits.errors import RecipeError
 from wordnet_splits.rules import families, glosses, labels, naming, nearness, parts, selection, structure
 from wordnet_splits.rules.context import Context, Question
 from wordnet_splits.rules.model import ClassRule, Expression
-from wordnet_splits.rules.registry import find_operator
+from wordnet_splits.rules.registry import find_operator, reads_wordnet
 from wordnet_splits.rules.verdict import Finding, Verdict, Via
 
 OPERATOR_MODULES = (families, glosses, labels, naming, nearness, parts, selection, structure)
@@ -20,6 +20,9 @@ Verdicts = dict[str, Verdict]
 
 def decide(rule: ClassRule, source: str, candidates: Sequence[str], context: Context) -> Verdicts:
     """Judge every candidate class.
+
+    An operator that reads WordNet decides nothing about a class without a synset: neither it nor its opposite
+    takes the class, only another part of the rule can, such as ``listed``.
 
     Parameters
     ----------
@@ -48,34 +51,49 @@ def _evaluate(test: Expression, ask: Question) -> Verdicts:
     combine = COMBINATIONS.get(test.operator)
     if combine is not None:
         return combine(test, ask)
-    findings = find_operator(test.operator)(test, ask)
-    return {c: Verdict(finding.holds, (finding,)) for c, finding in findings.items()}
+    asked = [c for c in ask.candidates if ask.wnids(c) or not reads_wordnet(test.operator)]
+    findings = find_operator(test.operator)(test, ask.among(asked))
+    undecided = Verdict(False, (Finding(test, False, undecided=True),), undecided=True)
+    judged = {c: Verdict(finding.holds, (finding,)) for c, finding in findings.items()}
+    return {c: judged.get(c, undecided) for c in ask.candidates}
 
 
 def _all(test: Expression, ask: Question) -> Verdicts:
-    """Accepted by every part, on the findings of all; refused on the findings of the first that refuses."""
+    """Accepted by every part, on the findings of all; refused on the findings of the first that refuses.
+
+    Undecided where a part is and none refuses.
+    """
     verdicts = {c: Verdict(True, ()) for c in ask.candidates}
     for part in test.value:
-        still = [c for c, verdict in verdicts.items() if verdict.accepted]
+        still = [c for c, verdict in verdicts.items() if verdict.accepted or verdict.undecided]
         for c, verdict in _evaluate(part, ask.among(still)).items():
-            findings = verdicts[c].findings if verdict.accepted else ()
-            verdicts[c] = Verdict(verdict.accepted, findings + verdict.findings)
+            before = verdicts[c]
+            if before.accepted and verdict.accepted:
+                verdicts[c] = Verdict(True, before.findings + verdict.findings)
+            elif before.accepted or not (verdict.accepted or verdict.undecided):
+                verdicts[c] = verdict
     return verdicts
 
 
 def _any(test: Expression, ask: Question) -> Verdicts:
-    """Accepted on the findings of the first part that accepts; refused on the findings of all."""
+    """Accepted on the findings of the first part that accepts; refused on the findings of all.
+
+    Undecided where a part is and none accepts.
+    """
     verdicts = {c: Verdict(False, ()) for c in ask.candidates}
     for part in test.value:
         still = [c for c, verdict in verdicts.items() if not verdict.accepted]
         for c, verdict in _evaluate(part, ask.among(still)).items():
-            findings = () if verdict.accepted else verdicts[c].findings
-            verdicts[c] = Verdict(verdict.accepted, findings + verdict.findings)
+            before = verdicts[c]
+            if verdict.accepted or (verdict.undecided and not before.undecided):
+                verdicts[c] = verdict
+            elif not before.undecided:
+                verdicts[c] = Verdict(False, before.findings + verdict.findings)
     return verdicts
 
 
 def _not(test: Expression, ask: Question) -> Verdicts:
-    return {c: Verdict(not v.accepted, v.findings) for c, v in _evaluate(test.value, ask).items()}
+    return _opposite(_evaluate(test.value, ask))
 
 
 def _clear_of(test: Expression, ask: Question) -> Verdicts:
@@ -93,7 +111,11 @@ def _clear_of(test: Expression, ask: Question) -> Verdicts:
             ]
         }
     )
-    return {c: Verdict(not v.accepted, v.findings) for c, v in _any(touches, ask).items()}
+    return _opposite(_any(touches, ask))
+
+
+def _opposite(verdicts: Verdicts) -> Verdicts:
+    return {c: Verdict(not (v.accepted or v.undecided), v.findings, v.undecided) for c, v in verdicts.items()}
 
 
 COMBINATIONS: dict[str, Callable[[Expression, Question], Verdicts]] = {

@@ -144,6 +144,8 @@ def sentence(verdict: Verdict, *, source: str, class_id: str, group: str, contex
 
 
 def _operator(finding: Finding) -> str:
+    if finding.undecided:
+        return "undecided"
     drawn = any(via.relation == "draw" for via in finding.via)
     return "draw" if drawn else finding.test.operator
 
@@ -284,6 +286,13 @@ def _similarity(finding: Finding, names: Names) -> str:
     return (
         f"the {rule.measure} score of {names.it} and the nearest, {names.other(rule.to, via)}, "
         f"is {via.value:.4g}, {side} {bound:g}"
+    )
+
+
+@renders("undecided")
+def _undecided(finding: Finding, names: Names) -> str:
+    return (
+        f"{names.it} has no synset, so that a rule that reads WordNet takes it only where it lists it by name"
     )
 
 

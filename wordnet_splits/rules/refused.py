@@ -23,8 +23,12 @@ def what_refused(source: str, verdicts: Mapping[str, Verdict], context: Context)
     if not verdicts:
         return "earlier groups have taken every class of the source"
     last = [v.findings[-1] for v in verdicts.values() if v.findings]
-    counts = Counter(finding.test.operator for finding in last)
+    counts = Counter(finding.test.operator for finding in last if not finding.undecided)
     said = [f"of {len(verdicts):,} candidates {name} decided against {n:,}" for name, n in counts.items()]
+    if undecided := sum(finding.undecided for finding in last):
+        said.append(
+            f"{undecided:,} of {len(verdicts):,} candidates have no synset, and the rule reads WordNet"
+        )
     scores = [
         (via.value, class_id, via)
         for class_id, verdict in verdicts.items()

@@ -11,7 +11,7 @@ from wordnet_splits.rules.structure import unrelated
 from wordnet_splits.rules.verdict import Finding, Via
 
 
-@operator("listed")
+@operator("listed", reads_wordnet=False)
 def listed(test: Expression, ask: Question) -> dict[str, Finding]:
     """True of the classes that the operand names.
 
@@ -69,7 +69,7 @@ def _strictly_below(root: str, ask: Question) -> tuple[list[str], frozenset[str]
     return members, below
 
 
-@operator("rest")
+@operator("rest", reads_wordnet=False)
 def rest(test: Expression, ask: Question) -> dict[str, Finding]:
     """True of every class still on offer."""
     groups = ask.context.groups.items()

@@ -49,20 +49,27 @@ class Finding:
 
     ``test`` is the table that held the operator, ``holds`` whether it is true of the class, ``words``
     what a sentence needs and ``via`` has no column for (the keyword and its lemma, a number of candidates).
+    ``undecided``: the operator reads WordNet and the class has no synset, so that neither it nor its opposite
+    is known to be true.
     """
 
     test: Expression
     holds: bool
     via: tuple[Via, ...] = ()
     words: tuple[str, ...] = ()
+    undecided: bool = False
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a rule takes a class, and the findings that decided it."""
+    """Whether a rule takes a class, and the findings that decided it.
+
+    An ``undecided`` class is not accepted: it has no synset, and what the rule says of it depends on one.
+    """
 
     accepted: bool
     findings: tuple[Finding, ...]
+    undecided: bool = False
 
     @property
     def via(self) -> tuple[Via, ...]:

@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command, environment
+from wordnet_splits.manifest import load_classes
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 
@@ -159,6 +161,37 @@ def test_new_writes_what_builds_to_what_it_showed(command: Command, pics: Path) 
     built = command("build", "pets.toml", *root, "--json").json["built"][0]
     assert {(g["group"], g["split"]): g["actual"] for g in built["groups"]} == counts
     assert "is there already" in command("new", "pets", *sets, *root).error
+
+
+def test_a_class_without_a_synset_is_neither_near_nor_far_unless_it_is_listed_by_name(
+    command: Command,
+) -> None:
+    """The German and the Japanese for lion have no synset: a lion is no class far from a tabby."""
+    classes = ["zebra", "teapot", "Löwe", "ライオン"]
+    own.catalog(Path("mix.tsv"), classes, {"test": 2})
+    own.declare(Path(), "mix", "folders")
+    own.class_folders(Path(), classes, {"test": 2})
+    done = command("new", "cats", "--id", "imagenet1k:tabby", "--far", "mix", "--root", "mix=.", "--json")
+    (note,) = done.json["notes"]
+    assert note in done.err
+    assert note.startswith("far-mix: 2 classes without a synset left out, such as Löwe: ")
+
+    def built() -> dict[str, dict[str, Any]]:
+        assert command("build", "cats.toml", "--root", "mix=.").code == 0
+        rows = load_classes(Path("build") / "cats").to_pylist()
+        return {row["class_id"]: row for row in rows if row["source"] == "mix"}
+
+    rows = built()
+    roles = {class_id: row["role"] for class_id, row in rows.items()}
+    assert roles == {"zebra": "far", "teapot": "far", "Löwe": "excluded", "ライオン": "excluded"}
+    evidence = rows["Löwe"]["evidence"]
+    assert evidence.startswith("not far-mix: Löwe has no synset, so that a rule that reads WordNet ")
+    recipe = Path("cats.toml").read_text("utf-8")
+    (rule,) = re.findall(r"^classes = ({ not.*)$", recipe, re.MULTILINE)
+    by_name = f'{{ any = [ {rule}, {{ listed = ["Löwe"] }} ] }}'
+    Path("cats.toml").write_text(recipe.replace(rule, by_name), "utf-8")
+    rows = built()
+    assert (rows["Löwe"]["role"], rows["ライオン"]["role"]) == ("far", "excluded")
 
 
 def test_new_halves_a_source_of_one_split_and_takes_kin_of_another(command: Command) -> None:

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from tests.wordnet_splits.rules.toy import PETS, context, judge, load, taken
 from wordnet_splits import sampling
 from wordnet_splits.errors import RecipeError, UnknownNameError
-from wordnet_splits.rules import ClassRule, Via, decide
+from wordnet_splits.rules import ClassRule, Via, decide, sentence
+from wordnet_splits.rules.model import OPERATORS
+from wordnet_splits.rules.refused import what_refused
 
 Table = dict[str, Any]
 
@@ -31,21 +33,74 @@ expressions = st.recursive(
 draws = st.integers(min_value=1, max_value=3)
 
 
-def expected(table: Table) -> set[str]:
-    """The same algebra on sets."""
+def possible(table: Table) -> tuple[set[str], set[str]]:
+    """The same algebra on sets: the classes that a rule is sure to take, and those that it might.
+
+    About cloud, which has no synset, WordNet might say anything.
+    """
     ((key, value),) = table.items()
-    if key == "all":
-        return set.intersection(*map(expected, value))
-    if key == "any":
-        return set.union(*map(expected, value))
+    if key in ("all", "any"):
+        combine = set.intersection if key == "all" else set.union
+        sure, maybe = zip(*map(possible, value), strict=True)
+        return combine(*sure), combine(*maybe)
     if key == "not":
-        return set(PETS) - expected(value)
-    return taken(table)
+        sure_of_it, maybe_it = possible(value)
+        return set(PETS) - maybe_it, set(PETS) - sure_of_it
+    found = taken(table)
+    return found, found | ({"cloud"} if key == "subtree" else set())
 
 
 @given(expressions)
 def test_all_any_and_not_are_set_algebra(table: Table) -> None:
-    assert taken(table) == expected(table)
+    verdicts = judge(table)
+    sure, maybe = possible(table)
+    assert {c for c, verdict in verdicts.items() if verdict.accepted} == sure
+    assert {c for c, verdict in verdicts.items() if verdict.undecided} == maybe - sure
+
+
+READING_WORDNET: list[Table] = [
+    {"subtree": ["n00000003"]},
+    {"below_one": ["n00000003"]},
+    {"shares_parent_with": ["pug"]},
+    {"below_parent_of": ["pug"]},
+    {"overlaps": ["pug"]},
+    {"overlaps": "source:drawer", "senses": "any"},
+    {"keyword_overlap": {"with": ["pug"]}},
+    {"clear_of": {"with": ["pug"]}},
+    {"shares_name_with": "source:drawer"},
+    {"part_whole_with": ["pug"]},
+    {"gloss_mentions": "source:drawer"},
+    {"similarity": {"to": ["pug"], "measure": "path", "above": 0.1}},
+    {"similarity": {"to": ["pug"], "measure": "path", "below": 0.9}},
+    {"slice": {"of": ["n00000001"], "half": "first"}},
+    {"siblings": {"half": "first"}},
+]
+
+
+@pytest.mark.parametrize("rule", READING_WORDNET, ids=lambda rule: next(iter(rule)))
+def test_a_class_without_a_synset_is_taken_neither_by_a_rule_on_wordnet_nor_by_its_opposite(
+    rule: Table,
+) -> None:
+    for table in (rule, {"not": rule}):
+        verdict = judge(table)["cloud"]
+        assert (verdict.accepted, verdict.undecided) == (False, True)
+        said = sentence(verdict, source="pets", class_id="cloud", group="far", context=context())
+        assert said.startswith("not far: cloud has no synset, ")
+        by_name = judge({"any": [table, {"listed": ["cloud"]}]})["cloud"]
+        assert by_name.accepted
+
+
+def test_every_operator_that_reads_wordnet_is_tried_above() -> None:
+    tried = {operator for rule in READING_WORDNET for operator in rule} - {"senses"}
+    assert tried == {*OPERATORS} - {"listed", "rest", "all", "any", "not"}
+
+
+def test_a_rule_that_finds_no_class_with_a_synset_says_so() -> None:
+    verdicts = judge({"not": {"subtree": ["n00000002"]}}, offered=["pug", "cloud"])
+    assert what_refused("pets", verdicts, context()) == (
+        "of 2 candidates subtree decided against 1; "
+        "1 of 2 candidates have no synset, and the rule reads WordNet"
+    )
 
 
 @given(expressions, expressions)

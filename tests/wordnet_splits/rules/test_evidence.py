@@ -190,4 +190,4 @@ def test_relations_are_those_of_the_class_table(rule: dict[str, Any]) -> None:
 
 
 def test_every_operator_has_words() -> None:
-    assert set(renderer_names()) == {*operator_names(), "draw"}
+    assert set(renderer_names()) == {*operator_names(), "draw", "undecided"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.wordnet_splits.rules.toy import PETS, catalog, context, judge, load, taken
+from tests.wordnet_splits.rules.toy import PETS, THING, catalog, context, judge, load, taken
 from wordnet_splits.catalog import Catalog
 from wordnet_splits.errors import SplitsError, TaxonomyError, UnknownNameError
 from wordnet_splits.rules import ClassRule, Context, Via, decide
@@ -187,7 +187,7 @@ def test_a_keyword_overlaps_below_a_class() -> None:
 
 def _keyword_via(name: str, with_: list[str], **settings: str) -> tuple[Via, ...]:
     classes = [(c.class_id, " ".join(c.wnids), "") for c in load("pets") if c.class_id != name]
-    world = catalog("pets", [(name, "n00000101" if name == "pug" else "", ""), *classes])
+    world = catalog("pets", [(name, "n00000101" if name == "pug" else THING, ""), *classes])
     rule = {"keyword_overlap": {"with": with_, **settings}}
     return judge(rule, "pets", [name], catalog=lambda source: world)[name].via
 

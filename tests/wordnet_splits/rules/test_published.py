@@ -230,6 +230,9 @@ def test_every_keyword_verdict_reads_as_a_sentence(source: str) -> None:
     _, context, verdicts = build([("far", source, rule)])
     for (_, class_id), verdict in verdicts.items():
         text = sentence(verdict, source=source, class_id=class_id, group="far", context=context)
+        if not load_catalog(source)[class_id].wnids:
+            assert " has no synset, " in text
+            continue
         assert text.startswith("far: no keyword of " if verdict.accepted else "not far: the keyword ")
         assert load_catalog(source)[class_id].name.replace("_", " ") in text
         if not verdict.accepted:

@@ -60,6 +60,9 @@ LEMMAS = {
 PETS = ("pug", "chihuahua", "borzoi", "tabby", "cleaver", "cloud")
 """The classes of the source ``pets``; ``cloud`` has no synset."""
 
+THING = "n00000001"
+"""The synset of the classes of ``words``, whose names alone matter."""
+
 TAXONOMY = Taxonomy.from_edges(PARENTS, lemmas=LEMMAS)
 
 
@@ -99,12 +102,12 @@ CATALOGS = {
     "words": catalog(
         "words",
         [
-            ("pug", "", ""),
-            ("toys", "", ""),
-            ("chihuahuas/indoor", "", ""),
-            ("knife", "", ""),
-            ("cloud", "", ""),
-            ("cloud/pug", "", ""),
+            ("pug", THING, ""),
+            ("toys", THING, ""),
+            ("chihuahuas/indoor", THING, ""),
+            ("knife", THING, ""),
+            ("cloud", THING, ""),
+            ("cloud/pug", THING, ""),
         ],
     ),
 }
