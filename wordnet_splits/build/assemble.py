@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from wordnet_splits.build.class_table import Labels, build_class_table, labels_of
+from wordnet_splits.build.identical import drop_identical
 from wordnet_splits.build.images import Selection
 from wordnet_splits.build.known_leaks import judge
 from wordnet_splits.build.leaks import (
@@ -74,7 +75,7 @@ def assemble(
     """
     recipe = rules.recipe
     if recipe.drop_leaks:
-        _drop_identical(selections)
+        drop_identical(selections)
     labels = labels_of(rules.membership)
     known = sorted(
         (s for s in selections if s.awaiting is None), key=lambda s: (s.split, s.group.role, s.group.name)
@@ -138,18 +139,6 @@ def _fingerprints(
     return {"fingerprint": in_all, "fingerprints": prints}
 
 
-def _drop_identical(selections: Sequence[Selection]) -> None:
-    """Drop every OOD image that equals an ID or external one."""
-    guarded = {"id", "external"}
-    training = {d for s in selections if s.group.role in guarded for d in s.digests.values()}
-    for selection in selections:
-        if selection.group.role not in guarded and selection.awaiting is None:
-            gone = {i for i, d in selection.digests.items() if d in training}
-            for class_id, ids in selection.images.items():
-                selection.images[class_id] = [i for i in ids if i not in gone]
-            selection.expected = selection.count
-
-
 def _table(selection: Selection, labels: Labels) -> pa.Table:
     group = selection.group
     labelled = group.role in ("id", "csid")
@@ -166,10 +155,12 @@ def _table(selection: Selection, labels: Labels) -> pa.Table:
 
 
 def _left_out(selection: Selection) -> str:
-    if not selection.mixed:
-        return ""
-    images = counted(selection.mixed, "image")
-    return f"left out, for showing a class of another role, or of none, besides: {images}"
+    """Say why images are left out, and how many."""
+    reasons = {
+        "for showing a class of another role, or of none, besides": selection.mixed,
+        "as another set, split or class holds the same picture": selection.copies,
+    }
+    return "; ".join(f"left out, {why}: {counted(n, 'image')}" for why, n in reasons.items() if n)
 
 
 def group_rows(

@@ -21,8 +21,8 @@ from wordnet_splits.sources.noise import NoiseId
 class Selection:
     """The images of one (group, split), or what they wait for.
 
-    ``drawn_from`` is how many images each class has to draw from, ``population`` their sum, and ``mixed`` how
-    many were left out because they show a class of another role, too.
+    ``drawn_from`` is how many images each class has to draw from, ``population`` their sum. Left out are
+    ``mixed`` images, which show a class of another role, too, and ``copies``, which are held elsewhere.
     """
 
     group: Group
@@ -35,6 +35,7 @@ class Selection:
     population: int | None = None
     drawn_from: Mapping[str, int] = field(default_factory=dict)
     mixed: int = 0
+    copies: int = 0
 
     @property
     def count(self) -> int:

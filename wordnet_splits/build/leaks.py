@@ -1,10 +1,11 @@
 """Leaks between the sets of a benchmark: equal classes, kin in WordNet, identical pictures.
 
 Between an ID or external group and any other, a class of equal synsets, ancestry or an identical picture is
-an error, unless the recipe names it (or says it ``reproduces`` somebody's benchmark). The rest is recorded,
-with a reason where the recipe names it: ancestry between ID and near of one source, for near is near by
-design; anything between two OOD test groups; a far class that our own catalog contradicts, because it lies
-below a parent of a class of an ID source (``sibling``) or has the synset of a class left out.
+an error, unless the recipe names it (or says it ``reproduces`` somebody's benchmark); so is a picture that an
+ID group holds in two splits or in two classes. The rest is recorded, with a reason where the recipe names it:
+ancestry between ID and near of one source, for near is near by design; anything between two OOD test groups;
+a far class that our own catalog contradicts, because it lies below a parent of a class of an ID source
+(``sibling``) or has the synset of a class left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -65,7 +66,8 @@ class Leak:
         """Return the leak as one line for a terminal."""
         shown = ", ".join(a if a == b else f"{a} and {b}" for a, b in self.pairs[:EXAMPLES])
         more = f", and {len(self.pairs) - EXAMPLES:,} more" if len(self.pairs) > EXAMPLES else ""
-        return f"{self.kind} leak between {self.a} and {self.b}: {shown}{more}"
+        between = f"within {self.a}" if self.a == self.b else f"between {self.a} and {self.b}"
+        return f"{self.kind} leak {between}: {shown}{more}"
 
 
 @dataclass(frozen=True)
@@ -176,30 +178,52 @@ def _siblings(
 def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
     """Return the identical pictures between groups, and within a group across splits or classes.
 
-    One pair per shared digest and pair of groups. A leak is not ``certain`` while a digest of either
-    group is unknown.
+    One pair per shared digest and pair of groups, in time linear in the number of copies. A leak is not
+    ``certain`` while a digest of either group is unknown.
     """
-    holders: dict[bytes, list[tuple[str, str, str]]] = defaultdict(list)
+    holders: dict[bytes, list[Copy]] = defaultdict(list)
     shared = _repeated(table["digest"].drop_null() for table in tables)
     for table in tables if len(shared) else ():
         rows = table.filter(pc.is_in(table["digest"], shared))
-        for group, split, image_id, digest in _columns(rows, "group", "split", "image_id", "digest"):
-            holders[digest].append((group, split, image_id))
+        for *place, digest in _columns(rows, "group", "split", "image_id", "class_id", "digest"):
+            holders[digest].append(Copy(*place))
     incomplete = {table["group"][0].as_py() for table in tables if table["digest"].null_count}
     order = {g.name: n for n, g in enumerate(recipe.group)}
     found: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
-    for images in holders.values():
-        first: dict[tuple[str, str], tuple[str, str]] = {}
-        for (group_a, _, a), (group_b, _, b) in combinations(sorted(images), 2):
-            if order[group_a] > order[group_b]:
-                group_a, a, group_b, b = group_b, b, group_a, a
-            first.setdefault((group_a, group_b), (a, b))
-        for groups, pair in first.items():
+    for copies in holders.values():
+        for groups, pair in _telling_pairs(copies, order).items():
             found[groups].add(pair)
     return [
         Leak("digest", a, b, sorted(pairs), certain=not incomplete & {a, b})
         for (a, b), pairs in sorted(found.items(), key=lambda f: (order[f[0][0]], order[f[0][1]]))
     ]
+
+
+class Copy(NamedTuple):
+    """Where a picture is held."""
+
+    group: str
+    split: str
+    image_id: str
+    class_id: str
+
+
+def _telling_pairs(
+    copies: Iterable[Copy], order: Mapping[str, int]
+) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return a pair of images for every two groups that hold a picture, the first image of each.
+
+    For a group by itself: the first image, and the next one that is of another split or class.
+    """
+    first: dict[str, Copy] = {}
+    pairs: dict[tuple[str, str], tuple[str, str]] = {}
+    for copy in sorted(copies):
+        before = first.setdefault(copy.group, copy)
+        if (before.split, before.class_id) != (copy.split, copy.class_id):
+            pairs.setdefault((copy.group, copy.group), (before.image_id, copy.image_id))
+    for a, b in combinations(sorted(first, key=order.__getitem__), 2):
+        pairs[a, b] = first[a].image_id, first[b].image_id
+    return pairs
 
 
 def check_once(tables: Sequence[pa.Table], where: str) -> None:
@@ -319,6 +343,11 @@ def _relation(kind: str, own: Sequence[str], other: Sequence[str], taxonomy: Tax
 def trains(a: Group, b: Group) -> bool:
     """Say whether one of two groups is trained on, so that what they share matters."""
     return a.name != b.name and "csid" not in (a.role, b.role) and bool({a.role, b.role} & TRAINING_ROLES)
+
+
+def inside_id(a: Group, b: Group) -> bool:
+    """Say whether what two groups share is within one of ID, so that a picture has two splits or classes."""
+    return a.name == b.name and a.role == "id"
 
 
 def as_operand(name: str) -> str:

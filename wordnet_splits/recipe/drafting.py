@@ -136,7 +136,9 @@ schema = 1
 name = {_text(name)}
 title = ""
 seed = 0                # of every draw; another seed is another benchmark
-drop_leaks = true       # takes out classes and pictures that would leak between ID, or external, and the rest
+# takes out classes and pictures that would leak between ID, or external, and the rest, and ID pictures in two
+# splits or in two classes
+drop_leaks = true
 """
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
+from pathlib import Path
 
 import pytest
 
-from wordnet_splits.build import build
+from wordnet_splits.build import build, leaks
 from wordnet_splits.build.leaks import class_leaks
 from wordnet_splits.build.membership import decide_membership
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.errors import RecipeError
+from wordnet_splits.manifest import load_manifest, manifest_names
+from wordnet_splits.manifest.tables import image_table
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.taxonomy import load
 
+from .. import own_pictures as own
 from ..command import Command
-from ..recipes import group, write_recipe
+from ..recipes import HEAD, group, write_recipe
 
 
 def contradicted(source: str, domain: str, classes: list[str]) -> set[str]:
@@ -149,3 +154,142 @@ def test_a_resample_that_makes_a_leak_says_so(tmp_path, capsys, monkeypatch):
     assert [k["kind"] for k in recorded if k["severity"] == "unnamed"] == ["class"]
     quiet = command("build", "unknown-cifar", "--out", str(tmp_path))
     assert "leak between" not in quiet.err
+
+
+HALVES = '{ train = { from = "train", all = true }, test = { from = "test", all = true } }'
+"""Of a dataset of pictures named ``mypics``, whose near classes are tested only."""
+
+
+@pytest.fixture
+def pics(tmp_path, monkeypatch, own_datasets_forgotten):
+    """Three classes, of which every picture is another: ``copy`` makes one that of another place."""
+    monkeypatch.chdir(tmp_path)
+    classes = ["teapot", "zebra", "acoustic guitar"]
+    own.class_folders(Path("pics"), classes, {"train": 3, "test": 2})
+    own.catalog(Path("pics/mypics.tsv"), classes, {"train": 3, "test": 2})
+    own.declare(Path("pics"), "mypics", "folders")
+    return Path("pics")
+
+
+def copy(pics, taken, place):
+    (pics / f"{place}.png").write_bytes((pics / f"{taken}.png").read_bytes())
+
+
+def built(head="", *more):
+    path = write_recipe(
+        Path(),
+        group("known", "id", "mypics", '{ listed = ["teapot", "zebra"] }', HALVES),
+        group("others", "near", "mypics", "{ rest = true }", '{ test = { from = "test", all = true } }'),
+        *more,
+        head=HEAD + head,
+    )
+    return build(path, roots={"mypics": Path("pics")}).manifest
+
+
+def known(count):
+    return (
+        '[[known_leak]]\nkind = "digest"\na = "group:known"\nb = "group:known"\n'
+        f'count = {count}\nreason = "The photographer had one kettle."\n'
+    )
+
+
+ACROSS_SPLITS = ("train/teapot/picture 0", "test/teapot/picture 1")
+ACROSS_CLASSES = ("train/teapot/picture 0", "train/zebra/picture 2")
+
+
+@pytest.mark.parametrize("images", [ACROSS_SPLITS, ACROSS_CLASSES])
+def test_a_picture_in_two_splits_or_classes_of_id_is_an_error_unless_it_is_named(pics, images):
+    copy(pics, *images)
+    with pytest.raises(RecipeError) as caught:
+        built()
+    first, second = sorted(images)
+    assert f"1 picture is in two splits or classes of the ID group 'known': {first} and {second}" in str(
+        caught.value
+    )
+    assert 'kind = "digest", a = "group:known", b = "group:known", count = 1' in caught.value.hint
+    with pytest.raises(RecipeError, match="the recipe names 2"):
+        built("", known(2))
+    (leak,) = built("", known(1)).data.leaks
+    assert (leak.a, leak.b, leak.count, leak.severity) == ("group:known", "group:known", 1, "known")
+    assert leak.reason == "The photographer had one kettle."
+    (leak,) = built("reproduces = true\n").data.leaks
+    assert (leak.severity, leak.reason) == ("known", "as in the benchmark reproduced")
+
+
+def test_copies_in_one_split_of_one_class_are_no_leak_and_ood_ones_are_recorded(pics):
+    copy(pics, "train/teapot/picture 0", "train/teapot/picture 1")
+    copy(pics, "test/acoustic guitar/picture 0", "test/acoustic guitar/picture 1")
+    assert built().data.leaks == []
+    assert built("drop_leaks = true\n").data.leaks == []
+
+
+def test_drop_leaks_takes_out_what_id_holds_in_two_splits_or_classes(pics):
+    copy(pics, *ACROSS_SPLITS)
+    copy(pics, "train/zebra/picture 1", "test/teapot/picture 0")
+    copy(pics, "test/zebra/picture 0", "test/acoustic guitar/picture 0")
+    manifest = built("drop_leaks = true\n")
+    held = {part: set(read().column("image_id").to_pylist()) for part, read in manifest.parts.items()}
+    everything = {f.relative_to(pics).with_suffix("").as_posix() for f in pics.rglob("*.png")}
+    gone = {
+        "train/teapot/picture 0",  # the test image stays
+        *("train/zebra/picture 1", "test/teapot/picture 0"),  # which label is right nobody knows
+        "test/acoustic guitar/picture 0",
+    }
+    trained_guitars = {f"train/acoustic guitar/picture {n}" for n in range(3)}
+    assert set().union(*held.values()) == everything - gone - trained_guitars
+    assert manifest.data.leaks == []
+    rows = {(row.split, row.group): row for row in manifest.groups}
+    assert (rows["train", "known"].expected, rows["train", "known"].actual) == (4, 4)
+    said = "left out, as another set, split or class holds the same picture: 2 images"
+    assert rows["train", "known"].reason == said
+    assert manifest.complete
+
+
+def test_copies_of_one_placeholder_take_one_pair_for_each_two_groups_that_hold_it(pics, monkeypatch):
+    """Scraped datasets hold one picture thousands of times: every two copies were compared."""
+    recipe = load_recipe("digits")
+    names = [g.name for g in recipe.group]
+
+    def few(items, number):
+        items = list(items)
+        assert len(items) <= len(names)
+        return combinations(items, number)
+
+    monkeypatch.setattr(leaks, "combinations", few)
+    tables = [
+        image_table(
+            source="digits",
+            role="far",
+            group=name,
+            split="test",
+            view="raw",
+            labels={"0": -1},
+            images={"0": [f"{name}/{n:05d}" for n in range(2000)]},
+            digests={f"{name}/{n:05d}": b"0" * 32 for n in range(2000)},
+        )
+        for name in reversed(names)
+    ]
+    found = leaks.digest_leaks(recipe, tables)
+    assert [(leak.a, leak.b, leak.pairs) for leak in found] == [
+        (a, b, [(f"{a}/00000", f"{b}/00000")]) for a, b in combinations(names, 2)
+    ]
+
+
+def test_what_the_frozen_benchmarks_hold_twice_in_id_is_named():
+    seen = []
+    for name in manifest_names():
+        manifest = load_manifest(name)
+        known_sets = {f"group:{row.group}" for row in manifest.groups if row.role == "id"}
+        assert all(leak.severity != "unnamed" for leak in manifest.data.leaks)
+        seen += [
+            (name, leak.count, leak.severity)
+            for leak in manifest.data.leaks
+            if leak.kind == "digest" and leak.a == leak.b and leak.a in known_sets
+        ]
+    assert sorted(seen) == [
+        ("openood-cifar100-drawn", 21, "known"),
+        ("rungs-cifar100", 7, "known"),
+        ("unknown-cifar", 1, "known"),
+        ("unknown-cifar-near4000", 1, "known"),
+        ("unknown-cifar-tinyval", 1, "known"),
+    ]
