@@ -14,6 +14,7 @@ import pyarrow as pa
 from wordnet_splits.build.class_table import Labels, build_class_table, labels_of
 from wordnet_splits.build.identical import drop_identical
 from wordnet_splits.build.images import Selection
+from wordnet_splits.build.inversions import NEARNESS, inversions
 from wordnet_splits.build.known_leaks import judge
 from wordnet_splits.build.leaks import (
     Leak,
@@ -99,7 +100,7 @@ def assemble(
         "recipe": recipe.as_data(),
         "seed": rules.seed,
         "taxonomy": {"name": "WordNet", "version": taxonomy.version, "hierarchy": recipe.hierarchy},
-        "groups": group_rows(recipe, rules.membership, selections),
+        "groups": group_rows(recipe, rules.membership, selections, _inverted(classes)),
         **_fingerprints(classes, tables, own, whole=not awaiting),
         "leaks": [leak.as_dict() for leak in leaks],
         "complete": not missing and not awaiting,
@@ -113,6 +114,15 @@ def assemble(
     }
     parts: dict[Part, Callable[[], pa.Table]] = {part: partial(_given, t) for part, t in tables.items()}
     return Manifest(check_data(data, recipe.name), classes, parts, own=own), leaks
+
+
+def _inverted(classes: pa.Table) -> dict[str, str]:
+    """Say of each far group that holds classes nearer than the usual near one, how many."""
+    columns = classes.select(["source", "group", "class_id", "role", NEARNESS])
+    sentences: dict[str, list[str]] = {}
+    for inversion in inversions(columns.to_pylist()):
+        sentences.setdefault(inversion.far, []).append(inversion.sentence())
+    return {group: "; ".join(said) for group, said in sentences.items()}
 
 
 def _given(table: pa.Table) -> pa.Table:
@@ -164,9 +174,15 @@ def _left_out(selection: Selection) -> str:
 
 
 def group_rows(
-    recipe: Recipe, membership: Membership, selections: Sequence[Selection]
+    recipe: Recipe,
+    membership: Membership,
+    selections: Sequence[Selection],
+    inverted: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """Return a row for the classes and each split of every group: published, expected, actual, status."""
+    """Return a row for the classes and each split of every group: published, expected, actual, status.
+
+    ``inverted`` says of a far group that some of its classes are nearer than near ones.
+    """
     at = {(s.group.name, s.split): s for s in selections}
     rows = []
     for group in recipe.group:
@@ -175,7 +191,8 @@ def group_rows(
         published = group.published.get("classes")
         rows.append(
             {**common, "split": "classes", "published": published, "expected": count, "actual": count}
-            | {"status": "complete", "note": group.note, "reason": "", "population": None}
+            | {"status": "complete", "note": group.note, "reason": inverted.get(group.name, "")}
+            | {"population": None}
         )
         for split in SPLITS:
             if (group.name, split) not in at:

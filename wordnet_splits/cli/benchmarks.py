@@ -271,7 +271,7 @@ def print_groups(benchmarks: Sequence[tuple[str, Sequence[GroupRow], Sequence[st
     print_table(COLUMNS, rows, right=COUNTS)
     if notes:
         show()
-        show("Where published and ours differ, or a source is awaited:")
+        show("Where published and ours differ, a source is awaited, or far is nearer than near:")
         for note, name in notes.items():
             show(f"  {name}: {note}")
 

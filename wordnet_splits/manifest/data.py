@@ -52,7 +52,7 @@ class GroupRow(StrictModel):
     ----------
     published, expected, actual : counts; None where nothing is published, or not known yet.
     status : ``complete``, ``awaiting SOURCE``, ``missing N``, or ``not frozen`` in a listing.
-    reason : why a source is awaited, or which images are left out.
+    reason : why a source is awaited, which images are left out, or that far is nearer than near.
     population : how many images a local draw chose from.
     """
 

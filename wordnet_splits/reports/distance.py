@@ -14,6 +14,7 @@ import numpy as np
 
 from wordnet_splits import plotting
 from wordnet_splits.build.class_table import MEASURES
+from wordnet_splits.build.inversions import NEARNESS, Inversion, inversions
 from wordnet_splits.errors import unknown
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics import auroc
@@ -50,12 +51,14 @@ class Distances(Tabular):
 
     ``near_against_far`` is, for each measure, the AUROC of the near classes against the far ones by their
     nearness to ID: 1 where every near class is nearer than every far one, NaN where there are no two sides.
+    ``inversions`` are the far sets with classes nearer than the median of a near set of the same source.
     """
 
     benchmark: str
     measure: str
     sets: tuple[SetDistance, ...]
     near_against_far: dict[str, float]
+    inversions: tuple[Inversion, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the fields of each set."""
@@ -63,7 +66,7 @@ class Distances(Tabular):
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``distance --json`` prints."""
-        return {**vars(self), "sets": self.rows()}
+        return {**vars(self), "sets": self.rows(), "inversions": [vars(one) for one in self.inversions]}
 
     def conclusions(self) -> list[str]:
         """Return in words what the sets are measured by, and how well that tells near from far."""
@@ -75,7 +78,7 @@ class Distances(Tabular):
             found.append(
                 f"AUROC of the near classes against the far ones: {values} (1: every near one is nearer)."
             )
-        return found
+        return [*found, *(f"{one.far} (far): {one.sentence()}." for one in self.inversions)]
 
     def plot(self, path: Path) -> None:
         """Write a box a set, from min to max with quartiles; SVG or PNG by the name.
@@ -127,7 +130,8 @@ def distance(
         name: _near_against_far(column, role_of, -1.0 if name == "distance" else 1.0)
         for name, column in values.items()
     }
-    return Distances(manifest.name, measure, sets, separation)
+    inverted = inversions(table.select(["source", "group", "class_id", "role", NEARNESS]).to_pylist())
+    return Distances(manifest.name, measure, sets, separation, tuple(inverted))
 
 
 def _set(group: str, role: str, values: np.ndarray) -> SetDistance:

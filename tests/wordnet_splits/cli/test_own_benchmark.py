@@ -194,6 +194,29 @@ def test_a_class_without_a_synset_is_neither_near_nor_far_unless_it_is_listed_by
     assert (rows["Löwe"]["role"], rows["ライオン"]["role"]) == ("far", "excluded")
 
 
+def test_a_far_class_nearer_than_the_usual_near_one_is_said(command: Command, pics: Path) -> None:
+    """A retriever is nearer to a zebra than a teapot and a guitar are; a draw may part them so, too."""
+    root = ("--root", "mypics=pics")
+    sets = ("--near", "mypics:teapot,acoustic guitar", "--far", "mypics:golden retriever")
+    shown = command("new", "wild", "--id", "mypics:zebra", *sets, *root)
+    said = "1 of 1 classes is nearer to ID than the median of the near group near-mypics (mean 0."
+    assert f"far-mypics classes: {said}" in shown.out
+    assert said in command("build", "wild.toml", *root).out
+    (built,) = command("build", "wild.toml", *root, "--json").json["built"]
+    reasons = {row["group"]: row["reason"] for row in built["groups"] if row["split"] == "classes"}
+    assert reasons["far-mypics"].startswith(said)
+    assert "the nearest golden retriever (0." in reasons["far-mypics"]
+    assert reasons["near-mypics"] == reasons["known"] == ""
+    assert f"far-mypics (far): {said}" in command("distance", "build/wild").out
+    (found,) = command("distance", "build/wild", "--json").json["inversions"]
+    assert (found["far"], found["near"]) == ("far-mypics", "near-mypics")
+    assert (found["nearer"], found["classes"]) == (1, 1)
+    assert found["value"] > found["median"]
+    right = ("--near", "mypics:golden retriever", "--far", "mypics:teapot,acoustic guitar")
+    assert "nearer to ID" not in command("new", "tame", "--id", "mypics:zebra", *right, *root).out
+    assert command("distance", "tame.toml", "--json").json["inversions"] == []
+
+
 def test_new_halves_a_source_of_one_split_and_takes_kin_of_another(command: Command) -> None:
     done = command("new", "pets", "--id", "dtd:banded,dotted", "--near", "cifar100", "--far", "svhn")
     assert "the rule takes no class at all" in done.error

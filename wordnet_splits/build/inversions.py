@@ -1,0 +1,68 @@
+"""Draws that came out inverted: a far group that holds classes nearer to ID than the usual near one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+TableRow = Mapping[str, Any]
+NEARNESS = "mean"
+"""The column of the class table by which the nearest ID class is chosen; greater is nearer."""
+
+
+@dataclass(frozen=True)
+class Inversion:
+    """A far group with classes nearer to ID than the median class of a near group of the same source.
+
+    Attributes
+    ----------
+    far, near : the groups.
+    nearer : how many classes of the far group are nearer.
+    classes : how many classes it has that have a distance.
+    median : the nearness of the near group's median class, in 0..1.
+    nearest : the far group's nearest class, and
+    value : its nearness.
+    """
+
+    far: str
+    near: str
+    nearer: int
+    classes: int
+    median: float
+    nearest: str
+    value: float
+
+    def sentence(self) -> str:
+        """Return it in words, of the far group."""
+        verb = "is" if self.nearer == 1 else "are"
+        return (
+            f"{self.nearer:,} of {self.classes:,} classes {verb} nearer to ID than the median of the near "
+            f"group {self.near} ({NEARNESS} {self.median:.3f}), the nearest {self.nearest} ({self.value:.3f})"
+        )
+
+
+def inversions(rows: Iterable[TableRow]) -> list[Inversion]:
+    """Return the inversions among the rows of a class table, in the order of groups' names.
+
+    Classes without a distance count on neither side.
+    """
+    near: dict[tuple[str, str], list[float]] = defaultdict(list)
+    far: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+    for row in rows:
+        group = str(row["source"]), str(row["group"])
+        if row[NEARNESS] is not None and row["role"] == "near":
+            near[group].append(row[NEARNESS])
+        elif row[NEARNESS] is not None and row["role"] == "far":
+            far[group].append((row[NEARNESS], str(row["class_id"])))
+    found = []
+    for (source, far_group), classes in sorted(far.items()):
+        for (near_source, near_group), values in sorted(near.items()):
+            middle = median(values)
+            nearer = sum(value > middle for value, _ in classes)
+            if near_source == source and nearer:
+                value, class_id = max(classes)
+                found.append(Inversion(far_group, near_group, nearer, len(classes), middle, class_id, value))
+    return found
