@@ -46,7 +46,8 @@ class RobustClass:
     role, group : as in the class table; ``excluded`` and empty where no group has it.
     candidate : the role that the rules give before a draw, another than ``role`` where that passed it over.
     robust : share of the readings that apply which give ``candidate``; None where none applies, ``why`` says.
-    readings : reading -> the role it gives (with a slash, if by several senses), None where it is none.
+    readings : each of `Robust.names` -> the role it gives (with a slash, if by several senses), None where it
+        does not apply.
     turning_sense : the first other synset of its name under which it has another role.
     """
 
@@ -64,7 +65,7 @@ class RobustClass:
 
     def agrees(self, reading: str) -> bool | None:
         """Say whether a reading gives the same role, None where it does not apply."""
-        given = self.readings.get(reading)
+        given = self.readings[reading]
         return None if given is None else given == self.candidate
 
 
@@ -85,7 +86,7 @@ class Robust(Tabular):
         """Return a row a class, with a column a reading."""
         return [
             {key: value for key, value in vars(one).items() if key not in ("readings", "turning_sense")}
-            | {name: one.readings.get(name) for name in self.names}
+            | {name: one.readings[name] for name in self.names}
             | {"turning_sense": one.turning_sense}
             for one in self.classes
         ]
@@ -186,7 +187,8 @@ def _classes(
         leaks = any(base.clashes.get(name) for name in asked if key[1] in base.groups[name])
         read_by_leaks = worlds.GRAPH if leaks else frozenset[str]()
         read |= read_by_leaks
-        candidate, given = base.role(key), dict[str, str | None]()
+        candidate = base.role(key)
+        given: dict[str, str | None] = dict.fromkeys((*BUILT_IN, *(o.name for o in others)))
         for name, other in decided.items():
             of_rules = frozenset[str]().union(*(kinds[group] for group in asked if group not in other.idle))
             applies = kind_of.get(name, WORDNET) in of_rules | read_by_leaks

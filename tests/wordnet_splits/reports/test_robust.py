@@ -14,6 +14,7 @@ from wordnet_splits.manifest import load_classes
 from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.reports import worlds
 from wordnet_splits.reports.robust import NO_SYNSET, NO_WORDNET, Robust, RobustClass, robust
+from wordnet_splits.rules.registry import operator_names, reads_wordnet
 from wordnet_splits.similarity import matrix
 from wordnet_splits.taxonomy import Taxonomy
 
@@ -140,6 +141,57 @@ def test_another_wordnet_has_what_it_has_and_the_rest_is_counted(lexicon: str) -
     assert lacking.notes == (
         "dogs: not read by oewn-2024: cat.n.01 (n02121620), which a rule names, is not in it",
     )
+
+
+MEASURED = """schema = 1
+name = "by-measure"
+[[group]]
+name = "known"
+role = "id"
+source = "cifar100"
+classes = { listed = ["hamster", "mouse"] }
+images = { test = { from = "test", all = true } }
+[[group]]
+name = "near"
+role = "near"
+source = "cifar100"
+classes = { similarity = { to = "group:known", measure = "MEASURE", above = BOUND }, draw = 3 }
+images = { test = { from = "test", all = true } }
+[[group]]
+name = "far"
+role = "far"
+source = "cifar100"
+classes = { similarity = { to = "group:known", measure = "MEASURE", below = BOUND }, draw = 40 }
+images = { test = { from = "test", all = true } }
+"""
+
+
+@pytest.mark.parametrize(("measure", "bound"), [("mean", "0.5"), ("path", "0.2"), ("wup_wn", "0.5")])
+def test_a_recipe_by_a_measure_is_answered_for_with_its_draws(
+    measure: str, bound: str, command: Any, tmp_path: Path
+) -> None:
+    """Its own measure is no reading of it, and says nothing about any class."""
+    recipe, out = tmp_path / "mine.toml", tmp_path / "mine.parquet"
+    recipe.write_text(MEASURED.replace("MEASURE", measure).replace("BOUND", bound), encoding="utf-8")
+    done = command("robust", recipe, "--all", "--out", out)
+    assert done.code == 0, done.err
+    reading = measure.removesuffix("_wn")
+    rows = pq.read_table(out).to_pylist()
+    assert {row[reading] for row in rows} == {None}
+    candidates = [row for row in rows if row["candidate"] == "far" and row["role"] == "excluded"]
+    assert candidates  # the draw passed them over, and they are judged for what they were candidates of
+    turned = [row for row in rows if row["robust"] not in (None, 1.0)]
+    assert turned
+    assert all(f"\n{row['name']} " in done.out for row in turned)
+
+
+def test_every_class_has_every_reading(lexicon: str) -> None:
+    found = robust("digits", wordnets=[lexicon])
+    assert all(list(one.readings) == list(found.names) for one in found.classes)
+
+
+def test_every_operator_that_reads_wordnet_is_read_by_some_reading() -> None:
+    assert set(worlds.READ_BY) - {"clear_of"} == {name for name in operator_names() if reads_wordnet(name)}
 
 
 def test_the_command_says_the_same(command: Any, tmp_path: Path) -> None:
