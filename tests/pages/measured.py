@@ -12,11 +12,16 @@ Key = tuple[str, str, str]
 """(model, detector, metric)."""
 
 
-def means(folder: Path, group: str) -> Mapping[Key, float]:
-    """Return each value of a group, or of ``(mean) near`` and the like, averaged over runs, in percent."""
+def runs(folder: Path, group: str) -> Mapping[Key, list[float]]:
+    """Return the values of a group, or of ``(mean) near`` and the like, run by run, in percent."""
     table = pq.read_table(folder / "results.parquet").to_pylist()
-    runs: dict[Key, list[float]] = {}
+    found: dict[Key, list[float]] = {}
     for row in table:
         if group in (row["group"], f"{row['group']} {row['role']}"):
-            runs.setdefault((row["model"], row["detector"], row["metric"]), []).append(100 * row["value"])
-    return {key: mean(values) for key, values in runs.items()}
+            found.setdefault((row["model"], row["detector"], row["metric"]), []).append(100 * row["value"])
+    return found
+
+
+def means(folder: Path, group: str) -> Mapping[Key, float]:
+    """Return `runs`, averaged."""
+    return {key: mean(values) for key, values in runs(folder, group).items()}

@@ -1,4 +1,4 @@
-"""Abdelzad et al.'s tables 4, 5, 6, 9 and 10 beside ours, from the committed results."""
+"""Abdelzad et al.'s tables 4, 5, 6, 9 and 10 beside ours, and what they rest on, from committed results."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy import stats
+
 from loaders.harness import compare
 from tests.wordnet_splits.metrics.abdelzad import TABLE_4, TABLE_5, TABLE_6, TABLE_9, TABLE_10
+from wordnet_splits.metrics import robustness, run_moments
+from wordnet_splits.metrics.robustness import EPSILON, WEIGHTS
 
-from .measured import means
+from .measured import means, runs
 
 FOLDERS = {"MNIST": "optimizers-mnist-small", "Fashion-MNIST": "optimizers-fashion-small"}
 DETECTORS = {  # in the order of the paper's tables
@@ -31,7 +36,15 @@ SETS = {
 }
 Row = tuple[str, ...]
 Tables = Mapping[tuple[int, str], list[Mapping[str, Any]]]
-"""(number, convention) -> rows."""
+"""(number, convention) -> rows; the convention of plain means ends in `UNWEIGHTED`."""
+UNWEIGHTED = ", unweighted"
+FPR95_PAPER = "fpr95_ood_positive_interpolated"
+FPR95 = {
+    "OOD positive, interpolated": FPR95_PAPER,
+    "OOD positive": "fpr95_ood_positive",
+    "ID positive, interpolated": "fpr95_id_positive_interpolated",
+    "ID positive": "fpr95_id_positive",
+}
 
 
 def read(folder: Path) -> Tables:
@@ -39,7 +52,8 @@ def read(folder: Path) -> Tables:
     found: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
     for table in compare(folder, bootstrap=0, robustness=[4, 5, 6, 9, 10]).robustness:
         for row in table.numbers:
-            found.setdefault((row["table"], row["convention"]), []).append(row)
+            convention = row["convention"] + (UNWEIGHTED if row.get("unweighted") else "")
+            found.setdefault((row["table"], convention), []).append(row)
     return found
 
 
@@ -60,18 +74,67 @@ def beside(
 
 
 def values(row: Mapping[str, Any]) -> list[str]:
-    """Return a row's five metrics as printed."""
+    """Return a row's five metrics as printed: scores, means with the sd, or those of a mixture."""
     cells = list(row.values())[-5:]
-    return [f"{c[0]:.2f} ± {c[1] ** 0.5:.2f}" if isinstance(c, tuple) else f"{c:.3f}" for c in cells]
+    if not isinstance(cells[0], tuple):
+        return [f"{score:.3f}" for score in cells]
+    power = 1 if row.get("unweighted") else 0.5  # a mixture has its variance
+    return [f"{mean:.2f} ± {moment**power:.2f}" for mean, moment in cells]
 
 
 def table_4(found: Tables) -> Iterator[Row]:
-    """Mean and standard deviation over optimizers and runs of each detector, MNIST against Fashion-MNIST."""
-    paper = {
-        name: [f"{m:.2f} ± {v**0.5:.2f}" for m, v in row]
-        for name, row in zip(DETECTORS.values(), TABLE_4, strict=True)
+    """Mixture over optimizers, and plain mean and sd of all runs, of each detector on Fashion-MNIST."""
+    mixtures, plain = _of_detectors(found, 4), _of_detectors(found, 4, UNWEIGHTED)
+    for name, row in zip(DETECTORS.values(), TABLE_4, strict=True):
+        yield (name, "paper, mixture", *(f"{m:.2f} ± {v**0.5:.2f}" for m, v in row))
+        for convention, title in (("paper", "ours"), ("ours", "ours, ID positive")):
+            yield ("", f"{title}, mixture", *mixtures[convention][name])
+            yield ("", f"{title}, plain mean", *plain[convention][name])
+
+
+def weights(results: Path) -> Iterator[Row]:
+    """FPR95 of the Mahalanobis distance on Fashion-MNIST by optimizer, and its weight in the mixture."""
+    held = _by_optimizer(results / FOLDERS["MNIST"], "fashion-mnist", "mahalanobis[on=logits]", FPR95_PAPER)
+    moments = {name: run_moments(values) for name, values in held.items()}
+    confidence = np.array([1 / (variance**0.5 + EPSILON) for _, variance in moments.values()])
+    shares = WEIGHTS["tables"](confidence, EPSILON)
+    for (name, (mean, variance)), share in zip(moments.items(), shares, strict=True):
+        seeds = ", ".join(f"{value:.2f}" for value in held[name])
+        yield (name, seeds, f"{mean:.2f}", f"{variance**0.5:.2f}", f"{100 * share:.1f}")
+
+
+def conventions(results: Path) -> Iterator[Row]:
+    """FPR95 of each detector on Fashion-MNIST, plain means of all runs, by orientation and interpolation."""
+    for detector, title in DETECTORS.items():
+        held = {
+            metric: np.array(
+                list(_by_optimizer(results / FOLDERS["MNIST"], "fashion-mnist", detector, metric).values())
+            )
+            for metric in FPR95.values()
+        }
+        orientation = held["fpr95_id_positive_interpolated"] - held[FPR95_PAPER]
+        cut = max(
+            np.abs(held[f"{one}_interpolated"] - held[one]).max()
+            for one in ("fpr95_ood_positive", "fpr95_id_positive")
+        )
+        by_optimizer = orientation.mean(axis=1)
+        half = stats.t.ppf(0.975, len(by_optimizer) - 1) * stats.sem(by_optimizer)
+        mean = by_optimizer.mean()
+        yield (
+            title,
+            *(f"{values.mean():.2f}" for values in held.values()),
+            f"{mean:.2f} ({mean - half:.2f} to {mean + half:.2f})",
+            f"{cut:.2f}",
+        )
+
+
+def _by_optimizer(folder: Path, group: str, detector: str, metric: str) -> dict[str, list[float]]:
+    held = {
+        optimizer(model): values
+        for (model, of, measured), values in runs(folder, group).items()
+        if (of, measured) == (detector, metric)
     }
-    yield from beside(paper, _of_detectors(found, 4))
+    return {name: held[name] for name in OPTIMIZERS}
 
 
 def table_5(found: Tables) -> Iterator[Row]:
@@ -80,26 +143,53 @@ def table_5(found: Tables) -> Iterator[Row]:
     yield from beside(paper, _of_detectors(found, 5))
 
 
-def _of_detectors(found: Tables, number: int) -> dict[str, dict[str, list[str]]]:
+def _of_detectors(found: Tables, number: int, suffix: str = "") -> dict[str, dict[str, list[str]]]:
     return {
         convention: {
             DETECTORS[row["detector"]]: values(row)
-            for row in found[number, convention]
+            for row in found[number, convention + suffix]
             if row["group"] == "fashion-mnist"
         }
         for convention in ("paper", "ours")
     }
 
 
-def table_6(each: Mapping[str, Tables]) -> Iterator[Row]:
-    """The most robust detector of each ID and OOD set, by FPR95."""
-    for trained, found in each.items():
-        ours, own = (
-            {row["group"]: DETECTORS[row["best detector"][0]] for row in found[6, convention]}
-            for convention in ("paper", "ours")
-        )
-        for group in ours:
-            yield (trained, SETS[group], TABLE_6[trained][SETS[group]], ours[group], own[group])
+def table_6(results: Path) -> Iterator[Row]:
+    """The most robust detector of each ID and OOD set by FPR95 of each orientation and interpolation."""
+    for trained, folder in FOLDERS.items():
+        for group, published in TABLE_6[trained].items():
+            key = next(name for name, title in SETS.items() if title == group)
+            best = (most_robust(results / folder, key, metric) for metric in FPR95.values())
+            yield (trained, group, published, *best)
+
+
+def most_robust(folder: Path, group: str, metric: str) -> str:
+    """Return the detector whose score over optimizers is lowest, by its name in the paper."""
+    scores = {
+        title: robustness(
+            list(_by_optimizer(folder, group, detector, metric).values()), higher_is_better=False
+        ).score
+        for detector, title in DETECTORS.items()
+    }
+    return min(scores, key=lambda title: scores[title])
+
+
+def agreement(results: Path) -> Iterator[Row]:
+    """How many cells of table 6 agree with the paper, and how many between conventions."""
+    rows = list(table_6(results))
+    of = {"the paper": [row[2] for row in rows]}
+    of |= {name: [row[3 + n] for row in rows] for n, name in enumerate(FPR95)}
+    pairs = (
+        ("OOD positive, interpolated", "the paper"),
+        ("OOD positive, interpolated", "OOD positive"),
+        ("ID positive, interpolated", "ID positive"),
+        ("OOD positive, interpolated", "ID positive, interpolated"),
+    )
+    for a, b in pairs:
+        same = sum(one == other for one, other in zip(of[a], of[b], strict=True))
+        share = stats.binomtest(same, len(rows)).proportion_ci()
+        interval = f"{100 * share.low:.0f} to {100 * share.high:.0f}"
+        yield (a, b, f"{same} of {len(rows)}", interval)
 
 
 def table_9(found: Tables) -> Iterator[Row]:
@@ -140,8 +230,9 @@ def accuracies(results: Path) -> Iterator[Row]:
 
 
 def tables(results: Path) -> Iterator[Iterable[Row]]:
-    """Yield the accuracies, then the rows of tables 4, 5, 6, 9 and 10."""
+    """Yield the accuracies, then the rows of tables 4, 5, 6, 9 and 10 with what they rest on."""
     yield accuracies(results)
     each = {trained: read(results / folder) for trained, folder in FOLDERS.items()}
     mnist = each["MNIST"]
-    yield from (table_4(mnist), table_5(mnist), table_6(each), table_9(mnist), table_10(each))
+    yield from (table_4(mnist), weights(results), conventions(results), table_5(mnist))
+    yield from (table_6(results), agreement(results), table_9(mnist), table_10(each))

@@ -11,7 +11,15 @@ from itertools import product
 from typing import Any
 
 from wordnet_splits.errors import DataError
-from wordnet_splits.metrics import Robustness, get_metric, mixture_moments, robustness_score, run_moments
+from wordnet_splits.metrics import (
+    Robustness,
+    Spread,
+    get_metric,
+    mixture_moments,
+    robustness_score,
+    run_moments,
+    spread,
+)
 
 from ..evaluation.tables import NOTHING, Sets, Table
 from .entries import Draw
@@ -19,6 +27,8 @@ from .entries import Draw
 TableSpec = Mapping[str, Any]
 Where = Mapping[str, str]
 """Axis -> value."""
+Cell = tuple[str, Any]
+"""(as printed, as it is)."""
 AXES = ("model", "detector", "group")
 PERCENT = 100
 DEFAULT = (4, 5, 6, 8, 9, 10)
@@ -61,7 +71,7 @@ class Cells:
     def moments(self, where: Where, metric: str, over: str | None = None) -> tuple[float, float] | None:
         """Return mean and variance over runs, or of the mixture over an axis; None where a cell is absent."""
         if over is None:
-            runs = self.values.get((where["model"], where["detector"], where["group"]))
+            runs = self.values.get(_key(where))
             return None if runs is None else run_moments(runs[metric])
         parts = [self.moments({**where, over: value}, metric) for value in self.axes[over]]
         held = [part for part in parts if part is not None]
@@ -69,6 +79,14 @@ class Cells:
             return None  # a mixture of fewer components is another score
         means, variances = zip(*held, strict=True)
         return mixture_moments(means, variances)
+
+    def plain(self, where: Where, metric: str, over: str) -> Spread | None:
+        """Return mean and sample sd over all runs of an axis, unweighted; None where a cell is absent."""
+        cells = [self.values.get(_key({**where, over: value})) for value in self.axes[over]]
+        held = [cell for cell in cells if cell is not None]
+        if len(held) < len(cells) or not held:
+            return None
+        return spread([value for cell in held for value in cell[metric]])
 
     def robustness(self, where: Where, metric: str, over: str) -> Robustness | None:
         """Return the robustness score over an axis; None where a cell is absent."""
@@ -81,8 +99,15 @@ class Cells:
         return Robustness(*found, robustness_score(*found, higher_is_better=higher))
 
 
+def _key(where: Where) -> tuple[str, str, str]:
+    return where["model"], where["detector"], where["group"]
+
+
 def robustness_tables(draw: Draw, numbers: Sequence[int] = DEFAULT) -> list[Table]:
     """Return the tables of these numbers, each in the paper's convention and then in ours.
+
+    A table of mixtures is followed by one of plain means and standard deviations: a mixture weighs models by
+    the inverse of the sd of their runs, which few runs estimate badly.
 
     Raises
     ------
@@ -128,24 +153,30 @@ def _tables(cells: Cells, spec: TableSpec, convention: str, metrics: Sequence[st
         else:
             columns = (spec["rows"], *(names[metric] for metric in metrics))
             rows = list(_rows(cells, spec, fixed, metrics))
+        known = {"table": spec["number"], "convention": convention, **fixed}
         if rows:
-            texts = tuple(tuple(text for text, _ in row) for row in rows)
-            numbers = [
-                {"table": spec["number"], "convention": convention, **fixed}
-                | {name: value for name, (_, value) in zip(columns, row, strict=True)}
-                for row in rows
-            ]
-            yield Table(title, columns, texts, tuple(numbers))
+            yield _table(title, columns, rows, known)
+        if rows and spec.get("show") == "moments" and "over" in spec:
+            what = f"{spec['plain'].format(**fixed)}, mean and standard deviation of all runs"
+            plain = list(_plain_rows(cells, spec, fixed, metrics))
+            title = f"Table {spec['number']}, unweighted: {what}, {unit} ({about})"
+            yield _table(title, columns, plain, {**known, "unweighted": True})
 
 
-Cell = tuple[str, Any]
-"""(as printed, as it is)."""
+def _table(
+    title: str, columns: tuple[str, ...], rows: Sequence[Sequence[Cell]], known: Mapping[str, Any]
+) -> Table:
+    texts = tuple(tuple(text for text, _ in row) for row in rows)
+    numbers = [
+        {**known} | {name: value for name, (_, value) in zip(columns, row, strict=True)} for row in rows
+    ]
+    return Table(title, columns, texts, tuple(numbers))
 
 
 def _rows(cells: Cells, spec: TableSpec, fixed: Where, metrics: Sequence[str]) -> Iterator[list[Cell]]:
     axis = spec["rows"]
     if axis == "run":
-        runs = cells.values.get((fixed["model"], fixed["detector"], fixed["group"]))
+        runs = cells.values.get(_key(fixed))
         if runs is None:
             return
         for n in range(len(runs[metrics[0]])):
@@ -163,6 +194,12 @@ def _rows(cells: Cells, spec: TableSpec, fixed: Where, metrics: Sequence[str]) -
         yield [("mixture", "mixture"), *(_moments(cells.moments(fixed, m, axis)) for m in metrics)]
 
 
+def _plain_rows(cells: Cells, spec: TableSpec, fixed: Where, metrics: Sequence[str]) -> Iterator[list[Cell]]:
+    for value in cells.axes[spec["rows"]]:
+        where = {**fixed, spec["rows"]: value}
+        yield [(value, value), *(_mean_and_sd(cells.plain(where, m, spec["over"])) for m in metrics)]
+
+
 def _best(cells: Cells, spec: TableSpec, metric: str) -> Iterator[list[Cell]]:
     for value in cells.axes[spec["rows"]]:
         found = {
@@ -178,6 +215,12 @@ def _best(cells: Cells, spec: TableSpec, metric: str) -> Iterator[list[Cell]]:
 
 def _moments(found: tuple[float, float] | None) -> Cell:
     return (NOTHING, None) if found is None else (f"{found[0]:.3f} | {found[1]:.3f}", found)
+
+
+def _mean_and_sd(found: Spread | None) -> Cell:
+    return (
+        (NOTHING, None) if found is None else (f"{found.mean:.3f} ± {found.sd:.3f}", (found.mean, found.sd))
+    )
 
 
 def _score(found: Robustness | None) -> Cell:
