@@ -80,8 +80,8 @@ class TaxonomyError(SplitsError):
     kind = "taxonomy"
 
 
-class DataError(SplitsError):
-    """A shipped or user-given table that is malformed or inconsistent."""
+class DataError(SplitsError, ValueError):
+    """A table or an argument that is malformed or inconsistent; also a ValueError, as elsewhere in Python."""
 
     kind = "data"
 

@@ -144,7 +144,10 @@ def height(taxonomy: Taxonomy) -> int:
 
 def no_common_ancestor(taxonomy: Taxonomy, a: str, b: str) -> TaxonomyError:
     """Return the error for two synsets under different roots."""
+    projected = taxonomy.graph.unresolved is not None
     return TaxonomyError(
         f"{a} ({taxonomy.name(a)}) and {b} ({taxonomy.name(b)}) have no common ancestor",
-        hint="instance hypernyms are not in the tree; use the full hierarchy",
+        hint="instance hypernyms are not in the tree; use the full hierarchy"
+        if projected
+        else f"this taxonomy has {len(taxonomy.graph.roots)} roots; compare synsets below the same one",
     )

@@ -42,14 +42,14 @@ class Transform:
     image : of one PIL RGB image: to a float tensor (3, h, w), or, where `batch` follows, to a PIL image of
         another size; None leaves the image as it is.
     batch : of a uint8 tensor (n, 3, h, w) on any device, to float; None where `image` does it all.
-    std : standard deviation per channel that pixels are divided by, None where unknown.
+    std : standard deviation per channel (or one for all) that pixels are divided by, None where unknown.
     size : (h, w) of what comes out, None where it is that of the image.
     """
 
     spec: Mapping[str, Any]
     image: Callable[[Image.Image], Any] | None
     batch: Callable[[Tensor], Tensor] | None = None
-    std: Triple | None = None
+    std: tuple[float, ...] | None = None
     size: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:

@@ -25,7 +25,7 @@ from ..arrays import Arrays
 from ..backend.transforms import Transform, as_transform
 from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
-from ..plugins import reason
+from ..plugins import in_one_line, reason
 from ..probes import Probe, for_classes, probe_name
 from .own_sets import OwnSet, content_id, digest_of, labels_of, own_manifest, place_of
 
@@ -47,7 +47,7 @@ class OwnImages:
     transform: Transform | None
     progress: Progress
     classes: int | None = None
-    std: Sequence[float] | None = None
+    std: tuple[float, ...] | None = None
     name: str = "own-sets"
     known: dict[str, OwnSet] = field(default_factory=dict)
 
@@ -126,12 +126,7 @@ class OwnImages:
         given = self.sets[text]
         function = getattr(getattr(given, "dataset", given), "transform", None)
         found = self.transform or as_transform(function, transform_id="the dataset's own")
-        if self.std is None:
-            return found
-        values = tuple(map(float, self.std))
-        if len(values) != 3 or min(values) <= 0:
-            raise DataError(f"std {values}: three positive numbers are wanted", where="evaluate")
-        return replace(found, std=(values[0], values[1], values[2]))
+        return found if self.std is None else replace(found, std=self.std)
 
     def batches(self, text: str) -> Iterator[tuple[Tensor, Any]]:
         """Yield the images and labels of a set, batch by batch."""
@@ -196,11 +191,26 @@ def loader_runs(images: OwnImages, models: Mapping[str, Sequence[Model]]) -> tup
     return manifest, runs
 
 
+def deviations(given: Any) -> tuple[float, ...]:
+    """Return standard deviations, one or one for each channel, as a tuple.
+
+    Raises
+    ------
+    DataError : not positive and finite numbers.
+    """
+    what = "is no standard deviation: a positive number, or one for each channel, is wanted"
+    with in_one_line(f"{given!r} {what}", where="std"):
+        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
+        raise DataError(f"{given!r} {what}", where="std")
+    return tuple(values.tolist())
+
+
 def as_set(given: Any) -> Any:
     """Return a tensor of images, or a pair of one and labels, as a dataset; anything else as it is."""
     if isinstance(given, Tensor):
         return TensorDataset(given)
-    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Tensor) and given[0].ndim == 4:
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Tensor) and given[0].ndim > 1:
         labels = torch.as_tensor(given[1])
         if labels.shape == given[0].shape[:1]:
             return TensorDataset(given[0], labels)

@@ -23,7 +23,7 @@ from ..backend.transforms import Transform, as_transform
 from ..model import Model, load_model, open_models
 from ..model.loading import Models
 from .about import EvaluationOptions
-from .of_loaders import OwnImages, loader_runs
+from .of_loaders import OwnImages, deviations, loader_runs
 from .of_runs import evaluate_runs
 from .results import Results
 from .sets import EvaluatedSets
@@ -39,7 +39,7 @@ def evaluate(
     *,
     sets: Mapping[str, Any] | None = None,
     classes: int | None = None,
-    std: Sequence[float] | None = None,
+    std: float | Sequence[float] | None = None,
     transform: Any = None,
     transform_id: str | None = None,
     num_classes: int | None = None,
@@ -72,8 +72,9 @@ def evaluate(
         loader}``. They are read in the order they have, one pass for each model, and one more where a
         detector needs gradients.
     classes : K, the number of ID classes of ``sets``; by default one more than the greatest ID label.
-    std : three standard deviations that the tensors of ``sets`` were divided by, (1, 1, 1) without
-        normalisation, where their dataset has no transform that says so. Steps along gradients need them.
+    std : the standard deviation that the tensors of ``sets`` were divided by, one or one for each channel, 1
+        without normalisation, where their dataset has no transform that says so. Steps along gradients need
+        it.
     transform : of a PIL image (a `Transform` or a function), in place of the model's own and the benchmark's.
     transform_id : names a transform that is a function, for stored activations: change it with the function.
     num_classes : of the model, where a specification makes it with as many outputs as one asks for.
@@ -114,7 +115,8 @@ def evaluate(
     if num_classes is not None:
         loading["options"] = {**(loading.get("options") or {}), "num_classes": num_classes}
     if sets is not None:
-        own = OwnImages(sets, batch_size, workers, chosen, watched, classes, std)
+        spread = None if std is None else deviations(std)
+        own = OwnImages(sets, batch_size, workers, chosen, watched, classes, spread)
         manifest, runs = loader_runs(own, _opened(model, loading))
         return evaluate_runs(
             manifest,

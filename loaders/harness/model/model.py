@@ -14,7 +14,7 @@ from wordnet_splits.errors import DataError
 
 from ..arrays import Head
 from ..backend.keys import model_key
-from ..backend.transforms import Transform, Triple
+from ..backend.transforms import Transform
 from ..evaluation.about import IN_PYTHON
 from ..plugins import in_one_line
 from .class_map import ClassMap, LabelSpace
@@ -57,7 +57,7 @@ class Model:
         self.classes, self.source_of_classes = loaded.classes, loaded.source_of_classes
         self.weights = IN_PYTHON
         self.device = torch.device(device)
-        self.std: Triple | None = None
+        self.std: tuple[float, ...] | None = None
         self.module = loaded.module
         self._shared: dict[Any, Any] = {}
         self._batch: Tensor | None = None

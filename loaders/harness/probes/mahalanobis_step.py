@@ -50,7 +50,7 @@ class MahalanobisStep:
 
     def lacks(self, model: Model, x: Any) -> str:
         """Return why a model has no layers or cannot step, "" where it has and can."""
-        return cannot_step(model) if model.has_layers else NO_LAYERS
+        return cannot_step(model, x) if model.has_layers else NO_LAYERS
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return the confidence (n,) of each layer by its name."""

@@ -8,7 +8,7 @@ authors' code: a step of eps is then the same in pixels of [0, 1] for every chan
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -55,7 +55,7 @@ class Odin:
 
     def lacks(self, model: Model, x: Any) -> str:
         """Return why it cannot step, "" where it can."""
-        return cannot_step(model)
+        return cannot_step(model, x)
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return ``logits`` (n, K) of the perturbed batch."""
@@ -78,9 +78,19 @@ class Odin:
         return (-gradient).sign()
 
 
-def cannot_step(model: Model) -> str:
+def cannot_step(model: Model, x: Any) -> str:
     """Return why no step can be made, "" where one can: an evaluation of a preset goes on without it."""
-    return f"needs {STD}: give std=, (1, 1, 1) without normalisation" if model.std is None else ""
+    if model.std is None:
+        return f"needs {STD}: give std=, 1 without normalisation"
+    channels = x.shape[1]
+    if len(_of_channels(model.std, channels)) in (1, channels):
+        return ""
+    return f"needs a standard deviation for each of {channels} channels: {len(model.std)} are given"
+
+
+def _of_channels(std: Sequence[float], channels: int) -> Sequence[float]:
+    """Return the standard deviations, one for all channels where it is the same for each."""
+    return std[:1] if len(std) != channels and len(set(std)) == 1 else std
 
 
 def step(model: Model, x: Any, pixels: Any, where: str) -> Any:
@@ -88,12 +98,13 @@ def step(model: Model, x: Any, pixels: Any, where: str) -> Any:
 
     Raises
     ------
-    DataError : the transform does not say what it normalises by.
+    DataError : the transform does not say what it normalises by, or says it for another number of channels.
     """
-    if model.std is None:
+    if reason := cannot_step(model, x):
         raise DataError(
-            f"the step needs {STD}",
+            f"the step {reason}",
             where=f"{model.name}: {where}",
-            hint="give std= with sets of your own, else Transform(..., std=...): (1, 1, 1) for none",
+            hint="give std= with sets of your own, else Transform(..., std=...): one for each channel",
         )
-    return x - pixels / torch.tensor(model.std, dtype=x.dtype, device=x.device).view(1, 3, 1, 1)
+    std = _of_channels(model.std or (), x.shape[1])
+    return x - pixels / torch.tensor(std, dtype=x.dtype, device=x.device).view(1, -1, *[1] * (x.ndim - 2))

@@ -203,8 +203,11 @@ def test_unknown_measure_offers_the_nearest(toy: Taxonomy) -> None:
 
 def test_synsets_under_different_roots_are_refused() -> None:
     split = Taxonomy.from_edges({"a": ("left",), "b": ("right",)})
-    with pytest.raises(TaxonomyError, match=r"a .* and b .* have no common ancestor"):
+    with pytest.raises(TaxonomyError, match=r"a .* and b .* have no common ancestor \(this .* has 2 roots"):
         similarity.compare("a", "b", split)
+    orphan = Taxonomy.from_edges({"a": ("left", "middle"), "left": (), "middle": ()}).tree({"a": "left"})
+    with pytest.raises(TaxonomyError, match="instance hypernyms are not in the tree"):
+        similarity.compare("a", "middle", orphan)
     for measure in similarity.MEASURES:
         with pytest.raises(TaxonomyError, match=r"left .* and b .* have no common ancestor"):
             similarity.matrix(measure, ["left", "a"], ["a", "b"], split)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.errors import DataError, SplitsError, unknown
 from wordnet_splits.lazy import need
 
 from ...backend.transforms import Transform
@@ -52,6 +52,8 @@ def timm_model(name: str, request: Request) -> Loaded:
                 module = build(**request.options)
             else:
                 module = build_to_fit(build, read_state(Path(given)), request.options, given)
+    except SplitsError:
+        raise
     except RuntimeError as error:
         raise DataError(
             reason(error),
