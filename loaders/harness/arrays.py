@@ -10,6 +10,8 @@ Names in use (n rows, one per image, in the order of the image table):
   column is dropped after softmax).
 - ``labels`` (n,) int64, only on train and val: the benchmark's label, -1 where an image has none.
 - a probe's outputs, e.g. ``odin[T=1000,eps=0.0014]/logits`` (n, K).
+
+All of them are read-only, since detectors share them: who wants to write takes a copy, ``np.array(view)``.
 """
 
 from __future__ import annotations
@@ -30,24 +32,38 @@ Array = npt.NDArray[Any]
 CHUNK = 4096
 
 
+def read_only(array: Array) -> Array:
+    """Return a view of an array that cannot be written through; the array itself stays as it is."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 class ArrayView:
     """One (n, ...) array laid out as consecutive parts (shards), read only where it is indexed.
 
-    ``view[i]``, ``view[a:b]``, ``view[index array or mask]`` and ``np.asarray(view)`` give numpy arrays; a
-    slice inside one part is a view of it, anything else a copy. ``chunks(rows)`` walks it in memory-bounded
-    steps; ``rows(a, b)`` and ``columns(index)`` give another view without reading.
+    ``view[i]``, ``view[a:b]``, ``view[index array or mask]`` and ``np.asarray(view)`` give numpy arrays that
+    cannot be written; a slice inside one part is a view of it, anything else a copy. ``chunks(rows)`` walks
+    it in memory-bounded steps; ``rows(a, b)`` and ``columns(index)`` give another view without reading.
+
+    Parameters
+    ----------
+    copied : whether every read is a copy, for code that could write through other libraries' views.
     """
 
-    __slots__ = ("_columns", "_offsets", "_parts")
+    __slots__ = ("_columns", "_copied", "_offsets", "_parts")
 
-    def __init__(self, parts: Sequence[Array], columns: npt.ArrayLike | None = None) -> None:
+    def __init__(
+        self, parts: Sequence[Array], columns: npt.ArrayLike | None = None, *, copied: bool = False
+    ) -> None:
         if not parts:
             raise DataError("an array needs at least one part, which may have no rows")
         first = parts[0]
         if len(parts) > 1 and any(p.shape[1:] != first.shape[1:] or p.dtype != first.dtype for p in parts):
             kinds = sorted({f"{p.dtype} {list(p.shape[1:])}" for p in parts})
             raise DataError(f"parts of one array differ in type or shape: {', '.join(kinds)}")
-        self._parts = tuple(parts)
+        self._parts = tuple(map(read_only, parts))
+        self._copied = copied
         self._offsets = [0, *accumulate(len(p) for p in parts)]
         self._columns = None if columns is None else np.asarray(columns, dtype=np.int64)
 
@@ -62,7 +78,8 @@ class ArrayView:
         columns = views[0]._columns if views else None
         if any(not _same_columns(columns, v._columns) for v in views):
             raise DataError("arrays restricted to different columns cannot be joined")
-        return cls([part for view in views for part in view._parts], columns)
+        parts = [part for view in views for part in view._parts]
+        return cls(parts, columns, copied=any(view._copied for view in views))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -111,6 +128,10 @@ class ArrayView:
         for chunk in self.chunks():
             yield from chunk
 
+    def copied(self) -> ArrayView:
+        """Return the same view, of which every read is a copy."""
+        return ArrayView(self._parts, self._columns, copied=True)
+
     def chunks(self, rows: int = CHUNK) -> Iterator[Array]:
         """Yield consecutive arrays of ``rows`` rows (the last may be shorter); nothing for an empty array."""
         if rows < 1:
@@ -121,7 +142,7 @@ class ArrayView:
     def rows(self, start: int, stop: int) -> ArrayView:
         """Return rows start..stop-1 as another view, unread."""
         start, stop, _ = slice(start, stop).indices(len(self))
-        return ArrayView(self._pieces(start, max(start, stop)), self._columns)
+        return ArrayView(self._pieces(start, max(start, stop)), self._columns, copied=self._copied)
 
     def columns(self, index: npt.ArrayLike) -> ArrayView:
         """Return the given columns (last axis), in the given order, as another view, unread."""
@@ -131,7 +152,8 @@ class ArrayView:
         absent = wanted[(wanted < 0) | (wanted >= self.shape[-1])]
         if absent.size:
             raise DataError(f"column {int(absent[0])} of an array that has {self.shape[-1]}")
-        return ArrayView(self._parts, wanted if self._columns is None else self._columns[wanted])
+        chosen = wanted if self._columns is None else self._columns[wanted]
+        return ArrayView(self._parts, chosen, copied=self._copied)
 
     def _pieces(self, start: int, stop: int) -> list[Array]:
         """Rows start..stop-1 of the parts that have them: at least one piece, which may have no rows."""
@@ -145,8 +167,9 @@ class ArrayView:
     def _read(self, start: int, stop: int) -> Array:
         """Rows start..stop-1 in memory."""
         pieces = self._pieces(start, stop)
+        whole = len(pieces) == 1 and self._columns is None
         rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        return np.asarray(self._restrict(rows))
+        return read_only(rows.copy() if whole and self._copied else self._restrict(rows))
 
     def _gather(self, index: Array) -> Array:
         """Rows by number (negative from the end) or by mask, in the given order."""
@@ -166,7 +189,7 @@ class ArrayView:
         for number in np.unique(owner):
             mine = owner == number
             out[mine] = self._parts[number][index[mine] - self._offsets[number]]
-        return self._restrict(out)
+        return read_only(self._restrict(out))
 
     def _restrict(self, rows: Array) -> Array:
         return rows if self._columns is None else rows[..., self._columns]
@@ -240,6 +263,10 @@ class Arrays(Mapping[str, ArrayView]):
         """Return rows start..stop-1 of every array, unread."""
         return Arrays({name: view.rows(start, stop) for name, view in self._arrays.items()})
 
+    def copied(self) -> Arrays:
+        """Return the same arrays, of which every read is a copy."""
+        return Arrays({name: view.copied() for name, view in self._arrays.items()})
+
     def replace(self, **arrays: npt.ArrayLike | ArrayView) -> Arrays:
         """Return the same arrays with some replaced or added."""
         return Arrays({**self._arrays, **arrays})
@@ -251,11 +278,15 @@ class Head:
 
     Attributes
     ----------
-    weight : (K, D) float32. bias : (K,) float32, zeros for a head without bias.
+    weight : (K, D) float32. bias : (K,) float32, zeros for a head without bias. Both are read-only.
     """
 
     weight: Array
     bias: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", read_only(self.weight))
+        object.__setattr__(self, "bias", read_only(self.bias))
 
     def rows(self, index: npt.ArrayLike) -> Head:
         """Return the head of the given classes, in that order."""

@@ -166,7 +166,8 @@ class _Foreign:
         given: dict[str, Any] = dict.fromkeys(OF_NETWORK & set(taken))
         if head is not None:
             linear = torch.nn.Linear(*head.weight.shape[::-1])
-            linear.weight.data, linear.bias.data = torch.from_numpy(head.weight), torch.from_numpy(head.bias)
+            linear.weight.data = torch.from_numpy(np.array(head.weight))
+            linear.bias.data = torch.from_numpy(np.array(head.bias))
             maps = self.kind == "FeatureMapsDetector"
             whole = torch.nn.Sequential(torch.nn.Flatten(), linear) if maps else linear
             parts = {"w": linear.weight.data, "b": linear.bias.data, "head": whole.eval()}

@@ -14,6 +14,7 @@ from wordnet_splits.untrusted import printable, validated
 
 from ..activations.runs import GroupOutputs, ModelRun
 from ..arrays import Array, Arrays, Head
+from ..narrowing import as_float32
 from .about import EvaluationOptions
 from .of_runs import evaluate_runs
 from .own_sets import OwnSet, content_id, digest_of, labels_of, own_manifest, place_of
@@ -171,14 +172,13 @@ def _ids(given: Any, n: int, where: str) -> list[str]:
 
 
 def _matrix(given: Any, key: str, where: str) -> Array:
-    """Return an (n, width) float32 or float16 array of numbers that are finite."""
+    """Return an (n, width) float32 or float16 array of numbers that are finite, and differ as those given."""
     array = _numpy(given)
     if array.ndim != 2 or array.dtype.kind not in "fiu":
         raise DataError(
             f"{key} of shape {array.shape} and type {array.dtype}; an (n, width) array is wanted", where=where
         )
-    if array.dtype not in (np.float16, np.float32):
-        array = array.astype(np.float32)
+    array = as_float32(array, what=key, where=where, hint="take away the offset that they have in common")
     if not np.isfinite(array).all():
         raise DataError(f"{key} hold NaN or infinity", where=where)
     if key == "logits" and len(array) and array.shape[1] > 1 and _are_probabilities(array):

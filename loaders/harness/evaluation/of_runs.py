@@ -34,7 +34,7 @@ from .learning import (
 )
 from .results import Results
 from .rows import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES, table_of
-from .scoring import HEAD, Data, Fitted, UnusableError, confidence, fit, predicted, predicts
+from .scoring import HEAD, Data, Fitted, UnusableError, confidence, fit, kept, predicted, predicts
 from .sets import EvaluatedSets
 from .sweeps import sweeps_table
 
@@ -237,7 +237,8 @@ class _Work:
         use: _Use,
     ) -> None:
         """Keep the scores of a detector, and its predictions where it has its own."""
-        found = {group: confidence(fitted, data, on=group) for group, (_, data) in groups.items()}
+        given = {group: confidence(fitted, data, on=group) for group, (_, data) in groups.items()}
+        found = kept(given, fitted.where)
         own = {
             group: replace(seen, arrays=predicted(fitted, data))
             for group, (seen, data) in groups.items()

@@ -1,4 +1,4 @@
-"""Fitting a detector and scoring with it: confidences are float32 and finite."""
+"""Fitting a detector and scoring with it: confidences are finite, and kept in float32."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from wordnet_splits.errors import DataError, SplitsError
 from ..arrays import CHUNK, Array, Arrays, ArrayView, Head
 from ..detectors import Chosen, Detector
 from ..detectors.registry import SPLITS
+from ..narrowing import as_float32
 from ..plugins import reason
 from ..threads import available, in_order
 
@@ -23,6 +24,8 @@ PREDICTED = ("logits", "background")
 HALF_INFINITY = 0x7C00  # bits of infinity in float16; NaN is above
 Heads = Head | None | Sequence[Head | None]
 HEAD = "needs the weights of a linear head, and this model has none"
+READ_ONLY = "read-only"  # in every error of numpy about an array that must not be written
+SHIPPED = f"{Chosen.__module__.rpartition('.')[0]}."  # where the modules of our detectors are
 
 
 class UnusableError(DataError):
@@ -55,7 +58,7 @@ class Fitted:
         """Return it as it is after ``calibrate`` has seen ID validation images."""
         detector: Any = self.detector
         with errors_of(self.where):
-            return replace(self, state=detector.calibrate(self.state, data))
+            return replace(self, state=detector.calibrate(self.state, _guarded(self.chosen, data)))
 
 
 def named(chosen: Chosen) -> str:
@@ -100,11 +103,11 @@ def fit(chosen: Chosen, data: Learned | None = None, head: Heads = None) -> Fitt
         _require_images(chosen, data, fitted.where)
         _require_finite(chosen.needs, data, fitted.where)
     with errors_of(fitted.where):
-        return Fitted(chosen, detector, learn(data, head))
+        return Fitted(chosen, detector, learn(_guarded(chosen, data), head))
 
 
 def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -> Array:
-    """Return the confidence (n,) float32 of every image, higher = more in-distribution.
+    """Return the confidence (n,) of every image as the detector gives it, higher = more in-distribution.
 
     Parameters
     ----------
@@ -154,13 +157,33 @@ def _confidences(
         # what the ignored warnings lead to, NaN or infinity, is refused below
         with errors_of(places[0]), np.errstate(all="ignore"):
             found = [np.asarray(scores) for scores in score(chunk)]
-        return [_narrow(scores, size, where) for scores, where in zip(found, places, strict=True)]
+        return [_checked(scores, size, where) for scores, where in zip(found, places, strict=True)]
 
-    jobs = _placed(_chunks(data, rows))
+    jobs = _placed(_chunks(_guarded(several[0].chosen, data), rows))
     threaded = several[0].chosen.method.threads
     parts = in_order(of_chunk, jobs, available()) if threaded else [of_chunk(job) for job in jobs]
     columns = zip(*parts, strict=True) if parts else ([np.empty(0, np.float32)] for _ in several)
     return [_finite(np.concatenate(part), where) for part, where in zip(columns, places, strict=True)]
+
+
+def kept(several: Mapping[str, Array], where: str) -> dict[str, Array]:
+    """Return a detector's confidences on every set in float32, as results keep them.
+
+    Raises
+    ------
+    UnusableError : that makes ties, within a set or between two, of confidences that differ.
+    """
+    with errors_of(where):
+        whole = as_float32(
+            np.concatenate(list(several.values())),
+            what="confidences",
+            where=where,
+            hint="return an increasing function of them that spreads them out: less their common offset, or "
+            "their logarithm",
+        )
+    ends = np.cumsum([len(scores) for scores in several.values()])[:-1]
+    parts = np.split(whole.astype(np.float32, copy=False), ends)
+    return dict(zip(several, parts, strict=True))
 
 
 def _placed(chunks: Iterable[tuple[int, Data]]) -> Iterator[tuple[int, int, Data]]:
@@ -180,7 +203,7 @@ def predicted(fitted: Fitted, data: Data, *, rows: int = CHUNK) -> Arrays:
     """Return the logits (and background) that a detector's own predictions are read from, chunk by chunk."""
     detector: Any = fitted.detector
     parts = []
-    for _, chunk in _chunks(data, rows):
+    for _, chunk in _chunks(_guarded(fitted.chosen, data), rows):
         with errors_of(fitted.where), np.errstate(all="ignore"):
             own = detector.predict(fitted.state, chunk)
         parts.append(Arrays({name: own[name] for name in PREDICTED if name in own}))
@@ -195,6 +218,12 @@ def errors_of(where: str) -> Iterator[None]:
     except SplitsError as error:
         raise UnusableError(error.what, where=where, hint=error.hint) from error
     except Exception as error:
+        if isinstance(error, ValueError) and READ_ONLY in str(error):
+            raise UnusableError(
+                f"writes into its input, which is {READ_ONLY}: the next detector reads it too",
+                where=where,
+                hint='write into a copy: np.array(data["logits"])',
+            ) from error
         raise UnusableError(
             f"raises {reason(error)}",
             where=where,
@@ -202,20 +231,35 @@ def errors_of(where: str) -> Iterator[None]:
         ) from error
 
 
-def _narrow(scores: Array, size: int, where: str) -> Array:
-    """Return one chunk's scores as float32."""
+def _guarded(chosen: Chosen, data: Any) -> Any:
+    """Return the data; for a detector that is not shipped, with reads that are copies.
+
+    A tensor of torch over an array that is read-only can be written all the same.
+    """
+    if str(getattr(chosen.method.made_of, "__module__", "")).startswith(SHIPPED):
+        return data
+    if isinstance(data, Arrays):
+        return data.copied()
+    if isinstance(data, Mapping):
+        return {name: _guarded(chosen, part) for name, part in data.items()}
+    return [_guarded(chosen, part) for part in data]
+
+
+def _checked(scores: Array, size: int, where: str) -> Array:
+    """Return one chunk's scores; truth values and long doubles as numbers that metrics take."""
     if scores.shape != (size,):
         raise UnusableError(f"gave shape {scores.shape} for {size} images instead of ({size},)", where=where)
     if scores.dtype.kind not in "fiub":
         raise UnusableError(f"gave values of type {scores.dtype} instead of numbers", where=where)
-    with np.errstate(over="ignore"):
-        return scores.astype(np.float32)
+    return scores.astype(np.float64) if scores.dtype.kind == "b" or scores.itemsize > 8 else scores
 
 
 def _finite(scores: Array, where: str) -> Array:
-    bad = np.flatnonzero(~np.isfinite(scores))
+    with np.errstate(over="ignore"):
+        narrow = scores.astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(narrow))
     if len(bad):
-        kinds = "NaN" if np.isnan(scores[bad]).any() else "infinity"
+        kinds = "NaN" if np.isnan(narrow[bad]).any() else "infinity"
         raise UnusableError(
             f"gave {kinds} for {len(bad):,} of {len(scores):,} images, first for image {int(bad[0]):,}",
             where=where,

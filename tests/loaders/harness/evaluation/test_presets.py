@@ -51,7 +51,10 @@ def test_asked_for_by_name_it_is_an_error(given: str, sweep: bool) -> None:
 def test_one_run_of_several_may_lack_a_detector() -> None:
     """A model of whose runs one gives infinite features has the rows of the others."""
     first, second = fake_run(FEW), fake_run(FEW, 1)
-    np.asarray(second.group("train", "known").arrays["features"])[3] = np.inf
+    train = second.group("train", "known")
+    features = np.array(train.arrays["features"])
+    features[3] = np.inf
+    object.__setattr__(train, "arrays", train.arrays.replace(features=features))
     found = evaluate_runs(FEW, [first, second], "preset:openood")
     assert len(found.values("auroc", group="far-a", detector="mds")) == 1
     assert len(found.values("auroc", group="far-a", detector="msp")) == 2
