@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from wordnet_splits.errors import DataError
 from wordnet_splits.fields import BenchmarkName, Count, Name, Role, Sha256
 from wordnet_splits.sealed import read_sealed
 
@@ -94,6 +95,11 @@ def read_entry(folder: str | Path) -> LeaderboardEntry:
 
     Raises
     ------
-    DataError : there is none, or it is malformed or was altered.
+    DataError : there is none, it is malformed or was altered, or a file of the folder is a link.
     """
+    for path in (Path(folder), *sorted(Path(folder).glob("*"))):
+        if path.is_symlink():  # where it leads, another file may lie tomorrow
+            raise DataError(
+                "is a link, and an entry holds files alone", where=str(path), hint="copy the file"
+            )
     return read_sealed(Path(folder) / ENTRY, LeaderboardEntry, hint="submit the results again")

@@ -8,12 +8,12 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.errors import DataError, SplitsError
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
 from wordnet_splits.manifest.parquet import read_table
 from wordnet_splits.metrics.registry import METRICS
 from wordnet_splits.site.columns import columns
-from wordnet_splits.untrusted import read_json, sha256_of
+from wordnet_splits.untrusted import parse_json, read_json, sha256_of
 
 RESULTS, ABOUT = "results.parquet", "about.json"
 FIGURE = ("model", "detector", "params", "group", "role", "metric")
@@ -23,21 +23,34 @@ LARGEST = 1 << 30
 
 
 def leaderboard_page(folder: Path) -> dict[str, Any]:
-    """Return the entries below a folder, and their figures.
+    """Return the entries below a folder, their figures, and the entries that are refused, with the reason.
 
     Raises
     ------
-    DataError : there is none, or a folder's results are not those that its entry names.
+    DataError : there is no entry, or every one is refused.
     """
-    entries = [read_entry(place) for place in _places(folder)]
-    rows = [
-        {"entry": number, **row}
-        for number, entry in enumerate(entries)
-        for row in _figures(folder / entry.name, entry)
-    ]
+    entries: list[LeaderboardEntry] = []
+    rows: list[dict[str, Any]] = []
+    refused: list[dict[str, str]] = []
+    for place in _places(folder):
+        try:
+            entry = read_entry(place)
+            figures = _figures(place, entry)
+        except SplitsError as error:
+            refused.append({"name": place.name, "reason": error.what})
+        else:
+            rows.extend({"entry": len(entries), **row} for row in figures)
+            entries.append(entry)
+    if not entries:
+        raise DataError(
+            f"every entry is refused; {refused[0]['name']}: {refused[0]['reason']}",
+            where=str(folder),
+            hint="make check-results",
+        )
     used = {row["metric"] for row in rows}
     return {
         "entries": [_entry(entry) for entry in entries],
+        "refused": refused,
         "rows": columns(("entry", *FIGURE, "value", "sd", "lo", "hi", "runs"), rows),
         "metrics": {
             name: {"title": one.summary, "better": "higher" if one.higher_is_better else "lower"}
@@ -80,7 +93,12 @@ def _count(expected: int | None) -> str:
 
 
 def _figures(place: Path, entry: LeaderboardEntry) -> list[dict[str, Any]]:
-    """Return the figures of an entry; whether they recompute from its scores, ``check-results`` says."""
+    """Return the figures of an entry; whether they recompute from its scores, ``check-results`` says.
+
+    Raises
+    ------
+    DataError : its results are not those that the entry names, are none, or name parameters that are no JSON.
+    """
     about = place / ABOUT
     named = [(about, entry.facts.about)]
     named += [(place / RESULTS, read_json(about)["files"][RESULTS])] if about.is_file() else []
@@ -90,6 +108,11 @@ def _figures(place: Path, entry: LeaderboardEntry) -> list[dict[str, Any]]:
     held: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in read_table(place / RESULTS).select(list(READ)).to_pylist():
         held.setdefault(tuple(row[name] for name in FIGURE), []).append(row)
+    if not held:
+        raise DataError("holds no results", where=str(place / RESULTS))
+    for params in {row["params"] for rows in held.values() for row in rows}:
+        if not isinstance(parse_json(params, where=str(place / RESULTS)), dict):
+            raise DataError(f"parameters {params!r} are no JSON object", where=str(place / RESULTS))
     return [{**dict(zip(FIGURE, key, strict=True)), **_over_runs(rows)} for key, rows in held.items()]
 
 

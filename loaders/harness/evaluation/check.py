@@ -15,6 +15,7 @@ from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.progress import Progress
 from wordnet_splits.tabular import Tabular
 
+from . import row_facts
 from .derive import DetectorRun, derive
 from .learning import criterion, validation_sets
 from .results import Results, read_folder
@@ -82,9 +83,10 @@ def check_results(
 ) -> CheckedResults:
     """Recompute every row of a folder that `Results.write` wrote, intervals included, and compare.
 
-    What cannot be recomputed (names of models, parameters, AUROC on validation images) is checked by
-    checksum; images, labels, roles and similarities are compared with the benchmark. What a sweep chose has
-    to be the best of what it tried, on the validation sets of the benchmark.
+    Names of benchmark, model and run are compared with ``about.json``, parameters with the detector's name;
+    images, labels, roles and similarities with the benchmark. What a sweep chose has to be the best of what
+    it tried, on the validation sets of the benchmark. AUROC on validation images, which nothing recomputes,
+    is checked by checksum alone.
 
     Parameters
     ----------
@@ -108,6 +110,8 @@ def check_results(
     comparison.table("results", stored.results, found.results, ROW, ("value", "lo", "hi", "n_id", "n_ood"))
     comparison.table("by_class", stored.by_class, found.classes, CLASS, ("n_ood", "auroc"))
     comparison.table("by_nearness", stored.by_nearness, found.bins, BIN, ("n_ood", "auroc"))
+    for row, column, held, due in row_facts.disagreements(stored):
+        comparison.differences.append(Difference("results", row, column, held, due))
     for row, column, held, due in disagreements(stored):
         comparison.differences.append(Difference("sweeps", row, column, held, due))
     comparison.value("about", "composition", "", about.composition.model_dump(), dict(found.composition))

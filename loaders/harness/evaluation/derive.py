@@ -64,8 +64,8 @@ def derive(
             if run not in facts:
                 raise DataError(f"run {run} is not described", where="about.json")
             derived.results.extend(((MODEL, run), row) for row in _gammas(images, facts[run]))
-    blocks = list(_blocks(scores, "scores"))
-    for key, table in _watched(blocks, progress or Silent()):
+    scored = list(blocks(scores, "scores"))
+    for key, table in _watched(scored, progress or Silent()):
         images, confidence = _scored(key, table, said)
         sets = [images.score_set(group, confidence) for group in images.groups]
         members = {group: images.members(group, similarity) for group in images.groups}
@@ -81,7 +81,7 @@ def derive(
 
 def predicted_images(predictions: pa.Table) -> dict[DetectorRun, ScoredImages]:
     """Return the images of each run, and of each ensemble that predicts together."""
-    return {key: ScoredImages(table) for key, table in _blocks(predictions, "predictions")}
+    return {key: ScoredImages(table) for key, table in blocks(predictions, "predictions")}
 
 
 def scored_images(
@@ -89,7 +89,7 @@ def scored_images(
 ) -> Iterator[tuple[DetectorRun, ScoredImages, Array]]:
     """Yield the images and confidences, in one order, of every detector and run."""
     said = predicted_images(predictions)
-    for key, table in _blocks(scores, "scores"):
+    for key, table in blocks(scores, "scores"):
         yield (key, *_scored(key, table, said))
 
 
@@ -103,10 +103,10 @@ def _scored(
 
 
 def _watched(
-    blocks: list[tuple[DetectorRun, pa.Table]], progress: Progress
+    scored: list[tuple[DetectorRun, pa.Table]], progress: Progress
 ) -> Iterator[tuple[DetectorRun, pa.Table]]:
-    with progress.task("detectors measured", len(blocks)) as task:
-        for block in blocks:
+    with progress.task("detectors measured", len(scored)) as task:
+        for block in scored:
             yield block
             task.advance()
 
@@ -207,7 +207,7 @@ def _keys(table: pa.Table) -> Array:
     return np.array(["\x1f".join(row) for row in zip(*columns, strict=True)], dtype=object)
 
 
-def _blocks(table: pa.Table, where: str) -> Iterator[tuple[DetectorRun, pa.Table]]:
+def blocks(table: pa.Table, where: str) -> Iterator[tuple[DetectorRun, pa.Table]]:
     """Yield the rows of each (detector, run), in the order in which they first appear."""
     names = table["detector"].combine_chunks().dictionary_encode()
     codes = np.asarray(names.indices.to_numpy(zero_copy_only=False), dtype=np.int64)

@@ -13,7 +13,8 @@ from wordnet_splits.tabular import Tabular
 
 from ..evaluation.check import CheckedResults, Difference, check_results
 from ..evaluation.results import ABOUT
-from .facts import facts_of
+from .copies import copied_scores
+from .facts import facts_of, newest_version
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,18 @@ def check_entries(folder: str | Path, *, progress: Progress | None = None) -> Ch
     ------
     DataError : there is no entry, or one is damaged.
     """
-    found = sorted(place for place in Path(folder).glob("*/") if not place.name.startswith("."))
-    if not found:
+    places = sorted(place for place in Path(folder).glob("*/") if not place.name.startswith("."))
+    if not places:
         raise DataError("no entries here", where=str(folder), hint="give a folder of folders with entry.json")
-    return CheckedEntries(str(folder), tuple(check_entry(place, progress=progress) for place in found))
+    entries = [check_entry(place, progress=progress) for place in places]
+    copies = copied_scores(places)
+    return CheckedEntries(
+        str(folder),
+        tuple(
+            replace(entry, differences=(*entry.differences, *copies.get(place.name, ())))
+            for place, entry in zip(places, entries, strict=True)
+        ),
+    )
 
 
 def check_entry(folder: Path, *, progress: Progress | None = None) -> CheckedResults:
@@ -74,4 +83,7 @@ def _differences(folder: Path) -> list[Difference]:
     entry = read_entry(folder)
     held, due = entry.facts.model_dump(), facts_of(folder).model_dump()
     pairs = [("name", entry.name, folder.name), *((key, held[key], due[key]) for key in due)]
+    newest = newest_version(entry.facts.benchmark)
+    if newest is not None and entry.facts.version > newest:
+        pairs.append(("version", entry.facts.version, newest))
     return [Difference("entry", folder.name, key, one, other) for key, one, other in pairs if one != other]

@@ -61,6 +61,14 @@ def facts_of(folder: str | Path) -> Facts:
     )
 
 
+def newest_version(benchmark: str) -> int | None:
+    """Return the newest version of a benchmark, None where the benchmark is not at hand."""
+    try:
+        return load_manifest(benchmark).version
+    except UnknownNameError:
+        return None
+
+
 def _benchmark_of(results: Results) -> Manifest | None:
     """Return the benchmark of results in the version that they name, None where it is not at hand."""
     try:

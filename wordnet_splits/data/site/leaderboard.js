@@ -2,7 +2,7 @@
 // Results of all entries: sortable, filtered, each with its fingerprints and the commands that repeat it.
 {
   site.views.leaderboard = async (_, query) => {
-    const { entries, rows: columns, metrics } = await site.load("leaderboard");
+    const { entries, refused, rows: columns, metrics } = await site.load("leaderboard");
     const rows = site.rows(columns);
     const names = [...new Set(rows.map((row) => row.metric))].sort();
     const first = names.includes("auroc") ? "auroc" : names[0];
@@ -41,6 +41,7 @@
           sort: [3, better === "higher" ? "descending" : "ascending"],
         }),
         site.section("Entries", site.el("ul", { class: "cards" }, entries.map((one) => site.el("li", {}, site.el("h3", {}, one.name), summary(one), entry(one))))),
+        refused.length ? site.section("Refused entries", site.list(refused.map((entry) => `${entry.name}: ${entry.reason}`))) : null,
       ],
     };
   };

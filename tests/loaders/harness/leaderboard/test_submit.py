@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,10 +16,12 @@ from loaders.harness.cli.main import app
 from loaders.harness.evaluation.about import IN_PYTHON
 from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.leaderboard import check_entries, read_entry, submit
+from loaders.harness.leaderboard.facts import facts_of
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from wordnet_splits.cli.runner import run
 from wordnet_splits.manifest import load_manifest
+from wordnet_splits.site.standings import leaderboard_page
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +76,89 @@ def test_a_row_without_an_entry_or_of_other_scores_is_refused(entries: Path, res
     pq.write_table(changed.cast(table.schema), entries / "linear" / "scores.parquet")
     found = {Path(one.folder).name: one for one in check_entries(entries).entries}
     assert {"files", "results", "entry"} <= {d.table for d in found["linear"].differences}
+
+
+OTHERS = {
+    "benchmark": "osc-p1",
+    "version": 2,
+    "images_fingerprint": "0" * 64,
+    "model": "a better model",
+    "model_key": "0" * 64,
+    "transform_key": "0" * 64,
+    "params": '{"T": 2.0}',
+    "chosen_on": "auroc of known/val against near/val",
+}
+
+
+def forge(folder: Path, column: str, value: object) -> None:
+    """Write another value into every row of results, and seal table and entry again."""
+    table = pq.read_table(folder / "results.parquet")
+    at = table.schema.get_field_index(column)
+    forged = table.set_column(
+        at, table.schema.field(at), [pa.array([value] * len(table), table.schema.types[at])]
+    )
+    pq.write_table(forged, folder / "results.parquet")
+    seal(folder)
+
+
+def seal(folder: Path) -> None:
+    about = folder / "about.json"
+    reseal(about, lambda held: held["files"].update({"results.parquet": sha256(folder / "results.parquet")}))
+    reseal(folder / "entry.json", lambda held: held["facts"].update(about=sha256(about)))
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("column", OTHERS)
+def test_every_column_of_results_is_compared_though_sealed_again(entries: Path, column: str) -> None:
+    forge(entries / "linear", column, OTHERS[column])
+    (checked,) = check_entries(entries).entries
+    assert column in {difference.column for difference in checked.differences}
+
+
+def test_a_version_that_no_benchmark_has_is_found(entries: Path) -> None:
+    folder = entries / "linear"
+    reseal(folder / "about.json", lambda held: held["about"].update(version=999))
+    forge(folder, "version", 999)
+    reseal(folder / "entry.json", lambda held: held["facts"].update(facts_of(folder).model_dump(mode="json")))
+    (checked,) = check_entries(entries).entries
+    assert [(d.column, d.stored, d.recomputed) for d in checked.differences] == [("version", 999, 1)]
+
+
+def test_scores_of_another_author_or_model_are_named_in_both_entries(entries: Path, results: Path) -> None:
+    submit(results, by="somebody", name="again", to=entries)  # the same author's same model
+    assert check_entries(entries).ok
+    submit(results, by="somebody else", name="taken", to=entries)
+    found = {Path(entry.folder).name: entry.differences for entry in check_entries(entries).entries}
+    assert {d.stored for d in found["taken"]} == {"equal to those of again, linear"}
+    assert {d.stored for d in found["linear"]} == {"equal to those of taken"}
+    assert len(found["taken"]) == 4  # two detectors of two runs
+
+
+@pytest.mark.parametrize("params", ["{", "[]", None])
+def test_a_bad_entry_costs_the_leaderboard_one_row(entries: Path, results: Path, params: str | None) -> None:
+    submit(results, by="somebody", name="sound", to=entries)
+    if params is None:
+        table = pq.read_table(entries / "linear" / "results.parquet")
+        pq.write_table(table.slice(0, 0), entries / "linear" / "results.parquet")
+        seal(entries / "linear")
+    else:
+        forge(entries / "linear", "params", params)
+    page = leaderboard_page(entries)
+    assert [entry["name"] for entry in page["entries"]] == ["sound"]
+    assert [refused["name"] for refused in page["refused"]] == ["linear"]
+    (entries / "sound" / "entry.json").unlink()
+    assert "every entry is refused; linear: " in str(refusal(lambda: leaderboard_page(entries)))
+
+
+def test_a_link_in_an_entry_is_refused(entries: Path, tmp_path: Path) -> None:
+    table = entries / "linear" / "results.parquet"
+    table.rename(tmp_path / "elsewhere.parquet")
+    table.symlink_to(tmp_path / "elsewhere.parquet")
+    (checked,) = check_entries(entries).entries
+    assert [d.stored for d in checked.differences] == ["is a link, and an entry holds files alone"]
 
 
 def test_an_entry_under_another_name_is_found(entries: Path) -> None:
