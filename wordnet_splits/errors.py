@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Self
 
 LONGEST: Final = 200
 """Letters of an unknown name that a message shows."""
+
+
+_MEMORY: Final = (
+    "out of memory",
+    "not enough memory",
+    "allocate memory",
+    "failed to launch worker thread",
+    "can't start new thread",
+)
+"""Words of libraries that raise something else than MemoryError where memory or address space is short."""
 
 
 class SplitsError(Exception):
@@ -126,6 +137,23 @@ class OutputError(SplitsError):
     """An output folder that cannot be written or is in use."""
 
     kind = "output"
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Return whether an error of any library means that memory or address space is exhausted.
+
+    Such an error says nothing about the file that was being read.
+    """
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        return True
+    return any(words in str(error).lower() for words in _MEMORY)
+
+
+def check_memory(error: Exception, where: str) -> None:
+    """Raise MemoryError, naming ``where``, if ``error`` is `out_of_memory`: the file may be sound."""
+    if out_of_memory(error):
+        lines = str(error).splitlines() or ["no memory"]
+        raise MemoryError(f"{where}: {lines[0]}") from error
 
 
 def unknown(what: str, name: str, known: Iterable[str], *, where: str | None = None) -> UnknownNameError:

@@ -27,7 +27,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ValidationError
 
-from wordnet_splits.errors import DataError, SourceError, SplitsError, UnsafeDataError
+from wordnet_splits.errors import (
+    DataError,
+    SourceError,
+    SplitsError,
+    UnsafeDataError,
+    check_memory,
+)
 
 MiB, GiB = 1 << 20, 1 << 30
 
@@ -56,6 +62,7 @@ DENSEST: Final = 64
 MOST_ROWS_A_BYTE: Final = 4
 """Of a table of more rows than a few; ours have 1."""
 
+_PIECE: Final = MiB  # bytes read at once of a stream whose length is not known
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _OPENING: Final = re.compile(r"[\[{]")
 _DIGITS: Final = re.compile(rf"[0-9_]{{{LONGEST_NUMBER + 1},}}")
@@ -167,7 +174,17 @@ def unreadable(what: str, where: str, cause: BaseException) -> SourceError:
 def read_bytes(path: Path, *, largest: int, error: ErrorType = DataError) -> bytes:
     """Return a whole file. Raises as `opened`."""
     with opened(path, largest=largest, error=error) as file:
-        return file.read(largest + 1)
+        return file.read(os.fstat(file.fileno()).st_size)  # `read` makes room for all that it is asked for
+
+
+def pieces(stream: io.BufferedIOBase, most: int) -> Iterator[bytes]:
+    """Yield what a stream holds, at most ``most`` bytes; memory follows what is there, not what is asked for.
+
+    One ``read`` of that many bytes would make room for all of them first.
+    """
+    while most > 0 and (piece := stream.read(min(most, _PIECE))):
+        most -= len(piece)
+        yield piece
 
 
 def read_text(path: Path, *, largest: int = LARGEST_TEXT, error: ErrorType = DataError) -> str:
@@ -349,10 +366,11 @@ def open_parquet(
 
 @contextmanager
 def parquet_errors(path: Path, *, error: ErrorType = DataError, hint: str | None = None) -> Iterator[None]:
-    """Turn whatever Arrow raises on a damaged Parquet file into one line."""
+    """Turn whatever Arrow raises on a damaged Parquet file into one line; MemoryError stays what it is."""
     try:
         yield
     except (pa.ArrowException, OSError, OverflowError, UnicodeDecodeError) as cause:
+        check_memory(cause, str(path))
         what = f"is not a Parquet file that can be read: {_reason(cause)}"
         raise error(what, where=str(path), hint=hint) from cause
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from wordnet_splits.errors import DataError
-from wordnet_splits.untrusted import below, parquet, parse_json, parse_toml, printable, read_bytes
+from wordnet_splits.untrusted import (
+    GiB,
+    MiB,
+    below,
+    parquet,
+    parquet_errors,
+    parse_json,
+    parse_toml,
+    pieces,
+    printable,
+    read_bytes,
+)
 
 LONG = "x" * 2_000_000
 
@@ -83,3 +97,33 @@ def test_names_are_printed_on_one_line() -> None:
 def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not a regular file"):
         read_bytes(tmp_path, largest=10)
+
+
+def test_reading_takes_the_memory_of_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"x" * 155_000)
+    tracemalloc.start()
+    try:
+        data = read_bytes(tmp_path / "small", largest=16 * GiB)
+        streamed = b"".join(pieces(io.BytesIO(data), 16 * GiB))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert data == streamed == b"x" * 155_000
+    assert b"".join(pieces(io.BytesIO(data), 1000)) == data[:1000]
+    assert peak < 4 * MiB
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pa.ArrowMemoryError("malloc of size 64 failed"),
+        pa.ArrowException("Unknown error: Failed to launch worker thread: Resource temporarily unavailable"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ],
+)
+def test_a_lack_of_memory_is_not_the_fault_of_the_file(tmp_path: Path, error: Exception) -> None:
+    path = tmp_path / "sound.parquet"
+    with pytest.raises(MemoryError, match="sound.parquet"), parquet_errors(path):
+        raise error
+    with pytest.raises(DataError, match="is not a Parquet file"), parquet_errors(path):
+        raise pa.ArrowException("Corrupt footer")

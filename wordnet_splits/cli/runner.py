@@ -11,7 +11,7 @@ import typer
 
 from wordnet_splits.cli import INTERRUPTION
 from wordnet_splits.cli.output import BAD_INPUT, DONE, INTERRUPTED, print_json, say
-from wordnet_splits.errors import OutputError, SplitsError
+from wordnet_splits.errors import OutputError, SplitsError, out_of_memory
 from wordnet_splits.untrusted import printable
 
 LONGEST_ERROR = 4000
@@ -52,13 +52,16 @@ def run(application: typer.Typer, arguments: list[str], program: str) -> int:
     except (BrokenPipeError, SystemExit):  # the reader, such as head, has seen enough; typer exits then
         _close_stdout()
         return DONE
-    except MemoryError:
-        hint = "fewer workers or smaller batches need less; see also `ulimit -v`"
-        return _fail(SplitsError("the memory that this process may use is exhausted", hint=hint), arguments)
+    except MemoryError as error:
+        return _fail(_of_memory(error), arguments)
     except OSError as error:
         if error.filename is None:
             _close_stdout()
-        return _fail(_of_the_system(error), arguments)
+        return _fail(_of_memory(error) if out_of_memory(error) else _of_the_system(error), arguments)
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        return _fail(_of_memory(error), arguments)
     if code == INTERRUPTED:  # typer returns it or raises, depending on its version
         say(INTERRUPTION)
     return code if isinstance(code, int) else DONE
@@ -67,6 +70,15 @@ def run(application: typer.Typer, arguments: list[str], program: str) -> int:
 def _close_stdout() -> None:
     """Let what is still to be written go nowhere, so that the interpreter does not complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _of_memory(error: Exception) -> SplitsError:
+    """Return the error of a process that may have no more memory, or no more threads."""
+    lines = str(error).splitlines()
+    return SplitsError(
+        "the memory that this process may use is exhausted" + (f" ({lines[0]})" if lines else ""),
+        hint="fewer workers or smaller batches need less; see also `ulimit -v`",
+    )
 
 
 def _of_the_system(error: OSError) -> SplitsError:

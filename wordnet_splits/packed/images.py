@@ -16,7 +16,7 @@ import pyarrow as pa
 from PIL import Image
 
 from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import DataError, SourceError
+from wordnet_splits.errors import DataError, SourceError, check_memory
 from wordnet_splits.packed.entry import REPACK, PartEntry, part_paths
 from wordnet_splits.packed.reading import RowNumbers, file_extension, png, stack
 from wordnet_splits.sources.pixels import decode_bytes
@@ -72,6 +72,7 @@ class PackedImages:
         except SourceError as error:
             raise SourceError(error.what, where=error.where, hint=REPACK) from error
         except (OSError, ValueError, pa.ArrowException) as error:
+            check_memory(error, str(self._bin))
             reason = printable(getattr(error, "strerror", None) or str(error).split("\n")[0])
             raise SourceError(
                 f"packed images cannot be read: {reason}", where=str(self._bin), hint=REPACK

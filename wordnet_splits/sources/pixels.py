@@ -17,7 +17,7 @@ from typing import ClassVar, Final, NamedTuple, Self
 import numpy as np
 from PIL import ExifTags, Image, ImageFile, TiffImagePlugin, UnidentifiedImageError, WebPImagePlugin
 
-from wordnet_splits.errors import SourceError, SplitsError
+from wordnet_splits.errors import SourceError, SplitsError, out_of_memory
 
 MAX_PIXELS = 89_478_485  # where Pillow begins to warn; ImageNet's largest picture has 61 million
 
@@ -278,6 +278,8 @@ class _Reading:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is None or isinstance(error, (SplitsError, MemoryError)) or not isinstance(error, Exception):
             return
+        if out_of_memory(error):
+            raise MemoryError(str(error)) from error
         if isinstance(error, UnidentifiedImageError):
             raise UndecodableImageError("unidentified") from error
         if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):

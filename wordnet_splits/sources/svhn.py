@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import SourceError
+from wordnet_splits.errors import SourceError, check_memory
 from wordnet_splits.sources.base import Order, register
 from wordnet_splits.sources.info import source_info
 from wordnet_splits.sources.layouts.parquet_nameless import HubLayout
@@ -92,6 +92,7 @@ def load_mat(path: Path) -> tuple[Pixels, list[int]]:
     except SourceError:
         raise
     except Exception as error:  # scipy raises whatever a broken file leads to
+        check_memory(error, str(path))
         raise SourceError(
             f"the MATLAB file is truncated or corrupt ({_line(error)})",
             where=str(path),

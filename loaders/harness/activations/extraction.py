@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from wordnet_splits import errors
 from wordnet_splits.errors import DataError, SplitsError
 from wordnet_splits.progress import Progress, Task
 
@@ -172,9 +173,7 @@ def outputs_of(result: tuple[Any, Any]) -> dict[str, Any]:
 
 def out_of_memory(error: Exception) -> bool:
     """Say whether an error is the device, or the host's allocator, running out of memory."""
-    return isinstance(error, torch.cuda.OutOfMemoryError | MemoryError) or any(
-        words in str(error) for words in ("can't allocate memory", "not enough memory")
-    )
+    return isinstance(error, torch.cuda.OutOfMemoryError) or errors.out_of_memory(error)
 
 
 def image_generator(*names: str) -> torch.Generator:

@@ -26,7 +26,7 @@ import numpy as np
 
 from wordnet_splits import files
 from wordnet_splits.digests import digest_json
-from wordnet_splits.errors import DataError
+from wordnet_splits.errors import DataError, check_memory
 from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.untrusted import GiB, sha256_of
 
@@ -191,7 +191,8 @@ class StoredGroup:
             raise StoreError("was altered: its checksum differs", where=str(path), hint=self._again)
         try:
             array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError, SyntaxError, OverflowError, MemoryError) as error:
+        except (OSError, ValueError, EOFError, SyntaxError, OverflowError) as error:
+            check_memory(error, str(path))
             raise StoreError(f"cannot be read: {error}", where=str(path), hint=self._again) from None
         due = [len(array) if rows is None else rows, *record.shape[1:]]
         if str(array.dtype) != record.dtype or list(array.shape) != record.shape or record.shape != due:

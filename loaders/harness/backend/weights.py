@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor, nn
 
-from wordnet_splits.errors import DataError, UnsafeDataError
+from wordnet_splits.errors import DataError, UnsafeDataError, check_memory
 from wordnet_splits.lazy import need
 from wordnet_splits.untrusted import GiB, opened, printable
 
@@ -93,6 +93,7 @@ def load_tensors(file: BinaryIO, path: Path, *, hint: str) -> Any:
             "holds more than tensors; unpickling it could run code", where=str(path), hint=STATE_ALONE
         ) from None
     except Exception as error:  # a file that is not torch's fails in a dozen ways
+        check_memory(error, str(path))
         raise DataError(f"cannot be read: {reason(error)}", where=str(path), hint=hint) from None
 
 

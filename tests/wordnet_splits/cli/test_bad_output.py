@@ -11,14 +11,31 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tests.wordnet_splits.command import Command, environment, finish, spawn
 from tests.wordnet_splits.recipes import BANDED, FAR, HEAD, KNOWN, group, visible, write_dtd, write_recipe
+from wordnet_splits import untrusted
 from wordnet_splits.build import build
 from wordnet_splits.build.digesting import CHUNK
 
 TEST_ALL = '{ test = { from = "all", all = true } }'
+
+
+NO_THREAD = "Failed to launch worker thread: Resource temporarily unavailable"
+
+
+@pytest.mark.parametrize("error", [pa.ArrowException(NO_THREAD), RuntimeError("can't start new thread")])
+def test_a_lack_of_memory_is_said_as_one(error, command, monkeypatch):
+    def short(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr(untrusted.pq, "ParquetFile", short)
+    line = command("build", "unknown-cifar").error
+    assert "the memory that this process may use is exhausted" in line
+    assert str(error) in line
+    assert "is not a Parquet file" not in line
 
 
 @pytest.fixture

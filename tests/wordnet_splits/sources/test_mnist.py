@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import pickle
 import struct
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from wordnet_splits.digests import digest_pixels
 from wordnet_splits.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.sources import open_source, source_info
 from wordnet_splits.sources.layouts import idx, positional
+from wordnet_splits.sources.layouts.idx import read_idx
 
 from .cifar_copies import identity, png, scan, write_shards
 
@@ -247,6 +249,20 @@ def test_bad_files_are_refused_in_one_line(tmp_path: Path, case: str) -> None:
         scan(source)
     assert "\n" not in str(caught.value)
     assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_memory_follows_the_file_not_its_header(tmp_path: Path, ending: str) -> None:
+    data = header(100_000, 28, 28) + bytes(5000)
+    (tmp_path / f"f{ending}").write_bytes(gzip.compress(data) if ending else data)
+    tracemalloc.start()
+    try:
+        with pytest.raises(SourceError, match="78,400,000 values announced, 5,000 there"):
+            read_idx(tmp_path / f"f{ending}", 3)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 << 20
 
 
 def test_a_file_of_gigabytes_is_not_read(tmp_path: Path) -> None:

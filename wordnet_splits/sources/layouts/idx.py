@@ -28,7 +28,7 @@ from wordnet_splits.sources.base import Order, as_rgb
 from wordnet_splits.sources.info import source_info
 from wordnet_splits.sources.layouts.positional import PositionalLayout
 from wordnet_splits.sources.layouts.walk import bases
-from wordnet_splits.untrusted import check_link, opened, printable
+from wordnet_splits.untrusted import check_link, opened, pieces, printable
 
 SIDE = 28
 LARGEST_SPLIT = 100_000  # pictures; the largest published split has 60,000
@@ -177,7 +177,7 @@ def read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
             header = stream.read(4 + 4 * dimensions)
             shape = _shape(header, dimensions, path)
             size = math.prod(shape)
-            data = stream.read(size + 1)
+            data = b"".join(pieces(stream, size + 1))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             what = f"the file is truncated or corrupt ({printable(error)})"
             raise SourceError(what, where=str(path), hint=_FETCH) from error
@@ -215,7 +215,8 @@ def _unpacked_md5(path: Path) -> str | None:
     with opened(path, largest=LARGEST_FILE, error=SourceError) as file:
         stream = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
         try:
-            total.update(stream.read(LARGEST_FILE + 1))
+            for piece in pieces(stream, LARGEST_FILE + 1):
+                total.update(piece)
         except (EOFError, zlib.error, gzip.BadGzipFile):
             return None
     return total.hexdigest()

@@ -56,7 +56,7 @@ def read_pickle(stream: io.BytesIO | mmap.mmap, *, where: str, size: int) -> obj
             if opcode.name == "STOP":
                 return machine.result()
             machine.step(opcode.name, argument)
-    except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, MemoryError) as error:
+    except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise _no_pickle(where) from error
     raise _no_pickle(where)
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.errors import SourceError, check_memory
 from wordnet_splits.untrusted import MOST_ROWS, GiB, check_regular, printable
 
 LARGEST: Final = 1024 * GiB
@@ -51,6 +51,7 @@ class ArrowTable:
         return pa.Table.from_batches([batch])
 
     def _unreadable(self, cause: Exception) -> SourceError:
+        check_memory(cause, str(self._path))
         what = printable(str(cause).split("\n")[0])
         return SourceError(
             f"is not an Arrow file that can be read: {what}", where=str(self._path), hint="save it again"
