@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +19,9 @@ SHOWN_ROWS = 20
 GAP = "  "
 NARROWEST = 8
 """Characters of a column of text below which it is left out rather than wrapped further."""
+
+_FORMULA: Final = r"^'*[=+\-@\t\r]"
+_NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 class Tabular:
@@ -117,6 +122,69 @@ def _fitted(
         step = fitted[widest] - max([least[widest], *(w for w in others if w <= fitted[widest])])
         fitted[widest] -= max(1, min(excess, step))
     return kept, fitted
+
+
+def csv_cell(text: str) -> str:
+    """Return a text as a CSV cell that no spreadsheet takes for a formula.
+
+    A text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return gets an apostrophe in
+    front, unless it is a number; so does one that already looks so, and `from_csv_cell` returns every text.
+
+    >>> csv_cell("=1+1"), csv_cell("-1"), csv_cell("dog")
+    ("'=1+1", '-1', 'dog')
+    """
+    return f"'{text}" if re.search(_FORMULA, text) and not re.search(_NUMBER, text) else text
+
+
+def from_csv_cell(cell: str) -> str:
+    """Return the text of which `csv_cell` made ``cell``."""
+    return cell[1:] if cell.startswith("'") and re.search(_FORMULA, cell) else cell
+
+
+def write_csv(file: TextIO, rows: Iterable[Iterable[object]]) -> None:
+    """Write rows as CSV; texts pass `csv_cell`, None is empty."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerows(
+        ["" if v is None else csv_cell(v) if isinstance(v, str) else v for v in row] for row in rows
+    )
+
+
+def csv_table(table: pa.Table) -> pa.Table:
+    """Return a table for pyarrow to write as CSV: its texts passed through `csv_cell`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for at, column in enumerate(table.schema):
+        if pa.types.is_string(column.type):
+            texts = table.column(at)
+            unsafe = pc.and_not(
+                pc.match_substring_regex(texts, _FORMULA), pc.match_substring_regex(texts, _NUMBER)
+            )
+            safe = pc.if_else(unsafe, pc.binary_join_element_wise("'", texts, ""), texts)
+            table = table.set_column(at, column, safe)
+    return table
+
+
+def markdown_text(value: object) -> str:
+    """Return a value as text in Markdown, also in a table: one line, no HTML, no column of its own.
+
+    >>> markdown_text("a | <b>b</b>")
+    'a \\\\| &lt;b&gt;b&lt;/b&gt;'
+    """
+    text = escape("" if value is None else str(value), quote=False)
+    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").splitlines())
+
+
+def markdown_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()
+) -> str:
+    """Return rows as a Markdown table, every cell escaped; ``right``: columns aligned right."""
+
+    def line(cells: Iterable[object]) -> str:
+        return f"| {' | '.join(map(markdown_text, cells))} |\n"
+
+    rule = "|".join("---:" if name in right else "---" for name in columns)
+    return line(columns) + f"|{rule}|\n" + "".join(map(line, rows))
 
 
 def html_table(rows: Sequence[Mapping[str, Any]], *, left_out: int = 0) -> str:

@@ -20,6 +20,7 @@ from fix_resize.windows import Floats
 from wordnet_splits.digests import Pixels
 from wordnet_splits.errors import DataError, SourceError
 from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.tabular import markdown_table
 
 ONE_SIZE: Final = "give a reference and specs of one size"
 
@@ -110,8 +111,7 @@ class Comparison:
 
     def markdown(self) -> str:
         """Return the table in Markdown."""
-        lines = [COLUMNS, [":--" if name not in FIGURES else "--:" for name in COLUMNS], *self.rows()]
-        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        return markdown_table(COLUMNS, self.rows(), right=FIGURES)
 
 
 COLUMNS: Final = (

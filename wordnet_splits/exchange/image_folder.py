@@ -1,7 +1,7 @@
 """Trees for torchvision's ``ImageFolder``: ``<split>/<group>/<class>/<image>``, one dataset a part.
 
-Links to the root's files by default, where the source has files; a picture that is drawn, resized or kept
-in an archive is written.
+A file is called by what it holds (``.png``, ``.jpg``), whatever the root calls it. Links to the root's files
+by default, where the source has files; a picture that is drawn, resized or kept in an archive is written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ImageFolderTree:
         for part, table in export.tables():
             (folder / part[0] / part[1]).mkdir(parents=True)
             for picture in export.pictures(part, table, links=True):
-                path = folder / export.tree_path(picture.row)
+                path = folder / export.tree_path(picture.row, picture.extension or ".jpg")
                 data = picture.data
                 with writing(path):
                     path.parent.mkdir(exist_ok=True)

@@ -1,14 +1,21 @@
 """Names that any file system, list and reader takes: a class or image id, percent-encoded, and back.
 
 The tree of an export is ``<split>/<group>/<class>/<image>``; what is not a letter of ASCII, a digit or one of
-``_.-~`` is written as in a URL, so that no id can leave its folder and every id comes back whole.
+``_.-~`` is written as in a URL, so that no id can leave its folder and every id comes back whole. So are what
+Windows keeps for itself (``CON``, a dot at the end), and the capitals of names that differ in nothing else:
+`Dog` beside `dog` is ``%44og``.
 """
 
 from __future__ import annotations
 
+import re
+from itertools import product
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import slug
@@ -18,21 +25,39 @@ from wordnet_splits.untrusted import printable
 LONGEST = 255
 """Bytes of a file's name."""
 
+DEVICES: Final = frozenset(
+    ("con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10)))
+)
+"""Names that Windows keeps for devices, with any extension."""
 
-def encoded(text: str, *, dots: bool = True) -> str:
+_CAPITAL: Final = re.compile("%[0-9A-F]{2}|[A-Z]")
+
+
+def encoded(text: str, *, dots: bool = True, capitals: bool = True) -> str:
     """Return an id as one file name, without extension.
 
     Parameters
     ----------
-    dots : keep them, but for the first letter.
+    dots : keep them, but for the first letter and the last.
+    capitals : keep them.
 
     >>> encoded("apple_pie/1005649"), encoded(".."), encoded("001.ak47", dots=False)
-    ('apple_pie%2F1005649', '%2E.', '001%2Eak47')
+    ('apple_pie%2F1005649', '%2E%2E', '001%2Eak47')
+    >>> encoded("CON"), encoded("dog."), encoded("Dog", capitals=False)
+    ('%43ON', 'dog%2E', '%44og')
     """
     name = quote(text, safe="")
+    if not capitals:
+        name = _CAPITAL.sub(lambda found: found[0] if len(found[0]) > 1 else _escape(found[0]), name)
     if not dots:
-        return name.replace(".", "%2E")
-    return f"%2E{name[1:]}" if name.startswith(".") else name
+        name = name.replace(".", _escape("."))
+    if name.startswith(".") or name.partition(".")[0].lower() in DEVICES:
+        name = _escape(name[0]) + name[1:]
+    return name[:-1] + _escape(".") if name.endswith(".") else name
+
+
+def _escape(letter: str) -> str:
+    return f"%{ord(letter):02X}"
 
 
 def decoded(name: str) -> str | None:
@@ -41,17 +66,61 @@ def decoded(name: str) -> str | None:
         text = unquote(name, errors="strict")
     except UnicodeDecodeError:
         return None
-    return text if name in (encoded(text), encoded(text, dots=False)) and text else None
+    ways = (
+        encoded(text, dots=dots, capitals=capitals) for dots, capitals in product((True, False), repeat=2)
+    )
+    # the last: devices and dots at the end, which were once written as they are
+    return text if text and name in (*ways, quote(text, safe="")) else None
 
 
-def tree_path(split: str, group: str, class_id: str, image_id: str, extension: str) -> str:
+def alike(ids: pa.Array) -> frozenset[str]:
+    """Return the ids that differ from another one in nothing but capitals."""
+    distinct = pc.unique(ids)
+    lower = pc.ascii_lower(distinct)
+    counts = pc.value_counts(lower)
+    several = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    return frozenset(distinct.filter(pc.is_in(lower, value_set=several)).to_pylist())
+
+
+class Ambiguous(NamedTuple):
+    """Classes and images of a part whose names only capitals tell apart.
+
+    Attributes
+    ----------
+    images : of each, "<class_id>\\0<image_id>".
+    """
+
+    classes: frozenset[str] = frozenset()
+    images: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Ambiguous:
+        """Return those of an image table."""
+        classes, ids = (table[name].combine_chunks() for name in ("class_id", "image_id"))
+        return cls(alike(classes), alike(pc.binary_join_element_wise(classes, ids, "\0")))
+
+
+def tree_path(
+    split: str,
+    group: str,
+    class_id: str,
+    image_id: str,
+    extension: str,
+    ambiguous: Ambiguous = Ambiguous(),
+) -> str:
     """Return where the tree of an export has an image.
+
+    Parameters
+    ----------
+    ambiguous : of the image's part.
 
     Raises
     ------
     DataError : a name that no file system takes.
     """
-    folder, file = encoded(class_id), f"{encoded(image_id)}{extension}"
+    folder = encoded(class_id, capitals=class_id not in ambiguous.classes)
+    stem = encoded(image_id, capitals=f"{class_id}\0{image_id}" not in ambiguous.images)
+    file = f"{stem}{extension}"
     for name in (folder, file):
         if len(name) > LONGEST or not name:
             what = f"{printable(name)!r} is too long for a file's name" if name else "an id is empty"

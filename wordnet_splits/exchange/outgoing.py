@@ -11,12 +11,20 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from wordnet_splits.errors import MissingImageError, Problem, SourceError
-from wordnet_splits.exchange.naming import tree_path
+from wordnet_splits.exchange.naming import Ambiguous, tree_path
 from wordnet_splits.exchange.paths import official_path
 from wordnet_splits.manifest import Manifest, Part
-from wordnet_splits.packed.reading import RAW_VIEW, AlteredImageError, RawImages, no_root
+from wordnet_splits.packed.reading import (
+    MAGIC_BYTES,
+    RAW_VIEW,
+    AlteredImageError,
+    RawImages,
+    file_extension,
+    no_root,
+)
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source, source_class
+from wordnet_splits.untrusted import LARGEST_PICTURE, opened
 
 AT_ONCE = 4096
 """Rows of an image table held as objects."""
@@ -60,6 +68,7 @@ class Export:
     progress: Progress = field(default_factory=Silent)
     problems: list[Problem] = field(default_factory=list)
     images: int = 0
+    _ambiguous: dict[Part, Ambiguous] = field(default_factory=dict)
 
     def tables(self) -> Iterator[tuple[Part, pa.Table]]:
         """Yield the image table of each (split, group)."""
@@ -97,22 +106,29 @@ class Export:
                     self._leave_out(row, error)
 
     def path(self, row: ImageRow) -> str:
-        """Return where the other project keeps an image: its own path for it, else that of our tree."""
+        """Return where the other project keeps an image: its own path for it, else that of our tree.
+
+        No picture is read: one that is rendered or stored without loss is called a PNG file, others JPEG.
+        """
         official = None
         if row["view"] == RAW_VIEW:
             official = official_path(self.format, row["source"], row["image_id"], row["class_id"])
-        return official or self.tree_path(row)
+        if official is not None:
+            return official
+        rendered = row["view"] != RAW_VIEW or source_class(row["source"]).lossless
+        return self.tree_path(row, ".png" if rendered else ".jpg")
 
     def label(self, row: ImageRow) -> int:
         """Return the label that the other project gives an image."""
         label: int = LABELS.get(self.format, {}).get(row["role"], row["label"])
         return label
 
-    def tree_path(self, row: ImageRow) -> str:
-        """Return where the tree of an export has an image; a rendered one is a PNG file, others JPEG."""
-        rendered = row["view"] != RAW_VIEW or source_class(row["source"]).lossless
-        extension = ".png" if rendered else ".jpg"
-        return tree_path(row["split"], row["group"], row["class_id"], row["image_id"], extension)
+    def tree_path(self, row: ImageRow, extension: str) -> str:
+        """Return where the tree of an export has an image."""
+        part = row["split"], row["group"]
+        if part not in self._ambiguous:
+            self._ambiguous[part] = Ambiguous.of(self.manifest.parts[part]())
+        return tree_path(*part, row["class_id"], row["image_id"], extension, self._ambiguous[part])
 
     def _leave_out(self, row: ImageRow, error: Exception) -> None:
         if not self.allow_missing:
@@ -136,6 +152,8 @@ class _Reader:
         if links and self._view == RAW_VIEW:
             file = self._source.file(row["image_id"])
             if file is not None:
-                return Picture(row, b"", file.suffix, file)
+                with opened(file, largest=LARGEST_PICTURE, error=SourceError) as stored:
+                    extension = file_extension(stored.read(MAGIC_BYTES))
+                return Picture(row, b"", extension, file)
         data, extension = self._images.encoded(number)
         return Picture(row, data, extension)

@@ -1,11 +1,12 @@
 """Plain CSV with a head: ``images.csv`` and ``classes.csv`` hold all columns of the two tables of a manifest.
 
-A digest is in hex; lists and evidence (``wnids``, ``via``) are JSON; what is not known is empty.
+A digest is in hex; lists and evidence (``wnids``, ``via``) are JSON; what is not known is empty. A text that
+a spreadsheet would take for a formula has an apostrophe in front (`wordnet_splits.tabular.csv_cell`), which
+reading removes.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.exchange.rows import entry_of
 from wordnet_splits.files import replacing
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA
+from wordnet_splits.tabular import from_csv_cell, write_csv
 from wordnet_splits.untrusted import csv_rows
 
 IMAGES, CLASSES = "images.csv", "classes.csv"
@@ -82,7 +84,7 @@ def _read(path: Path, needed: Collection[str]) -> Iterator[tuple[dict[str, str],
         where = f"{path}, row {number}"
         if len(cells) != len(head):
             raise DataError(f"{len(cells)} cells, not {len(head)}", where=where)
-        yield dict(zip(head, cells, strict=True)), where
+        yield dict(zip(head, map(from_csv_cell, cells), strict=True)), where
 
 
 def _typed(row: dict[str, str], where: str) -> dict[str, str | int | None]:
@@ -94,12 +96,11 @@ def _text(path: Path) -> TextIO:
 
 
 def _write(file: TextIO, table: pa.Table, *, head: bool = True) -> None:
-    rows = csv.writer(file, lineterminator="\n")
     if head:
-        rows.writerow(table.column_names)
+        write_csv(file, [table.column_names])
     for batch in table.to_batches(max_chunksize=4096):
         columns: Sequence[Sequence[Any]] = [column.to_pylist() for column in batch.columns]
-        rows.writerows([_cell(value) for value in row] for row in zip(*columns, strict=True))
+        write_csv(file, ([_cell(value) for value in row] for row in zip(*columns, strict=True)))
 
 
 def _cell(value: Any) -> str:

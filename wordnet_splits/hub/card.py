@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from wordnet_splits.recipe import load_recipe, recipe_names
 from wordnet_splits.reports.cite import cite
 from wordnet_splits.rules.words import rule_words
 from wordnet_splits.sources import source_class, source_info
+from wordnet_splits.tabular import markdown_table, markdown_text
 
 ABOUT = """# {name}
 
@@ -115,30 +117,31 @@ test = UnknownDetectionSet("{at}/{name}", split="{split}", roots={{}})
 def _benchmark(manifest: Manifest) -> str:
     recipe = load_recipe(manifest)
     data = manifest.data
-    lines = [f"### {manifest.name}", "", recipe.title or "A benchmark.", ""]
+    lines = [f"### {manifest.name}", "", markdown_text(recipe.title or "A benchmark."), ""]
     lines += [f"- version {manifest.version}, fingerprint `{manifest.fingerprint or 'none yet: see below'}`"]
     taxonomy = data.taxonomy
-    lines += [f"- decided by {taxonomy.name} {taxonomy.version}, hierarchy `{taxonomy.hierarchy}`"]
+    decided_by = markdown_text(f"{taxonomy.name} {taxonomy.version}")
+    lines += [f"- decided by {decided_by}, hierarchy `{taxonomy.hierarchy}`"]
     if data.awaiting:
         awaited = ", ".join(data.awaiting)
         lines += [f"- images of {awaited} are awaited: their ids are in no list that we may read"]
-    lines += [f"- {group.name}: {rule_words(group.classes)}" for group in recipe.group]
-    lines += ["", *_table(manifest.groups), ""]
-    notes = dict.fromkeys(f"- {row.group}: {row.note}" for row in manifest.groups if row.note)
+    lines += [f"- {group.name}: {markdown_text(rule_words(group.classes))}" for group in recipe.group]
+    lines += ["", _table(manifest.groups)]
+    notes = dict.fromkeys(f"- {row.group}: {markdown_text(row.note)}" for row in manifest.groups if row.note)
     lines += ["Notes:", "", *notes, ""] if notes else []
     if data.leaks:
         lines += ["Known leaks:", ""]
-        lines += [f"- {leak.sentence}" for leak in data.leaks]
+        lines += [f"- {markdown_text(leak.sentence)}" for leak in data.leaks]
     return "\n".join(lines).strip()
 
 
-def _table(groups: Sequence[GroupRow]) -> Iterator[str]:
-    yield "| group | role | source | split | published | here | status |"
-    yield "|---|---|---|---|---:|---:|---|"
+def _table(groups: Sequence[GroupRow]) -> str:
+    columns = ("group", "role", "source", "split", "published", "here", "status")
+    rows = []
     for row in groups:
         here = _number(row.expected, "({:,})") if row.actual is None else _number(row.actual)
-        cells = (row.group, row.role, row.source, row.split, _number(row.published), here, row.status)
-        yield f"| {' | '.join(cells)} |"
+        rows.append((row.group, row.role, row.source, row.split, _number(row.published), here, row.status))
+    return markdown_table(columns, rows, right=("published", "here"))
 
 
 def _number(value: int | None, form: str = "{:,}") -> str:
@@ -147,12 +150,10 @@ def _number(value: int | None, form: str = "{:,}") -> str:
 
 def _sources(release: Release) -> str:
     names = sorted({name for m in release.benchmarks for name in load_recipe(m).sources_named})
-    lines = ["## Sources", "", "The pictures are their publishers', under their terms; none is here.", ""]
-    lines += ["| source | what | licence | where |", "|---|---|---|---|"]
-    for name in names:
-        info = source_info(name)
-        lines.append(f"| {name} | {info.title} | {info.licence} | {info.url} |")
-    return "\n".join(lines)
+    intro = "## Sources\n\nThe pictures are their publishers', under their terms; none is here.\n\n"
+    infos = [source_info(name) for name in names]
+    rows = [(name, i.title, i.licence, i.url) for name, i in zip(names, infos, strict=True)]
+    return (intro + markdown_table(("source", "what", "licence", "where"), rows)).rstrip()
 
 
 def _checking(release: Release, address: Address) -> str:
@@ -179,4 +180,7 @@ how alike two classes look is another question."""
 def _citations(release: Release) -> str:
     found = (cite(manifest.folder or "") for manifest in release.benchmarks)
     entries = dict.fromkeys(entry.bibtex for citation in found for entry in citation.entries)
-    return "## Cite\n\n```bibtex\n" + "\n\n".join(entries) + "\n```"
+    text = "\n\n".join(entries)
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)  # no text of an entry ends the block
+    return f"## Cite\n\n{fence}bibtex\n{text}\n{fence}"

@@ -231,6 +231,9 @@ def png(image: Image.Image) -> bytes:
 
 
 _MAGIC = {b"\xff\xd8": ".jpg", b"\x89PNG": ".png", b"GIF8": ".gif", b"BM": ".bmp", b"RIFF": ".webp"}
+_MAGIC |= {b"II*\0": ".tif", b"MM\0*": ".tif"}
+_MAGIC |= {b"P1": ".pbm", b"P4": ".pbm", b"P2": ".pgm", b"P5": ".pgm", b"P3": ".ppm", b"P6": ".ppm"}
+MAGIC_BYTES = max(map(len, _MAGIC))
 
 
 def file_extension(data: bytes) -> str:

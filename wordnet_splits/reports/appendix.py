@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wordnet_splits.errors import unknown
+from wordnet_splits.tabular import markdown_table, write_csv
 
 LATEX = {
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
@@ -32,18 +32,12 @@ def format_rows(rows: Rows, kind: str) -> str:
 
 def _csv(rows: Rows) -> str:
     text = io.StringIO()
-    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
+    write_csv(text, [rows[0].keys(), *(row.values() for row in rows)])
     return text.getvalue()
 
 
 def _markdown(rows: Rows) -> str:
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |\n"
-
-    body = "".join(line([_text(v) for v in row.values()]) for row in rows)
-    return line(list(rows[0])) + "|" + "---|" * len(rows[0]) + "\n" + body
+    return markdown_table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _latex(rows: Rows) -> str:

@@ -7,7 +7,6 @@ the labels. A guess by the place in each class is made on request only, and mark
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 import tomllib
@@ -32,7 +31,7 @@ from wordnet_splits.progress import Progress
 from wordnet_splits.reports.positions import BY_ID, REASON, PositionGuess, guess_for, paired
 from wordnet_splits.sources import open_source, source_class
 from wordnet_splits.sources.roots import Roots
-from wordnet_splits.tabular import Tabular
+from wordnet_splits.tabular import Tabular, write_csv
 
 COLUMNS = ("a_id", "b_id", "class", "digest", "how")
 How = Literal["rule", "digest", "order", "unverified"]
@@ -140,9 +139,7 @@ class Join(Tabular):
             write_table(table, path, metadata={"a": self.a, "b": self.b, "reason": self.reason})
         elif path.suffix == ".csv":
             text = io.StringIO()
-            writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(self.rows())
+            write_csv(text, [COLUMNS, *(row.values() for row in self.rows())])
             write_text(path, text.getvalue())
         else:
             raise SplitsError("a join is written as .csv or .parquet", where=str(path), hint="--out join.csv")

@@ -23,7 +23,7 @@ from wordnet_splits.errors import DataError, OutputError, SplitsError
 from wordnet_splits.lazy import names_of
 from wordnet_splits.manifest.parquet import read_table, write_table
 from wordnet_splits.sealed import read_sealed, write_sealed
-from wordnet_splits.tabular import terminal_width
+from wordnet_splits.tabular import csv_table, terminal_width
 from wordnet_splits.untrusted import FEW_ROWS, check_regular, sha256_of
 
 from .about import About, Sealed
@@ -102,7 +102,7 @@ class Results(ResultTables):
                 parts = {name: placing.enter_context(files.replacing(folder / name)) for name in names}
                 for name, table in tables.items():
                     write_table(table, parts[name])
-                pa_csv.write_csv(self.results, parts[CSV])
+                pa_csv.write_csv(csv_table(self.results), parts[CSV])
                 sealed = Sealed(schema=1, about=self.about, files=_checksums(parts))
                 write_sealed(about, sealed.model_dump(mode="json", by_alias=True))
                 with files.writing(folder / ABOUT):
