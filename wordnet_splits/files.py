@@ -1,7 +1,8 @@
 """The one writer and the one lock: a kill, a full disk or a second writer leaves whole files only.
 
 A file is written beside its place under a name that ends in ``.part``, flushed to the disk, and renamed; a
-folder likewise. What a killed writer left is removed by `clear_parts`, which the holder of the lock calls.
+folder likewise. Files have the rights that the umask leaves, but are never writable by everybody. What a
+killed writer left is removed by `clear_parts`, which the holder of the lock calls.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -51,8 +53,17 @@ def writing(path: Path, *, hint: str = HINT) -> Iterator[None]:
         raise OutputError(
             f"cannot be written: {os.strerror(error.errno) if error.errno else error}",
             where=str(path),
-            hint=hint,
+            hint=_umask_hint() or hint if isinstance(error, PermissionError) else hint,
         ) from error
+
+
+def _umask_hint() -> str | None:
+    """Return what to do about a umask that takes the user's own rights away, None where it does not."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    if not umask & stat.S_IRWXU:
+        return None
+    return f"the umask {umask:03o} takes your own rights from what is written: run `umask 022` first"
 
 
 @contextmanager
@@ -77,6 +88,7 @@ def replacing(path: Path, *, hint: str = HINT, aside: Path | None = None) -> Ite
             if aside is None:
                 path.parent.mkdir(parents=True, exist_ok=True)
             yield part
+            _close_to_others(part)
             if aside is None:
                 _to_disk(part)
                 part.replace(path)
@@ -85,6 +97,13 @@ def replacing(path: Path, *, hint: str = HINT, aside: Path | None = None) -> Ite
         finally:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
+
+
+def _close_to_others(part: Path) -> None:
+    """Take everybody's right to write from a file, which a umask of 0 gives."""
+    mode = part.stat().st_mode
+    if mode & stat.S_IWOTH:
+        part.chmod(stat.S_IMODE(mode) & ~stat.S_IWOTH)
 
 
 def _place(part: Path, path: Path) -> None:

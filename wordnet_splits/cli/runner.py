@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 from typing import Any, NoReturn
 
@@ -28,6 +29,7 @@ def start(application: typer.Typer, program: str) -> NoReturn:
     """Run ``program`` with the arguments it was called with, and exit."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # one object in UTF-8, whatever the locale
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    os.umask(os.umask(0o077) | stat.S_IWOTH)  # whatever it was, nothing of ours is writable by everybody
     sys.exit(run(application, sys.argv[1:], program))
 
 
