@@ -7,6 +7,7 @@ killed writer left is removed by `clear_parts`, which the holder of the lock cal
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
@@ -28,6 +29,9 @@ LOCK: Final = ".lock"
 """Ending of the hidden, empty file that `locked` holds, and leaves."""
 
 HINT: Final = "check that the folder may be written to and has space left"
+
+_HERE: Final = -100  # AT_FDCWD
+_EXCHANGE: Final = 2  # RENAME_EXCHANGE
 
 FileId = tuple[str, int, int, int]
 """What tells that a file is the one that was read before: absolute path, bytes, time of change, inode."""
@@ -145,8 +149,9 @@ def json_text(value: Mapping[str, Any]) -> str:
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder to fill, which takes the place of ``path`` when the block ends well.
 
-    The old folder is moved aside, never half deleted; `restore` puts it back where a kill between the two
-    renames left it there. To be called by the holder of the lock of ``path``.
+    The two folders are exchanged in one step where the system can do that. Elsewhere the old one is moved
+    aside, never half deleted; `restore` puts it back where a kill between the two renames left it there. To
+    be called by the holder of the lock of ``path``.
 
     Raises
     ------
@@ -160,6 +165,8 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             part.mkdir(parents=True)
             yield part
             shutil.rmtree(old, ignore_errors=True)
+            if path.is_dir() and _exchanged(part, path):
+                return
             if path.exists():
                 path.rename(old)
             try:
@@ -171,6 +178,18 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(part, ignore_errors=True)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchanged(a: Path, b: Path) -> bool:
+    """Let two folders change places in one step; False where the system or the disk cannot, or one is absent.
+
+    No reader ever finds ``b`` absent, as it does between two renames.
+    """
+    try:
+        exchange = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, TypeError, AttributeError):  # no Linux, or a C library from before 2018
+        return False
+    return bool(exchange(_HERE, os.fsencode(a), _HERE, os.fsencode(b), _EXCHANGE) == 0)
 
 
 def restore(path: Path) -> None:

@@ -15,6 +15,7 @@ from functools import partial
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -33,6 +34,9 @@ from wordnet_splits.tabular import html_table
 from wordnet_splits.untrusted import read_json
 
 ENVIRONMENT = "WORDNET_SPLITS_MANIFESTS"
+MOST_READS = 5
+"""Times that a manifest is read anew because a build has replaced it meanwhile."""
+T = TypeVar("T")
 Part = tuple[str, str]
 """(split, group): one image table."""
 
@@ -184,12 +188,20 @@ def load_manifest(name: Manifest | str | Path, given: Path | None = None) -> Man
     """
     if isinstance(name, Manifest):
         return name
-    manifest = read_manifest(find_manifest(name, given))
+    folder = find_manifest(name, given)
+    return while_steady(folder, partial(_load, folder))
+
+
+def _load(folder: Path) -> Manifest:
+    manifest = read_manifest(folder)
+    identity = manifest_id(folder)
     for problem in altered(manifest):
-        raise _altered(problem, str(manifest.folder))
+        raise _altered(problem, str(folder))
     for row in manifest.data.fingerprints.images:
         part = (row.split, row.group)
-        manifest.parts[part] = partial(_checked, manifest.parts[part], row, _path(manifest.folder, part))
+        manifest.parts[part] = partial(
+            _checked, manifest.parts[part], row, _path(folder, part), folder, identity
+        )
     return manifest
 
 
@@ -199,14 +211,55 @@ def open_manifest(name: str | Path, given: Path | None = None) -> Manifest:
     For questions to many manifests at once: evidence, distances and images are not compared. Raises as
     `load_manifest`.
     """
-    manifest = read_manifest(find_manifest(name, given))
+    folder = find_manifest(name, given)
+    return while_steady(folder, partial(_open, folder))
+
+
+def _open(folder: Path) -> Manifest:
+    manifest = read_manifest(folder)
     if manifest.data.fingerprints.classes != fingerprint.of_classes(manifest.classes):
-        raise _altered("the class table is not the one that was fingerprinted", str(manifest.folder))
-    for problem in altered_files(manifest.folder or Path(), manifest.data.fingerprints.sources):
-        raise _altered(problem, str(manifest.folder))
+        raise _altered("the class table is not the one that was fingerprinted", str(folder))
+    for problem in altered_files(folder, manifest.data.fingerprints.sources):
+        raise _altered(problem, str(folder))
     for part in manifest.parts:
-        _file_id(_path(manifest.folder, part))
+        _file_id(_path(folder, part))
     return manifest
+
+
+def manifest_id(folder: Path) -> FileId | None:
+    """Return what identifies ``manifest.json``, None where there is none: another one after each build."""
+    try:
+        return file_id(folder / "manifest.json")
+    except OSError:
+        return None
+
+
+def while_steady(
+    folder: Path, read: Callable[[], T], *, suspect: Callable[[T], bool] = lambda result: False
+) -> T:
+    """Return what ``read`` makes of a manifest's folder, read again where a build replaced it meanwhile.
+
+    Parameters
+    ----------
+    suspect : whether a result may come from tables of two builds; a ManifestError always may.
+
+    Raises
+    ------
+    ManifestError : of ``read``, about files that nobody replaced; or the folder is replaced all the time.
+    """
+    for _ in range(MOST_READS):
+        before = manifest_id(folder)
+        try:
+            result = read()
+        except ManifestError:
+            if manifest_id(folder) == before:
+                raise
+        else:
+            if not suspect(result) or manifest_id(folder) == before:
+                return result
+    raise ManifestError(
+        "is being replaced all the time", where=str(folder), hint="wait for the builds to end"
+    )
 
 
 def load_classes(name: str | Path, given: Path | None = None) -> pa.Table:
@@ -295,11 +348,22 @@ def _images(row: GroupRow, path: Path) -> pa.Table:
     return check_images(read_table(path, error=ManifestError), row, str(path))
 
 
-def _checked(read: Callable[[], pa.Table], row: PartRow, path: Path) -> pa.Table:
-    file, table = _file_id(path), read()
-    given = _prints_of_file.get(file) or fingerprint.of_images([table])
-    if given != ImagePrints(row.rows, row.images, row.pixels):
-        raise _altered("it was altered since it was opened", str(path))
+def _checked(
+    read: Callable[[], pa.Table], row: PartRow, path: Path, folder: Path, identity: FileId | None
+) -> pa.Table:
+    try:
+        file, table = _file_id(path), read()
+        given = _prints_of_file.get(file) or fingerprint.of_images([table])
+        if given != ImagePrints(row.rows, row.images, row.pixels):
+            raise _altered("it was altered since it was opened", str(path))
+    except ManifestError:
+        if manifest_id(folder) == identity:
+            raise
+        raise ManifestError(
+            "was built again since it was opened, and holds other images",
+            where=str(folder),
+            hint="open it again",
+        ) from None
     return table
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from filecmp import cmp
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from wordnet_splits.errors import ManifestError, Problem
 from wordnet_splits.manifest import GroupRow, Manifest, Part, altered, find_manifest, read_manifest
 from wordnet_splits.manifest.carried import altered_files
 from wordnet_splits.manifest.diff import RowChanges, diff_manifests
-from wordnet_splits.manifest.manifest import manifest_files
+from wordnet_splits.manifest.manifest import manifest_files, while_steady
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
 from wordnet_splits.reports.listing import awaited_lists
@@ -146,14 +147,21 @@ def verify(
     >>> [(c.group, c.ids, c.pixels) for c in found.checks if c.split == "test"][0]
     ('digits-0-5', 360, 360)
     """
-    frozen = read_manifest(find_manifest(name, manifests))
+    folder = find_manifest(name, manifests)
+    options = BuildOptions(roots or {}, workers=workers, progress=progress)
+    once = partial(_verify_once, folder, options, out, taxonomy)
+    return while_steady(folder, once, suspect=lambda found: not found.ok)
+
+
+def _verify_once(
+    folder: Path, options: BuildOptions, out: Path | None, taxonomy: Taxonomy | None
+) -> Verification:
+    frozen = read_manifest(folder)
+    options = replace(options, local=frozen.name.endswith("@local"))
     if carried := [*altered_files(frozen.folder or Path(), frozen.data.fingerprints.sources)]:
         return _verification(frozen, [_of_whole("fingerprint", text) for text in carried], None, {})
-    options = BuildOptions(
-        roots or {}, workers=workers, progress=progress, local=frozen.name.endswith("@local")
-    )
     with in_force(frozen.own):
-        declare_roots(roots)
+        declare_roots(options.roots)
         return _verify(frozen, options, out, taxonomy or load())
 
 

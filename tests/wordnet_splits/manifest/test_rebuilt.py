@@ -1,0 +1,104 @@
+"""A benchmark that is built again while it is read: never called altered, and read whole from one build."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from wordnet_splits import files
+from wordnet_splits.errors import ManifestError
+from wordnet_splits.files import replacing_folder
+from wordnet_splits.manifest import load_manifest, manifest, open_manifest
+from wordnet_splits.manifest.manifest import shipped_folder
+from wordnet_splits.reports import verify as verifying
+from wordnet_splits.reports.verify import verify
+
+OLD, NEW = (shipped_folder() / name for name in ("digits", "unknown-cifar-tinyval"))
+
+
+def put(source: Path, folder: Path) -> None:
+    """Replace a benchmark as a build does."""
+    with replacing_folder(folder) as part:
+        shutil.copytree(source, part, dirs_exist_ok=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    put(OLD, tmp_path / "digits")
+    return tmp_path / "digits"
+
+
+def rebuilt_after(read: Callable[[Path], manifest.Manifest], sources: Iterator[Path]) -> Callable:
+    """Return ``read`` with a build that replaces the folder just after ``manifest.json`` was read."""
+
+    def reading(folder: Path) -> manifest.Manifest:
+        found = read(folder)
+        if (source := next(sources, None)) is not None:
+            put(source, folder)
+        return found
+
+    return reading
+
+
+@pytest.mark.parametrize("load", [load_manifest, open_manifest])
+def test_a_reader_gets_the_new_one(folder: Path, monkeypatch: pytest.MonkeyPatch, load: Callable) -> None:
+    monkeypatch.setattr(manifest, "read_manifest", rebuilt_after(manifest.read_manifest, iter([NEW])))
+    assert load(folder).name == NEW.name
+
+
+def test_verify_checks_the_new_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(NEW, folder)
+    monkeypatch.setattr(verifying, "read_manifest", rebuilt_after(manifest.read_manifest, iter([OLD])))
+    assert verify(folder).ok
+
+
+def test_a_table_read_later_is_not_called_altered(folder: Path) -> None:
+    opened = load_manifest(folder)
+    put(OLD, folder)
+    assert opened.images().num_rows > 0  # the same images
+    put(NEW, folder)
+    with pytest.raises(ManifestError, match="was built again since it was opened"):
+        opened.images()
+
+
+def test_what_is_altered_is_called_so(folder: Path) -> None:
+    opened = load_manifest(folder)
+    shutil.copy(folder / "images/test/uniform.parquet", folder / "images/test/gaussian.parquet")
+    with pytest.raises(ManifestError, match="altered|cannot be|is of"):
+        opened.images()
+    with pytest.raises(ManifestError):
+        load_manifest(folder)
+
+
+def test_builds_without_end_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = (source for _ in range(99) for source in (NEW, OLD))
+    monkeypatch.setattr(manifest, "read_manifest", rebuilt_after(manifest.read_manifest, endless))
+    with pytest.raises(ManifestError, match="is being replaced all the time"):
+        load_manifest(folder)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there are two renames")
+def test_a_folder_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    if not files._exchanged(tmp_path / "a", tmp_path / "b"):
+        pytest.skip("this disk cannot exchange folders")
+    put(OLD, tmp_path / "digits")
+    monkeypatch.setattr(Path, "rename", lambda *names: pytest.fail("the folder is absent for a moment"))
+    put(NEW, tmp_path / "digits")
+    assert load_manifest(tmp_path / "digits").name == NEW.name
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "digits"]
+
+
+def test_a_folder_is_replaced_where_the_system_cannot_exchange(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_exchanged", lambda a, b: False)
+    put(OLD, tmp_path / "digits")
+    put(NEW, tmp_path / "digits")
+    assert load_manifest(tmp_path / "digits").name == NEW.name
+    assert [path.name for path in tmp_path.iterdir()] == ["digits"]
