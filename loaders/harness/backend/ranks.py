@@ -36,7 +36,12 @@ class Ranks:
 
     @contextmanager
     def together(self, what: str) -> Iterator[None]:
-        """Run a step on every rank and wait for all; an error on one is raised on each: none hangs."""
+        """Run a step on every rank and wait for all; an error on one is raised on each: none hangs.
+
+        Raises
+        ------
+        SplitsError : the step failed on another rank, or that rank has ended (Ctrl-C, out of memory).
+        """
         failed: BaseException | None = None
         try:
             yield
@@ -44,7 +49,16 @@ class Ranks:
             failed = error
         if self.world > 1:
             errors: list[Any] = [None] * self.world
-            dist.all_gather_object(errors, None if failed is None else f"{type(failed).__name__}: {failed}")
+            try:
+                own = None if failed is None else f"{type(failed).__name__}: {failed}"
+                dist.all_gather_object(errors, own)
+            except RuntimeError as error:  # gloo's and NCCL's word for a peer that is gone
+                if failed is None:
+                    raise SplitsError(
+                        f"{what} ended on another rank, and so on this one",
+                        where=f"rank {self.rank}",
+                        hint="the same command continues from here",
+                    ) from error
             elsewhere = [f"rank {rank}: {text}" for rank, text in enumerate(errors) if text is not None]
             if failed is None and elsewhere:
                 raise SplitsError(f"{what} failed on another rank: {elsewhere[0]}")

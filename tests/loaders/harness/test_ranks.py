@@ -1,0 +1,59 @@
+"""The processes of one torchrun: what ends one of them ends the others, with one line."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.wordnet_splits.command import REPOSITORY
+from wordnet_splits.cli import INTERRUPTED, INTERRUPTION
+
+PROGRAM = """
+import os, signal, sys, threading
+from wordnet_splits.cli.options import add_command, make_program
+from wordnet_splits.cli.runner import run
+
+def extract() -> int:
+    "Share a step."
+    from loaders.harness.backend.ranks import current_ranks
+    ranks = current_ranks()
+    with ranks.together("the extraction"):
+        if ranks.rank == 1:
+            signal.raise_signal(signal.SIGINT)
+    raise AssertionError("both went on")
+
+app = make_program("x", "x", [])
+add_command(app, "extract", extract, ["x"])
+add_command(app, "other", extract, ["x"])
+sys.exit(run(app, ["extract"], "x"))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no gloo over loopback")
+def test_ctrl_c_on_one_rank_ends_the_other_with_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    together = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, **together, "RANK": n, "LOCAL_RANK": n, "PYTHONPATH": str(REPOSITORY)},
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for n in "01"
+    ]
+    said = [rank.communicate(timeout=300)[1].splitlines() for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [2, INTERRUPTED]
+    assert said[1] == [INTERRUPTION]
+    assert len(said[0]) == 1
+    assert said[0][0].startswith("error: rank 0: the extraction ended on another rank")
