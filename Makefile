@@ -7,7 +7,7 @@ OUT ?= build
 WORKERS ?= 2
 
 .DEFAULT_GOAL := run
-.PHONY: run shell demo test lint bench gpu audit robust proposals docs faults fuzz fidelity sets croissant check-results oldest newest dist pillow clean
+.PHONY: run shell demo test lint bench gpu audit robust proposals docs faults fuzz peers fidelity sets croissant check-results oldest newest dist pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -107,6 +107,12 @@ croissant: $(VENV)/dev
 # thirteen hundred hostile files, seeded (minutes; not part of `make test`)
 fuzz: $(VENV)/dev
 	$(BIN)/python -m tests.fuzz --workers $(WORKERS) --table docs/hostile-input.md
+
+# docs/peers.md: the tests of NLTK, wn and scikit-learn on our functions; those of fd-shifts and pytorch-ood are in no
+# package and take PEERS="--checkout fd-shifts=DIR --checkout pytorch-ood=DIR" (a minute)
+PEERS ?=
+peers: $(VENV)/dev
+	$(BIN)/python -m tests.peers --table docs/peers.md $(PEERS)
 
 # the lower bounds of pyproject.toml, each at its oldest (minutes; not part of `make test`)
 oldest:
