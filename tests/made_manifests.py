@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.manifest.data import SCHEMA, check_data
-from wordnet_splits.manifest.fingerprint import of_images
+from wordnet_splits.manifest.fingerprint import of_evaluation, of_images
 from wordnet_splits.manifest.tables import CLASS_SCHEMA
 
 
@@ -43,6 +43,7 @@ def made_manifest(
         "fingerprints": {
             "classes": "0" * 64,
             "explanation": "0" * 64,
+            "evaluation": of_evaluation({"name": name}, groups),
             "images": [
                 {"split": split, "group": group, **vars(of_images([read()]))}
                 for (split, group), read in parts.items()

@@ -59,6 +59,8 @@ class Facts(EntryPart):
     about : SHA-256 of ``about.json``, which holds those of the tables.
     classes : the benchmark's fingerprint of its classes. images : of all its images; None while some await
         their source, or where the benchmark is not at hand.
+    evaluation : the fingerprint of its transforms, normalisation, roles and views.
+    sources : of the datasets that it carries, None where it carries none.
     sets : every test set, by name, those that should have been scored and were not among them.
     """
 
@@ -67,6 +69,8 @@ class Facts(EntryPart):
     about: Sha256
     classes: Sha256 | None
     images: Sha256 | None
+    evaluation: Sha256
+    sources: Sha256 | None
     sets: Annotated[tuple[ScoredSet, ...], Field(min_length=1)]
     networks: Annotated[tuple[Network, ...], Field(min_length=1)]
     detectors: Annotated[tuple[Text, ...], Field(min_length=1)]

@@ -91,17 +91,19 @@ def assemble(
     local = any(s.local for s in selections)
     name = recipe.name + (f"@seed={rules.seed}" if resampled else "") + ("@local" if local else "")
     awaiting = sorted({s.awaiting.source for s in selections if s.awaiting is not None})
-    declared = own_sources()
-    own = {n: declared[n] for n in recipe.sources_named if n in declared and n not in catalog_names()}
+    sources = own_sources()
+    own = {n: sources[n] for n in recipe.sources_named if n in sources and n not in catalog_names()}
+    declared, groups = recipe.as_data(), group_rows(recipe, rules.membership, selections, _inverted(classes))
+    evaluation = fingerprint.of_evaluation(declared, groups)
     data = {
         "schema": SCHEMA,
         "name": name,
         "version": recipe.version,
-        "recipe": recipe.as_data(),
+        "recipe": declared,
         "seed": rules.seed,
         "taxonomy": {"name": "WordNet", "version": taxonomy.version, "hierarchy": recipe.hierarchy},
-        "groups": group_rows(recipe, rules.membership, selections, _inverted(classes)),
-        **_fingerprints(classes, tables, own, whole=not awaiting),
+        "groups": groups,
+        **_fingerprints(classes, tables, own, evaluation, whole=not awaiting),
         "leaks": [leak.as_dict() for leak in leaks],
         "complete": not missing and not awaiting,
         "missing": [p.as_dict() for p in missing],
@@ -130,7 +132,12 @@ def _given(table: pa.Table) -> pa.Table:
 
 
 def _fingerprints(
-    classes: pa.Table, tables: Mapping[Part, pa.Table], own: Mapping[str, Declaration], *, whole: bool
+    classes: pa.Table,
+    tables: Mapping[Part, pa.Table],
+    own: Mapping[str, Declaration],
+    evaluation: str,
+    *,
+    whole: bool,
 ) -> dict[str, Any]:
     of_parts, of_all = fingerprint.of_parts(tables.values())
     in_all = of_all.images if whole else None
@@ -141,6 +148,7 @@ def _fingerprints(
     prints = {
         "classes": fingerprint.of_classes(classes),
         "explanation": fingerprint.of_explanation(classes),
+        "evaluation": evaluation,
         "images": rows,
         "images_in_all": in_all,
         "pixels_in_all": of_all.pixels if whole else None,

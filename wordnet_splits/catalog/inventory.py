@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.catalog.catalog import catalog_names, known_sources, load_catalog
-from wordnet_splits.catalog.own_sources import own_sources, unknown_source
+from wordnet_splits.catalog.own_sources import Declaration, own_sources, unknown_source
 from wordnet_splits.digests import DIGEST_BYTES
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.files import FileId, file_id
@@ -98,6 +98,11 @@ def _own_inventory(source: str) -> Mapping[str, pa.Table]:
     own = own_sources().get(source)
     if own is None:
         raise unknown_source(source, known_sources())
+    return load_own_inventory(own)
+
+
+def load_own_inventory(own: Declaration) -> Mapping[str, pa.Table]:
+    """Return the inventory of a declared dataset by split, {} where none is made; DataError if damaged."""
     try:
         return _read_own(file_id(own.inventory_file))
     except OSError:  # none is made yet

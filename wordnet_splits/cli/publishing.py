@@ -125,7 +125,7 @@ def pull_benchmarks(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Take benchmarks from the Hub, each only after all its fingerprints were recomputed.
+    """Take benchmarks from the Hub, each only after it verifies as `verify` does it without pictures.
 
     Ctrl-C loses nothing: the same command goes on where it stopped.
     """
@@ -147,7 +147,7 @@ def pull_benchmarks(
         for row in found.rows()
     ]
     print_table(("benchmark", "version", "fingerprint", "compared"), rows, right=("version",))
-    show(f"commit {found.commit}; every fingerprint was recomputed")
+    show(f"commit {found.commit}; every fingerprint was recomputed, and the rules give the same again")
     name = found.benchmarks[0].name
     show(f"in {found.folder}; use one as {out / name if out else replace(found.address, benchmark=name)}")
     return DONE

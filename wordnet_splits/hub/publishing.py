@@ -15,8 +15,8 @@ from wordnet_splits.hub.card import card_of
 from wordnet_splits.hub.croissant import FILE, croissant_of
 from wordnet_splits.hub.release import CARD, Release
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
-from wordnet_splits.hub.succession import changed_values
 from wordnet_splits.manifest.data import check_data
+from wordnet_splits.manifest.succession import changed_values
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.untrusted import read_json
 

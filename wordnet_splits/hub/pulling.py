@@ -12,17 +12,20 @@ from wordnet_splits.errors import HubError, ManifestError, unknown
 from wordnet_splits.files import locked, replacing_folder, write_json
 from wordnet_splits.hub.address import Address
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
-from wordnet_splits.hub.succession import changed_values
-from wordnet_splits.manifest import Manifest, altered, read_manifest
+from wordnet_splits.lazy import names_of
+from wordnet_splits.manifest import Manifest, read_manifest
 from wordnet_splits.manifest.carried import carried_files
 from wordnet_splits.manifest.data import check_data
-from wordnet_splits.manifest.manifest import manifest_files, shipped_folder
+from wordnet_splits.manifest.manifest import manifest_files, shipped_data
+from wordnet_splits.manifest.succession import changed_values
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.untrusted import read_json
 
 RECORD = "pulled.json"
 INCOMING = ".incoming"
+_checks = names_of("wordnet_splits", {"reports.verify": ("verify_received",)})
+"""Imported late: verifying reads manifests, and a manifest of the Hub is pulled when it is read."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def pull(address: Address, *, out: Path | None = None, progress: Progress | None
                 task.advance(note=name)
         write_json(folder / RECORD, {"repo": address.repo, "revision": address.revision, "commit": commit})
         shutil.rmtree(folder / INCOMING, ignore_errors=True)
-    shipped = [m.name for m in taken if _shipped(m) is not None]
+    shipped = [m.name for m in taken if _is_shipped(m)]
     return Pulled(address, commit, folder, taken, shipped)
 
 
@@ -166,24 +169,23 @@ def _taken(
 
 
 def _check(manifest: Manifest, name: str, where: str) -> None:
-    problems = altered(manifest)
+    """Refuse what `verify` objects to, and another benchmark under the name of one that is shipped."""
+    taken_back = "nothing was taken: tell whoever published it"
     if manifest.name != name:
-        problems.insert(0, f"the folder holds the manifest of {manifest.name}")
-    if problems:
-        raise ManifestError(problems[0], where=where, hint="nothing was taken: tell whoever published it")
-    shipped = _shipped(manifest)
-    if shipped is not None and (changed := changed_values(shipped.data, manifest.data)):
+        raise ManifestError(f"the folder holds the manifest of {manifest.name}", where=where, hint=taken_back)
+    shipped = shipped_data(manifest.name)
+    if shipped is not None and (changed := changed_values(shipped, manifest.data)):
         raise ManifestError(
             f"version {manifest.version} is shipped with this program, and {changed[0]} differ here",
             where=where,
             hint="nothing was taken: it is another benchmark under its name",
         )
+    problems = _checks("verify_received")(manifest.folder)
+    if problems:
+        raise ManifestError(problems[0].detail, where=where, hint=taken_back)
 
 
-def _shipped(manifest: Manifest) -> Manifest | None:
-    """Return the benchmark of the same name and version that comes with this program."""
-    folder = shipped_folder() / manifest.name
-    if not (folder / "manifest.json").is_file():
-        return None
-    found = read_manifest(folder)
-    return found if found.version == manifest.version else None
+def _is_shipped(manifest: Manifest) -> bool:
+    """Say whether a benchmark of the same name and version comes with this program."""
+    shipped = shipped_data(manifest.name)
+    return shipped is not None and shipped.version == manifest.version

@@ -13,11 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from wordnet_splits.catalog.catalog import catalog_names
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordnet_splits.catalog import inventory as inventories
+from wordnet_splits.catalog.catalog import catalog_names, load_own_catalog
 from wordnet_splits.catalog.own_sources import INVENTORY, Declaration, parse_declaration
-from wordnet_splits.errors import DataError, ManifestError
+from wordnet_splits.errors import DataError, ManifestError, unknown
 from wordnet_splits.files import write_text
 from wordnet_splits.manifest.data import SourceRow
+from wordnet_splits.sources.own.layout import layout_names
 from wordnet_splits.untrusted import (
     LARGEST_TABLE,
     LARGEST_TEXT,
@@ -110,6 +115,44 @@ def altered_files(folder: Path, rows: Sequence[SourceRow]) -> Iterator[str]:
         inventory = f"{FOLDER}/{row.name}{INVENTORY}"
         if row.inventory is None and (folder / inventory).exists():
             yield f"{inventory} is there, and manifest.json says that there is none"
+
+
+def carried_problems(
+    folder: Path, rows: Sequence[SourceRow], own: Mapping[str, Declaration], classes: pa.Table
+) -> list[str]:
+    """Return what is wrong with the carried datasets: files that were altered, else what they say.
+
+    Parameters
+    ----------
+    own : what `read_carried` returns. classes : the class table, which holds every class of each catalog.
+    """
+    listed: dict[str, set[str]] = {}
+    for source, class_id in zip(*(classes[name].to_pylist() for name in ("source", "class_id")), strict=True):
+        listed.setdefault(source, set()).add(class_id)
+    problems = list(altered_files(folder, rows))
+    return problems or [p for name, d in own.items() for p in _says_wrong(d, listed.get(name, set()))]
+
+
+def _says_wrong(declared: Declaration, listed: set[str]) -> Iterator[str]:
+    """Yield what the files of one dataset say that cannot be; ``listed`` are its classes in the manifest."""
+    stem = f"{FOLDER}/{declared.name}"
+    if declared.layout not in layout_names():
+        yield f"{stem}.toml: {unknown('layout', declared.layout, layout_names()).what}"
+    try:
+        catalog = load_own_catalog(declared)
+        tables = inventories.load_own_inventory(declared).items()
+    except DataError as error:
+        yield f"{stem}: {error.line()}"
+        return
+    if other := listed.symmetric_difference(c.class_id for c in catalog):
+        yield f"{stem}.tsv: {min(other)!r} is not both in the catalog and in the class table"
+    for split, table in tables:
+        shown = set(table["class_id"].unique().to_pylist())
+        if "also" in table.column_names:
+            shown |= set(pc.unique(pc.list_flatten(table["also"])).to_pylist())
+        if split not in catalog.splits or not shown <= listed:
+            odd = split if split not in catalog.splits else min(shown - listed)
+            yield f"{stem}{INVENTORY}: {odd!r} is not in the catalog"
 
 
 def write_carried(own: Mapping[str, Declaration], rows: Sequence[SourceRow], folder: Path) -> None:

@@ -8,7 +8,17 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from wordnet_splits.errors import ManifestError
-from wordnet_splits.fields import BenchmarkName, Count, Counted, Name, Role, Sha256, Split, StrictModel
+from wordnet_splits.fields import (
+    BenchmarkName,
+    Count,
+    Counted,
+    Name,
+    Role,
+    Sha256,
+    Split,
+    StrictModel,
+    Version,
+)
 from wordnet_splits.untrusted import validated
 
 SCHEMA = 1
@@ -35,10 +45,14 @@ class SourceRow(StrictModel):
 
 
 class Fingerprints(StrictModel):
-    """SHA-256 of the tables and of what is carried; those in all are None while a group awaits its source."""
+    """SHA-256 of the tables and of what is carried; those in all are None while a group awaits its source.
+
+    ``evaluation`` covers what an evaluation reads beside the tables: transforms, normalise, roles and views.
+    """
 
     classes: Sha256
     explanation: Sha256
+    evaluation: Sha256
     images: list[PartRow]
     images_in_all: Sha256 | None
     pixels_in_all: Sha256 | None
@@ -143,7 +157,7 @@ class ManifestData(StrictModel):
 
     schema_: Literal[1] = Field(alias="schema")
     name: BenchmarkName
-    version: Annotated[int, Field(ge=1)]
+    version: Version
     recipe: Declared
     seed: int
     taxonomy: TaxonomyRow

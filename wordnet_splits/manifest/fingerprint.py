@@ -24,6 +24,7 @@ CLASS_IDENTITY = ("source", "class_id", "role", "group", "label")
 IMAGE_IDENTITY = ("source", "image_id", "class_id", "role", "label", "view")
 PIXEL_IDENTITY = (*IMAGE_IDENTITY, "digest")
 EXPLANATION = [name for name in CLASS_SCHEMA.names if name not in ("role", "group", "label")]
+EVALUATED = ("group", "split", "role", "source", "view")
 FLOAT_DIGITS = 9
 BATCH_ROWS = 65536
 _ESCAPED = np.isin(np.arange(256), [*range(32), ord('"'), ord("\\")])
@@ -52,6 +53,22 @@ def of_classes(table: pa.Table) -> str:
 def of_explanation(table: pa.Table) -> str:
     """Return the fingerprint of a class table's evidence and distances, floats rounded to 9 digits."""
     return of_rows(_rounded(row) for row in table.select(EXPLANATION).to_pylist())
+
+
+def of_evaluation(recipe: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]) -> str:
+    """Return the fingerprint of what an evaluation reads beside the tables.
+
+    Parameters
+    ----------
+    recipe : as ``manifest.json`` holds it; of its keys ``transforms`` and ``normalise`` count.
+    groups : the rows ``groups`` of ``manifest.json``, in order; `EVALUATED` counts.
+    """
+    channels = recipe.get("normalise") or {}
+    read = {
+        "transforms": recipe.get("transforms") or {},
+        "normalise": {name: [float(value) for value in values] for name, values in channels.items()},
+    }
+    return of_rows([read, *({name: row[name] for name in EVALUATED} for row in groups)])
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,11 @@ from wordnet_splits.files import FileId, file_id, replacing_folder, write_json
 from wordnet_splits.hub.address import SCHEME
 from wordnet_splits.hub.local import folder_of
 from wordnet_splits.manifest import fingerprint
-from wordnet_splits.manifest.carried import altered_files, carried_files, read_carried, write_carried
+from wordnet_splits.manifest.carried import carried_files, carried_problems, read_carried, write_carried
 from wordnet_splits.manifest.data import GroupRow, ManifestData, PartRow, check_data
 from wordnet_splits.manifest.fingerprint import ImagePrints
 from wordnet_splits.manifest.parquet import read_table, write_table
+from wordnet_splits.manifest.succession import contradictions
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA, check_classes, check_images
 from wordnet_splits.tabular import html_table
 from wordnet_splits.untrusted import read_json
@@ -84,6 +85,17 @@ class Manifest:
     def fingerprint(self) -> str | None:
         """Return the fingerprint of all images, None while a group awaits its source."""
         return self.data.fingerprint
+
+    @property
+    def evaluation_fingerprint(self) -> str:
+        """Return the fingerprint of what an evaluation reads beside the images."""
+        return self.data.fingerprints.evaluation
+
+    @property
+    def sources_fingerprint(self) -> str | None:
+        """Return the fingerprint of the datasets that it carries, None where it carries none."""
+        rows = self.data.fingerprints.sources
+        return fingerprint.of_rows(row.model_dump() for row in rows) if rows else None
 
     def images(self, split: str | None = None, group: str | None = None) -> pa.Table:
         """Return the image rows of a split, a group, both or all, in table order."""
@@ -175,21 +187,32 @@ def find_manifest(name: str | Path, given: Path | None = None) -> Path:
     raise unknown("manifest", str(name), manifest_names(given))
 
 
-def load_manifest(name: Manifest | str | Path, given: Path | None = None) -> Manifest:
+def load_manifest(
+    name: Manifest | str | Path, given: Path | None = None, *, as_shipped: bool = True
+) -> Manifest:
     """Read a manifest by name or folder; a `Manifest` is returned as it is.
 
     Everything that ``manifest.json`` says of the tables is recomputed from them, here and when a table that
     has changed since is read: 1.3 million rows take about two seconds, once per process.
 
+    Parameters
+    ----------
+    as_shipped : refuse what bears the name and version of a benchmark that comes with the program, and says
+        otherwise.
+
     Raises
     ------
     UnknownNameError : no such manifest.
-    ManifestError : a file is absent or malformed, or a table is not the one that was fingerprinted.
+    ManifestError : a file is absent or malformed, a table is not the one that was fingerprinted, or
+        ``as_shipped``.
     """
     if isinstance(name, Manifest):
         return name
     folder = find_manifest(name, given)
-    return while_steady(folder, partial(_load, folder))
+    manifest = while_steady(folder, partial(_load, folder))
+    if as_shipped:
+        check_as_shipped(manifest)
+    return manifest
 
 
 def _load(folder: Path) -> Manifest:
@@ -219,7 +242,7 @@ def _open(folder: Path) -> Manifest:
     manifest = read_manifest(folder)
     if manifest.data.fingerprints.classes != fingerprint.of_classes(manifest.classes):
         raise _altered("the class table is not the one that was fingerprinted", str(folder))
-    for problem in altered_files(folder, manifest.data.fingerprints.sources):
+    for problem in altered_sources(manifest):
         raise _altered(problem, str(folder))
     for part in manifest.parts:
         _file_id(_path(folder, part))
@@ -262,6 +285,24 @@ def while_steady(
     )
 
 
+def shipped_data(name: str) -> ManifestData | None:
+    """Return the ``manifest.json`` of the benchmark of that name that comes with the program."""
+    path = shipped_folder() / name.partition("@")[0] / "manifest.json"
+    return check_data(read_json(path, error=ManifestError), str(path)) if path.is_file() else None
+
+
+def check_as_shipped(manifest: Manifest) -> None:
+    """Raise ManifestError for another benchmark under the name and version of one that is shipped."""
+    shipped = shipped_data(manifest.name)
+    if shipped is not None and (changed := contradictions(shipped, manifest.data)):
+        raise ManifestError(
+            f"{shipped.name} version {shipped.version} is shipped with this program, "
+            f"and differs here: {'; '.join(changed[:3])}",
+            where=str(manifest.folder),
+            hint="it is another benchmark under its name: give it a name of its own, or raise its version",
+        )
+
+
 def load_classes(name: str | Path, given: Path | None = None) -> pa.Table:
     """Return the class table of `open_manifest`."""
     return open_manifest(name, given).classes
@@ -290,11 +331,12 @@ def manifest_files(data: ManifestData) -> list[str]:
 def altered(manifest: Manifest) -> list[str]:
     """Return a sentence for each fingerprint or count that the tables and files do not give."""
     stored = manifest.data.fingerprints
-    carried = [] if manifest.folder is None else list(altered_files(manifest.folder, stored.sources))
+    carried = [] if manifest.folder is None else altered_sources(manifest)
     parts, whole = _prints(manifest)
     found: list[tuple[str, object, object]] = [
         ("classes", stored.classes, fingerprint.of_classes(manifest.classes)),
         ("explanation", stored.explanation, fingerprint.of_explanation(manifest.classes)),
+        ("evaluation", stored.evaluation, _evaluation(manifest.data)),
     ]
     counts = {(row.split, row.group): row.actual for row in manifest.groups}
     for row, given in zip(stored.images, parts, strict=True):
@@ -315,6 +357,16 @@ def altered(manifest: Manifest) -> list[str]:
         for what, said, given in found
         if said != given
     ]
+
+
+def _evaluation(data: ManifestData) -> str:
+    return fingerprint.of_evaluation(data.recipe.as_dict(), (row.model_dump() for row in data.groups))
+
+
+def altered_sources(manifest: Manifest) -> list[str]:
+    """Return a sentence for what is wrong with each dataset that a manifest read from a folder carries."""
+    folder, rows = manifest.folder or Path(), manifest.data.fingerprints.sources
+    return carried_problems(folder, rows, manifest.own, manifest.classes)
 
 
 _prints_of_file: dict[FileId, ImagePrints] = {}

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from wordnet_splits.catalog.own_sources import Declaration
-from wordnet_splits.fields import Count, Name, Role, Sha256
+from wordnet_splits.fields import Count, Name, Role, Sha256, Version
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.rules.model import ClassRule, Yes, operands, rule_text
 from wordnet_splits.tabular import html_table
@@ -247,7 +247,7 @@ class Recipe(RecipePart):
 
     schema_: Literal[1] = Field(alias="schema")
     name: Name
-    version: Annotated[int, Field(ge=1)] = 1
+    version: Version = 1
     title: str = ""
     draw: str
     seed: int = 0

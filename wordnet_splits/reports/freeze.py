@@ -11,9 +11,12 @@ from wordnet_splits.errors import ManifestError, unknown
 from wordnet_splits.files import locked, restore
 from wordnet_splits.manifest import Manifest, Part, load_manifest, write_manifest
 from wordnet_splits.manifest.diff import diff_manifests
+from wordnet_splits.manifest.succession import changed_values
 from wordnet_splits.recipe import recipe_names
 from wordnet_splits.reports.unconfirmed import check_confirmed
 from wordnet_splits.tabular import Tabular
+
+RAISE = "raise `version` in the recipe and say why in the changelog"
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,12 @@ def freeze(name: str, *, built: Path, manifests: Path) -> Frozen:
             hint = f"build it first: wordnet-splits build {name} --out {built}"
             raise ManifestError(f"{name} is not built", where=str(built), hint=hint)
         raise unknown("build", name, (f.parent.name for f in built.glob("*/manifest.json")), where=str(built))
-    manifest = load_final(built / name, never="frozen")
+    manifest = load_final(built / name, never="frozen", as_shipped=False)
     folder = manifests / manifest.name
     with locked(folder, busy="another `freeze` is writing here"):
         restore(folder)
         if (manifests / manifest.name / "manifest.json").is_file():
-            before = load_manifest(manifests / manifest.name)
+            before = load_manifest(manifests / manifest.name, as_shipped=False)
             check_succession(before, manifest)
             if before.data.fingerprints == manifest.data.fingerprints:
                 same = {"provenance": before.data.provenance}
@@ -62,19 +65,20 @@ def freeze(name: str, *, built: Path, manifests: Path) -> Frozen:
         )
 
 
-def load_final(folder: Path, *, never: str) -> Manifest:
+def load_final(folder: Path, *, never: str, as_shipped: bool = True) -> Manifest:
     """Read a manifest that may be frozen or published.
 
     Parameters
     ----------
     never : what is not done with another draw or a local one, for the error.
+    as_shipped : as of `load_manifest`.
 
     Raises
     ------
     ManifestError : as `load_manifest`; it is local or of another seed, images are missing, or a group holds a
         class whose proposed synset nobody confirmed.
     """
-    manifest = load_manifest(folder)
+    manifest = load_manifest(folder, as_shipped=as_shipped)
     if "@" in manifest.name:
         raise ManifestError(
             f"{manifest.name} is never {never}",
@@ -112,8 +116,10 @@ def check_succession(before: Manifest, after: Manifest) -> None:
         raise ManifestError(
             f"{count:,} frozen rows would change{example}",
             where=after.name,
-            hint="raise `version` in the recipe and say why in the changelog",
+            hint=RAISE,
         )
+    if changed := changed_values(before.data, after.data):
+        raise ManifestError(f"{changed[0]} would change", where=after.name, hint=RAISE)
 
 
 def _loses_digests(before: Manifest, after: Manifest, part: Part) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from filecmp import cmp
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,8 @@ from wordnet_splits.build.run import (
 from wordnet_splits.catalog.own_sources import in_force
 from wordnet_splits.errors import ManifestError, Problem
 from wordnet_splits.manifest import GroupRow, Manifest, Part, altered, find_manifest, read_manifest
-from wordnet_splits.manifest.carried import altered_files
 from wordnet_splits.manifest.diff import RowChanges, diff_manifests
-from wordnet_splits.manifest.manifest import manifest_files, while_steady
+from wordnet_splits.manifest.manifest import altered_sources, manifest_files, while_steady
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
 from wordnet_splits.reports.listing import awaited_lists
@@ -37,6 +37,8 @@ from wordnet_splits.taxonomy import Taxonomy, load
 
 OTHER_ROWS = ("image-not-by-rule", "image-changed")
 """Problems of images that a manifest holds and the rules do not give."""
+WORDING = "manifest.json says fingerprints.explanation is "
+"""How the problem begins that evidence and distances are not those of a fresh build."""
 
 
 @dataclass(frozen=True)
@@ -149,25 +151,41 @@ def verify(
     """
     folder = find_manifest(name, manifests)
     options = BuildOptions(roots or {}, workers=workers, progress=progress)
-    once = partial(_verify_once, folder, options, out, taxonomy)
+    once = partial(_verify_once, folder, recipe_of, options, out, taxonomy)
     return while_steady(folder, once, suspect=lambda found: not found.ok)
 
 
+def verify_received(folder: Path) -> list[Problem]:
+    """Return what `verify` objects to in a manifest of somebody else's, before it is taken.
+
+    It is held to the shipped recipe of its name and version, else to the one that it holds. Evidence that
+    another version of this program worded is no objection.
+    """
+    found = _verify_once(folder, _recipe_of_version, BuildOptions({}), None, None)
+    reworded = read_manifest(folder).data.provenance.get("wordnet-splits") != version("wordnet-splits")
+    return [p for p in found.problems if not (reworded and p.detail.startswith(WORDING))]
+
+
 def _verify_once(
-    folder: Path, options: BuildOptions, out: Path | None, taxonomy: Taxonomy | None
+    folder: Path,
+    recipe_for: Callable[[Manifest], Recipe],
+    options: BuildOptions,
+    out: Path | None,
+    taxonomy: Taxonomy | None,
 ) -> Verification:
     frozen = read_manifest(folder)
     options = replace(options, local=frozen.name.endswith("@local"))
-    if carried := [*altered_files(frozen.folder or Path(), frozen.data.fingerprints.sources)]:
+    if carried := altered_sources(frozen):
         return _verification(frozen, [_of_whole("fingerprint", text) for text in carried], None, {})
     with in_force(frozen.own):
         declare_roots(options.roots)
-        return _verify(frozen, options, out, taxonomy or load())
+        return _verify(frozen, recipe_for(frozen), options, out, taxonomy or load())
 
 
-def _verify(frozen: Manifest, options: BuildOptions, out: Path | None, taxonomy: Taxonomy) -> Verification:
+def _verify(
+    frozen: Manifest, recipe: Recipe, options: BuildOptions, out: Path | None, taxonomy: Taxonomy
+) -> Verification:
     resampled = "@seed=" in frozen.name
-    recipe = recipe_of(frozen)
     if out is not None:
         built = build(
             recipe,
@@ -227,6 +245,11 @@ def recipe_of(manifest: Manifest) -> Recipe:
     name = manifest.name.partition("@")[0]
     shipped = load_recipe(name) if name in recipe_names() else None
     return load_recipe(manifest) if shipped is None or awaited_lists(shipped) else shipped
+
+
+def _recipe_of_version(manifest: Manifest) -> Recipe:
+    recipe = recipe_of(manifest)
+    return recipe if recipe.version == manifest.version else load_recipe(manifest)
 
 
 def _strange_files(manifest: Manifest) -> Iterator[LocatedProblem]:

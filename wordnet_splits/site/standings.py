@@ -81,6 +81,7 @@ def _entry(entry: LeaderboardEntry) -> dict[str, Any]:
         "version": facts.version,
         "commands": list(entry.commands),
         "images": facts.images,
+        "evaluation": facts.evaluation,
         "classes": facts.classes,
         "sets": columns(SET, (one.model_dump() for one in facts.sets)),
         "networks": columns(("model", "model_key"), (one.model_dump() for one in facts.networks)),

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -193,21 +194,37 @@ def draws_of(given: Sequence[Given], detectors: Sequence[str] | None = None) -> 
     by_draw: dict[str, list[Source]] = {}
     for source in sources:
         by_draw.setdefault(source.tables.about.benchmark, []).append(source)
+    evaluations = {source.tables.about.evaluation_fingerprint: source.name for source in sources}
+    _require_one(IDENTITY["evaluation"], next(iter(names)), evaluations)
     return [_draw(name, several, detectors) for name, several in by_draw.items()]
 
 
+IDENTITY: Final = {
+    "images": "lists of images",
+    "evaluation": "transforms, roles or views",
+    "sources": "carried datasets",
+}
+"""What the fingerprints of results are of, in the words of the error."""
+
+
+OWN_IDS: Final = ' on the same images; `evaluate_arrays` takes their names as "ids"'
+
+
+def _require_one(what: str, benchmark: str, values: Mapping[str, str], hint: str = "") -> None:
+    """Raise DataError where there are several values (value -> the results that have it)."""
+    if len(values) > 1:
+        listed = ", ".join(f"{name} ({value[:12]})" for value, name in values.items())
+        what = f"results on different {what} of {benchmark}: {listed}"
+        raise DataError(what, hint=f"evaluate again{hint}")
+
+
 def _draw(benchmark: str, sources: Sequence[Source], detectors: Sequence[str] | None) -> Draw:
-    for what, values in (
-        ("versions", {str(s.tables.about.version): s.name for s in sources}),
-        ("lists of images", {str(s.tables.about.images_fingerprint): s.name for s in sources}),
-    ):
-        if len(values) > 1:
-            told = ", ".join(f"{name} ({value[:12]})" for value, name in values.items())
-            own = any(source.tables.about.own_sets for source in sources)
-            hint = "evaluate again"
-            if own:
-                hint += ' on the same images; `evaluate_arrays` takes their names as "ids"'
-            raise DataError(f"results on different {what} of {benchmark}: {told}", hint=hint)
+    abouts = [(source.name, source.tables.about) for source in sources]
+    _require_one("versions", benchmark, {str(about.version): name for name, about in abouts})
+    own = any(about.own_sets for _, about in abouts)
+    for what, words in IDENTITY.items():
+        prints = {str(about.fingerprints[what]): name for name, about in abouts}
+        _require_one(words, benchmark, prints, hint=OWN_IDS if own and what == "images" else "")
     sources = _labelled(benchmark, sources)
     runs: dict[tuple[str, str], dict[str, tuple[Source, int]]] = {}
     for source in sources:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from wordnet_splits.fields import Count
+from wordnet_splits.manifest import Manifest
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 MOST_REPLICATES, MOST_PREVALENCES, MOST_BINS = 100_000, 100, 1000
@@ -108,6 +109,8 @@ class About(AboutPart):
     Attributes
     ----------
     images_fingerprint : of the benchmark's images, None while a group awaits its source.
+    evaluation_fingerprint : of its transforms, normalisation, roles and views.
+    sources_fingerprint : of the datasets that it carries, None where it carries none.
     missing : ID, near and far sets not scored whole. left_out : images that a root lacked, as sentences.
     notes : deviations from an undisturbed evaluation.
     own_sets : what the sets given in Python in place of a benchmark were called there.
@@ -116,6 +119,8 @@ class About(AboutPart):
     benchmark: str
     version: int
     images_fingerprint: str | None
+    evaluation_fingerprint: str
+    sources_fingerprint: str | None
     options: EvaluationOptions
     composition: Coverage
     missing: tuple[MissingSet, ...]
@@ -123,6 +128,15 @@ class About(AboutPart):
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     own_sets: tuple[str, ...] = ()
+
+    @property
+    def fingerprints(self) -> dict[str, str | None]:
+        """What results of one benchmark have in common; see `fingerprints_of`."""
+        return {
+            "images": self.images_fingerprint,
+            "evaluation": self.evaluation_fingerprint,
+            "sources": self.sources_fingerprint,
+        }
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -137,6 +151,15 @@ class About(AboutPart):
     def runs_of(self, model: str) -> tuple[RunFacts, ...]:
         """Return the runs of one model."""
         return tuple(run for run in self.runs if run.model == model)
+
+
+def fingerprints_of(manifest: Manifest) -> dict[str, str | None]:
+    """Return the fingerprints of a benchmark that its results keep, and that are compared."""
+    return {
+        "images": manifest.fingerprint,
+        "evaluation": manifest.evaluation_fingerprint,
+        "sources": manifest.sources_fingerprint,
+    }
 
 
 class Sealed(AboutPart):

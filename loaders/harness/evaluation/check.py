@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from wordnet_splits.errors import DataError, UnknownNameError
 from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.manifest.manifest import shipped_data
 from wordnet_splits.progress import Progress
 from wordnet_splits.tabular import Tabular
 
 from . import row_facts
+from .about import fingerprints_of
 from .derive import DetectorRun, derive
 from .learning import criterion, validation_sets
 from .results import Results, read_folder
@@ -26,6 +28,7 @@ TOLERANCE = 1e-12
 """Relative and absolute: the order in which a processor adds may differ in the last digit."""
 ROW = ("detector", "run", "group", "role", "metric")
 CLASS = ("detector", "run", "group", "role", "source", "class_id")
+EVALUATION = "fingerprint of evaluation"
 BIN = ("detector", "run", "low", "high")
 
 
@@ -139,11 +142,16 @@ def _compare_with_benchmark(
     except UnknownNameError:
         if benchmark is not None:
             raise
+        shipped = shipped_data(about.benchmark)
+        if shipped is not None and shipped.version == about.version:  # another draw of it
+            shipped_print = shipped.fingerprints.evaluation
+            comparison.value("about", "benchmark", EVALUATION, about.evaluation_fingerprint, shipped_print)
         return f"images not compared: there is no {about.benchmark} here"
     if benchmark is None and manifest.version != about.version:
         return f"images not compared: {manifest.name} is at version {manifest.version} here"
     comparison.value("about", "benchmark", "name", about.benchmark, manifest.name)
-    comparison.value("about", "benchmark", "fingerprint", about.images_fingerprint, manifest.fingerprint)
+    for what, print_here in fingerprints_of(manifest).items():
+        comparison.value("about", "benchmark", f"fingerprint of {what}", about.fingerprints[what], print_here)
     sets = EvaluatedSets.of(manifest)
     known = sets.similarity()
     for (source, class_id), value in similarity.items():

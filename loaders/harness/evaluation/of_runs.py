@@ -265,6 +265,8 @@ class _Work:
             benchmark=manifest.name,
             version=manifest.version,
             images_fingerprint=manifest.fingerprint,
+            evaluation_fingerprint=manifest.evaluation_fingerprint,
+            sources_fingerprint=manifest.sources_fingerprint,
             options=options,
             composition=Coverage.model_validate(found.composition),
             missing=tuple(self.sets.missing(self.scored)),

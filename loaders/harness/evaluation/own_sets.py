@@ -135,11 +135,12 @@ def own_manifest(sets: Sequence[OwnSet], *, name: str, classes: int | None = Non
     held = {one.group: len(set(one.labels.tolist())) for one in sets}
     rows = [_row(group, role, "classes", held[group]) for group, role in roles.items()]
     rows += [_row(one.group, one.role, one.split, len(one.ids)) for one in sets]
+    recipe = {"name": name, "title": "sets given in Python"}
     data = {
         "schema": SCHEMA,
         "name": name,
         "version": 1,
-        "recipe": {"name": name, "title": "sets given in Python"},
+        "recipe": recipe,
         "seed": 0,
         "taxonomy": {"name": "none", "version": "0", "hierarchy": "none"},
         "groups": rows,
@@ -147,6 +148,7 @@ def own_manifest(sets: Sequence[OwnSet], *, name: str, classes: int | None = Non
         "fingerprints": {
             "classes": fingerprints.of_classes(known),
             "explanation": fingerprints.of_explanation(known),
+            "evaluation": fingerprints.of_evaluation(recipe, rows),
             "images": [
                 {"split": split, "group": group, **vars(prints)}
                 for (split, group), prints in zip(tables, of_parts, strict=True)

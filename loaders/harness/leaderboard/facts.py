@@ -55,6 +55,8 @@ def facts_of(folder: str | Path) -> Facts:
         about=sha256_of(Path(folder) / ABOUT, largest=LARGEST_FILE),
         classes=None if manifest is None else manifest.data.fingerprints.classes,
         images=about.images_fingerprint,
+        evaluation=about.evaluation_fingerprint,
+        sources=about.sources_fingerprint,
         sets=tuple(sets),
         networks=tuple(Network(model=run.model, model_key=run.model_key) for run in about.runs),
         detectors=results.detectors,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from tests.hub_server import Hub
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
+from wordnet_splits.errors import SplitsError
 from wordnet_splits.manifest import load_manifest
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
@@ -78,6 +81,50 @@ def test_an_altered_file_is_refused(published: Hub, splits: Command, name: str) 
     assert not Path("here/mine").exists()
     repo.tags["v3"] = repo.commit({p: content for p, content in files.items() if p != path})
     assert f"sources/{name} is not there" in splits("pull", "org/mine@v3", "--out", "there").error
+
+
+def _without_rows(text: bytes) -> bytes:
+    return text[: text.index(b"\n") + 1]
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("mypics.tsv", _without_rows),
+        ("mypics.tsv", lambda text: b"\n".join([*text.split(b"\n")[:-2], b""])),
+        ("mypics.toml", lambda text: text.replace(b'"folders"', b'"evil"')),
+        ("mypics.inventory.parquet", lambda text: b"PAR1" + text),
+    ],
+)
+def test_what_the_carried_files_say_is_checked(
+    published: Hub, splits: Command, file: str, change: Callable[[bytes], bytes]
+) -> None:
+    """Whoever alters them writes their new SHA-256 into manifest.json."""
+    repo, files = published.repos["org/mine"], dict(published.files("org/mine", "v1"))
+    changed = change(files[f"mine/sources/{file}"])
+    data = json.loads(files["mine/manifest.json"])
+    key = {"mypics.tsv": "catalog", "mypics.toml": "declaration"}.get(file, "inventory")
+    data["fingerprints"]["sources"][0][key] = hashlib.sha256(changed).hexdigest()
+    files |= {f"mine/sources/{file}": changed, "mine/manifest.json": json.dumps(data).encode()}
+    repo.tags["v2"] = repo.commit(files)
+    refused = splits("pull", "org/mine@v2", "--out", "here")
+    assert refused.code == 2
+    assert "mypics" in refused.error
+    assert not Path("here/mine").exists()
+    for path in files:  # the loaders read what lies on a disk
+        if path.startswith("mine/"):
+            Path("there", path).parent.mkdir(parents=True, exist_ok=True)
+            Path("there", path).write_bytes(files[path])
+    with pytest.raises(SplitsError, match="mypics"):
+        load_manifest(Path("there/mine"))
+
+
+def test_a_version_beyond_all_tables_is_refused(published: Hub, splits: Command) -> None:
+    repo, files = published.repos["org/mine"], published.files("org/mine", "v1")
+    data = json.loads(files["mine/manifest.json"])
+    data["version"] = data["recipe"]["version"] = 10**30
+    repo.tags["v2"] = repo.commit({**files, "mine/manifest.json": json.dumps(data).encode()})
+    assert "version" in splits("pull", "org/mine@v2", "--out", "here").error
 
 
 def test_a_file_too_large_is_not_even_received(published: Hub, splits: Command) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +23,7 @@ from wordnet_splits.hub.address import Address
 from wordnet_splits.hub.publishing import publish
 from wordnet_splits.hub.release import Release, gather
 from wordnet_splits.manifest import load_manifest
+from wordnet_splits.manifest.fingerprint import of_evaluation
 from wordnet_splits.recipe import load_recipe
 
 from .conftest import DIGITS, OTHER
@@ -94,6 +98,55 @@ def test_another_benchmark_under_a_shipped_name_is_refused(published: Hub, split
     said = splits("pull", "org/set@v2/digits", "--out", "here").error
     assert "version 1 is shipped with this program, and its classes differ here" in said
     assert not (tmp_path / "here" / "digits").exists()
+
+
+def altered_manifest(hub: Hub, change: Callable[[dict[str, Any]], None], *, sealed: bool) -> None:
+    """Publish ``digits`` as v2 with another manifest.json; ``sealed``: its fingerprint fits what it says."""
+    data = json.loads(hub.files("org/set", "v1")["digits/manifest.json"])
+    change(data)
+    if sealed:
+        data["fingerprints"]["evaluation"] = of_evaluation(data["recipe"], data["groups"])
+    tampered(hub, "digits/manifest.json", json.dumps(data).encode())
+
+
+def _normalised(data: dict[str, Any]) -> None:
+    data["recipe"]["normalise"] = {"mean": [0.1, 0.2, 0.3], "sd": [0.5, 0.5, 0.5]}
+
+
+def _transformed(data: dict[str, Any]) -> None:
+    data["recipe"]["transforms"] = {"digits": "resize-32"}
+
+
+def _noted(data: dict[str, Any]) -> None:
+    data["groups"][0]["note"] = "as in the paper"
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("change", [_normalised, _transformed, _noted])
+def test_an_altered_evaluation_is_refused(
+    published: Hub, splits, tmp_path: Path, change: Callable[[dict[str, Any]], None], sealed: bool
+) -> None:
+    """No table is another, and whoever altered it may have recomputed what is said of it."""
+    altered_manifest(published, change, sealed=sealed)
+    refused = splits("pull", "org/set@v2/digits", "--out", "here")
+    assert refused.code == 2
+    assert "recomputed" not in refused.out
+    assert not (tmp_path / "here" / "digits").exists()
+
+
+def test_another_version_of_a_shipped_name_is_held_to_the_recipe_that_it_holds(
+    published: Hub, splits, tmp_path: Path
+) -> None:
+    def later(data: dict[str, Any]) -> None:
+        data["version"] = data["recipe"]["version"] = 2
+        _normalised(data)
+
+    altered_manifest(published, later, sealed=True)
+    done = splits("pull", "org/set@v2/digits", "--out", "here", "--json")
+    assert done.json["benchmarks"][0]["as_shipped"] is False
+    altered_manifest(published, lambda data: (later(data), _noted(data)), sealed=True)
+    published.repos["org/set"].tags["v3"] = published.repos["org/set"].tags["v2"]
+    assert "groups.0.note" in splits("pull", "org/set@v3/digits", "--out", "there").error
 
 
 def test_a_tag_that_moved_is_refused(published: Hub, splits, tmp_path: Path) -> None:

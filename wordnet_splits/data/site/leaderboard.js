@@ -96,6 +96,7 @@
       site.facts([
         ["Entry", one.name],
         ["Images", print(one.images)],
+        ["Evaluation", print(one.evaluation)],
         ["Classes", print(one.classes)],
         ["Missing", one.missing.length ? site.list(one.missing) : "nothing"],
       ]),

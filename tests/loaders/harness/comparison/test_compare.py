@@ -188,7 +188,12 @@ def test_sets_that_both_hold_whole_can_still_be_compared() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
-    [("version", 2, "different versions"), ("images_fingerprint", "e" * 64, "different lists of images")],
+    [
+        ("version", 2, "different versions"),
+        ("images_fingerprint", "e" * 64, "different lists of images"),
+        ("evaluation_fingerprint", "e" * 64, "different transforms, roles or views"),
+        ("sources_fingerprint", "e" * 64, "different carried datasets"),
+    ],
 )
 def test_other_versions_and_fingerprints_are_refused(field: str, value: Any, message: str) -> None:
     one, two = results(), results(seeds=(5,), model="other")
@@ -210,6 +215,13 @@ def draw(number: int, detectors: str = "mcp,energy,mls,entropy") -> Results:
     name = f"unknown-cifar@seed={number}"
     held = results("unknown-cifar", detectors, model=f"{name}/net", seeds=(number,))
     return replace(held, about=held.about.model_copy(update={"benchmark": name}))
+
+
+def test_draws_that_were_evaluated_otherwise_are_refused() -> None:
+    one, two = draw(1), draw(2)
+    other = replace(two, about=two.about.model_copy(update={"evaluation_fingerprint": "e" * 64}))
+    with pytest.raises(DataError, match="different transforms, roles or views of unknown-cifar"):
+        compare([one, other], metric="auroc", on="near", bootstrap=0)
 
 
 def test_draws_are_ranked_apart_and_agree_as_kendall_says() -> None:

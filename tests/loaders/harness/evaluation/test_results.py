@@ -273,6 +273,22 @@ def test_images_are_compared_with_the_benchmark(tmp_path: Path) -> None:
     assert {one.row for one in made.differences if one.table == "about"} >= {"benchmark"}
 
 
+@pytest.mark.parametrize("name", ["digits", "digits@local"])
+def test_what_the_evaluation_read_is_compared_with_the_benchmark(tmp_path: Path, name: str) -> None:
+    """Another normalisation leaves every table consistent: only the fingerprint tells."""
+    manifest = load_manifest("digits")
+    computed = evaluate_runs(manifest, [fake_run(manifest)], "msp", groups=["digits-6-9"])
+    about = computed.about.model_copy(update={"benchmark": name})
+    replace(computed, about=about).write(tmp_path / "same")
+    assert check_results(tmp_path / "same").ok
+    replace(computed, about=about.model_copy(update={"evaluation_fingerprint": "e" * 64})).write(
+        tmp_path / "b"
+    )
+    (difference,) = check_results(tmp_path / "b").differences
+    assert difference.column == "fingerprint of evaluation"
+    assert difference.recomputed == manifest.evaluation_fingerprint
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -1,0 +1,54 @@
+"""Under one version a frozen value never changes: two ``manifest.json`` of one benchmark, compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wordnet_splits.manifest.data import ManifestData
+
+
+def changed_values(before: ManifestData, after: ManifestData) -> list[str]:
+    """Return what ``after`` says otherwise than ``before`` under the same version; nulls may be filled."""
+    if before.version != after.version:
+        return []
+    new = dict(_frozen(after))
+    return [what for what, value in _frozen(before) if value is not None and new.get(what) != value]
+
+
+def contradictions(before: ManifestData, after: ManifestData) -> list[str]:
+    """Return what `changed_values` does, without what ``after`` does not know.
+
+    Those are groups that await their source, and images that it says are missing. Another draw
+    (``NAME@seed=N``, ``NAME@local``) has other classes and images: only what an evaluation reads beside them
+    is compared.
+    """
+    known = dict(_frozen(after))
+    changed = [what for what in changed_values(before, after) if known.get(what) is not None]
+    if after.name != before.name:
+        return [what for what in changed if what == EVALUATION]
+    if after.missing:
+        short = {(row.split, row.group) for row in after.groups if row.status.startswith("missing")}
+        passed = {what for part in short for what in _of_part(*part)} | set(_IN_ALL)
+        return [what for what in changed if what not in passed]
+    return changed
+
+
+EVALUATION = "the transforms, normalisation, roles or views of its evaluation"
+_IN_ALL = ("all images", "all pixels")
+
+
+def _of_part(split: str, group: str) -> tuple[str, str]:
+    return f"the images of {split}/{group}", f"the pixels of {split}/{group}"
+
+
+def _frozen(data: ManifestData) -> Iterator[tuple[str, str | None]]:
+    stored = data.fingerprints
+    yield "its classes", stored.classes
+    yield EVALUATION, stored.evaluation
+    for row in stored.images:
+        yield from zip(_of_part(row.split, row.group), (row.images, row.pixels), strict=True)
+    yield from zip(_IN_ALL, (stored.images_in_all, stored.pixels_in_all), strict=True)
+    for source in stored.sources:
+        yield f"the declaration of {source.name}", source.declaration
+        yield f"the catalog of {source.name}", source.catalog
+        yield f"the inventory of {source.name}", source.inventory
