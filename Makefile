@@ -148,7 +148,8 @@ pillow:
 fidelity: $(VENV)/core
 	$(BIN)/wordnet-splits fidelity
 
-# every entry of the leaderboard, from its scores and fingerprints (half a minute; a part of `make test`)
+# every entry of the leaderboard, from its scores and fingerprints, with the intervals of one detector and run each (a
+# minute; a part of `make test`); `check-results --all-intervals` takes half an hour
 check-results: $(VENV)/dev
 	$(BIN)/unknown-eval check-results manifests/results
 

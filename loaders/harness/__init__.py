@@ -16,7 +16,7 @@ from wordnet_splits.lazy import names_of
 if TYPE_CHECKING:
     from .comparison import compare, nearness
     from .detectors import list_detectors, register
-    from .evaluation import Results, check_results, evaluate, evaluate_arrays
+    from .evaluation import Results, check_results, evaluate, evaluate_arrays, remeasure
     from .leaderboard import submit
     from .model import Model, load_model
     from .plots import plot
@@ -35,6 +35,7 @@ __all__ = [
     "nearness",
     "plot",
     "register",
+    "remeasure",
     "report",
     "submit",
     "train",
@@ -45,7 +46,7 @@ __getattr__ = names_of(
     {
         "comparison": ("compare", "nearness"),
         "detectors": ("list_detectors", "register"),
-        "evaluation": ("Results", "check_results", "evaluate", "evaluate_arrays"),
+        "evaluation": ("Results", "check_results", "evaluate", "evaluate_arrays", "remeasure"),
         "leaderboard": ("submit",),
         "model": ("Model", "load_model"),
         "plots": ("plot",),

@@ -17,12 +17,13 @@ from .compare import compare_results
 from .detectors import show_detectors
 from .nearness import correlate_nearness
 from .plot import plot_results
+from .remeasure import remeasure_results
 from .report import report_results
 from .run import run
 from .submit import submit_results
 
 if TYPE_CHECKING:
-    from ..evaluation.check import CheckedResults
+    from ..evaluation.check import CheckedIntervals, CheckedResults
 
 SHOWN_DIFFERENCES = 20
 
@@ -37,6 +38,10 @@ app = make_program(
 
 def check_results_folder(
     folder: Annotated[Path, typer.Argument(help="A folder that `run` wrote, or a folder of entries.")],
+    all_intervals: Annotated[
+        bool,
+        typer.Option("--all-intervals", help="Recompute every interval, not those of a sample: minutes."),
+    ] = False,
     json: Json = False,
 ) -> int:
     """Recompute every row of results from their stored confidences; exit 1 where one differs."""
@@ -44,14 +49,14 @@ def check_results_folder(
     from ..leaderboard.check import check_entries, holds_entries
 
     if holds_entries(folder):
-        entries = check_entries(folder, progress=OnStderr())
+        entries = check_entries(folder, all_intervals=all_intervals, progress=OnStderr())
         if json:
             print_json(entries.as_dict())
         else:
             for entry in entries.entries:
                 show(f"{Path(entry.folder).name}: {_outcome(entry)}")
         return DONE if entries.ok else NEGATIVE
-    found = check_results(folder, progress=OnStderr())
+    found = check_results(folder, all_intervals=all_intervals, progress=OnStderr())
     if json:
         print_json(found.as_dict())
     else:
@@ -68,13 +73,27 @@ def _outcome(found: CheckedResults) -> str:
     say_some(lines, SHOWN_DIFFERENCES, write=show)
     outcome = "all recompute" if found.ok else f"{len(found.differences):,} differ"
     counts = f"{found.compared:,} rows, {found.values:,} values, {found.exact:,} equal to the last bit"
-    return f"{counts}; {found.benchmark}: {outcome}"
+    return f"{counts}; {_intervals(found.intervals)}; {found.benchmark}: {outcome}"
+
+
+def _intervals(found: CheckedIntervals) -> str:
+    """Say how many of the intervals were recomputed, and of what where not all were."""
+    if not found.stored:
+        return "no intervals"
+    if found.recomputed == found.stored:
+        return f"all {found.stored:,} intervals recomputed"
+    of = f" ({'; '.join(found.of)})" if found.of else ""
+    return f"{found.recomputed:,} of {found.stored:,} intervals recomputed{of}, all with --all-intervals"
 
 
 train.register(app)
 add_command(app, "run", run, [RUN, f"{RUN} --detectors msp,knn[k=10] --bootstrap 100 --json"])
 check = "unknown-eval check-results results"
 add_command(app, "check-results", check_results_folder, [check, f"{check} --json"])
+REMEASURE = "unknown-eval remeasure results"
+add_command(
+    app, "remeasure", remeasure_results, [REMEASURE, f"{REMEASURE} --bootstrap 100 --out again --json"]
+)
 SUBMIT = "unknown-eval submit results --by me --name digits-linear --to entries"
 add_command(app, "submit", submit_results, [SUBMIT, f"{SUBMIT} --note 'One layer.' --json"])
 COMPARE = "unknown-eval compare results"

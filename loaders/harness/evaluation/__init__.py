@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from .check import CheckedResults, check_results
     from .of_arrays import evaluate_arrays
     from .of_models import evaluate
+    from .recompute import remeasure
     from .results import Results
 
-__all__ = ["CheckedResults", "Results", "check_results", "evaluate", "evaluate_arrays"]
+__all__ = ["CheckedResults", "Results", "check_results", "evaluate", "evaluate_arrays", "remeasure"]
 
 __getattr__ = names_of(
     __name__,
@@ -20,6 +21,7 @@ __getattr__ = names_of(
         "check": ("CheckedResults", "check_results"),
         "of_arrays": ("evaluate_arrays",),
         "of_models": ("evaluate",),
+        "recompute": ("remeasure",),
         "results": ("Results",),
     },
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,17 @@ from wordnet_splits.tabular import Tabular
 
 from . import row_facts
 from .about import fingerprints_of
-from .derive import DetectorRun, derive
+from .derive import Derived, DetectorRun, block_sizes, derive, similarities
 from .learning import criterion, validation_sets
+from .measure import has_interval
 from .results import Results, read_folder
 from .sets import EvaluatedSets
 from .sweeps import disagreements
 
 TOLERANCE = 1e-12
 """Relative and absolute: the order in which a processor adds may differ in the last digit."""
+FEW_DRAWS, MOST_DRAWS = 10_000_000, 200_000_000
+"""Images times replicates: of results whose intervals are all recomputed, and of one detector in a sample."""
 ROW = ("detector", "run", "group", "role", "metric")
 CLASS = ("detector", "run", "group", "role", "source", "class_id")
 EVALUATION = "fingerprint of evaluation"
@@ -44,12 +48,22 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class CheckedIntervals:
+    """How many bootstrap intervals results hold, and of which detectors and runs they were recomputed."""
+
+    stored: int
+    recomputed: int
+    of: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class CheckedResults(Tabular):
     """The outcome of `check_results`.
 
     Attributes
     ----------
     compared : rows recomputed. values, exact : their values, and those of them equal to the last bit.
+    intervals : the intervals that were recomputed, of those there are.
     benchmark : what the images were compared with, or why they were not.
     differences : what differs.
     """
@@ -58,6 +72,7 @@ class CheckedResults(Tabular):
     compared: int
     values: int
     exact: int
+    intervals: CheckedIntervals
     benchmark: str
     differences: tuple[Difference, ...]
 
@@ -76,24 +91,33 @@ class CheckedResults(Tabular):
             "rows": self.compared,
             "values": self.values,
             "exact": self.exact,
+            "intervals": asdict(self.intervals),
             "benchmark": self.benchmark,
         }
         return {"ok": self.ok, "folder": self.folder, **found, "problems": self.rows()}
 
 
 def check_results(
-    folder: str | Path, benchmark: Manifest | str | Path | None = None, *, progress: Progress | None = None
+    folder: str | Path,
+    benchmark: Manifest | str | Path | None = None,
+    *,
+    all_intervals: bool = False,
+    progress: Progress | None = None,
 ) -> CheckedResults:
-    """Recompute every row of a folder that `Results.write` wrote, intervals included, and compare.
+    """Recompute every row of a folder that `Results.write` wrote, and compare.
 
     Names of benchmark, model and run are compared with ``about.json``, parameters with the detector's name;
     images, labels, roles and similarities with the benchmark. What a sweep chose has to be the best of what
     it tried, on the validation sets of the benchmark. AUROC on validation images, which nothing recomputes,
     is checked by checksum alone.
 
+    Bootstrap intervals take minutes where there are many scores: of more than `FEW_DRAWS` draws they are
+    recomputed for one detector and run, chosen by a hash. That the others are there and in order is checked.
+
     Parameters
     ----------
     benchmark : its manifest, name or folder; by default the one of the results' name, if it can be found.
+    all_intervals : recompute every interval.
 
     Raises
     ------
@@ -101,16 +125,15 @@ def check_results(
     """
     stored, altered = read_folder(Path(folder))
     about = stored.about
-    similarity = {
-        (row["source"], row["class_id"]): row["similarity"]
-        for row in stored.by_class.select(["source", "class_id", "similarity"]).to_pylist()
-    }
+    similarity = similarities(stored.by_class)
     tables = (stored.scores, stored.predictions)
-    found = derive(*tables, similarity, about.options, about.runs, progress=progress)
+    sample = None if all_intervals else sampled(block_sizes(stored.scores), about.options.replicates)
+    found = derive(*tables, similarity, about.options, about.runs, with_intervals=sample, progress=progress)
     comparison = _Comparison()
     for name in altered:
         comparison.differences.append(Difference("files", name, "sha256", "of other content", "as written"))
-    comparison.table("results", stored.results, found.results, ROW, ("value", "lo", "hi", "n_id", "n_ood"))
+    comparison.table("results", stored.results, found.results, ROW, ("value", "n_id", "n_ood"))
+    intervals = _compare_intervals(stored, found, sample, comparison)
     comparison.table("by_class", stored.by_class, found.classes, CLASS, ("n_ood", "auroc"))
     comparison.table("by_nearness", stored.by_nearness, found.bins, BIN, ("n_ood", "auroc"))
     for row, column, held, due in row_facts.disagreements(stored):
@@ -124,9 +147,54 @@ def check_results(
         comparison.rows,
         comparison.values,
         comparison.exact,
+        intervals,
         against,
         tuple(comparison.differences),
     )
+
+
+def sampled(sizes: Mapping[DetectorRun, int], replicates: int) -> Collection[DetectorRun] | None:
+    """Return the detectors and runs whose intervals are recomputed, given how many images each scored.
+
+    None (all of them) where that takes few draws, else the first by a hash of its name among those that take
+    no more than `MOST_DRAWS`; there may be none.
+    """
+    draws = {key: size * replicates for key, size in sizes.items()}
+    if sum(draws.values()) <= FEW_DRAWS:
+        return None
+    able = [key for key, number in draws.items() if number <= MOST_DRAWS]
+    return sorted(able, key=lambda key: sha256(f"{key[0]}\x1f{key[1]}".encode()).digest())[:1]
+
+
+def _compare_intervals(
+    stored: Results, found: Derived, sample: Collection[DetectorRun] | None, comparison: _Comparison
+) -> CheckedIntervals:
+    """Compare the intervals that were recomputed; of the others, that they are there and in order."""
+    due = _keyed(({"detector": d, "run": r, **row._asdict()} for (d, r), row in found.results), ROW)
+    asked = stored.about.options.replicates > 0
+    kept = 0
+    of: dict[DetectorRun, int] = {}
+    for row in stored.results.select([*ROW, "lo", "hi"]).to_pylist():
+        place, key = tuple(row[name] for name in ROW), (row["detector"], row["run"])
+        kept += row["lo"] is not None
+        if place not in due:
+            continue  # said of the row
+        name = ", ".join(map(str, place))
+        if sample is None or key in sample or not (asked and has_interval(row["metric"])):
+            for column in ("lo", "hi"):
+                comparison.value("results", name, column, row[column], due[place][column])
+            if row["lo"] is not None:
+                of[key] = of.get(key, 0) + 1
+        elif not _in_order(row["lo"], row["hi"]):
+            comparison.differences.append(
+                Difference("results", name, "lo", f"{row['lo']} to {row['hi']}", "an interval")
+            )
+    labels = tuple(f"{detector}, run {run}" for detector, run in of)
+    return CheckedIntervals(kept, sum(of.values()), labels)
+
+
+def _in_order(lo: float | None, hi: float | None) -> bool:
+    return lo is not None and hi is not None and (lo <= hi or (_is_nan(lo) and _is_nan(hi)))
 
 
 def _compare_with_benchmark(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,7 @@ def derive(
     options: EvaluationOptions,
     runs: Sequence[RunFacts],
     *,
+    with_intervals: Collection[DetectorRun] | None = None,
     progress: Progress | None = None,
 ) -> Derived:
     """Compute every row from the two stored tables (`rows.SCORES`, `rows.PREDICTIONS`).
@@ -50,6 +51,8 @@ def derive(
     Parameters
     ----------
     similarity : of each class to its nearest ID class. runs : the networks that were scored.
+    with_intervals : the detectors and runs whose intervals are computed, where the options ask for any; by
+        default all.
 
     Raises
     ------
@@ -70,13 +73,28 @@ def derive(
         sets = [images.score_set(group, confidence) for group in images.groups]
         members = {group: images.members(group, similarity) for group in images.groups}
         found, bins, trend = by_nearness(sets, members, options)
-        derived.results.extend((key, row) for row in [*measure(sets, options), *trend])
+        chosen = options
+        if with_intervals is not None and key not in with_intervals:
+            chosen = options.model_copy(update={"replicates": 0})
+        derived.results.extend((key, row) for row in [*measure(sets, chosen), *trend])
         derived.classes.extend((key, row) for row in found)
         derived.bins.extend((key, row) for row in bins)
         if not derived.composition:
             pooled = [part for part in sets if part.role in ("id", *UNKNOWN_ROLES)]
             derived.composition.update(composition(pooled)._asdict())
     return derived
+
+
+def block_sizes(scores: pa.Table) -> dict[DetectorRun, int]:
+    """Return how many images each detector scored in each run."""
+    counted = scores.select(["detector", "run"]).group_by(["detector", "run"]).aggregate([([], "count_all")])
+    return {(row["detector"], row["run"]): row["count_all"] for row in counted.to_pylist()}
+
+
+def similarities(by_class: pa.Table) -> dict[ClassKey, float | None]:
+    """Return the similarity of each class to its nearest ID class, from `rows.BY_CLASS`."""
+    rows = by_class.select(["source", "class_id", "similarity"]).to_pylist()
+    return {(row["source"], row["class_id"]): row["similarity"] for row in rows}
 
 
 def predicted_images(predictions: pa.Table) -> dict[DetectorRun, ScoredImages]:

@@ -44,7 +44,7 @@ ON_BOTH = tuple(name for name in list_metrics() if "ood" in get_metric(name).nee
 
 
 class MetricRow(NamedTuple):
-    """One value; ``lo`` and ``hi`` are None without bootstrap."""
+    """One value; ``lo`` and ``hi`` are None without bootstrap, and where `has_interval` says no."""
 
     group: str
     role: str
@@ -54,6 +54,15 @@ class MetricRow(NamedTuple):
     hi: float | None
     n_id: int
     n_ood: int
+
+
+def has_interval(metric: str) -> bool:
+    """Say whether a bootstrap over images gives a metric an interval.
+
+    It gives none to the gammas, which are no metrics of confidences, to `nearness_trend`, whose units are
+    classes, and to `aurc_unknown` at another prevalence than the data's.
+    """
+    return not metric.startswith(("gamma", "nearness_trend", "aurc_unknown[prevalence="))
 
 
 def measure(sets: Sequence[ScoreSet], options: EvaluationOptions) -> Iterator[MetricRow]:

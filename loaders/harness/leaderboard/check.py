@@ -43,7 +43,9 @@ def holds_entries(folder: Path) -> bool:
     return not (folder / ABOUT).exists() and any(folder.glob(f"*/{ABOUT}"))
 
 
-def check_entries(folder: str | Path, *, progress: Progress | None = None) -> CheckedEntries:
+def check_entries(
+    folder: str | Path, *, all_intervals: bool = False, progress: Progress | None = None
+) -> CheckedEntries:
     """Recompute every entry below a folder, as `check_results` does, and its fingerprints from the scores.
 
     Raises
@@ -53,7 +55,7 @@ def check_entries(folder: str | Path, *, progress: Progress | None = None) -> Ch
     places = sorted(place for place in Path(folder).glob("*/") if not place.name.startswith("."))
     if not places:
         raise DataError("no entries here", where=str(folder), hint="give a folder of folders with entry.json")
-    entries = [check_entry(place, progress=progress) for place in places]
+    entries = [check_entry(place, all_intervals=all_intervals, progress=progress) for place in places]
     copies = copied_scores(places)
     return CheckedEntries(
         str(folder),
@@ -64,14 +66,16 @@ def check_entries(folder: str | Path, *, progress: Progress | None = None) -> Ch
     )
 
 
-def check_entry(folder: Path, *, progress: Progress | None = None) -> CheckedResults:
+def check_entry(
+    folder: Path, *, all_intervals: bool = False, progress: Progress | None = None
+) -> CheckedResults:
     """Recompute one entry: its results, and that ``entry.json`` is of them.
 
     Raises
     ------
     DataError : a table is absent or damaged.
     """
-    checked = check_results(folder, progress=progress)
+    checked = check_results(folder, all_intervals=all_intervals, progress=progress)
     try:
         return replace(checked, differences=(*checked.differences, *_differences(folder)))
     except SplitsError as error:  # no fingerprints, no row

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wordnet_splits import files
 from wordnet_splits.errors import DataError, OutputError
-from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry
+from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
 from wordnet_splits.manifest.manifest import shipped_folder
 from wordnet_splits.progress import Progress
 from wordnet_splits.sealed import write_sealed
@@ -57,7 +57,7 @@ def submit(
     """
     folder = Path(results)
     entry_name = folder.resolve().name if name is None else name
-    checked = check_results(folder, progress=progress)
+    checked = check_results(folder, all_intervals=True, progress=progress)
     if not checked.ok:
         found = f"{len(checked.differences):,} values differ from what their scores give"
         raise DataError(found, where=str(folder), hint=f"see `unknown-eval check-results {folder}`")
@@ -101,6 +101,19 @@ def submit(
                 shutil.copyfile(folder / one, part / one)
             write_sealed(part / ENTRY, entry)
     return target
+
+
+def renew(folder: str | Path) -> Path:
+    """Write ``entry.json`` of an entry again, with the facts of its results as they are now.
+
+    Raises
+    ------
+    DataError : there is no entry, or its results cannot be read.
+    """
+    place = Path(folder)
+    entry = read_entry(place).model_copy(update={"facts": facts_of(place)})
+    write_sealed(place / ENTRY, entry.model_dump(mode="json", by_alias=True))
+    return place / ENTRY
 
 
 def _entries() -> Path:
