@@ -177,6 +177,47 @@ def test_numbers_are_classes_only_where_they_have_names(tmp_path: Path) -> None:
         declared_classes("mine", tmp_path)
 
 
+@pytest.mark.parametrize("layout", ["csv", "parquet"])
+def test_two_labels_of_one_name_are_refused(tmp_path: Path, layout: str) -> None:
+    own.table(tmp_path, [("a.png", "0"), ("b.png", "2")], ("file", "label"))
+    pictures = [(tmp_path / name).read_bytes() for name in ("a.png", "b.png")]
+    pq.write_table(pa.table({"image": pictures, "label": [0, 2]}), tmp_path / "test.parquet")
+    own.declare(tmp_path, "mine", layout)
+    (tmp_path / "classnames.txt").write_text("crane\nzebra\ncrane\n", "utf-8")
+    with pytest.raises(errors.SourceError, match="the labels 0 and 2 have the same name, crane"):
+        declared_classes("mine", tmp_path)
+    (tmp_path / "classnames.txt").write_text("crane\n\ncrane (machine)\n\n", "utf-8")
+    assert [c.class_id for c in declared_classes("mine", tmp_path).classes] == ["crane", "crane (machine)"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"image": [1, 2]}, "the column image holds int64, no picture a row"),
+        ({"image": [[b"x"], [b"y"]]}, "the column image holds list<.*no picture a row"),
+        ({"image": [{"path": "a"}, {"path": "b"}]}, "the column image holds struct<.*no picture a row"),
+        ({"image": [{"bytes": 1}, {"bytes": 2}]}, "the column image holds struct<.*no picture a row"),
+    ],
+)
+def test_parquet_whose_image_column_holds_no_pictures(tmp_path: Path, columns: Any, said: str) -> None:
+    pq.write_table(pa.table(columns | {"label": ["zebra", "teapot"]}), tmp_path / "test.parquet")
+    own.declare(tmp_path, "mine", "parquet")
+    with pytest.raises(errors.SourceError, match=said):
+        declared_classes("mine", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["label", "image", "split"])
+def test_two_columns_of_one_name_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "parquet").mkdir()
+    names, cells = ["image", "label", "split", name], ["a.png", "zebra", "test", "zebra"]
+    pq.write_table(pa.table([[c] for c in cells], names=names), tmp_path / "parquet" / "test.parquet")
+    own.table(tmp_path / "csv", [tuple(cells)], tuple(names))
+    for layout in ("parquet", "csv"):
+        own.declare(tmp_path / layout, "mine", layout)
+        with pytest.raises(errors.SourceError, match=f"2 columns are called {name}"):
+            declared_classes("mine", tmp_path / layout)
+
+
 class Reversed(Layout):
     """A layout of another package: file names are class names, read backwards."""
 

@@ -183,6 +183,12 @@ def test_pictures_are_found_where_tools_put_them(tmp_path: Path, layout: str) ->
         ({"categories": [{"id": 7}]}, "an object of id 7 among categories has no name"),
         ({"images": [{"id": 1, "file_name": "a.png"}, {"id": 1, "file_name": "b.png"}]}, "two images have"),
         ({"annotations": [{"image_id": 100}]}, "an object among annotations has no category_id"),
+        ({"categories": [*CATEGORIES, {"id": 7, "name": "okapi"}]}, "two categories have the id 7"),
+        ({"categories": [*CATEGORIES[:3], {"id": 9, "name": "zebra"}]}, "7 and 9 have the same name, zebra"),
+        ({"annotations": [{"image_id": 100, "category_id": 7, "area": 10**400}]}, "is not finite"),
+        ({"annotations": [{"image_id": 100, "category_id": 7, "area": float("nan")}]}, "is not finite"),
+        ({"annotations": [{"image_id": 100, "category_id": 7, "bbox": [0, 0, 0.5, 10**400]}]}, "not finite"),
+        ({"categories": [*CATEGORIES[:3], {"id": 9, "name": "z\ud800bra"}]}, "control character"),
         ({"images": [{"id": 100, "file_name": "../both.png"}]}, "there is no class"),
         ({"images": [{"id": 100, "file_name": "/etc/both.png"}]}, "there is no class"),
         (None, "there is no JSON file"),
@@ -199,6 +205,13 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, changed: dict[str, Any] | Non
         declared_classes("boxes", root)
     assert said in caught.value.line()
     assert str(root) in caught.value.line()
+
+
+def test_a_category_that_no_annotation_has_may_share_a_name(tmp_path: Path) -> None:
+    own.table(tmp_path, [(name,) for name in SHOWN], ("unused",))
+    written(tmp_path / "test.json", categories=[{"id": 0, "name": "zebra"}, *CATEGORIES])  # as Roboflow does
+    own.declare(tmp_path, "boxes", "coco")
+    assert len(declared_classes("boxes", tmp_path).classes) == len(CATEGORIES)
 
 
 def test_a_large_file_is_read_object_by_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,6 +243,10 @@ def test_a_large_file_is_read_object_by_object(tmp_path: Path, monkeypatch: pyte
         '{"a": [{}, ]}',
         '{"a" 1}',
         '{"a": [{"b": ]}',
+        '{"a": [{}]}{"a": [{}]}',
+        '{"a": [{}]} {}',
+        '{"a": [{}]}]',
+        '{"a": [{}], "b": 1, "a": [{}]}',
         '{"a": [' + "[" * 100_000,
         "\xff",
     ],

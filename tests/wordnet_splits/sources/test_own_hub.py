@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.hub_server import Fault, Hub, Repo, at_hand
@@ -105,6 +106,64 @@ def test_what_is_saved_to_disk(tmp_path: Path, made: Any, one: bool) -> None:
         number = int(image_id.partition("/")[2]) + (100 if split == "test" else 0)
         assert source.read([image_id]) == [png(number)]
     assert [c.class_id for c in declared_classes("saved", root).classes] == CLASSES
+
+
+def renamed(root: Path, names: list[str]) -> None:
+    """Change the names of the labels in every ``dataset_info.json``."""
+    for path in root.rglob("dataset_info.json"):
+        info = json.loads(path.read_text("utf-8"))
+        info["features"]["label"]["names"] = names
+        path.write_text(json.dumps(info), "utf-8")
+
+
+def test_labels_have_the_names_that_the_library_gives_them(tmp_path: Path, made: Any) -> None:
+    root = tmp_path / "saved"
+    made.save_to_disk(str(root))
+    swapped = [CLASSES[1], CLASSES[0], CLASSES[2]]
+    renamed(root, swapped)
+    theirs = datasets.load_from_disk(str(root))
+    expected = {
+        f"{split}/{n}": part.features["label"].int2str(label)
+        for split, part in theirs.items()
+        for n, label in enumerate(part["label"])
+    }
+    found = rows(open_source("saved", declared(root)))
+    assert {image_id: class_id for image_id, class_id, _ in found} == expected
+    assert expected["train/0"] == CLASSES[1]
+    assert [c.class_id for c in declared_classes("saved", root).classes] == swapped
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (CLASSES[:2], "the label 2 is none of the 2 that are named"),
+        ([*CLASSES[:2], CLASSES[0]], "the labels 0 and 2 have the same name, zebra"),
+        ("zebra", "names nothing that is read here"),
+        ([], "names nothing that is read here"),
+        ([1, 2, 3], "names nothing that is read here"),
+    ],
+)
+def test_names_that_are_too_few_or_doubled_are_refused(
+    tmp_path: Path, made: Any, names: list[str], said: str
+) -> None:
+    root = tmp_path / "saved"
+    made["test"].save_to_disk(str(root))
+    renamed(root, names)
+    own.declare(root, "saved", "hub")
+    with pytest.raises(errors.SourceError, match=said):
+        declared_classes("saved", root)
+
+
+def test_doubled_names_in_parquet_are_refused(tmp_path: Path) -> None:
+    features = datasets.Features({"img": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b"])})
+    held = datasets.Dataset.from_dict({"img": [{"bytes": png(1), "path": None}], "label": [1]}, features)
+    held.to_parquet(str(tmp_path / "test.parquet"))
+    table = pq.read_table(tmp_path / "test.parquet")
+    written = table.schema.metadata[b"huggingface"].replace(b'["a", "b"]', b'["a", "a"]')
+    pq.write_table(table.replace_schema_metadata({"huggingface": written}), tmp_path / "test.parquet")
+    own.declare(tmp_path, "saved", "parquet")
+    with pytest.raises(errors.SourceError, match="the labels 0 and 1 have the same name, a"):
+        declared_classes("saved", tmp_path)
 
 
 def test_a_name_reads_the_hub_and_then_needs_it_no_more(tmp_path: Path, hub: Hub) -> None:

@@ -1,7 +1,11 @@
-"""Names of classes that are stored as numbers: a line each of ``classnames.txt`` at the root, from 0 on."""
+"""Names of classes that are stored as numbers: a line each of ``classnames.txt`` at the root, from 0 on.
+
+A name is that of one number, wherever names are read: two classes of one name would be taken for one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +18,43 @@ Names = tuple[str, ...]
 
 
 def class_names(root: Path) -> Names:
-    """Return the lines of ``classnames.txt``, none where there is no such file. Raises SourceError."""
+    """Return the lines of ``classnames.txt``, none where there is no such file; an empty line is no class.
+
+    Raises
+    ------
+    SourceError : the file cannot be read, or two lines are equal.
+    """
     path = root / CLASS_NAMES
     if not path.is_file():
         return ()
     if path.is_symlink():
         check_link(path, root)
-    return tuple(line.strip() for line in read_text(path, error=SourceError).splitlines())
+    lines = (line.strip() for line in read_text(path, error=SourceError).splitlines())
+    return distinct_names(lines, where=str(path))
+
+
+def distinct_names(names: Iterable[str], *, where: str) -> Names:
+    """Return the names of labels 0, 1, ..., of which none but the empty one may occur twice.
+
+    Raises
+    ------
+    SourceError : two labels have one name.
+    """
+    listed = tuple(names)
+    first: dict[str, int] = {}
+    for number, name in enumerate(listed):
+        if name and first.setdefault(name, number) != number:
+            raise same_name(name, first[name], number, where=where)
+    return listed
+
+
+def same_name(name: str, label: object, other: object, *, where: str) -> SourceError:
+    """Build the error for two labels of one name."""
+    return SourceError(
+        f"the labels {printable(label)} and {printable(other)} have the same name, {printable(name)}",
+        where=where,
+        hint="give each a name of its own, as in `crane (bird)` and `crane (machine)`",
+    )
 
 
 def class_of(label: object, names: Names, where: str) -> str | None:

@@ -8,6 +8,7 @@ area together, of equal ones that which the file lists first; the others are its
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -17,6 +18,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from wordnet_splits.errors import SourceError
 from wordnet_splits.files import FileId, file_id
 from wordnet_splits.sources.layouts.parquet_named import SPLIT_WORDS
+from wordnet_splits.sources.own.class_names import same_name
 from wordnet_splits.sources.own.json_items import json_items
 from wordnet_splits.sources.own.layout import ALL, Image, without_extension
 from wordnet_splits.sources.own.picture_files import PictureFiles
@@ -99,18 +101,21 @@ def _annotated(file: FileId) -> _Annotated:
                 raise SourceError(f"two images have the id {printable(item['id'])}", where=str(path))
         elif key == "categories":
             name = _text(item, "name", path, key)
-            categories[_id(item, "id", path, key)] = name
+            category = _id(item, "id", path, key)
+            if categories.setdefault(category, name) != name:
+                raise SourceError(f"two categories have the id {printable(category)}", where=str(path))
             superclass = item.get("supercategory")
             named = isinstance(superclass, str) and superclass not in ("none", name)
             superclasses.setdefault(name, str(superclass) if named else "")
         elif key == "annotations":
             image, category = _id(item, "image_id", path, key), _id(item, "category_id", path, key)
             of_image = areas.setdefault(image, {})
-            of_image[category] = of_image.get(category, 0.0) + _area(item)
+            of_image[category] = of_image.get(category, 0.0) + _area(item, path)
     if missing := [key for key in ("images", "annotations", "categories") if key not in seen]:
         raise SourceError(
             f"has no {missing[0]}", where=str(path), hint='say which files do: images = "instances_*.json"'
         )
+    _check_names(categories, {category for held in areas.values() for category in held}, path)
     order = {category: n for n, category in enumerate(categories)}
     pictures = []
     for image, name in sorted(names.items(), key=lambda item: item[1]):
@@ -125,12 +130,33 @@ def _annotated(file: FileId) -> _Annotated:
     return _Annotated(superclasses, tuple(pictures))
 
 
-def _area(item: dict[str, Any]) -> float:
-    """Return the area of an annotation, or of its box; 0 where neither is a number."""
+def _check_names(categories: dict[Any, str], used: set[Any], path: Path) -> None:
+    """Refuse two categories of one name; one that no annotation has is none, as exports put before others."""
+    first: dict[str, Any] = {}
+    for category, name in categories.items():
+        if category in used and first.setdefault(name, category) != category:
+            raise same_name(name, first[name], category, where=str(path))
+
+
+def _area(item: dict[str, Any], path: Path) -> float:
+    """Return the area of an annotation, or of its box; 0 where neither is a positive number."""
     area, box = item.get("area"), item.get("bbox")
     if not isinstance(area, int | float) and isinstance(box, list) and len(box) == 4:
-        area = box[2] * box[3] if all(isinstance(side, int | float) for side in box) else 0
-    return float(area) if isinstance(area, int | float) and 0 < area < float("inf") else 0.0
+        area = _float(box[2]) * _float(box[3]) if all(isinstance(side, int | float) for side in box) else 0
+    if not isinstance(area, int | float):
+        return 0.0
+    if not math.isfinite(value := _float(area)):
+        some = f" of id {printable(item['id'])}" if "id" in item else ""
+        raise SourceError(f"the area of an annotation{some} is not finite", where=str(path))
+    return max(value, 0.0)
+
+
+def _float(number: int | float) -> float:
+    """Return a number of JSON, which may have any number of digits; infinite where it is too large."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
 
 
 def _id(item: dict[str, Any], name: str, path: Path, key: str) -> int | str:

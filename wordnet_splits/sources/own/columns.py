@@ -8,6 +8,7 @@ from typing import Final
 
 from wordnet_splits.catalog.own_sources import Columns
 from wordnet_splits.errors import SourceError, unknown
+from wordnet_splits.untrusted import printable
 
 IMAGES: Final = ("image", "img", "file", "file_name", "filename", "path", "image_path", "picture")
 CLASSES: Final = ("class", "label", "category", "class_id", "class_name", "fine_label")
@@ -25,21 +26,26 @@ def class_column(names: Sequence[str], declared: Columns, path: Path) -> str:
 
 
 def split_column(names: Sequence[str], declared: Columns, path: Path) -> str | None:
-    """Return the column of splits, None without one. Raises UnknownNameError."""
+    """Return the column of splits, None without one. Raises UnknownNameError, SourceError."""
     return _column(names, declared.split, SPLITS, path)
 
 
 def _column(names: Sequence[str], given: str | None, usual: Sequence[str], path: Path) -> str | None:
     if given is not None and given not in names:
         raise unknown("column", given, names, where=str(path))
-    return given or next((name for name in usual if name in names), None)
+    found = given or next((name for name in usual if name in names), None)
+    if found is not None and (count := list(names).count(found)) > 1:
+        raise SourceError(
+            f"{count} columns are called {printable(found)}", where=str(path), hint="rename one"
+        )
+    return found
 
 
 def _needed(names: Sequence[str], given: str | None, usual: Sequence[str], what: str, path: Path) -> str:
     found = _column(names, given, usual, path)
     if found is None:
         raise SourceError(
-            f"no column of the {what} among {', '.join(names)}",
+            f"no column of the {what} among {printable(', '.join(names))}",
             where=str(path),
             hint=f'name it in dataset.toml, as in columns = {{ {what} = "{usual[1]}" }}',
         )

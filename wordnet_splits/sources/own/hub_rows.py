@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+import pyarrow as pa
+
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.layouts.parquet_named import SPLIT_WORDS
 from wordnet_splits.sources.own.arrow_table import ArrowTable
@@ -44,6 +46,21 @@ class HubRows(Rows):
             return saved(self.root)
         copy = cached_copy(self.declared)
         return received(self.declared) if copy is None else saved(copy)
+
+    def written_names(self, schema: pa.Schema, label: str, path: Path) -> Sequence[str]:
+        """Return the names in ``dataset_info.json`` beside an Arrow file, else those in the file.
+
+        This is the order in which `datasets` reads them. Raises SourceError.
+        """
+        info = path.with_name(INFO)
+        features = _field(info, "features") if path.suffix == ".arrow" and info.is_file() else None
+        if not isinstance(features, dict) or label not in features:
+            return super().written_names(schema, label, path)
+        feature = features[label]
+        names = feature.get("names") if isinstance(feature, dict) else None
+        if names is None:  # the library, too, gives the numbers then
+            return ()
+        return _texts(names, info)
 
     def opened(self, path: Path) -> Table:
         """Return a file opened."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wordnet_splits.errors import SourceError
-from wordnet_splits.untrusted import GiB, MiB, opened
+from wordnet_splits.untrusted import GiB, MiB, opened, printable
 
 LARGEST: Final = 64 * GiB
 LARGEST_ITEM: Final = 16 * MiB
@@ -27,19 +27,25 @@ def json_items(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
     Raises
     ------
-    SourceError : absent, unreadable, or not of that form.
+    SourceError : absent, unreadable, or not of that form: a key occurs twice at the top, or something follows
+        the object.
     """
     with opened(path, largest=LARGEST, error=SourceError) as file:
         text = _Text(file, path)
+        seen = set()
         for _ in _separated(text, "{", "}"):
-            key = text.value()
+            key = str(text.value())
+            if key in seen:
+                raise text.wrong(f"the key {printable(key)} occurs twice")
+            seen.add(key)
             text.expect(":")
             if text.peek() == "[":
                 for _ in _separated(text, "[", "]"):
                     if isinstance(item := text.value(), dict):
-                        yield str(key), item
+                        yield key, item
             else:
                 text.value()
+        text.end()
 
 
 def _separated(text: _Text, opening: str, closing: str) -> Iterator[None]:
@@ -65,19 +71,30 @@ class _Text:
 
     def peek(self) -> str:
         """Return the next character that is no blank; SourceError where there is none."""
+        if not (found := self._next()):
+            raise self.wrong("it ends too early")
+        return found
+
+    def _next(self) -> str:
+        """Return the next character that is no blank, "" where there is none."""
         while True:
             while self._at < len(self._text):
                 if (found := self._text[self._at]) not in " \t\r\n":
                     return found
                 self._at += 1
             if not self._more():
-                raise self._wrong("it ends too early")
+                return ""
 
     def expect(self, wanted: str) -> None:
         """Pass over the next character, which must be this one."""
         if self.peek() != wanted:
-            raise self._wrong(f"{wanted!r} is wanted")
+            raise self.wrong(f"{wanted!r} is wanted")
         self._at += 1
+
+    def end(self) -> None:
+        """Refuse whatever but blanks is left."""
+        if self._next():
+            raise self.wrong("something follows the object")
 
     def value(self) -> Any:
         """Return the next value."""
@@ -91,9 +108,9 @@ class _Text:
                     return value
             except JSONDecodeError as cause:
                 if len(self._text) - self._at > LARGEST_ITEM or not self._more():
-                    raise self._wrong(cause.msg) from None
+                    raise self.wrong(cause.msg) from None
             except (ValueError, RecursionError) as cause:
-                raise self._wrong(str(cause)) from None
+                raise self.wrong(str(cause)) from None
 
     def _more(self) -> bool:
         """Read on, as much again as is not read yet, so that a long value is tried few times."""
@@ -109,7 +126,8 @@ class _Text:
         self._text, self._at = self._text[self._at :] + more, 0
         return True
 
-    def _wrong(self, what: str) -> SourceError:
+    def wrong(self, what: str) -> SourceError:
+        """Build the error for what is wrong here."""
         return SourceError(
             f"is not JSON of an object of arrays: {what} at character {self._before + self._at:,}",
             where=str(self._path),

@@ -19,7 +19,7 @@ from wordnet_splits.catalog.own_sources import Declaration
 from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.layouts.parquet_named import OPEN_SHARDS, bytes_at
 from wordnet_splits.sources.layouts.parquet_nameless import label_names
-from wordnet_splits.sources.own.class_names import class_names, class_of
+from wordnet_splits.sources.own.class_names import Names, class_names, class_of, distinct_names
 from wordnet_splits.sources.own.columns import class_column, image_column, split_column
 from wordnet_splits.sources.own.layout import Layout, Place
 from wordnet_splits.untrusted import below, printable, read_picture
@@ -73,8 +73,15 @@ class Rows(Layout):
         """Return the classes in the order of the labels, where the files name them."""
         path = self._shards()[0].path
         schema = self._table(path).schema
-        names = label_names(schema, class_column(schema.names, self.declared.columns, path))
+        names = self._names(schema, class_column(schema.names, self.declared.columns, path), path)
         return dict.fromkeys(names or class_names(self.root), "")
+
+    def written_names(self, schema: pa.Schema, label: str, path: Path) -> Sequence[str]:
+        """Return the names of a file's labels as `datasets` wrote them, none where it did not.
+
+        Raises SourceError.
+        """
+        return label_names(schema, label)
 
     def rows(self, note: Callable[[str], None]) -> Iterator[Row]:
         """Yield every row that has a class."""
@@ -83,8 +90,7 @@ class Rows(Layout):
         for number, (path, of_shard) in enumerate(self._shards()):
             table = self._table(path)
             image, label, split = self._columns(table, path)
-            _check_label(table.schema.field(label), path)
-            names = label_names(table.schema, label)
+            names = self._names(table.schema, label, path)
             paths = _path_column(table.schema.field(image))
             for group in range(table.groups):
                 read = table.read(group, [c for c in (label, split, paths) if c is not None])
@@ -94,7 +100,8 @@ class Rows(Layout):
                 for row, value in enumerate(labels):
                     part, at = str(splits[row]), position[str(splits[row])]
                     position[part] += 1
-                    class_id = _named(value, names) if names else class_of(value, given, str(path))
+                    where = str(path)
+                    class_id = _named(value, names, where) if names else class_of(value, given, where)
                     if class_id is None:
                         note(f"{path.name}: a row of label {printable(value)}")
                     else:
@@ -124,11 +131,13 @@ class Rows(Layout):
 
     def _columns(self, table: Table, path: Path) -> tuple[str, str, str | None]:
         names, declared = table.schema.names, self.declared.columns
-        return (
-            image_column(names, declared, path),
-            class_column(names, declared, path),
-            split_column(names, declared, path),
-        )
+        image, label = image_column(names, declared, path), class_column(names, declared, path)
+        _check_image(table.schema.field(image), path)
+        _check_label(table.schema.field(label), path)
+        return image, label, split_column(names, declared, path)
+
+    def _names(self, schema: pa.Schema, label: str, path: Path) -> Names:
+        return distinct_names(self.written_names(schema, label, path), where=f"{path}: {printable(label)}")
 
     def _read_group(self, path: Path, group: int) -> pa.Array:
         table = self._table(path)
@@ -136,8 +145,6 @@ class Rows(Layout):
         if not pa.types.is_struct(table.schema.field(image).type):
             return table.read(group, [image]).column(0).combine_chunks()
         values = table.read(group, [f"{image}.bytes"]).column(0).combine_chunks()
-        if values.type.get_field_index("bytes") < 0:
-            raise SourceError(f"the column {image} holds no bytes", where=str(path))
         return values.field("bytes")
 
 
@@ -145,11 +152,32 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+def _is_bytes(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _check_image(field: pa.Field, path: Path) -> None:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        place = kind.get_field_index("bytes")
+        good = place >= 0 and _is_bytes(kind.field(place).type)
+    else:
+        good = _is_bytes(kind) or _is_text(kind)
+    if not good:
+        raise SourceError(
+            f"the column {printable(field.name)} holds {printable(kind)}, no picture a row",
+            where=str(path),
+            hint="an image file's bytes, with or without its path, or a path below the root; another column: "
+            'columns = { image = "..." }',
+        )
+
+
 def _check_label(field: pa.Field, path: Path) -> None:
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if not (pa.types.is_integer(kind) or _is_text(kind)):
         raise SourceError(
-            f"the column {field.name} holds {printable(kind)}, no class a row",
+            f"the column {printable(field.name)} holds {printable(kind)}, no class a row",
             where=str(path),
             hint='integers or text; another column: columns = { class = "..." }',
         )
@@ -169,8 +197,21 @@ def _paths(table: pa.Table, image: str) -> list[str | None]:
     return paths
 
 
-def _named(value: object, names: tuple[str, ...]) -> str | None:
-    """Return the class of a label that the file names; None where it has none, as -1 of a hidden test set."""
-    if isinstance(value, int):
-        return names[value] if 0 <= value < len(names) else None
-    return str(value) if value else None
+def _named(value: object, names: Names, where: str) -> str | None:
+    """Return the class of a label that the file names; None where it has none, as -1 of a hidden test set.
+
+    Raises
+    ------
+    SourceError : the names do not reach that far, or the text is none of them.
+    """
+    if value is None or value == "" or (isinstance(value, int) and value < 0):
+        return None
+    if isinstance(value, int) and value < len(names):
+        return names[value] or None
+    if value in names:
+        return str(value)
+    raise SourceError(
+        f"the label {printable(value)} is none of the {len(names):,} that are named",
+        where=where,
+        hint="save it again with the names of all labels",
+    )
