@@ -2,7 +2,8 @@
 
 A file is written beside its place under a name that ends in ``.part``, flushed to the disk, and renamed; a
 folder likewise. Files have the rights that the umask leaves, but are never writable by everybody. What a
-killed writer left is removed by `clear_parts`, which the holder of the lock calls.
+killed writer left of a file is removed by the next holder of the file's lock, and what it left in a folder by
+`clear_parts`, which the holder of the folder's lock calls.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
@@ -208,6 +210,8 @@ def locked(
 ) -> Iterator[None]:
     """Hold ``path``, a file or folder to be written, for this process; the lock lies beside it.
 
+    What a killed writer of the file left unfinished is removed.
+
     Parameters
     ----------
     busy : what to say where another process holds it, such as "another build is writing here".
@@ -225,6 +229,7 @@ def locked(
         except Timeout:
             raise OutputError(busy, where=str(path), hint=hint) from None
     try:
+        clear_parts_of(path)
         yield
     finally:
         lock.release()
@@ -243,6 +248,15 @@ def clear_parts(folder: Path) -> None:
         else:
             with suppress(OSError):
                 part.unlink()
+
+
+def clear_parts_of(path: Path) -> None:
+    """Remove what killed writers left unfinished of one file; only for the holder of its lock."""
+    unfinished = re.compile(re.escape(f".{path.name}.") + "[0-9a-f]{32}" + re.escape(PART))
+    with suppress(OSError):
+        for part in path.parent.iterdir():
+            if unfinished.fullmatch(part.name):
+                part.unlink(missing_ok=True)
 
 
 def _to_disk(path: Path) -> None:

@@ -16,6 +16,7 @@ import json
 import os
 import re
 import stat
+import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -61,6 +62,10 @@ DENSEST: Final = 64
 """Times that a larger table may expand; ours do 30."""
 MOST_ROWS_A_BYTE: Final = 4
 """Of a table of more rows than a few; ours have 1."""
+
+DELIMITERS: Final = {",": "commas", "\t": "tabs", ";": "semicolons"}
+"""What stands between the columns of tables of text, and how it is called."""
+HALF_A_PAIR: Final = "holds half of a surrogate pair, which is no character"
 
 _PIECE: Final = MiB  # bytes read at once of a stream whose length is not known
 _STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
@@ -196,12 +201,35 @@ def read_text(path: Path, *, largest: int = LARGEST_TEXT, error: ErrorType = Dat
 
 
 def csv_rows(path: Path, *, delimiter: str = ",", error: ErrorType = DataError) -> Iterator[list[str]]:
-    """Yield the cells of each row of a CSV file. Raises as `opened`, and where it is no CSV in UTF-8."""
+    """Yield the cells of each row of a CSV file of several columns.
+
+    Raises
+    ------
+    error : as `opened`; it is no CSV in UTF-8, or its first row is separated by something else.
+    """
     text = io.StringIO(read_text(path, largest=LARGEST_CSV, error=error), newline="")
     try:
-        yield from csv.reader(text, strict=True, delimiter=delimiter)
+        for number, cells in enumerate(csv.reader(text, strict=True, delimiter=delimiter)):
+            if number == 0:
+                check_delimiter(cells, delimiter, where=str(path), error=error)
+            yield cells
     except csv.Error as cause:
         raise error(f"is not CSV: {cause}", where=str(path)) from None
+
+
+def check_delimiter(
+    cells: Sequence[str], delimiter: str, *, where: str, error: ErrorType = DataError
+) -> None:
+    """Refuse a first row that is one cell, as read by one delimiter, and several by another."""
+    other = next(
+        (mark for mark in DELIMITERS if mark != delimiter and len(cells) == 1 and mark in cells[0]), ""
+    )
+    if other:
+        raise error(
+            f"its columns are separated by {DELIMITERS[other]}, not by {DELIMITERS[delimiter]}",
+            where=where,
+            hint="save it with commas as .csv, or with tabs as .tsv",
+        )
 
 
 def parse_json(text: str, *, where: str, error: ErrorType = DataError) -> Any:
@@ -209,13 +237,31 @@ def parse_json(text: str, *, where: str, error: ErrorType = DataError) -> Any:
 
     Raises
     ------
-    error : not JSON, nested deeper than `DEEPEST`, or a number of more than `LONGEST_NUMBER` digits.
+    error : not JSON, nested deeper than `DEEPEST`, a number of more than `LONGEST_NUMBER` digits, or a text
+        with half of a surrogate pair.
     """
     _bounded(text, where, error)
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as cause:
         raise error(f"is not JSON: {cause}", where=where) from None
+    if holds_half_a_pair(text, value):
+        raise error(HALF_A_PAIR, where=where)
+    return value
+
+
+def holds_half_a_pair(text: str, value: object, start: int = 0, end: int = sys.maxsize) -> bool:
+    r"""Say whether the value of a JSON text, from ``start`` to ``end``, has a lone surrogate (``\ud800``).
+
+    Such a text is in no file of UTF-8, so that nothing that names it could be written.
+    """
+    if text.find(r"\ud", start, end) < 0 and text.find(r"\uD", start, end) < 0:
+        return False
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def read_json(path: Path, *, error: ErrorType = DataError) -> Any:

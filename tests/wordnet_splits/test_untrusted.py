@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wordnet_splits.errors import DataError
+from wordnet_splits.names import check_name
 from wordnet_splits.untrusted import (
     GiB,
     MiB,
@@ -87,6 +88,20 @@ def test_paths_that_leave_their_folder(tmp_path: Path, path: str) -> None:
     (tmp_path / "in" / "out").symlink_to(tmp_path)
     with pytest.raises(DataError, match="leaves its folder"):
         below(tmp_path / "in", path)
+
+
+@pytest.mark.parametrize("text", [r'{"a": "\ud800"}', r'["\uDC00x"]', r'{"\ud83d": 1}'])
+def test_half_of_a_surrogate_pair_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match="f: holds half of a surrogate pair"):
+        parse_json(text, where="f")
+    assert parse_json(r'["\ud83d\ude00", "\\ud800"]', where="f") == ["\U0001f600", r"\ud800"]
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\tb", "a\nb", "a\ud800b", " a", "a\u200b", "a" * 257])
+def test_names_that_no_table_holds(name: str) -> None:
+    with pytest.raises(DataError, match=r"^f: .*split"):
+        check_name("split", name, where="f")
+    check_name("split", "ä" * 256, where="f")
 
 
 def test_names_are_printed_on_one_line() -> None:

@@ -1,7 +1,8 @@
 """The images that a draw chooses from: the ids of a source's split, or the reason why they are not known.
 
 A population is an inventory, or a scan of a root whose counts equal the catalog's.  What a root merely
-happens to hold is never one, except on request (``local``), and then the result is named ``NAME@local``.
+happens to hold is never one, except on request (``local``), and then the result is named ``NAME@local``:
+of an inventory it is what the root holds of it.
 Of a scan only the ids are kept that can be drawn, so that the ten million of LSUN fit.
 
 An image that shows several classes is in a population only where all of them have the roles of its own class
@@ -63,7 +64,8 @@ class Populations:
     sources : opened source by name, where a root is at hand.
     draw, seed, most : what is to be drawn: of a scan, no more ids are kept.
     roles : decides which images of several classes are mixed.
-    local : accept what a root holds where its counts are unknown or differ.
+    local : accept what a root holds where its counts are unknown or differ, or where it lacks images of an
+        inventory.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Populations:
         self._progress = progress or Silent()
         self._cache: dict[tuple[str, str], Population | Awaiting] = {}
         self._scans: dict[str, dict[str, Population]] = {}
+        self._held: dict[str, frozenset[str]] = {}
 
     def of(self, source: str, splits: Iterable[str]) -> Population | Awaiting:
         """Return the population of publishers' splits together, or what it waits for."""
@@ -119,6 +122,8 @@ class Populations:
         if split in inventory_splits(source):
             table = load_inventory(source, split)
             assert table is not None
+            if self._local and source in self._sources:
+                return self._held_of_table(source, table)
             return self._of_table(source, table)
         if source not in self._sources:
             return Awaiting(source, f"the image ids of {source} {split} are not known without the dataset")
@@ -163,6 +168,30 @@ class Populations:
                 images[split][class_id] = kept.ids()
             self._scans[source] = {s: Population(images[s], counts[s], mixed=mixed[s]) for s in wanted}
         return self._scans[source]
+
+    def _held_of_table(self, source: str, table: pa.Table) -> Population:
+        """Return what a root holds of an inventory; the whole inventory where it holds none of it."""
+        held = self._held_ids(source)
+        here = pa.array([i in held for i in table["image_id"].to_pylist()], pa.bool_())
+        if here.true_count in (0, table.num_rows):
+            return self._of_table(source, table)
+        found = self._of_table(source, table.filter(here))
+        found.local = True
+        return found
+
+    def _held_ids(self, source: str) -> frozenset[str]:
+        """Return the image ids that a root holds in the splits that something is drawn from."""
+        if source not in self._held:
+            wanted = [s for s in self._most[source] if s in inventory_splits(source)]
+            opened = self._sources[source]
+            published = sum(n or 0 for s, n in opened.expected().items() if s in wanted)
+            found: set[str] = set()
+            with self._progress.task(f"scanning {source}", published) as task:
+                for batch in opened.scan(wanted):
+                    found.update(batch.column("image_id").to_pylist())
+                    task.advance(batch.num_rows)
+            self._held[source] = frozenset(found)
+        return self._held[source]
 
     def _of_table(self, source: str, table: pa.Table) -> Population:
         images: dict[str, list[str]] = defaultdict(list)

@@ -82,8 +82,8 @@ def build(
     out : folder to write ``<name>/`` into; nothing is written when None.
     seed : another seed than the recipe's; the result is named ``NAME@seed=N`` and is never frozen.
     allow_missing : leave out what a root lacks instead of raising; the result is not ``complete``.
-    local : draw from what a root holds where its counts are unknown or differ; the result is named
-        ``NAME@local`` and is never frozen.
+    local : draw from what a root holds where its counts are unknown or differ, or it lacks images; the
+        result is named ``NAME@local`` and is never frozen.
     workers : processes that read images; the result does not depend on it.
 
     Raises

@@ -24,6 +24,7 @@ from pathlib import Path
 from wordnet_splits.catalog.own_sources import Declaration, own_sources, unknown_source
 from wordnet_splits.errors import DataError, unknown
 from wordnet_splits.files import FileId, file_id
+from wordnet_splits.names import check_name
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.untrusted import read_text
 
@@ -270,6 +271,8 @@ class _Reader:
         class_id, index, name, superclass, wnids, mapped, why = cells[: len(FIXED_COLUMNS)]
         if not class_id or not name:
             raise self._error("empty class_id or name")
+        for what, text in (("class", class_id), ("class", name), ("superclass", superclass or "none")):
+            check_name(what, text, where=f"{self.path}:{self.line}")
         if index != str(position):
             raise self._error(f"index {index!r} where row order gives {position}")
         counts = {s: self._count(s, c) for s, c in zip(splits, cells[len(self.columns) : -1], strict=True)}

@@ -50,6 +50,8 @@ MOST_TOLD = 8
 """Kinds of a noun that are told by the other words of a name; where there are more, they say too little."""
 MOST_WITHIN = 12
 """Lemmas that hold all words of a name; where there are more, the name says too little."""
+SLACK = 4
+"""Letters by which a word of a name may be longer than its form in a lemma."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -113,6 +115,15 @@ class Lemmas:
                 for part in dict.fromkeys(lemma.replace("-", "_").split("_")):
                     found.setdefault(part, []).append(lemma)
         return found
+
+    @cached_property
+    def longest(self) -> int:
+        """Return the letters of the longest lemma."""
+        return max(map(len, (*self.index, *self.added)), default=0)
+
+    def too_long(self, words: Words) -> bool:
+        """Say whether words have so many letters that no form of them is a lemma."""
+        return sum(map(len, words)) > self.longest + SLACK * len(words)
 
     def noun(self, word: str) -> bool:
         """Return whether a word by itself is a lemma, in any number."""
@@ -187,6 +198,8 @@ def _spelt(words: Words, lemmas: Lemmas) -> Iterator[str]:
 
 
 def _variants(words: Words, lemmas: Lemmas) -> Iterator[str]:
+    if lemmas.too_long(words):  # what follows would try every cut of a word of any length
+        return
     *before, last = words
     first = tuple(before)
     for form in lemmas.forms(last):
@@ -259,12 +272,12 @@ def _shorter(phrase: Words, lemmas: Lemmas, whole: bool) -> Iterator[tuple[str, 
                     yield lemma, "modifier", words - stop + start
     last = phrase[-1]
     if not lemmas.known(last):
-        for cut in range(SHORTEST_PART, len(last) - SHORTEST_PART + 1):
+        for cut in range(SHORTEST_PART, min(len(last) - SHORTEST_PART, lemmas.longest) + 1):
             if last[:cut] in lemmas:
                 for lemma in _spelt((last[cut:],), lemmas):
                     yield lemma, "part", words
     for n, word in enumerate(phrase):
-        if len(word) > SHORTEST_PART + 2 and not lemmas.known(word):
+        if len(word) > SHORTEST_PART + 2 and not lemmas.too_long((word,)) and not lemmas.known(word):
             for other in _one_letter_off(word):
                 for start in range(n + 1):
                     for lemma in _spelt((*phrase[start:n], other, *phrase[n + 1 :]), lemmas):

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wordnet_splits.errors import DataError
-from wordnet_splits.untrusted import printable, read_text
+from wordnet_splits.names import check_name
+from wordnet_splits.untrusted import read_text
 
 ALL = "all"
 """The split of a dataset that has none."""
@@ -58,21 +59,23 @@ def read_names(path: Path) -> FoundClasses:
 def checked(
     classes: Sequence[NamedClass], splits: tuple[str, ...], *, where: str, notes: Sequence[str] = ()
 ) -> FoundClasses:
-    """Return classes that can stand in a catalog, with a note for names that differ in case only."""
+    """Return classes and splits that can stand in a catalog, with a note for names that differ in case only.
+
+    Raises
+    ------
+    DataError : there is no class, one occurs twice, or a name cannot stand in a table.
+    """
+    for split in splits:
+        check_name("split", split, where=where)
     if not classes:
         raise DataError("there is no class", where=where, hint="one class name a line, or a folder a class")
     seen: dict[str, str] = {}
     folded: dict[str, str] = {}
     said = list(notes)
     for item in classes:
-        if any(not c.isprintable() for c in item.class_id + item.superclass):
-            raise DataError(
-                f"the class {printable(item.class_id)!r} holds a tab, line break or control character",
-                where=where,
-                hint="rename it: a catalog is a table of text",
-            )
-        if item.class_id != item.class_id.strip():
-            raise DataError(f"blank around the class {item.class_id!r}", where=where, hint="rename it")
+        check_name("class", item.class_id, where=where)
+        if item.superclass:
+            check_name("superclass", item.superclass, where=where)
         if item.class_id in seen:
             raise DataError(f"the class {item.class_id!r} occurs twice", where=where, hint="remove one")
         seen[item.class_id] = item.class_id

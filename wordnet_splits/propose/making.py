@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.errors import DataError
-from wordnet_splits.files import locked
+from wordnet_splits.files import clear_parts_of, locked
 from wordnet_splits.propose.class_folders import classes_below
 from wordnet_splits.propose.classes import FoundClasses, listed_classes, read_names
 from wordnet_splits.propose.proposals import Proposal, propose
@@ -18,6 +18,7 @@ from wordnet_splits.propose.writing import (
     Decision,
     by_hand,
     earlier_answers,
+    explained_file,
     proposed,
     write_catalog,
     write_explained,
@@ -132,6 +133,7 @@ def make_catalog(
     taxonomy = taxonomy or load()
     busy = "another `catalog make` is writing here"
     with locked(out, busy=busy):
+        clear_parts_of(explained_file(out))
         answers = {
             class_id: row
             for class_id, row in earlier_answers(out).items()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wordnet_splits.errors import DataError
+from wordnet_splits.names import check_name
 from wordnet_splits.propose.common import common_synsets
 from wordnet_splits.propose.model import Model, best
 from wordnet_splits.propose.reading import read_parsed
@@ -96,7 +97,8 @@ def propose(
 
     Raises
     ------
-    DataError : no names, an empty name, or not as many superclasses as names.
+    DataError : no names, one that is empty or cannot stand in a table (`check_name`), or not as many
+        superclasses as names.
 
     Examples
     --------
@@ -104,8 +106,12 @@ def propose(
     ['n02068974', 'n02076196', 'n02062744']
     """
     above = list(superclasses) if superclasses is not None else [""] * len(names)
-    if not names or any(not name.strip() for name in names):
-        raise DataError("no names" if not names else "an empty name", where="propose")
+    if not names:
+        raise DataError("no names", where="propose")
+    for class_name in names:
+        check_name("class", class_name.strip(), where="propose")
+    for superclass in filter(None, map(str.strip, above)):
+        check_name("superclass", superclass, where="propose")
     if len(above) != len(names):
         raise DataError(f"{len(above)} superclasses for {len(names)} names", where="propose")
     taxonomy = taxonomy or load()

@@ -95,6 +95,11 @@ def _rounded_down(confidence: float) -> float:
     return math.floor(confidence * 10_000) / 10_000
 
 
+def explained_file(path: Path) -> Path:
+    """Return the file that explains a catalog."""
+    return path.with_name(path.stem + EXPLAINED)
+
+
 def write_explained(
     path: Path,
     found: FoundClasses,
@@ -116,4 +121,4 @@ def write_explained(
         cells = [item.class_id, item.name, " ".join(row.wnids), row.mapped, *told[:2]]
         cells += [f"{proposal.confidence:.3f}", proposal.reason, second, *told[2:]]
         lines.append("\t".join(" ".join(cell.split()) for cell in cells))
-    write_text(path.with_name(path.stem + EXPLAINED), "\n".join(lines) + "\n")
+    write_text(explained_file(path), "\n".join(lines) + "\n")

@@ -24,7 +24,7 @@ from wordnet_splits.propose.confirming import is_unconfirmed
 from wordnet_splits.recipe import class_set_names, load_recipe
 from wordnet_splits.reports.unconfirmed import unconfirmed_classes
 from wordnet_splits.taxonomy import Taxonomy
-from wordnet_splits.untrusted import parse_json, printable, read_text
+from wordnet_splits.untrusted import check_delimiter, parse_json, printable, read_text
 
 COLUMNS = ("wnid", "wnids", "synset", "class_id", "class", "name", "index", "id")
 """Headers of the column that holds the classes, the one looked for first at the start."""
@@ -216,6 +216,7 @@ def _of_text(text: str, column: str | None, path: Path) -> Iterator[tuple[str, s
     except csv.Error as cause:  # a cell of more than 131,072 letters
         raise DataError(f"is not a table: {cause}", where=str(path)) from None
     head = [cell.strip() for cell in rows[0]]
+    check_delimiter(head, mark, where=str(path))
     if column is not None and column.isdecimal():
         place, start = int(column) - 1, 0
     elif column is not None or any(cell.lower() in COLUMNS for cell in head):

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.manifest import Part
+from wordnet_splits.names import check_name
+from wordnet_splits.untrusted import LONGEST_NAME
 
 from ..arrays import Array, Arrays, Head
 from ..detectors.softmax import log_sum_exp, logits_of
@@ -91,6 +93,8 @@ class ModelRun:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.model)
+        for what, name in (("model", self.model), ("run", self.name)):
+            check_name(what, name, where="results", longest=LONGEST_NAME)
 
     @classmethod
     def of(

@@ -276,6 +276,30 @@ def test_a_missing_image_is_named_never_replaced(recipe, textures, workers):
     }
 
 
+def test_a_local_build_draws_from_what_a_root_holds_of_an_inventory(recipe, textures, tmp_path):
+    fives = '{ test = { from = "all", per_class = 5 } }'
+    every = '{ test = { from = "all", all = true } }'
+    two, rest = '{ listed = ["banded", "dotted"] }', '{ listed = ["braided"] }'
+    held = {i for i in sorted(load_inventory("dtd", "all")["image_id"].to_pylist()) if i[:6] == "banded"}
+    for gone in sorted(held)[10:]:
+        (textures / "images" / f"{gone}.jpg").unlink()
+    drawn = recipe(KNOWN, group("far", "far", "dtd", two, fives), group("near", "near", "dtd", rest, every))
+    roots = {"dtd": textures}
+    with pytest.raises(MissingImageError):
+        build(drawn, roots=roots)
+    found = build(drawn, roots=roots, local=True)
+    assert found.manifest.name == "mine@local"
+    assert found.manifest.complete
+    assert found.problems == []
+    taken = rows(found.manifest, "test", "far")
+    assert sorted(i.split("/")[0] for i in taken) == ["banded"] * 5 + ["dotted"] * 5
+    assert {i for i in taken if i.startswith("banded")} <= set(sorted(held)[:10])
+    order = sampling.ordered("mine", 0, "dtd", "banded", sorted(held)[:10])
+    assert {i for i in taken if i.startswith("banded")} == set(order[:5])
+    populations = {g.group: g.population for g in found.manifest.groups if g.split == "test"}
+    assert populations == {"known": None, "far": 10 + 120, "near": 0}
+
+
 @pytest.mark.parametrize(
     "error", [KeyboardInterrupt, MemoryError, OSError(28, "no space"), SourceError("bad")]
 )

@@ -121,6 +121,38 @@ def test_an_inventory_stands_for_the_pictures(command: Command, pics: Path) -> N
     assert command("freeze", "mine", "--built", "again", "--manifests", "frozen").code == 0
 
 
+def test_a_local_build_takes_what_is_there_of_an_inventory(command: Command, pics: Path) -> None:
+    root = ("--root", "mypics=pics")
+    command("inventory", "make", "mypics", *root)
+    whole = command("build", "mine.toml", *root, "--local", "--json").json["built"][0]
+    assert whole["name"] == "mine"  # nothing is lacking
+    (pics / "test" / "zebra" / "picture 0.png").unlink()
+    assert "1 of 8 images of mypics are missing" in command("build", "mine.toml", *root).error
+    left = command("build", "mine.toml", *root, "--local", "--json").json["built"][0]
+    assert left["name"] == "mine@local"
+    assert [g["actual"] for g in left["groups"] if g["split"] == "test"] == [2, 5]
+
+
+def test_inventory_make_leaves_nothing_unfinished(command: Command, pics: Path) -> None:
+    killed = (
+        "import os, sys; from wordnet_splits import files; from wordnet_splits.cli import main, runner\n"
+        "files._to_disk = lambda path: os.kill(os.getpid(), 9)\n"
+        "runner.run(main.app, sys.argv[1:], 'wordnet-splits')"
+    )
+    words = ["inventory", "make", "mypics", "--root", "mypics=pics"]
+    subprocess.run([sys.executable, "-c", killed, *words], env=environment(Path.cwd()), check=False)
+    assert len(list(pics.glob(".*.part"))) == 1
+    others = pics / f".mypics.tsv.{'0' * 32}.part"  # of a `catalog make` that may still run
+    others.write_text("x")
+    assert command(*words).code == 0
+    assert list(pics.glob(".*.part")) == [others]
+    command("catalog", "make", "--root", "pics", "--out", "pics/own.tsv")
+    for name in ("own.tsv", "own.explained.tsv"):
+        (pics / f".{name}.{'0' * 32}.part").write_text("x")
+    command("catalog", "make", "--root", "pics", "--out", "pics/own.tsv")
+    assert list(pics.glob(".*.part")) == [others]
+
+
 def test_a_changed_picture_is_found_and_no_inventory_written_over(command: Command, pics: Path) -> None:
     root = ("--root", "mypics=pics")
     assert command("inventory", "make", "mypics", *root).code == 0

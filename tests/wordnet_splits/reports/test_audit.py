@@ -244,6 +244,12 @@ def test_what_is_no_list_of_json_is_one_line(tmp_path, content, said):
     assert said in str(error.value)
 
 
+def test_a_csv_with_semicolons_is_refused_with_advice_that_helps(command, tmp_path):
+    (tmp_path / "mine.csv").write_text("wnid;name\nn02085936;maltese\n", "utf-8")
+    said = command("audit", "mine.csv").error
+    assert "separated by semicolons, not by commas (save it with commas" in said
+
+
 def test_the_command_says_what_leaks_and_ends_with_one(command):
     done = command("audit", "ssb-hard")
     assert (done.code, done.err) == (1, "")

@@ -218,6 +218,30 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path, name: str) -> None:
             declared_classes("mine", tmp_path / layout)
 
 
+@pytest.mark.parametrize("split", ["te\tst", "te\nst", "", " "])
+def test_a_split_that_no_catalog_could_hold_is_refused(tmp_path: Path, split: str) -> None:
+    cells = ("a.png", "zebra", split)
+    own.table(tmp_path, [cells], ("image", "label", "split"))
+    held = {"image": [(tmp_path / "a.png").read_bytes()], "label": ["zebra"], "split": [split]}
+    pq.write_table(pa.table(held), tmp_path / "data.parquet")
+    for layout in ("csv", "parquet"):
+        own.declare(tmp_path, "mine", layout)
+        with pytest.raises(errors.DataError, match="split"):
+            declared_classes("mine", tmp_path)
+
+
+def test_other_delimiters_are_named(tmp_path: Path) -> None:
+    for head, name, said in (
+        ("image;label", "labels.csv", "separated by semicolons, not by commas"),
+        ("image\tlabel", "labels.csv", "separated by tabs, not by commas"),
+        ("image,label", "labels.tsv", "separated by commas, not by tabs"),
+    ):
+        (tmp_path / name).write_text(f"{head}\n", "utf-8")
+        own.declare(tmp_path, "mine", "csv", f'images = "{name}"\n')
+        with pytest.raises(errors.SourceError, match=rf"{name}: its columns are {said} \(save it with"):
+            declared_classes("mine", tmp_path)
+
+
 class Reversed(Layout):
     """A layout of another package: file names are class names, read backwards."""
 

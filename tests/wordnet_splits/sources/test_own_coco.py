@@ -188,7 +188,7 @@ def test_pictures_are_found_where_tools_put_them(tmp_path: Path, layout: str) ->
         ({"annotations": [{"image_id": 100, "category_id": 7, "area": 10**400}]}, "is not finite"),
         ({"annotations": [{"image_id": 100, "category_id": 7, "area": float("nan")}]}, "is not finite"),
         ({"annotations": [{"image_id": 100, "category_id": 7, "bbox": [0, 0, 0.5, 10**400]}]}, "not finite"),
-        ({"categories": [*CATEGORIES[:3], {"id": 9, "name": "z\ud800bra"}]}, "control character"),
+        ({"categories": [*CATEGORIES[:3], {"id": 9, "name": "z\ud800bra"}]}, "half of a surrogate pair"),
         ({"images": [{"id": 100, "file_name": "../both.png"}]}, "there is no class"),
         ({"images": [{"id": 100, "file_name": "/etc/both.png"}]}, "there is no class"),
         (None, "there is no JSON file"),
@@ -221,10 +221,11 @@ def test_a_large_file_is_read_object_by_object(tmp_path: Path, monkeypatch: pyte
         "empty": [],
         "text": "zebra, 斑馬",
         "b": [{"z": 10**30}],
+        "emoji": [{"x": "\U0001f600"}],
         "last": 123456,
     }
     path = tmp_path / "some.json"
-    expected = [("a", held["a"][0]), ("a", held["a"][2]), ("b", held["b"][0])]  # type: ignore[index]
+    expected = [("a", held["a"][0]), ("a", held["a"][2]), ("b", held["b"][0]), ("emoji", held["emoji"][0])]  # type: ignore[index]
     for indent in (None, 3):
         for ascii_only in (True, False):
             path.write_text(json.dumps(held, indent=indent, ensure_ascii=ascii_only), "utf-8-sig")
@@ -246,6 +247,8 @@ def test_a_large_file_is_read_object_by_object(tmp_path: Path, monkeypatch: pyte
         '{"a": [{}]}{"a": [{}]}',
         '{"a": [{}]} {}',
         '{"a": [{}]}]',
+        '{"a": [{"b": "\\ud800"}]}',
+        '{"\\uDc00": 1}',
         '{"a": [{}], "b": 1, "a": [{}]}',
         '{"a": [' + "[" * 100_000,
         "\xff",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wordnet_splits.errors import SourceError
-from wordnet_splits.untrusted import GiB, MiB, opened, printable
+from wordnet_splits.untrusted import HALF_A_PAIR, GiB, MiB, holds_half_a_pair, opened, printable
 
 LARGEST: Final = 64 * GiB
 LARGEST_ITEM: Final = 16 * MiB
@@ -104,6 +104,8 @@ class _Text:
                 value, end = self._decoder.raw_decode(self._text, self._at)
                 # a number may go on: 1 as 12, 1. as 1.5
                 if self._text[end : end + 1] not in _NUMBER or not self._more():
+                    if holds_half_a_pair(self._text, value, self._at, end):
+                        raise self.wrong(HALF_A_PAIR)
                     self._at = end
                     return value
             except JSONDecodeError as cause:

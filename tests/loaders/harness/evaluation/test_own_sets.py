@@ -149,6 +149,12 @@ def test_arrays_that_do_not_fit_are_refused_in_one_line(more, said):
     assert "\n" not in caught.value.line()
 
 
+@pytest.mark.parametrize("model", ["a\ud800b", "a\tb", "a\nb", " ", "a" * 1025])
+def test_a_model_name_that_no_table_holds_is_refused(model):
+    with pytest.raises(SplitsError, match=r"results: .*model"):
+        evaluate_arrays(arrays(), "msp", model=model)
+
+
 def test_without_an_id_set_there_is_nothing_to_compare_with():
     with pytest.raises(SplitsError, match="has no ID test images"):
         evaluate_arrays({"near": {"logits": logits(3, 0)}}, "msp")

@@ -1,0 +1,73 @@
+"""The work for a name grows with its length, not with its square; a name that is too long is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from wordnet_splits.catalog import read_catalog
+from wordnet_splits.errors import DataError
+from wordnet_splits.names import MOST_LETTERS
+from wordnet_splits.propose import propose
+from wordnet_splits.propose.candidates import Lemmas, routes
+from wordnet_splits.propose.classes import listed_classes
+from wordnet_splits.propose.words import Words, parse_name
+from wordnet_splits.taxonomy import load
+
+
+class Counting(Lemmas):
+    """Lemmas that count the letters that are looked up."""
+
+    def of(self, words: Words) -> tuple[str, ...]:
+        """Count, then look up."""
+        letters[0] += sum(map(len, words))
+        return super().of(words)
+
+
+letters: Counter[int] = Counter()
+
+
+@pytest.fixture(scope="module")
+def lemmas() -> Lemmas:
+    return Counting(load())
+
+
+def looked_up(name: str, lemmas: Lemmas) -> int:
+    letters.clear()
+    routes(parse_name(name), lemmas)
+    return letters[0]
+
+
+@pytest.mark.parametrize("unit", ["qz", "dog", "qzx-qz-", "ab.", "Qxz"])
+def test_a_name_twice_as_long_takes_twice_the_letters(lemmas: Lemmas, unit: str) -> None:
+    short, long = (looked_up(f"{unit * (n // len(unit))}q", lemmas) for n in (400, 800))
+    assert long <= 2.5 * short + 1_000
+
+
+def test_a_long_word_is_still_cut_and_spelt_as_before(lemmas: Lemmas) -> None:
+    def found(name: str) -> dict[str, str]:
+        return {route.lemma: route.kind for route in routes(parse_name(name), lemmas)}
+
+    assert found("videostore")["store"] == "part"
+    assert found("electroencephalogreph")["electroencephalograph"] == "spelling"
+    longest = max(lemmas.index, key=len)
+    assert found(longest.replace("_", " ") + "s")[longest] == "variant"
+
+
+def test_a_name_that_is_too_long_is_refused_wherever_it_comes_from(tmp_path: Path) -> None:
+    good, bad = "z" * MOST_LETTERS, "z" * (MOST_LETTERS + 1)
+    said = rf"has {MOST_LETTERS + 1} letters, at most {MOST_LETTERS} are read"
+    assert propose([good]).proposals[0].wnid == ""
+    for names, above in (([bad], None), (["dog"], [bad])):
+        with pytest.raises(DataError, match=said):
+            propose(names, above)
+    for text in (bad, f"dog\t{bad}"):
+        with pytest.raises(DataError, match=said):
+            listed_classes([text])
+    head = "class_id\tindex\tname\tsuperclass\twnids\tmapped\twhy\tcount_all\tcount_group\n"
+    for row in (f"{bad}\t0\tdog\t", f"dog\t0\t{bad}\t", f"dog\t0\tdog\t{bad}"):
+        (tmp_path / "own.tsv").write_text(f"{head}{row}\tn02084071\texact\t\t\t\n", "utf-8")
+        with pytest.raises(DataError, match=rf"own.tsv:2: the \w+ 'z+\.\.\.' {said}"):
+            read_catalog(tmp_path / "own.tsv")
