@@ -18,6 +18,8 @@ from wordnet_splits.errors import DataError, SplitsError, unknown
 from wordnet_splits.untrusted import printable
 
 LONGEST_REASON = 300
+FOREIGN = (Exception, SystemExit)
+"""What code from outside may raise; one that exits would end ours, as if all were done."""
 Value = int | float | str | bool
 
 _NAMED = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<parameters>[^\[\]]*)\])?")
@@ -31,7 +33,7 @@ def in_one_line(what: str, *, where: str, hint: str | None = None) -> Iterator[N
         yield
     except SplitsError:
         raise
-    except Exception as error:
+    except FOREIGN as error:
         raise DataError(f"{what}: {reason(error)}", where=where, hint=hint) from error
 
 

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import torch
 from torch import Tensor
 
 from wordnet_splits.errors import DataError, unknown
@@ -32,13 +31,11 @@ from ..model import Model
 from ..model.class_map import ClassMap
 from ..probes import Probe, parse_probe, probe_name
 from .batches import BatchReader, ImageSet
+from .canary import FEATURES_DTYPES, ROWS, begin_group, check_group
 from .extraction import Extraction
 from .settings import deterministic, differences
-from .store import FORWARD, SHARD_ROWS, Store, StoredGroup, StoreError
+from .store import FORWARD, SHARD_ROWS, Store
 
-CANARY_ROWS = 8
-RTOL = 1e-4
-FEATURES = ("float32", "float16")
 BATCH = 128
 
 
@@ -133,8 +130,8 @@ def extract(
     DataError : activations that are not finite, no images, or a function without a name.
     OutputError : the store cannot be written to.
     """
-    if features_dtype not in FEATURES:
-        raise unknown("type of features", features_dtype, FEATURES)
+    if features_dtype not in FEATURES_DTYPES:
+        raise unknown("type of features", features_dtype, FEATURES_DTYPES)
     if batch_size < 1 or batch_size > SHARD_ROWS:
         raise DataError(f"a batch of {batch_size} images", hint=f"1 to {SHARD_ROWS}")
     table: pa.Table = dataset.table
@@ -148,9 +145,9 @@ def extract(
     with deterministic(), model.evaluating(chosen), group.locked() if ranks.first else nullcontext():
         with ranks.together("opening the store"):
             if ranks.first:
-                _begin(model, group, reader, table, chosen, features_dtype)
+                begin_group(model, group, reader, table, chosen, features_dtype)
         with ranks.together("the check of the stored activations"):
-            canary = _check(model, group, features_dtype)
+            canary = check_group(model, group, wanted, table, features_dtype)
         with ranks.together("the extraction"):
             work = Extraction(model, group, reader, table, ranks, batch_size, progress or Silent())
             work.run(wanted)
@@ -198,7 +195,7 @@ def few_images(model: Model, dataset: ImageSet) -> Iterator[Tensor]:
     transform = choose_transform(model, dataset)
     reader = BatchReader(dataset, transform, device=model.device, dtype=model.dtype, workers=0)
     with model.evaluating(transform):
-        x = reader.rows(range(min(CANARY_ROWS, len(dataset))))
+        x = reader.rows(range(min(ROWS, len(dataset))))
         if model.width is None:
             model.prepare(x)
         yield x
@@ -231,55 +228,6 @@ def choose_transform(
             hint="extract one group at a time: UnknownDetectionSet.parts(...)",
         )
     return next(iter(found.values()))
-
-
-def _begin(
-    model: Model,
-    group: StoredGroup,
-    reader: BatchReader,
-    table: pa.Table,
-    transform: Transform,
-    features_dtype: str,
-) -> None:
-    """Begin a group's folder with its description and the canary, and clear what a killed run left."""
-    group.clear_parts()
-    if group.begun:
-        return
-    inputs = reader.rows(range(min(CANARY_ROWS, table.num_rows)))
-    logits = model.prepare(inputs).float().cpu().numpy()
-    about = {
-        "features_dtype": features_dtype,
-        "head": model.head_name,
-        "model": model.name,
-        "sources": sorted(table["source"].unique().to_pylist()),
-        "transform": dict(transform.spec),
-    }
-    canary = {"inputs": inputs.float().cpu().numpy(), "logits": logits}
-    group.begin(about, canary)
-
-
-def _check(model: Model, group: StoredGroup, features_dtype: str) -> list[str]:
-    """Compare the canary's logits with what the model computes now; return notes."""
-    seen, before = group.canary()
-    inputs = torch.from_numpy(seen).to(model.device, model.dtype)
-    logits = model.prepare(inputs).float().cpu().numpy()
-    scale = float(np.abs(before).max(initial=0.0))
-    if logits.shape != before.shape or not np.allclose(logits, before, rtol=RTOL, atol=RTOL * scale):
-        raise StoreError(
-            "the model's logits for the stored inputs differ from the stored ones: its code has changed",
-            where=str(group.folder),
-            hint="delete that folder, or give the model another name (model_id)",
-        )
-    held = group.about.features_dtype
-    if held == features_dtype:
-        return []
-    if held == "float16":
-        raise StoreError(
-            "features are stored as float16 here, not as float32",
-            where=str(group.folder),
-            hint="take float16, delete that folder, or use another store",
-        )
-    return [f"features are {held}, as this group was begun"]
 
 
 def _where(model: Model, table: pa.Table) -> str:

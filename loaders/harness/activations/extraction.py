@@ -19,7 +19,7 @@ from wordnet_splits.progress import Progress, Task
 from ..arrays import Array
 from ..backend.ranks import Ranks
 from ..model import Model
-from ..plugins import reason
+from ..plugins import FOREIGN, reason
 from ..probes import Probe
 from .batches import BatchReader, ImageBatch
 from .settings import settings
@@ -64,7 +64,7 @@ class Extraction:
                         mine = mine[1:]
                 except (SplitsError, OSError):
                     raise
-                except Exception as error:  # of the model or a probe, which may be a user's
+                except FOREIGN as error:  # of the model or a probe, which may be a user's
                     if not out_of_memory(error):
                         raise DataError(
                             f"the forward pass failed in shard {mine[0]}: {reason(error)}",
@@ -104,15 +104,9 @@ class Extraction:
             if forward and result is not None:
                 _keep(outputs, FORWARD, outputs_of(result), len(batch.rows))
             for unit, probe in probes.items():
-                arrays = probe(self.model, batch.images, *self._randomness(unit, probe, batch))
+                rows = self.table.slice(batch.rows.start, len(batch.rows))
+                arrays = probe(self.model, batch.images, *randomness(unit, probe, rows))
                 _keep(outputs, unit, {k: v.float() for k, v in arrays.items()}, len(batch.rows))
-
-    def _randomness(self, unit: str, probe: Probe, batch: ImageBatch) -> Sequence[Sequence[torch.Generator]]:
-        """Return the generators of a batch's images for a probe that draws, none for others."""
-        if not probe.random:
-            return ()
-        rows = self.table.slice(batch.rows.start, len(batch.rows)).select(["source", "image_id", "view"])
-        return ([image_generator(unit, *row.values()) for row in rows.to_pylist()],)
 
     def _submit(
         self, writer: ThreadPoolExecutor, shard: int, outputs: Outputs, notes: list[str]
@@ -171,9 +165,17 @@ def outputs_of(result: tuple[Any, Any]) -> dict[str, Any]:
     return held if features is None else {"features": features, **held}
 
 
-def out_of_memory(error: Exception) -> bool:
+def out_of_memory(error: BaseException) -> bool:
     """Say whether an error is the device, or the host's allocator, running out of memory."""
     return isinstance(error, torch.cuda.OutOfMemoryError) or errors.out_of_memory(error)
+
+
+def randomness(unit: str, probe: Probe, rows: pa.Table) -> Sequence[Sequence[torch.Generator]]:
+    """Return the generators of some images for a probe that draws, none for others."""
+    if not probe.random:
+        return ()
+    named = rows.select(["source", "image_id", "view"])
+    return ([image_generator(unit, *row.values()) for row in named.to_pylist()],)
 
 
 def image_generator(*names: str) -> torch.Generator:

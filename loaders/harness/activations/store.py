@@ -119,8 +119,12 @@ class StoredGroup:
         return np.array(inputs), np.array(self._open(f"{CANARY}/logits.npy", record.logits))
 
     def missing(self, unit: str) -> list[int]:
-        """Return the shards that ``unit`` does not have, ascending."""
-        return [s for s in range(len(self.shards)) if not (self.folder / _record_file(unit, s)).is_file()]
+        """Return the shards that ``unit`` does not have, ascending.
+
+        Without the first, which is compared with what the model computes, nothing is known of the others.
+        """
+        found = [s for s in range(len(self.shards)) if not (self.folder / _record_file(unit, s)).is_file()]
+        return list(range(len(self.shards))) if found[:1] == [0] else found
 
     def write(self, unit: str, shard: int, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> None:
         """Write one shard of a unit: every array, then the record that makes it exist.
@@ -137,18 +141,32 @@ class StoredGroup:
 
     def records(self, unit: str) -> list[ShardRecord]:
         """Return the record of each shard of a complete unit, checked against its place."""
-        found: list[ShardRecord] = []
-        for shard in range(len(self.shards)):
-            path = self.folder / _record_file(unit, shard)
-            record = read_sealed(path, ShardRecord, error=StoreError, hint=self._again)
-            due = {**self.keys, "unit": unit, "shard": shard}
-            differs = [key for key, value in due.items() if getattr(record, key) != value]
-            if differs:
-                raise StoreError(f"is of another {differs[0]}", where=str(path), hint=self._again)
-            if found and sorted(record.arrays) != sorted(found[0].arrays):
+        found = [self._record(unit, shard) for shard in range(len(self.shards))]
+        for shard, record in enumerate(found):
+            if sorted(record.arrays) != sorted(found[0].arrays):
+                path = self.folder / _record_file(unit, shard)
                 raise StoreError("holds other arrays than shard 0", where=str(path), hint=self._again)
-            found.append(record)
         return found
+
+    def _record(self, unit: str, shard: int) -> ShardRecord:
+        """Return the record of one shard, checked against its place."""
+        path = self.folder / _record_file(unit, shard)
+        record = read_sealed(path, ShardRecord, error=StoreError, hint=self._again)
+        due = {**self.keys, "unit": unit, "shard": shard}
+        differs = [key for key, value in due.items() if getattr(record, key) != value]
+        if differs:
+            raise StoreError(f"is of another {differs[0]}", where=str(path), hint=self._again)
+        return record
+
+    def first_rows(self, unit: str, rows: int) -> dict[str, Array]:
+        """Return the first rows of every array of a unit; none where its first shard is not there yet."""
+        if not (self.folder / _record_file(unit, 0)).is_file():
+            return {}
+        record, held = self._record(unit, 0), len(self.shards[0])
+        return {
+            name: np.array(self._open(_array_file(unit, name, 0), array, held)[:rows])
+            for name, array in record.arrays.items()
+        }
 
     def open(self, unit: str, *, verify: bool = True) -> dict[str, ArrayView]:
         """Open the arrays of a complete unit, memory-mapped.

@@ -1,0 +1,121 @@
+"""Whether stored activations are what the model computes today: of the first few images, every array.
+
+The key of a model is of its weights and its printed form, which code can change under. So the first images
+are kept as the model got them, with their logits, and put through the model again wherever its activations
+are read again: logits, features and the arrays of probes are compared with what is stored of these images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from ..arrays import Array
+from ..backend.transforms import Transform
+from ..model import Model
+from ..probes import Probe
+from .batches import BatchReader
+from .extraction import outputs_of, randomness
+from .store import FORWARD, StoredGroup, StoreError
+
+ROWS, PROBED = 8, 2
+"""Images put through the model, and through each probe: some take dozens of passes."""
+RTOL, RTOL_FLOAT16, RTOL_PROBE = 1e-4, 2e-3, 1e-2
+"""Of an array's greatest value; gradients and whitening make more of rounding in another batch."""
+ROUNDINGS = 8
+"""Of the model's own type that batches of other sizes may differ by: nothing in single precision."""
+FEATURES_DTYPES = ("float32", "float16")
+
+
+def begin_group(
+    model: Model,
+    group: StoredGroup,
+    reader: BatchReader,
+    table: pa.Table,
+    transform: Transform,
+    features_dtype: str,
+) -> None:
+    """Begin a group's folder with its description and the canary, and clear what a killed run left."""
+    group.clear_parts()
+    if group.begun:
+        return
+    inputs = reader.rows(range(min(ROWS, table.num_rows)))
+    logits = model.prepare(inputs).float().cpu().numpy()
+    about = {
+        "features_dtype": features_dtype,
+        "head": model.head_name,
+        "model": model.name,
+        "sources": sorted(table["source"].unique().to_pylist()),
+        "transform": dict(transform.spec),
+    }
+    canary = {"inputs": inputs.float().cpu().numpy(), "logits": logits}
+    group.begin(about, canary)
+
+
+def check_group(
+    model: Model, group: StoredGroup, probes: Mapping[str, Probe], table: pa.Table, features_dtype: str
+) -> list[str]:
+    """Compare what the model computes of the canary's inputs with what is stored of them; return notes.
+
+    Raises
+    ------
+    StoreError : an array differs, or features are stored in half precision and wanted in single.
+    """
+    seen, logits = group.canary()
+    x = torch.from_numpy(seen).to(model.device, model.dtype)
+    _compare(group, FORWARD, {"logits": logits}, {"logits": model.prepare(x)}, RTOL)
+    rounding = ROUNDINGS * torch.finfo(model.dtype).eps
+    rtol = max(rounding, RTOL_FLOAT16 if group.about.features_dtype == "float16" else RTOL)
+    if stored := group.first_rows(FORWARD, len(x)):
+        with model.batch(x) as result:
+            assert result is not None
+            _compare(group, FORWARD, stored, outputs_of(result), rtol)
+    for unit, probe in probes.items():
+        if stored := group.first_rows(unit, PROBED):
+            few = x[: len(next(iter(stored.values())))]
+            _compare(group, unit, stored, _probed(model, unit, probe, few, table), max(rounding, RTOL_PROBE))
+    return _notes(group, features_dtype)
+
+
+def _probed(model: Model, unit: str, probe: Probe, x: Tensor, table: pa.Table) -> Mapping[str, Tensor]:
+    """Return a probe's arrays of the first few images."""
+    with model.batch(x, probe.layers, skip=not probe.layers):
+        return probe(model, x, *randomness(unit, probe, table.slice(0, len(x))))
+
+
+def _compare(
+    group: StoredGroup, unit: str, stored: Mapping[str, Array], computed: Mapping[str, Tensor], rtol: float
+) -> None:
+    """Raise StoreError where an array computed now is not the stored one."""
+    for name in sorted({*stored, *computed}):
+        before = stored.get(name)
+        now = None if name not in computed else computed[name].detach().float().cpu().numpy()
+        if before is None or now is None or not _alike(before.astype(np.float32), now[: len(before)], rtol):
+            what = name if unit == FORWARD else f"{unit}/{name}"
+            raise StoreError(
+                f"the model's {what} for the stored inputs differ from the stored ones: its code has changed",
+                where=str(group.folder),
+                hint="delete that folder, or give the model another name (model_id)",
+            )
+
+
+def _alike(before: Array, now: Array, rtol: float) -> bool:
+    scale = float(np.abs(before).max(initial=0.0))
+    return before.shape == now.shape and bool(np.allclose(now, before, rtol=rtol, atol=rtol * scale))
+
+
+def _notes(group: StoredGroup, features_dtype: str) -> list[str]:
+    held = group.about.features_dtype
+    if held == features_dtype:
+        return []
+    if held == "float16":
+        raise StoreError(
+            "features are stored as float16 here, not as float32",
+            where=str(group.folder),
+            hint="take float16, delete that folder, or use another store",
+        )
+    return [f"features are {held}, as this group was begun"]

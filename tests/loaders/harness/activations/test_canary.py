@@ -1,0 +1,102 @@
+"""Stored activations are read again only if the model computes each of their arrays alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from loaders import UnknownDetectionSet
+from loaders.harness.activations import Store, extract
+from loaders.harness.activations.store import StoreError
+from loaders.harness.model import load_model
+
+from ..model.networks import CLASSES, small_network
+
+PROBES = ["layer[layer=doubled]", "odin[T=10,eps=0.02]", "dropout[passes=2]"]
+
+
+def of_function(features: float = 1.0) -> Any:
+    """A model whose features are multiplied by a number, and whose logits are not."""
+
+    def model(x: Any) -> tuple[Any, Any]:
+        flat = x.flatten(1)
+        return features * flat, flat[:, :CLASSES] * flat[:, CLASSES : 2 * CLASSES]
+
+    return load_model(model, device="cpu", model_id="function")
+
+
+class Multiplied(nn.Module):
+    """Multiplies by a number that is no parameter."""
+
+    def __init__(self, by: float) -> None:
+        super().__init__()
+        self.by = by
+
+    def forward(self, x: Any) -> Any:
+        return self.by * x
+
+
+class Detour(nn.Module):
+    """A network with a layer whose output is multiplied by a number, which its features and logits lose."""
+
+    def __init__(self, by: float) -> None:
+        super().__init__()
+        self.doubled, self.network, self.by = Multiplied(by), small_network(), by
+
+    def forward(self, x: Any) -> Any:
+        return self.network(self.doubled(x) / self.by)
+
+
+def test_features_that_changed_beside_equal_logits_are_noticed(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    extract(of_function(), near, Store(tmp_path, 300))
+    extract(of_function(), near, Store(tmp_path, 300))
+    with pytest.raises(StoreError, match="the model's features for the stored inputs differ"):
+        extract(of_function(1.01), near, Store(tmp_path, 300))
+
+
+def test_so_are_those_of_which_the_first_shard_was_never_written(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    """What ranks leave that are killed: the rest is computed again, as nothing says whose it is."""
+    extract(of_function(), near, Store(tmp_path / "a", 300))
+    (record,) = (tmp_path / "a").rglob("forward/00000.json")
+    record.unlink()
+    found = extract(of_function(2.0), near, Store(tmp_path / "a", 300))
+    due = extract(of_function(2.0), near, Store(tmp_path / "b", 300))
+    assert (found.features[:] == due.features[:]).all()
+
+
+def test_arrays_of_probes_that_changed_are_noticed(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    models = [load_model(Detour(by), device="cpu", head="network.6") for by in (2.0, 4.0)]
+    assert models[0].key == models[1].key
+    extract(models[0], near, Store(tmp_path), probes=PROBES)
+    extract(models[0], near, Store(tmp_path), probes=PROBES)
+    extract(models[1], near, Store(tmp_path))  # its features and logits are the same
+    with pytest.raises(
+        StoreError, match=r"the model's layer\[layer=doubled.*\]/maps for the stored inputs differ"
+    ):
+        extract(models[1], near, Store(tmp_path), probes=PROBES)
+
+
+def test_half_precision_is_compared_as_exactly_as_it_is_kept(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"features_dtype": "float16"}
+    extract(of_function(), near, Store(tmp_path), **options)
+    extract(of_function(1.0001), near, Store(tmp_path), **options)
+    with pytest.raises(StoreError, match="the model's features"):
+        extract(of_function(1.01), near, Store(tmp_path), **options)
+
+
+def test_a_model_of_half_precision_is_itself_in_batches_of_any_size(
+    near: UnknownDetectionSet, tmp_path: Path
+) -> None:
+    model = load_model(small_network().to(torch.bfloat16), device="cpu")
+    for batch in (64, 7):
+        extract(model, near, Store(tmp_path), batch_size=batch)
