@@ -17,7 +17,7 @@ from ..arrays import Array, Arrays, Head
 from ..narrowing import as_float32
 from .about import EvaluationOptions
 from .of_runs import evaluate_runs
-from .own_sets import OwnSet, content_id, digest_of, labels_of, own_manifest, place_of
+from .own_sets import OwnSet, content_id, digest_of, labels_of, named_sets, own_manifest, place_of
 from .results import Results
 
 ARRAYS = ("logits", "features", "labels", "ids")
@@ -75,7 +75,7 @@ def evaluate_arrays(
     given = {"replicates": bootstrap, "seed": seed_boot, "prevalences": tuple(prevalences)}
     options = validated(EvaluationOptions, given, where="options of the evaluation")
     own, data = [], []
-    for text, arrays in sets.items():
+    for text, arrays in named_sets(sets).items():
         one, held = _set(text, arrays)
         own.append(one)
         data.append(held)
@@ -87,7 +87,7 @@ def evaluate_arrays(
     if classes is not None and columns not in (None, classes):
         raise DataError(f"logits of {columns} columns for {classes} classes", where=name)
     manifest = own_manifest(own, name=name, classes=columns if classes is None else classes)
-    linear = None if head is None else _head(*head)
+    linear = None if head is None else _head(head)
     outputs = {
         one.part: GroupOutputs(manifest.parts[one.part](), held, head=linear)
         for one, held in zip(own, data, strict=True)
@@ -108,7 +108,10 @@ def _key(sets: Sequence[OwnSet], head: Head | None) -> str:
     return state.hexdigest()
 
 
-def _head(weight: Any, bias: Any) -> Head:
+def _head(pair: Any) -> Head:
+    if not isinstance(pair, list | tuple) or len(pair) != 2:
+        raise DataError("is not a pair of weights (K, D) and biases (K,)", where="head")
+    weight, bias = pair
     given = Head(_matrix(weight, "weights", "head"), _numpy(bias).astype(np.float32))
     if given.bias.shape != given.weight.shape[:1]:
         raise DataError(
@@ -118,16 +121,23 @@ def _head(weight: Any, bias: Any) -> Head:
 
 
 def _numpy(given: Any) -> Array:
-    detach = getattr(given, "detach", None)
-    return np.asarray(given if detach is None else detach().cpu().numpy())
+    """Return an array or a tensor as a numpy array; bfloat16, which numpy lacks, as float32."""
+    if hasattr(given, "detach"):
+        given = given.detach().cpu()
+        return np.asarray((given.float() if str(given.dtype).endswith("bfloat16") else given).numpy())
+    array = np.asarray(given)
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
-def _set(text: str, given: Mapping[str, Any]) -> tuple[OwnSet, Arrays]:
+def _set(text: str, given: Any) -> tuple[OwnSet, Arrays]:
     """Return a set and its arrays, checked; labels stay out of those of test images."""
     role, group, split = place_of(text)
+    if not isinstance(given, Mapping):
+        what = f"{type(given).__name__} is given in place of its arrays by name"
+        raise DataError(what, where=text, hint='as in {"logits": ..., "labels": ...}')
     for key in given:
         if key not in ARRAYS:
-            raise unknown("array", key, ARRAYS, where=text)
+            raise unknown("array", str(key), ARRAYS, where=text)
     arrays = {key: _matrix(given[key], key, text) for key in ("features", "logits") if key in given}
     if not arrays:
         raise DataError("neither logits nor features are given", where=text)
@@ -137,7 +147,8 @@ def _set(text: str, given: Mapping[str, Any]) -> tuple[OwnSet, Arrays]:
     n = next(iter(lengths.values()))
     if not n:
         raise DataError("there are no images", where=text)
-    labels = labels_of(given.get("labels"), n, role=role, where=text)
+    named = given.get("labels")
+    labels = labels_of(None if named is None else _numpy(named), n, role=role, where=text)
     if split != "test":
         arrays["labels"] = labels if role in ("id", "csid") else np.full(n, -1, np.int64)
     digests = _digests([array for array in arrays.values() if array.ndim > 1])

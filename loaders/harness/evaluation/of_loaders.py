@@ -25,9 +25,9 @@ from ..arrays import Arrays
 from ..backend.transforms import Transform, as_transform
 from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
-from ..plugins import in_one_line, reason
+from ..plugins import FOREIGN, in_one_line, reason
 from ..probes import Probe, for_classes, probe_name
-from .own_sets import OwnSet, content_id, digest_of, labels_of, own_manifest, place_of
+from .own_sets import OwnSet, content_id, digest_of, labels_of, named_sets, own_manifest, place_of
 
 IMAGES, LABELS = ("pixel_values", "images", "image"), ("labels", "label")
 """Names of the two in a batch that is a mapping, as Hugging Face's datasets have them."""
@@ -52,9 +52,7 @@ class OwnImages:
     known: dict[str, OwnSet] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.sets:
-            raise DataError("no set is given", where="sets", hint='as in sets={"id": loader, "near": loader}')
-        for text in self.sets:
+        for text in named_sets(self.sets):
             place_of(text)  # before hours of reading
         self.sets = {text: as_set(given) for text, given in self.sets.items()}
 
@@ -94,7 +92,7 @@ class OwnImages:
                     outputs = _outputs(model, x, probes, layers, forward, group, ids[numbers.start :])
                 except SplitsError:
                     raise
-                except Exception as error:
+                except FOREIGN as error:
                     raise DataError(
                         f"the forward pass failed: {reason(error)}", where=f"{model.name} on {text}"
                     ) from error

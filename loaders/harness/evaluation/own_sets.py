@@ -52,6 +52,21 @@ class OwnSet:
         return (self.split, self.group)
 
 
+def named_sets(given: Any) -> Mapping[str, Any]:
+    """Return sets by name as they are.
+
+    Raises
+    ------
+    DataError : they are no mapping of names, or empty.
+    """
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        what = f"{type(given).__name__} is given in place of sets by name"
+        raise DataError(what, where="sets", hint='as in {"id": ..., "near": ...}')
+    if not given:
+        raise DataError("no set is given", where="sets", hint='as in {"id": ..., "near": ...}')
+    return given
+
+
 def place_of(text: str) -> tuple[str, str, str]:
     """Return (role, group, split) of a set's name.
 

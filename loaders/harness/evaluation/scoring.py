@@ -15,7 +15,7 @@ from ..arrays import CHUNK, Array, Arrays, ArrayView, Head
 from ..detectors import Chosen, Detector
 from ..detectors.registry import SPLITS
 from ..narrowing import as_float32
-from ..plugins import reason
+from ..plugins import FOREIGN, reason
 from ..threads import available, in_order
 
 Data = Arrays | Sequence[Arrays]  # one model's arrays, or those of each of several models
@@ -217,7 +217,7 @@ def errors_of(where: str) -> Iterator[None]:
         yield
     except SplitsError as error:
         raise UnusableError(error.what, where=where, hint=error.hint) from error
-    except Exception as error:
+    except FOREIGN as error:
         if isinstance(error, ValueError) and READ_ONLY in str(error):
             raise UnusableError(
                 f"writes into its input, which is {READ_ONLY}: the next detector reads it too",

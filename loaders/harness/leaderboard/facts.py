@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from wordnet_splits.errors import UnknownNameError
-from wordnet_splits.leaderboard import Facts, Network, ScoredSet
+from wordnet_splits.leaderboard import Facts
 from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.manifest.fingerprint import of_rows
-from wordnet_splits.untrusted import sha256_of
+from wordnet_splits.untrusted import sha256_of, validated
 
 from ..evaluation.about import About
 from ..evaluation.results import ABOUT, LARGEST_FILE, Results
@@ -23,7 +23,7 @@ def facts_of(folder: str | Path) -> Facts:
 
     Raises
     ------
-    DataError : the results cannot be read, or were altered.
+    DataError : the results cannot be read, were altered, or have names that an entry may not have.
     """
     results = Results.read(folder)
     manifest = _benchmark_of(results)
@@ -38,29 +38,28 @@ def facts_of(folder: str | Path) -> Facts:
     for group in sorted(roles):
         rows = sorted(seen.get(group, []), key=lambda row: [str(row[name]) for name in SEEN])
         sets.append(
-            ScoredSet.model_validate(
-                {
-                    "group": group,
-                    "role": roles[group],
-                    "scored": len(rows),
-                    "expected": _expected(manifest, about, group, len(rows)),
-                    "seen": of_rows(rows),
-                    "listed": _listed(manifest, group),
-                }
-            )
+            {
+                "group": group,
+                "role": roles[group],
+                "scored": len(rows),
+                "expected": _expected(manifest, about, group, len(rows)),
+                "seen": of_rows(rows),
+                "listed": _listed(manifest, group),
+            }
         )
-    return Facts(
-        benchmark=about.benchmark,
-        version=about.version,
-        about=sha256_of(Path(folder) / ABOUT, largest=LARGEST_FILE),
-        classes=None if manifest is None else manifest.data.fingerprints.classes,
-        images=about.images_fingerprint,
-        evaluation=about.evaluation_fingerprint,
-        sources=about.sources_fingerprint,
-        sets=tuple(sets),
-        networks=tuple(Network(model=run.model, model_key=run.model_key) for run in about.runs),
-        detectors=results.detectors,
-    )
+    facts = {
+        "benchmark": about.benchmark,
+        "version": about.version,
+        "about": sha256_of(Path(folder) / ABOUT, largest=LARGEST_FILE),
+        "classes": None if manifest is None else manifest.data.fingerprints.classes,
+        "images": about.images_fingerprint,
+        "evaluation": about.evaluation_fingerprint,
+        "sources": about.sources_fingerprint,
+        "sets": sets,
+        "networks": [{"model": run.model, "model_key": run.model_key} for run in about.runs],
+        "detectors": results.detectors,
+    }
+    return validated(Facts, facts, where=f"facts of {folder}")
 
 
 def newest_version(benchmark: str) -> int | None:

@@ -14,6 +14,8 @@ from wordnet_splits.errors import DataError, unknown
 
 from ..arrays import Array, Head
 
+OUTPUTS = ("features", "logits")
+"""What a function may give by name."""
 PROBABILITY_ERROR = 1e-2
 """How far the sum of a row of probabilities may be from 1; float16 rounds by so much over 1,000 classes."""
 
@@ -43,6 +45,11 @@ def features_and_logits(output: Any, where: str) -> tuple[Tensor | None, Tensor]
     ------
     DataError : it gives anything else.
     """
+    if isinstance(output, dict) and not hasattr(output, "logits"):
+        for name in output:
+            if name not in OUTPUTS:
+                raise unknown("output of the model", str(name), OUTPUTS, where=where)
+        output = (output["features"], output.get("logits")) if "features" in output else output.get("logits")
     logits = logits_of(output, where)
     if not isinstance(output, tuple | list) or hasattr(output, "logits"):
         return None, logits

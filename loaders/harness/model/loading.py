@@ -101,7 +101,11 @@ Models = dict[str, list[Model]]
 
 
 def open_models(
-    specs: Sequence[str], weights: Sequence[str] = (), *, runs: bool = False, **options: Any
+    specs: Sequence[str],
+    weights: Sequence[str | Path] | str | Path | None = None,
+    *,
+    runs: bool = False,
+    **options: Any,
 ) -> Models:
     """Load every model that is named, in order.
 
@@ -109,7 +113,8 @@ def open_models(
     ----------
     specs : as of `load_model`; ``trained:PLACE`` stands for every run at a place, a folder of runs or a
         pattern: those that differ in the seed alone are runs of one model.
-    weights : files; with one specification each makes one model of it, else one for each specification.
+    weights : a file, or files; with one specification each makes one model of it, else one for each
+        specification.
     runs : all of them are runs of one model.
     options : of `load_model`, for all of them.
 
@@ -118,7 +123,8 @@ def open_models(
     DataError : no model, one twice, or not as many weights files as models. Errors of `load_model`.
     """
     models: Models = {}
-    for spec, file in _pairs(list(_expanded(specs)), list(weights)):
+    files = [weights] if isinstance(weights, str | Path) else list(weights or ())
+    for spec, file in _pairs(list(_expanded(specs)), list(map(str, files))):
         model = load_model(spec, weights=file, **options)
         if file is not None:
             model.name = f"{model.name} {file}"

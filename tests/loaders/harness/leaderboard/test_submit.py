@@ -200,6 +200,18 @@ def test_a_model_given_in_python_is_repeated_by_what_its_author_says(results: Pa
     assert entry.commands == ("python train.py",)
 
 
+def test_a_model_s_name_that_no_entry_can_hold_is_refused(tmp_path: Path) -> None:
+    manifest = load_manifest("digits")
+    run = fake_run(manifest, splits=("train", "test"), model="m" * 60_000)
+    evaluate_runs(manifest, [run], "mcp").write(tmp_path / "long")
+    line = refusal(lambda: submit(tmp_path / "long", by="me", to=tmp_path / "entries"))
+    assert line is not None
+    assert line.startswith(
+        f"facts of {tmp_path / 'long'}: is malformed at networks.0.model: String should have"
+    )
+    assert len(line) < 1000
+
+
 def test_images_of_a_benchmark_that_nobody_has_are_named_as_not_compared(tmp_path: Path) -> None:
     evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp").write(tmp_path / "own")
     entry = read_entry(submit(tmp_path / "own", by="me", to=tmp_path / "entries"))

@@ -1,0 +1,149 @@
+"""Arguments of another kind than those that are meant: taken as they are meant, or refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loaders.harness import evaluate_arrays
+from loaders.harness.evaluation.about import MOST_REPLICATES
+from wordnet_splits.errors import DataError, SplitsError
+
+torch = pytest.importorskip("torch", reason="needs torch")
+from torch import nn  # noqa: E402  (after the skip)
+
+from loaders import evaluate  # noqa: E402
+from loaders.harness import load_model  # noqa: E402
+from loaders.harness.model import open_models  # noqa: E402
+
+MODULE = """
+import sys
+from torch import nn
+
+def network():
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 6))
+
+def leaving():
+    sys.exit()
+
+def leaves_later(x):
+    sys.exit(0)
+"""
+SETS = {
+    "id": {"logits": 9 * np.eye(3, dtype="f4"), "labels": [0, 1, 2]},
+    "near": {"logits": 2 * np.eye(3, dtype="f4")},
+}
+
+
+@pytest.fixture
+def _module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "made_here.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("sets", "options", "said"),
+    [
+        ("acts.npz", {}, "sets: str is given in place of sets by name"),
+        (Path("acts.npz"), {}, "Path is given in place of sets by name"),
+        ([SETS], {}, "list is given in place of sets by name"),
+        ({0: SETS["id"]}, {}, "dict is given in place of sets by name"),
+        ({}, {}, "no set is given"),
+        ({"id": "acts.npz"}, {}, "id: str is given in place of its arrays by name"),
+        ({"id": SETS["id"]["logits"]}, {}, "id: ndarray is given in place of its arrays by name"),
+        ({"id": {**SETS["id"], 3: [1]}}, {}, "unknown array '3'"),
+        (SETS, {"head": np.eye(3)}, "head: is not a pair of weights"),
+        (SETS, {"bootstrap": MOST_REPLICATES + 1}, "malformed at replicates"),
+    ],
+)
+def test_arrays_of_another_kind_are_refused_in_one_line(
+    sets: Any, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(DataError if "unknown" not in said else SplitsError, match=said) as caught:
+        evaluate_arrays(sets, "msp", **options)
+    assert "\n" not in caught.value.line()
+
+
+def test_sets_of_images_that_are_no_mapping_are_refused_alike() -> None:
+    with pytest.raises(DataError, match="sets: list is given in place of sets by name"):
+        evaluate(nn.Flatten(), sets=[torch.zeros(2, 3, 8, 8)])  # type: ignore[arg-type]
+
+
+def test_bfloat16_arrays_are_taken_exactly() -> None:
+    rng = torch.Generator().manual_seed(0)
+    sets = {name: {"logits": torch.randn(30, 4, generator=rng).bfloat16()} for name in ("id", "near")}
+    sets["id"]["labels"] = torch.arange(30) % 4
+    wide = {name: {key: _wide(array) for key, array in held.items()} for name, held in sets.items()}
+    found, due = evaluate_arrays(sets, "msp,mls"), evaluate_arrays(wide, "msp,mls")
+    assert found.scores.equals(due.scores)
+
+
+def _wide(tensor: Any) -> Any:
+    return tensor.float().numpy() if tensor.is_floating_point() else tensor.numpy()
+
+
+def test_images_of_bfloat16_are_read() -> None:
+    images = torch.rand(12, 3, 8, 8).bfloat16()
+    network = nn.Sequential(nn.Flatten(), nn.Linear(192, 6)).bfloat16()
+    found = evaluate(network, sets={"id": (images, torch.arange(12) % 6), "near": images}, detectors="msp")
+    assert len(found.values("auroc", group="near")) == 1
+
+
+@pytest.mark.usefixtures("_module")
+def test_one_file_of_weights_is_one_file(tmp_path: Path) -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(192, 6))
+    torch.save(network.state_dict(), tmp_path / "w.pth")
+    for weights in (str(tmp_path / "w.pth"), tmp_path / "w.pth", [tmp_path / "w.pth"]):
+        ((model,),) = open_models(["made_here:network"], weights).values()
+        assert (model.module[1].weight == network[1].weight).all()
+    spec = "made_here:network"
+    results = evaluate(spec, "digits", "msp", weights=str(tmp_path / "w.pth"), groups=["uniform"])
+    assert results.about.runs[0].weights == f"file {tmp_path / 'w.pth'}"
+    with pytest.raises(SplitsError, match="absent.pth.*no such file"):
+        evaluate(spec, "digits", "msp", weights="absent.pth")
+
+
+@pytest.mark.usefixtures("_module")
+@pytest.mark.parametrize("spec", ["sys:exit", "made_here:leaving"])
+def test_a_model_that_exits_is_an_error(spec: str) -> None:
+    with pytest.raises(DataError, match="the model cannot be made: SystemExit"):
+        load_model(spec)
+
+
+@pytest.mark.usefixtures("_module")
+def test_a_forward_pass_that_exits_is_an_error() -> None:
+    model = load_model("made_here:leaves_later", model_id="leaving")
+    with pytest.raises(DataError, match="SystemExit"):
+        evaluate(model, "digits", "msp", groups=["uniform"])
+
+
+def test_a_detector_that_exits_is_an_error() -> None:
+    def leaving(data: Any) -> Any:
+        raise SystemExit
+
+    with pytest.raises(DataError, match="detector 'leaving'.*raises SystemExit"):
+        evaluate_arrays(SETS, [leaving])
+
+
+def test_functions_may_name_what_they_give() -> None:
+    def named(x: Any) -> Any:
+        return {"features": x.flatten(1), "logits": x.flatten(1)[:, :6] * x.flatten(1)[:, 6:12]}
+
+    def of_other(x: Any) -> Any:
+        return {**named(x), "embedding": x.flatten(1)}
+
+    def in_order(x: Any) -> Any:
+        return tuple(named(x).values())
+
+    sets = {"id": (torch.rand(30, 3, 4, 4), torch.arange(30) % 6), "near": torch.rand(20, 3, 4, 4)}
+    sets["id/train"] = sets["id"]
+    found = [
+        evaluate(function, sets=sets, detectors="knn[k=3],msp", model_id="f").scores
+        for function in (named, in_order)
+    ]
+    assert found[0].equals(found[1])
+    with pytest.raises(SplitsError, match="unknown output of the model 'embedding'"):
+        evaluate(of_other, sets=sets, detectors="msp", model_id="f")
