@@ -66,7 +66,8 @@ def export_benchmark(
     benchmark : name or folder of a manifest, or the manifest.
     format : one of `format_names`.
     out : folder to make; it must not exist, or be empty.
-    roots : folder of each source, for formats that hold pictures.
+    roots : folder of each source, for formats that hold pictures; a list calls files of a root given by what
+        they hold.
     copies : copy files where a link to them would do (``imagefolder``).
     ids_only : write no pictures (``hub``).
     allow_missing : leave out images that a root lacks, or whose source has no root, instead of raising.
@@ -85,11 +86,13 @@ def export_benchmark(
         manifest = _part(manifest, groups, splits)
     out = Path(out).absolute()
     pictures = chosen.pictures and not ids_only
-    names = sorted({manifest.source_of(group) for _, group in manifest.parts}) if pictures else []
+    names = {manifest.source_of(group) for _, group in manifest.parts}
+    if not pictures:  # only what is given here, so that a list is the same whatever this machine has
+        names &= set(roots or {})
     export = Export(
         manifest,
         format,
-        open_sources(names, roots, manifest.own),
+        open_sources(sorted(names), roots, manifest.own),
         copies=copies,
         ids_only=ids_only,
         allow_missing=allow_missing,

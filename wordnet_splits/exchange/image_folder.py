@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import ImportTask, ListEntry, slug
-from wordnet_splits.exchange.outgoing import Export
+from wordnet_splits.exchange.outgoing import JPEG, Export
 from wordnet_splits.files import writing
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.sources.pixels import EXTENSIONS
@@ -30,7 +30,7 @@ class ImageFolderTree:
         for part, table in export.tables():
             (folder / part[0] / part[1]).mkdir(parents=True)
             for picture in export.pictures(part, table, links=True):
-                path = folder / export.tree_path(picture.row, picture.extension or ".jpg")
+                path = folder / export.tree_path(picture.row, picture.extension or JPEG)
                 data = picture.data
                 with writing(path):
                     path.parent.mkdir(exist_ok=True)

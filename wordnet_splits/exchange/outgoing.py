@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from wordnet_splits.exchange.naming import Ambiguous, tree_path
 from wordnet_splits.exchange.paths import official_path
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.packed.reading import (
+    FILE_EXTENSIONS,
     MAGIC_BYTES,
     RAW_VIEW,
     AlteredImageError,
@@ -26,6 +28,8 @@ from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source, source_class
 from wordnet_splits.untrusted import LARGEST_PICTURE, opened
 
+JPEG = ".jpg"
+"""Extension of a picture of which nothing tells what its file holds."""
 AT_ONCE = 4096
 """Rows of an image table held as objects."""
 
@@ -108,15 +112,32 @@ class Export:
     def path(self, row: ImageRow) -> str:
         """Return where the other project keeps an image: its own path for it, else that of our tree.
 
-        No picture is read: one that is rendered or stored without loss is called a PNG file, others JPEG.
+        In our tree a file is called by what it holds, as far as that is known without decoding it: a picture
+        that is rendered or stored without loss is PNG, a file under a root says it itself, others are JPEG.
         """
-        official = None
-        if row["view"] == RAW_VIEW:
-            official = official_path(self.format, row["source"], row["image_id"], row["class_id"])
-        if official is not None:
-            return official
-        rendered = row["view"] != RAW_VIEW or source_class(row["source"]).lossless
-        return self.tree_path(row, ".png" if rendered else ".jpg")
+        return self._official(row) or self.tree_path(row, self._extension(row) or JPEG)
+
+    def paths(self, row: ImageRow) -> tuple[str, ...]:
+        """Return every path that an export writes for an image, whatever roots it was given."""
+        if official := self._official(row):
+            return (official,)
+        extension = self._extension(row)
+        return tuple(self.tree_path(row, e) for e in ([extension] if extension else FILE_EXTENSIONS))
+
+    def _official(self, row: ImageRow) -> str | None:
+        if row["view"] != RAW_VIEW:
+            return None
+        return official_path(self.format, row["source"], row["image_id"], row["class_id"])
+
+    def _extension(self, row: ImageRow) -> str:
+        """Return the extension of a file of our tree, "" where nothing tells it."""
+        if row["view"] != RAW_VIEW or source_class(row["source"]).lossless:
+            return ".png"
+        source = self.sources.get(row["source"])
+        with suppress(KeyError, OSError):  # a list needs no picture
+            if source and (file := source.file(row["image_id"])) is not None:
+                return _extension(file)
+        return ""
 
     def label(self, row: ImageRow) -> int:
         """Return the label that the other project gives an image."""
@@ -139,6 +160,12 @@ class Export:
         self.problems.append(Problem(kind, row["source"], row["class_id"], row["image_id"], str(error)))
 
 
+def _extension(file: Path) -> str:
+    """Return the extension that fits what a file holds, "" for an unknown format."""
+    with opened(file, largest=LARGEST_PICTURE, error=SourceError) as stored:
+        return file_extension(stored.read(MAGIC_BYTES))
+
+
 class _Reader:
     """Reads the images of one table, in its order."""
 
@@ -152,8 +179,6 @@ class _Reader:
         if links and self._view == RAW_VIEW:
             file = self._source.file(row["image_id"])
             if file is not None:
-                with opened(file, largest=LARGEST_PICTURE, error=SourceError) as stored:
-                    extension = file_extension(stored.read(MAGIC_BYTES))
-                return Picture(row, b"", extension, file)
+                return Picture(row, b"", _extension(file), file)
         data, extension = self._images.encoded(number)
         return Picture(row, data, extension)

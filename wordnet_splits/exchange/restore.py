@@ -97,8 +97,8 @@ def _altered(images: Sequence[ListEntry], export: Export) -> int:
     said = {_said(entry) for entry in images if entry.label is not None}
     for (split, _), table in export.tables():
         for row in export.rows(table):
-            entry = ListEntry(split, row["group"], export.path(row), export.label(row))
-            said.discard(_said(entry))
+            entry = ListEntry(split, row["group"], "", export.label(row))
+            said -= {_said(entry._replace(path=path)) for path in export.paths(row)}
             columns = {name: row[name] for name in ("source", "class_id", "image_id", "role", "view")}
             said.discard(_said(entry._replace(path="", **columns)))
     return len(said)

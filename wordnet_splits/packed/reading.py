@@ -234,6 +234,7 @@ _MAGIC = {b"\xff\xd8": ".jpg", b"\x89PNG": ".png", b"GIF8": ".gif", b"BM": ".bmp
 _MAGIC |= {b"II*\0": ".tif", b"MM\0*": ".tif"}
 _MAGIC |= {b"P1": ".pbm", b"P4": ".pbm", b"P2": ".pgm", b"P5": ".pgm", b"P3": ".ppm", b"P6": ".ppm"}
 MAGIC_BYTES = max(map(len, _MAGIC))
+FILE_EXTENSIONS = tuple(dict.fromkeys(_MAGIC.values()))
 
 
 def file_extension(data: bytes) -> str:

@@ -96,8 +96,12 @@ def test_trees_for_any_file_system_come_back(command: Command) -> None:
     assert {"%43ON", "dog%2E", "%44og", "dog", "zebra"} <= folders
     done = command("import", "imagefolder", "tree", "--out", "again", *ROOT)
     assert "every fingerprint is that of the export" in done.out
-    assert command("export", "build/mine", "--format", "openood", "--out", "lists").code == 0
+    assert command("export", "build/mine", "--format", "openood", "--out", "lists", *ROOT).code == 0
+    lines = [line for file in Path("lists").glob("*.txt") for line in file.read_text().splitlines()]
+    assert {line.rpartition(" ")[0] for line in lines} == {str(path) for path in pictures}
     assert "every fingerprint" in command("import", "openood", "lists", "--out", "of-lists", *ROOT).out
+    assert command("export", "build/mine", "--format", "openood", "--out", "alone").code == 0
+    assert ".png" not in Path("alone/test_far.txt").read_text()
 
 
 @pytest.mark.parametrize("name", ["CON", "con", "Aux", "nul.x", "COM1", "lpt9", "dog.", "...", "x..", ".con"])
