@@ -15,7 +15,7 @@ from loaders.harness.leaderboard.facts import facts_of
 from wordnet_splits.errors import DataError
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry
 from wordnet_splits.manifest import load_manifest
-from wordnet_splits.manifest.manifest import shipped_folder
+from wordnet_splits.manifest.finding import shipped_folder
 from wordnet_splits.sealed import CHECKSUM, write_sealed
 from wordnet_splits.untrusted import read_json, validated
 

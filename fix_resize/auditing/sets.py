@@ -31,6 +31,7 @@ from fix_resize.resize import apply
 from fix_resize.spec import get_spec
 from wordnet_splits.errors import DataError, SourceError, unknown
 from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
+from wordnet_splits.manifest.finding import is_path, unknown_benchmark
 from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.sources.base import as_rgb
 from wordnet_splits.sources.pixels import EXTENSIONS
@@ -137,10 +138,15 @@ class SetName(NamedTuple):
 
 
 def _parse(name: str) -> tuple[Path | str, list[str]]:
-    """Return the folder or name, and what is chosen in it; a path that exists may itself hold colons."""
+    """Return the folder or name, and what is chosen in it; a path that exists may itself hold colons.
+
+    A bare word that is the name of a manifest or source is that, whatever folders there are.
+    """
     words = name.split(":")
     if not words[0]:
         raise SourceError("a set without a name", where=repr(name), hint="give a folder, manifest or source")
+    if not is_path(words[0]) and words[0] in (*manifest_names(), *source_names()):
+        return words[0], words[1:]
     for length in range(len(words), 0, -1):
         path = expanded(":".join(words[:length]), where=name)
         if path.is_dir():
@@ -213,7 +219,10 @@ def _manifest(given: SetName) -> Pictures:
     from wordnet_splits.packed.reading import RawImages
 
     label = given.label
-    manifest = load_manifest(given.place)
+    place = given.place
+    if isinstance(place, Path) and not is_path(label.partition(":")[0]):
+        raise unknown_benchmark("manifest", str(place), manifest_names())
+    manifest = load_manifest(place)
     _awaits(manifest, given.chosen, label)
     group, split = _group(given, [(group, split) for split, group in manifest.parts])
     table = manifest.images(split, group)

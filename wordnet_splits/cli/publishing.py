@@ -66,7 +66,7 @@ def publish_benchmarks(
     from wordnet_splits.hub.card import card_of
     from wordnet_splits.hub.publishing import publish
     from wordnet_splits.hub.release import folders_at, gather
-    from wordnet_splits.manifest.manifest import shipped_folder
+    from wordnet_splits.manifest.finding import shipped_folder
     from wordnet_splits.progress import OnStderr
     from wordnet_splits.recipe import own_of
 

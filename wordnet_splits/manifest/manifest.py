@@ -1,32 +1,27 @@
 """Manifests on disk: ``classes.parquet``, ``images/<split>/<group>.parquet``, ``manifest.json``.
 
 A benchmark of datasets of its author's own carries them in ``sources/`` (`wordnet_splits.manifest.carried`).
-A manifest is looked up in the folder given, in ``WORDNET_SPLITS_MANIFESTS``, in the checkout and in the
-installed package, in that order. One of the Hub has a name of its own, ``hf://datasets/ORG/NAME@v1/BENCHMARK``,
-so that nobody's benchmark takes the place of another; it is pulled once, and checked.
+Where a name leads says `wordnet_splits.manifest.finding`.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 
 from wordnet_splits.catalog.own_sources import Declaration
-from wordnet_splits.errors import ManifestError, unknown
+from wordnet_splits.errors import ManifestError
 from wordnet_splits.files import FileId, file_id, replacing_folder, write_json
-from wordnet_splits.hub.address import SCHEME
-from wordnet_splits.hub.local import folder_of
 from wordnet_splits.manifest import fingerprint
 from wordnet_splits.manifest.carried import carried_files, carried_problems, read_carried, write_carried
 from wordnet_splits.manifest.data import GroupRow, ManifestData, PartRow, check_data
+from wordnet_splits.manifest.finding import find_manifest, shipped_folder
 from wordnet_splits.manifest.fingerprint import ImagePrints
 from wordnet_splits.manifest.parquet import read_table, write_table
 from wordnet_splits.manifest.succession import contradictions
@@ -34,7 +29,6 @@ from wordnet_splits.manifest.tables import IMAGE_SCHEMA, check_classes, check_im
 from wordnet_splits.tabular import html_table
 from wordnet_splits.untrusted import read_json
 
-ENVIRONMENT = "WORDNET_SPLITS_MANIFESTS"
 MOST_READS = 5
 """Times that a manifest is read anew because a build has replaced it meanwhile."""
 T = TypeVar("T")
@@ -132,59 +126,6 @@ class Manifest:
         columns = ("group", "role", "source", "split", "published", "expected", "actual", "status")
         rows = [{name: getattr(row, name) for name in columns} for row in self.groups]
         return f"<p>{escape(self.name)} version {self.version}</p>" + html_table(rows)
-
-
-def manifest_folders(given: Path | None = None) -> Iterator[Path]:
-    """Yield the folders that may hold manifests, first match first."""
-    if given is not None:
-        yield given
-        return
-    if ENVIRONMENT in os.environ:
-        yield Path(os.environ[ENVIRONMENT])
-    yield from _with_the_package()
-
-
-def shipped_folder() -> Path:
-    """Return the folder of the benchmarks that come with the program: the checkout's, or the package's."""
-    return next((folder for folder in _with_the_package() if folder.is_dir()), _with_the_package()[0])
-
-
-def _with_the_package() -> tuple[Path, ...]:
-    package = Path(str(files("wordnet_splits")))
-    return package.parent / "manifests", package / "_manifests"
-
-
-def manifest_names(given: Path | None = None) -> tuple[str, ...]:
-    """Return the benchmarks that have a manifest, sorted."""
-    found = {
-        f.parent.name
-        for folder in manifest_folders(given)
-        for f in folder.glob("*/manifest.json")
-        if f.is_file()
-    }
-    return tuple(sorted(found))
-
-
-def find_manifest(name: str | Path, given: Path | None = None) -> Path:
-    """Return the folder of a manifest given by name or path, or by its address on the Hub.
-
-    Raises
-    ------
-    UnknownNameError : no such manifest; near names are offered.
-    HubError : it is not pulled yet, and cannot be now.
-    """
-    if str(name).startswith(SCHEME):
-        return folder_of(str(name))
-    path = Path(name)
-    if (path / "manifest.json").is_file():
-        return path
-    if len(path.parts) == 1:
-        for folder in manifest_folders(given):
-            if (folder / path / "manifest.json").is_file():
-                return folder / path
-    elif path.is_dir():
-        raise ManifestError("no manifest.json here", where=str(path), hint="give a folder written by `build`")
-    raise unknown("manifest", str(name), manifest_names(given))
 
 
 def load_manifest(

@@ -19,6 +19,7 @@ from wordnet_splits.errors import ManifestError, RecipeError, SplitsError, unkno
 from wordnet_splits.fields import NAME_PATTERN
 from wordnet_splits.hub.address import SCHEME
 from wordnet_splits.manifest import Manifest, find_manifest, load_manifest, manifest_names, read_manifest
+from wordnet_splits.manifest.finding import is_path, unknown_benchmark
 from wordnet_splits.recipe.recipe import Recipe
 from wordnet_splits.recipe.text import explain_validation, lines_below
 from wordnet_splits.untrusted import LARGEST_TOML, parse_toml, read_text, validated
@@ -65,7 +66,7 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
     if not str(name).endswith(".toml") and str(name) not in shipped:
         if _has_manifest(name, manifests):
             return _within(load_manifest(name, manifests))
-        raise unknown("benchmark", str(name), {*shipped, *manifest_names(manifests)})
+        raise unknown_benchmark("benchmark", str(name), {*shipped, *manifest_names(manifests)})
     recipe = _read(name)
     with in_force(recipe.own):
         _check_names(recipe, _recipe_text(name)[1], lists_may_be_awaited=name in shipped)
@@ -97,8 +98,9 @@ def _own_of(name: Recipe | Manifest | str | Path, manifests: Path | None) -> Map
 
 
 def _has_manifest(name: str | Path, manifests: Path | None) -> bool:
-    held = (Path(name) / "manifest.json").is_file() or str(name) in manifest_names(manifests)
-    return held or str(name).startswith(SCHEME)
+    if is_path(name):
+        return (Path(name) / "manifest.json").is_file() or str(name).startswith(SCHEME)
+    return name in manifest_names(manifests)
 
 
 def _read(name: str | Path) -> Recipe:

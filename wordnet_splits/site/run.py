@@ -15,7 +15,7 @@ from typing import Any, Final
 from wordnet_splits import files
 from wordnet_splits.errors import OutputError, SplitsError
 from wordnet_splits.manifest import load_manifest, manifest_names
-from wordnet_splits.manifest.manifest import shipped_folder
+from wordnet_splits.manifest.finding import shipped_folder
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.site.benchmarks import about
 from wordnet_splits.site.classes import ROLES, benchmark_page, search_page

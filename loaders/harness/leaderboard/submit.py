@@ -9,7 +9,7 @@ from pathlib import Path
 from wordnet_splits import files
 from wordnet_splits.errors import DataError, OutputError
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
-from wordnet_splits.manifest.manifest import shipped_folder
+from wordnet_splits.manifest.finding import shipped_folder
 from wordnet_splits.progress import Progress
 from wordnet_splits.sealed import write_sealed
 from wordnet_splits.untrusted import sha256_of, validated

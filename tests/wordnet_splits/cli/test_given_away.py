@@ -76,44 +76,44 @@ def test_the_recipe_needs_no_other_declaration(author: Command) -> None:
 
 
 def test_a_stranger_verifies_it_with_the_pictures_and_without(stranger: Command) -> None:
-    (found,) = stranger("verify", "mine", *ROOT, "--json").json["benchmarks"]
+    (found,) = stranger("verify", "./mine", *ROOT, "--json").json["benchmarks"]
     assert found["ok"]
     counted = [(g["group"], g["ids"], g["pixels"]) for g in found["groups"] if g["split"] == "test"]
     assert counted[:2] == [("known", 4, 4), ("near-mypics", 4, 4)]
-    (found,) = stranger("verify", "mine", "--json").json["benchmarks"]
+    (found,) = stranger("verify", "./mine", "--json").json["benchmarks"]
     assert [(g["ids"], g["pixels"]) for g in found["groups"] if g["split"] == "test"][:2] == [(4, 0), (4, 0)]
     own.picture(999).save("pics/test/zebra/picture 0.png")
-    (problem,) = stranger("verify", "mine", *ROOT, "--json").json["benchmarks"][0]["problems"]
+    (problem,) = stranger("verify", "./mine", *ROOT, "--json").json["benchmarks"][0]["problems"]
     assert (problem["kind"], problem["image_id"]) == ("altered", "test/zebra/picture 0")
 
 
 def test_a_stranger_does_all_else_with_it(stranger: Command) -> None:
-    row = stranger("explain", "mine", "zebra", *ROOT, "--json").json
+    row = stranger("explain", "./mine", "zebra", *ROOT, "--json").json
     assert (row["role"], row["nearest_id"]) == ("near", "golden retriever")
     found = stranger("doctor", "--manifests", ".", *ROOT, "--json").json
     assert {s["name"]: s["state"] for s in found["sources"]}["mypics"] == "complete"
     (mine,) = [b for b in found["benchmarks"] if b["name"] == "mine"]
     assert (mine["complete"], mine["pixels"]["mypics"]) == (True, "complete")
-    assert stranger("pack", "mine", *ROOT, "--out", "packed").code == 0
-    assert "every byte is as it was packed" in stranger("pack", "--check", "mine", "--out", "packed").out
-    assert stranger("export", "mine", "--format", "csv", "--out", "csv").code == 0
+    assert stranger("pack", "./mine", *ROOT, "--out", "packed").code == 0
+    assert "every byte is as it was packed" in stranger("pack", "--check", "./mine", "--out", "packed").out
+    assert stranger("export", "./mine", "--format", "csv", "--out", "csv").code == 0
     assert any("test/zebra/picture 0" in table.read_text("utf-8") for table in Path("csv").rglob("*.csv"))
-    assert "all recorded" in stranger("leaks", "mine", *ROOT, "--near").out
-    assert "@misc{mypics, title={Mine}}" in stranger("cite", "mine").out
-    assert "mypics: CC0" in stranger("croissant", "mine").out
-    assert stranger("build", "mine", *ROOT, "--out", "again").code == 0
-    assert stranger("diff", "mine", "again/mine").code == 0
-    assert stranger("robust", "mine").code == 0
-    assert about(load_manifest("mine"))["command"] == "wordnet-splits build FOLDER/mine --root mypics=DIR"
+    assert "all recorded" in stranger("leaks", "./mine", *ROOT, "--near").out
+    assert "@misc{mypics, title={Mine}}" in stranger("cite", "./mine").out
+    assert "mypics: CC0" in stranger("croissant", "./mine").out
+    assert stranger("build", "./mine", *ROOT, "--out", "again").code == 0
+    assert stranger("diff", "./mine", "again/mine").code == 0
+    assert stranger("robust", "./mine").code == 0
+    assert about(load_manifest("./mine"))["command"] == "wordnet-splits build FOLDER/mine --root mypics=DIR"
     assert stranger("freeze", "mine", "--built", ".", "--manifests", "frozen").code == 0
-    assert stranger("diff", "mine", "frozen/mine").code == 0
+    assert stranger("diff", "./mine", "frozen/mine").code == 0
     assert stranger("verify", "--manifests", "frozen").code == 0
     assert own_sources() == {}
 
 
 def test_the_variable_of_a_root_does_as_well(stranger: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORDNET_SPLITS_ROOT_MYPICS", "pics")
-    (found,) = stranger("verify", "mine", "--json").json["benchmarks"]
+    (found,) = stranger("verify", "./mine", "--json").json["benchmarks"]
     assert [g["pixels"] for g in found["groups"] if g["split"] == "test"][:2] == [4, 4]
 
 
@@ -121,7 +121,7 @@ def test_an_opened_source_asks_nobody_what_its_name_means(stranger: Command) -> 
     torch = pytest.importorskip("torch")
     from loaders import UnknownDetectionSet
 
-    data = UnknownDetectionSet("mine", role="near", roots={"mypics": "pics"}, allow_missing=True)
+    data = UnknownDetectionSet("./mine", role="near", roots={"mypics": "pics"}, allow_missing=True)
     assert own_sources() == {}
     assert (len(data), data.classes) == (4, ["golden retriever", "teapot"])
     loader = torch.utils.data.DataLoader(
@@ -129,7 +129,7 @@ def test_an_opened_source_asks_nobody_what_its_name_means(stranger: Command) -> 
     )
     pictures = [image.tobytes() for batch in loader for image, label in batch]
     assert pictures == [image.tobytes() for image, label in data]
-    recipe = load_recipe("mine")
+    recipe = load_recipe("./mine")
     assert pickle.loads(pickle.dumps(recipe)).own == recipe.own != {}
 
 
@@ -164,16 +164,16 @@ def tamper(what: str) -> None:
 )
 def test_what_is_carried_is_compared(stranger: Command, what: str) -> None:
     tamper(what)
-    done = stranger("verify", "mine", *ROOT)
+    done = stranger("verify", "./mine", *ROOT)
     assert done.code in (1, 2)
     assert "mypics" in done.err
     with pytest.raises(ManifestError, match="mypics"):
-        load_manifest("mine")
+        load_manifest("./mine")
 
 
 def test_what_is_added_is_found(stranger: Command) -> None:
     Path("mine/sources/other.tsv").write_text("x", "utf-8")
-    (problem,) = stranger("verify", "mine", "--json").json["benchmarks"][0]["problems"]
+    (problem,) = stranger("verify", "./mine", "--json").json["benchmarks"][0]["problems"]
     assert problem["detail"] == "sources/other.tsv belongs to no manifest"
 
 
@@ -198,17 +198,17 @@ def test_another_dataset_of_that_name_here_is_refused(stranger: Command, where: 
     else:
         catalog = Path("pics/mypics.tsv")
     shutil.copy("mine/sources/mypics.tsv", catalog)
-    assert stranger("verify", "mine", *ROOT).code == 0, "the same dataset, declared twice"
+    assert stranger("verify", "./mine", *ROOT).code == 0, "the same dataset, declared twice"
     own.catalog(catalog, CLASSES[::-1], {"train": 1, "test": 2})
-    said = stranger("verify", "mine", *ROOT).error
+    said = stranger("verify", "./mine", *ROOT).error
     assert "declares another dataset 'mypics' than" in said
     assert "its catalog differs" in said
-    assert "declares another dataset" in stranger("pack", "mine", *ROOT, "--out", "packed").error
+    assert "declares another dataset" in stranger("pack", "./mine", *ROOT, "--out", "packed").error
     pytest.importorskip("torch")
     from loaders import UnknownDetectionSet
 
     with pytest.raises(DataError, match="its catalog differs"):
-        UnknownDetectionSet("mine", roots={"mypics": "pics"})
+        UnknownDetectionSet("./mine", roots={"mypics": "pics"})
 
 
 def test_a_catalog_newer_than_the_build_is_refused_until_it_is_built_again(author: Command) -> None:
@@ -227,9 +227,9 @@ def test_two_benchmarks_may_not_mean_two_datasets_by_one_name(stranger: Command)
     change(Path("theirs/yours.toml"), 'name = "mine"', 'name = "yours"')
     change(Path("theirs/pics/mypics.tsv"), "n02391049", "n02389026")
     assert stranger("build", "theirs/yours.toml", "--root", "mypics=theirs/pics", "--out", ".").code == 0
-    assert "take one benchmark at a time" in stranger("verify", "mine", "yours", *ROOT).error
-    assert stranger("verify", "mine").code == stranger("verify", "yours").code == 0
-    assert stranger("diff", "mine", "yours").code == 0, "other synsets, the same images"
+    assert "take one benchmark at a time" in stranger("verify", "./mine", "./yours", *ROOT).error
+    assert stranger("verify", "./mine").code == stranger("verify", "./yours").code == 0
+    assert stranger("diff", "./mine", "./yours").code == 0, "other synsets, the same images"
     states = stranger("doctor", "--manifests", ".", "--json").json["benchmarks"]
     errors = {b["name"]: b["error"] for b in states if b["name"] in ("mine", "yours")}
     assert errors["mine"] is None
@@ -239,7 +239,7 @@ def test_two_benchmarks_may_not_mean_two_datasets_by_one_name(stranger: Command)
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ('layout = "folders"', 'layuot = "folders"', "line 11: unknown key 'layuot'; did you mean 'layout'"),
+        ('layout = "folders"', 'layuot = "folders"', "line 13: unknown key 'layuot'; did you mean 'layout'"),
         ('layout = "folders"', 'layout = "folder"', "unknown layout 'folder'; did you mean 'folders'"),
         ("[[source]]", "[[sources]]", "unknown key 'sources'; did you mean 'source'"),
         ("[[source]]", "[source]", "`source` is not a list of tables (begin each with [[source]])"),

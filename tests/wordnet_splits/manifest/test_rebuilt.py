@@ -13,7 +13,7 @@ from wordnet_splits import files
 from wordnet_splits.errors import ManifestError
 from wordnet_splits.files import replacing_folder
 from wordnet_splits.manifest import load_manifest, manifest, open_manifest
-from wordnet_splits.manifest.manifest import shipped_folder
+from wordnet_splits.manifest.finding import shipped_folder
 from wordnet_splits.reports import verify as verifying
 from wordnet_splits.reports.verify import verify
 

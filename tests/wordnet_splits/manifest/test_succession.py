@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from wordnet_splits.errors import ManifestError
-from wordnet_splits.manifest import find_manifest, load_manifest
+from wordnet_splits.manifest import find_manifest, load_manifest, manifest_names
 from wordnet_splits.manifest.fingerprint import of_evaluation
-from wordnet_splits.manifest.manifest import manifest_names
 
 Change = Callable[[dict[str, Any]], None]
 

@@ -1,0 +1,92 @@
+"""Where a benchmark's name leads: to a frozen manifest, to a folder, or to one of the Hub.
+
+A manifest is looked up in the folder given, in ``WORDNET_SPLITS_MANIFESTS``, in the checkout and in the
+installed package, in that order. One of the Hub has a name of its own, ``hf://datasets/ORG/NAME@v1/BENCHMARK``,
+so that nobody's benchmark takes the place of another; it is pulled once, and checked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+from pathlib import Path
+
+from wordnet_splits.errors import ManifestError, UnknownNameError, unknown
+from wordnet_splits.hub.address import SCHEME
+from wordnet_splits.hub.local import folder_of
+
+ENVIRONMENT = "WORDNET_SPLITS_MANIFESTS"
+
+
+def manifest_folders(given: Path | None = None) -> Iterator[Path]:
+    """Yield the folders that may hold manifests, first match first."""
+    if given is not None:
+        yield given
+        return
+    if ENVIRONMENT in os.environ:
+        yield Path(os.environ[ENVIRONMENT])
+    yield from _with_the_package()
+
+
+def shipped_folder() -> Path:
+    """Return the folder of the benchmarks that come with the program: the checkout's, or the package's."""
+    return next((folder for folder in _with_the_package() if folder.is_dir()), _with_the_package()[0])
+
+
+def _with_the_package() -> tuple[Path, ...]:
+    package = Path(str(files("wordnet_splits")))
+    return package.parent / "manifests", package / "_manifests"
+
+
+def manifest_names(given: Path | None = None) -> tuple[str, ...]:
+    """Return the benchmarks that have a manifest, sorted."""
+    found = {
+        f.parent.name
+        for folder in manifest_folders(given)
+        for f in folder.glob("*/manifest.json")
+        if f.is_file()
+    }
+    return tuple(sorted(found))
+
+
+def is_path(name: str | Path) -> bool:
+    """Say whether a benchmark is given as a path, ``./digits`` or ``build/mine``; ``digits`` is a name."""
+    text = str(name)
+    return isinstance(name, Path) or "/" in text or os.sep in text or text in (".", "..")
+
+
+def find_manifest(name: str | Path, given: Path | None = None) -> Path:
+    """Return the folder of a manifest given by its frozen name, as a path, or by its address on the Hub.
+
+    A bare name never means a folder of the working directory, so that no folder takes the place of a frozen
+    benchmark; a `Path` always is one.
+
+    Raises
+    ------
+    UnknownNameError : no such manifest; near names are offered.
+    HubError : it is not pulled yet, and cannot be now.
+    """
+    if str(name).startswith(SCHEME):
+        return folder_of(str(name))
+    if is_path(name):
+        path = Path(name)
+        if (path / "manifest.json").is_file():
+            return path
+        if path.is_dir():
+            hint = "give a folder written by `build`"
+            raise ManifestError("no manifest.json here", where=str(path), hint=hint)
+        raise unknown_benchmark("manifest", str(name), manifest_names(given))
+    for folder in manifest_folders(given):
+        if name and (folder / name / "manifest.json").is_file():
+            return folder / name
+    raise unknown_benchmark("manifest", str(name), manifest_names(given))
+
+
+def unknown_benchmark(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """Return the error for an unknown benchmark; a folder of that name here is offered as a path."""
+    error = unknown(what, name, known)
+    if name and not is_path(name) and (Path(name) / "manifest.json").is_file():
+        hint = f"a bare name is that of a frozen benchmark; the folder here is ./{name}"
+        return UnknownNameError(error.what, hint=hint, near=error.near)
+    return error
