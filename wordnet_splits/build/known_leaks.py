@@ -18,7 +18,8 @@ def judge(
     ----------
     unknown_digests : groups of which a digest is not known, so that a named digest leak may not show yet.
     strict : compare with the leaks that the recipe names; False for another draw, or one with images left
-        out, which the recipe's author did not see: there a leak not named is only marked ``unnamed``.
+        out, which the recipe's author did not see: there a leak not named is only marked ``unnamed``. So is a
+        picture that a shipped benchmark holds twice in ID, of a source whose digests we have never seen.
     """
     groups = {g.name: g for g in recipe.group}
     named: dict[int, list[Leak]] = {n: [] for n in range(len(recipe.known_leak))}
@@ -32,7 +33,6 @@ def judge(
         elif recipe.reproduces:
             leak.severity, leak.reason = "known", "as in the benchmark reproduced"
         elif not strict or (leak.a == leak.b and recipe.name in recipe_names()):
-            # within a shipped set: its source holds it so, and we name what we have seen of each
             leak.severity = "unnamed"
         else:
             raise RecipeError(_unnamed(leak), where=recipe.name, hint=_remedy(leak))
