@@ -117,7 +117,8 @@ def test_halves_of_a_source_are_cut_by_class(tmp_path: Path) -> None:
         folder = tmp_path / "root" / class_id[0] / class_id
         folder.mkdir(parents=True)
         for n in range(number):
-            (folder / f"sun_{'a' * 15}{chr(97 + n)}.jpg").write_bytes(picture)
+            own_tail = f"{class_id} {n}".encode()  # of the file, not of the picture
+            (folder / f"sun_{'a' * 15}{chr(97 + n)}.jpg").write_bytes(picture + own_tail)
     recipe = tmp_path / "halves.toml"
     recipe.write_text(HALVES)
     found = build(recipe, roots={"sun397": tmp_path / "root"}, local=True).manifest
