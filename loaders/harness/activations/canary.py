@@ -73,7 +73,7 @@ def check_group(
     if stored := group.first_rows(FORWARD, len(x)):
         with model.batch(x) as result:
             assert result is not None
-            _compare(group, FORWARD, stored, outputs_of(result), rtol)
+            _compare(group, FORWARD, stored, outputs_of(result, model.name), rtol)
     for unit, probe in probes.items():
         if stored := group.first_rows(unit, PROBED):
             few = x[: len(next(iter(stored.values())))]

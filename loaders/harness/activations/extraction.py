@@ -19,6 +19,7 @@ from wordnet_splits.progress import Progress, Task
 from ..arrays import Array
 from ..backend.ranks import Ranks
 from ..model import Model
+from ..narrowing import as_float32
 from ..plugins import FOREIGN, reason
 from ..probes import Probe
 from .batches import BatchReader, ImageBatch
@@ -102,7 +103,7 @@ class Extraction:
         needs_pass = forward or bool(layers)
         with self.model.batch(batch.images, layers, skip=not needs_pass) as result:
             if forward and result is not None:
-                _keep(outputs, FORWARD, outputs_of(result), len(batch.rows))
+                _keep(outputs, FORWARD, outputs_of(result, self.model.name), len(batch.rows))
             for unit, probe in probes.items():
                 rows = self.table.slice(batch.rows.start, len(batch.rows))
                 arrays = probe(self.model, batch.images, *randomness(unit, probe, rows))
@@ -158,11 +159,24 @@ class Extraction:
         return f"out of memory at batch {before}: shard {shard} restarted at {self.batch_size}"
 
 
-def outputs_of(result: tuple[Any, Any]) -> dict[str, Any]:
-    """Return the arrays of a forward pass; a model may give no features."""
+def outputs_of(result: tuple[Any, Any], where: str) -> dict[str, Any]:
+    """Return the arrays of a forward pass, at most in single precision; a model may give no features.
+
+    Raises
+    ------
+    DataError : they are in double precision, and differ where float32 would make them equal.
+    """
     features, logits = result
-    held = {"logits": logits.float()}
-    return held if features is None else {"features": features, **held}
+    held = {"logits": _single(logits, "logits", where).float()}
+    return held if features is None else {"features": _single(features, "features", where), **held}
+
+
+def _single(values: torch.Tensor, what: str, where: str) -> torch.Tensor:
+    if values.dtype != torch.float64:
+        return values
+    given = values.detach().cpu().numpy()
+    narrow = as_float32(given, what=what, where=where, hint="take away the offset that they have in common")
+    return torch.from_numpy(narrow).to(values.device)
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -319,7 +319,7 @@ def _outputs(
     made: dict[str, Tensor] = {}
     with model.batch(x, layers, skip=not forward and not layers) as result:
         if forward and result is not None:
-            made = outputs_of(result)
+            made = outputs_of(result, model.name)
         for probe in probes:
             unit = probe_name(probe)
             draws = ([image_generator(unit, group, i, "raw") for i in ids],) if probe.random else ()

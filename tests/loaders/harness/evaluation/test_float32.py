@@ -112,3 +112,22 @@ def test_values_that_meet_by_chance_are_not_refused() -> None:
     assert len(np.unique(narrow)) < len(np.unique(values))
     assert as_float32(np.zeros((0, 3)), what="values", where="here", hint="").dtype == np.float32
     assert as_float32(np.full((9, 4), 0.1), what="values", where="here", hint="").shape == (9, 4)
+
+
+@pytest.mark.parametrize("on", ["digits", None], ids=["benchmark", "own sets"])
+def test_outputs_of_a_model_in_double_precision_are_no_exception(on: str | None) -> None:
+    torch = pytest.importorskip("torch", reason="needs torch")
+    from loaders import evaluate
+
+    def network(offset: float) -> Any:
+        torch.manual_seed(0)
+        made = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 6)).double()
+        made[1].bias.data += offset
+        return made
+
+    images = torch.rand(30, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    sets = {"id": (images, torch.arange(30) % 6), "near": images.flip(2)} if on is None else None
+    options: dict[str, Any] = {"sets": sets} if on is None else {"groups": ["uniform"]}
+    assert evaluate(network(1.0), on, "msp", **options).detectors == ("msp",)
+    with pytest.raises(DataError, match="Sequential: float32, in which logits are kept"):
+        evaluate(network(1e9), on, "msp", **options)
