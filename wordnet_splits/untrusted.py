@@ -313,18 +313,28 @@ def validated(
 def below(folder: Path, relative: str) -> Path:
     """Return ``folder/relative`` if it lies below ``folder`` after every link is followed.
 
+    In the cache of `huggingface_hub` files are links from ``snapshots/COMMIT`` to the ``blobs`` of the same
+    repository: these may be followed.
+
     Raises
     ------
     DataError : an absolute path, one that leaves the folder, or no path at all.
     """
     try:
         path = (folder / relative).resolve()
-        inside = path.is_relative_to(folder.resolve())
+        inside = path.is_relative_to(folder.resolve()) or _is_blob(folder.resolve(), relative, path)
     except (OSError, ValueError, RuntimeError):  # a null byte; a circle of links
         inside = False
     if not inside or Path(relative).is_absolute():
         raise DataError(f"the path {printable(relative)!r} leaves its folder", where=str(folder))
     return folder / relative
+
+
+def _is_blob(folder: Path, relative: str, target: Path) -> bool:
+    """Say whether a path written as one below a snapshot's folder leads to a blob of the same repository."""
+    snapshots = next((place for place in folder.parents if place.name == "snapshots"), None)
+    written_below = Path(os.path.normpath(folder / relative)).is_relative_to(folder)
+    return snapshots is not None and written_below and target.parent == snapshots.parent / "blobs"
 
 
 def expanded(path: Path | str, *, where: str) -> Path:

@@ -147,6 +147,8 @@ def pull_benchmarks(
         for row in found.rows()
     ]
     print_table(("benchmark", "version", "fingerprint", "compared"), rows, right=("version",))
+    for name in found.dropped:
+        show(f"removed {name}: the repository no longer holds it")
     show(f"commit {found.commit}; every fingerprint was recomputed, and the rules give the same again")
     name = found.benchmarks[0].name
     show(f"in {found.folder}; use one as {out / name if out else replace(found.address, benchmark=name)}")

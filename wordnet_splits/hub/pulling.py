@@ -20,7 +20,7 @@ from wordnet_splits.manifest.manifest import manifest_files, shipped_data
 from wordnet_splits.manifest.succession import changed_values
 from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.tabular import Tabular
-from wordnet_splits.untrusted import read_json
+from wordnet_splits.untrusted import below, read_json
 
 RECORD = "pulled.json"
 INCOMING = ".incoming"
@@ -30,13 +30,17 @@ _checks = names_of("wordnet_splits", {"reports.verify": ("verify_received",)})
 
 @dataclass(frozen=True)
 class Pulled(Tabular):
-    """What was taken: the benchmarks, the commit they are of, and the folder that holds them."""
+    """What was taken: the benchmarks, the commit they are of, and the folder that holds them.
+
+    ``dropped`` : benchmarks that an earlier pull took, that are in the repository no more, and were removed.
+    """
 
     address: Address
     commit: str
     folder: Path
     benchmarks: Sequence[Manifest]
     shipped: Sequence[str]
+    dropped: Sequence[str] = ()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return name, version, fingerprint and folder of each, and whether it is the one shipped here."""
@@ -58,6 +62,7 @@ class Pulled(Tabular):
             "commit": self.commit,
             "folder": str(self.folder),
             "benchmarks": self.rows(),
+            "dropped": list(self.dropped),
         }
 
 
@@ -91,7 +96,7 @@ def pull(address: Address, *, out: Path | None = None, progress: Progress | None
         )
     folder = address.folder if out is None else out
     with locked(folder, busy="another `pull` is writing here"):
-        _check_record(folder, address, commit, repository)
+        earlier = _record(folder, address, commit, repository)
         files = repository.files(commit)
         names = _chosen(files, address, repository, commit)
         incoming = folder / INCOMING / commit
@@ -100,16 +105,26 @@ def pull(address: Address, *, out: Path | None = None, progress: Progress | None
             for name in names:
                 taken.append(_taken(name, files, repository, commit, incoming, folder))
                 task.advance(note=name)
-        write_json(folder / RECORD, {"repo": address.repo, "revision": address.revision, "commit": commit})
+        dropped = sorted(earlier.keys() - set(benchmarks_among(files)))
+        for name in dropped:
+            shutil.rmtree(below(folder, name), ignore_errors=True)
+        held = {name: at for name, at in earlier.items() if name not in dropped}
+        record = {"repo": address.repo, "revision": address.revision, "commit": commit}
+        write_json(folder / RECORD, {**record, "benchmarks": held | dict.fromkeys(names, commit)})
         shutil.rmtree(folder / INCOMING, ignore_errors=True)
     shipped = [m.name for m in taken if _is_shipped(m)]
-    return Pulled(address, commit, folder, taken, shipped)
+    return Pulled(address, commit, folder, taken, shipped, dropped)
 
 
-def _check_record(folder: Path, address: Address, commit: str, repository: Repository) -> None:
-    """Refuse a folder of another repository, and a tag that points elsewhere than when it was pulled."""
+def _record(folder: Path, address: Address, commit: str, repository: Repository) -> dict[str, str]:
+    """Return the commit of each benchmark that was pulled into a folder before.
+
+    Raises
+    ------
+    HubError : the folder is of another repository, or a tag points elsewhere than when it was pulled.
+    """
     if not (folder / RECORD).is_file():
-        return
+        return {}
     held = read_json(folder / RECORD)
     if (held.get("repo"), held.get("revision")) != (address.repo, address.revision):
         raise HubError(
@@ -124,6 +139,8 @@ def _check_record(folder: Path, address: Address, commit: str, repository: Repos
             where=repository.where(),
             hint=f"a tag never moves: ask its publisher, or remove {folder} to take what is there now",
         )
+    benchmarks = held.get("benchmarks")
+    return dict(benchmarks) if isinstance(benchmarks, dict) else {}
 
 
 def _chosen(files: dict[str, RemoteFile], address: Address, repository: Repository, commit: str) -> list[str]:

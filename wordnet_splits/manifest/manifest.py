@@ -6,12 +6,13 @@ Where a name leads says `wordnet_splits.manifest.finding`.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
@@ -29,6 +30,8 @@ from wordnet_splits.manifest.tables import IMAGE_SCHEMA, check_classes, check_im
 from wordnet_splits.tabular import html_table
 from wordnet_splits.untrusted import read_json
 
+COMPANIONS: Final = frozenset({"croissant.json", "README.md", ".gitattributes", ".gitignore"})
+DVC: Final = ".dvc"
 MOST_READS = 5
 """Times that a manifest is read anew because a build has replaced it meanwhile."""
 T = TypeVar("T")
@@ -269,6 +272,15 @@ def manifest_files(data: ManifestData) -> list[str]:
     return ["manifest.json", "classes.parquet", *images, *carried]
 
 
+def companions(folder: Path) -> list[Path]:
+    """Return the files that may lie beside those of a manifest, sorted: of the Hub, Git and DVC."""
+    return [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and (path.name in COMPANIONS or path.suffix == DVC)
+    ]
+
+
 def altered(manifest: Manifest) -> list[str]:
     """Return a sentence for each fingerprint or count that the tables and files do not give."""
     stored = manifest.data.fingerprints
@@ -365,12 +377,16 @@ def _altered(problem: str, where: str) -> ManifestError:
 
 
 def write_manifest(manifest: Manifest, out: Path) -> Path:
-    """Write a manifest to ``out/<name>`` in one step and return that folder.
+    """Write a manifest to ``out/<name>`` in one step and return that folder; companions in it stay.
 
     To be called by the holder of the lock of that folder.
     """
     target = out / manifest.name
     with replacing_folder(target) as folder:
+        for companion in companions(target):
+            copied = folder / companion.relative_to(target)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(companion, copied)
         write_table(manifest.classes, folder / "classes.parquet")
         for part, table in manifest.parts.items():
             write_table(table(), _path(folder, part))

@@ -63,7 +63,7 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
     if isinstance(name, Manifest):
         return _within(name)
     shipped = (*recipe_names(), *class_set_names())
-    if not str(name).endswith(".toml") and str(name) not in shipped:
+    if not str(name).endswith(".toml") and (is_path(name) or name not in shipped):
         if _has_manifest(name, manifests):
             return _within(load_manifest(name, manifests))
         raise unknown_benchmark("benchmark", str(name), {*shipped, *manifest_names(manifests)})
@@ -92,7 +92,7 @@ def _own_of(name: Recipe | Manifest | str | Path, manifests: Path | None) -> Map
     text = str(name)
     if text.endswith(".toml"):
         return _read(name).own if Path(name).exists() else {}
-    if text in recipe_names():  # it is of shipped sources alone
+    if not is_path(name) and text in recipe_names():  # it is of shipped sources alone
         return {}
     return read_manifest(find_manifest(name, manifests)).own if _has_manifest(name, manifests) else {}
 

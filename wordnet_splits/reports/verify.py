@@ -26,7 +26,7 @@ from wordnet_splits.catalog.own_sources import in_force
 from wordnet_splits.errors import ManifestError, Problem
 from wordnet_splits.manifest import GroupRow, Manifest, Part, altered, find_manifest, read_manifest
 from wordnet_splits.manifest.diff import RowChanges, diff_manifests
-from wordnet_splits.manifest.manifest import altered_sources, manifest_files, while_steady
+from wordnet_splits.manifest.manifest import altered_sources, companions, manifest_files, while_steady
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
 from wordnet_splits.reports.listing import awaited_lists
@@ -258,7 +258,10 @@ def _strange_files(manifest: Manifest) -> Iterator[LocatedProblem]:
     assert folder is not None
     if folder.resolve().name != manifest.name:
         yield _of_whole("name", f"the folder {folder.name} holds the manifest of {manifest.name}")
-    known = manifest_files(manifest.data)
+    known = [
+        *manifest_files(manifest.data),
+        *(path.relative_to(folder).as_posix() for path in companions(folder)),
+    ]
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder).as_posix()
         if relative not in known and not (path.is_dir() and any(k.startswith(f"{relative}/") for k in known)):

@@ -134,3 +134,60 @@ def test_a_file_too_large_is_not_even_received(published: Hub, splits: Command) 
     said = splits("pull", "org/mine@v2", "--out", "here").error
     assert "sources/mypics.tsv has 17,825,792 bytes, at most 16,777,216 are read" in said
     assert not any("mypics.tsv" in line for line in published.asked)
+
+
+def test_a_snapshot_verifies_and_loads_from_a_folder_and_from_the_cache(
+    published: Hub, splits: Command
+) -> None:
+    """`huggingface_hub` fetches all files, and keeps them as links to the blobs of its cache."""
+    from huggingface_hub import snapshot_download
+
+    common = {"repo_type": "dataset", "revision": "v1", "endpoint": published.address}
+    copied = Path(snapshot_download("org/mine", local_dir="copied", **common))
+    linked = Path(snapshot_download("org/mine", cache_dir="cache", **common))
+    assert (linked / "mine/sources/mypics.tsv").is_symlink()
+    for place in (copied, linked):
+        assert (place / "mine/croissant.json").is_file()
+        assert splits("verify", place / "mine", *ROOT, "--json").json["benchmarks"][0]["problems"] == []
+        assert load_manifest(place / "mine").name == "mine"
+    secret = Path("secret.tsv")
+    secret.write_bytes((linked / "mine/sources/mypics.tsv").read_bytes())
+    (linked / "mine/sources/mypics.tsv").unlink()
+    (linked / "mine/sources/mypics.tsv").symlink_to(secret.absolute())
+    assert "leaves its folder" in splits("verify", linked / "mine").error
+    with pytest.raises(SplitsError, match="leaves its folder"):
+        load_manifest(linked / "mine")
+
+
+def test_companions_of_a_manifest_are_no_strangers_and_stay(published: Hub, splits: Command) -> None:
+    pytest.importorskip("mlcroissant")
+    assert splits("freeze", "mine", "--manifests", "frozen").code == 0
+    frozen = Path("frozen/mine")
+    assert splits("croissant", frozen, "--out", frozen / "croissant.json").code == 0
+    for name in ("README.md", ".gitattributes", "classes.parquet.dvc", "images/test/known.parquet.dvc"):
+        (frozen / name).write_text("kept\n", "utf-8")
+    assert splits("verify", frozen, *ROOT).code == 0
+    assert splits("freeze", "mine", "--manifests", "frozen").code == 0
+    assert (frozen / "images/test/known.parquet.dvc").read_text("utf-8") == "kept\n"
+    assert (frozen / "croissant.json").is_file()
+    (frozen / "other.json").write_text("{}", "utf-8")
+    assert "stray-file" in splits("verify", frozen, *ROOT, "--json").out
+
+
+def test_what_a_branch_dropped_is_taken_away(published: Hub, splits: Command) -> None:
+    repo, files = published.repos["org/mine"], published.files("org/mine", "v1")
+    first = repo.commit({**files, **{p.replace("mine/", "old/", 1): c for p, c in files.items()}})
+    renamed = json.loads(files["mine/manifest.json"])
+    renamed["name"] = renamed["recipe"]["name"] = "old"
+    tree = {**published.files("org/mine", first), "old/manifest.json": json.dumps(renamed).encode()}
+    repo.commit(tree)
+    Path("here/own").mkdir(parents=True)
+    Path("here/own/manifest.json").write_text("{}", "utf-8")
+    assert splits("pull", "org/mine", "--out", "here").code == 0
+    assert sorted(p.parent.name for p in Path("here").glob("*/manifest.json")) == ["mine", "old", "own"]
+    last = repo.commit(files)
+    done = splits("pull", "org/mine", "--out", "here", "--json").json
+    assert done["dropped"] == ["old"]
+    assert sorted(p.parent.name for p in Path("here").glob("*/manifest.json")) == ["mine", "own"]
+    record = json.loads(Path("here/pulled.json").read_text("utf-8"))
+    assert record["benchmarks"] == {"mine": last}
