@@ -26,6 +26,7 @@ from tests.fuzz.made import (
     tars,
     weights,
 )
+from tests.fuzz.own import ENTRIES, OWN
 from wordnet_splits.catalog.catalog import CATALOGS
 from wordnet_splits.catalog.inventory import DATA
 from wordnet_splits.manifest import find_manifest
@@ -340,4 +341,4 @@ HEAVY = (
 
 def kinds() -> tuple[Kind, ...]:
     """Return the kinds that can be read here."""
-    return (*LIGHT, *EXCHANGED, *(HEAVY if find_spec("torch") else ()))
+    return (*LIGHT, *EXCHANGED, *OWN, *((*HEAVY, *ENTRIES) if find_spec("torch") else ()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,8 @@ from loaders.harness.model.class_map import Label, LabelSpace
 from loaders.harness.model.class_match import class_map
 from wordnet_splits.catalog import inventory, read_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
+from wordnet_splits.cli.main import app as cli
+from wordnet_splits.cli.runner import run
 from wordnet_splits.errors import unknown
 from wordnet_splits.sources import open_source, source_names
 from wordnet_splits.sources.roots import read_roots_file
@@ -26,6 +29,8 @@ def look(kind: Annotated[str, typer.Argument()], path: Annotated[Path, typer.Arg
     """Read what is at PATH, all of it, and say how much that was."""
     if kind in source_names():
         return _source(kind, path)
+    if kind == "hub":
+        return _pull(path)
     if kind == "roots":
         print(len(read_roots_file(path)))
     elif kind == "catalog":
@@ -40,8 +45,20 @@ def look(kind: Annotated[str, typer.Argument()], path: Annotated[Path, typer.Arg
     elif kind == "wndb":
         print(len(list(Taxonomy.from_wndb(path))))
     else:
-        raise unknown("kind", kind, ["roots", "catalog", "lists", "mapping", "wndb", *source_names()])
+        raise unknown("kind", kind, ["hub", "roots", "catalog", "lists", "mapping", "wndb", *source_names()])
     return 0
+
+
+def _pull(folder: Path) -> int:
+    """Pull what a Hub on this machine holds: the files of a folder."""
+    from tests.hub_server import Hub, Repo, serving
+
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    repository = Repo()
+    repository.tags["v1"] = repository.commit({name: path.read_bytes() for name, path in files.items()})
+    with serving(Hub({"org/set": repository})) as hub:
+        os.environ.update(HF_ENDPOINT=hub.address, HF_HUB_DISABLE_XET="1", XDG_CACHE_HOME="cache")
+        return run(cli, ["pull", "org/set@v1", "--out", "pulled"], "wordnet-splits")
 
 
 def _source(name: str, root: Path) -> int:

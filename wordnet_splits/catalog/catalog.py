@@ -37,8 +37,8 @@ TEXT_COLUMNS = ("class_id", "name", "superclass", "mapped", "why", "count_group"
 
 _WNID = re.compile(r"n\d{8}")
 _CONFIDENCE = re.compile(r"0(\.\d{1,9})?|1(\.0{1,9})?", re.ASCII)
-_COUNT = re.compile(r"0|[1-9]\d*")
-_GROUP = re.compile(r"([a-z][a-z0-9]*):([^=\s]+)=([1-9]\d*)")
+_COUNT = re.compile(r"0|[1-9]\d{0,14}")  # no dataset has 10**15 images, and Python refuses 5,000 digits
+_GROUP = re.compile(r"([a-z][a-z0-9]*):([^=\s]+)=([1-9]\d{0,14})")
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 import zlib
 from pathlib import Path
+from typing import Any
+
+from PIL import Image
 
 from tests.fuzz.made.making import Made, beside, in_bytes
 
@@ -18,6 +22,15 @@ def _png(width: int, height: int, *more: bytes, depth: int = 8, data: bytes = b"
     head = struct.pack(">IIBBBBB", width, height, depth, 2, 0, 0, 0)
     body = (*more, _chunk(b"IDAT", zlib.compress(data)), _chunk(b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", head) + b"".join(body)
+
+
+def _saved(mode: str, image_format: str, pixels: list[Any], **options: Any) -> bytes:
+    image = Image.new(mode, (2, 1))
+    for x, pixel in enumerate(pixels):
+        image.putpixel((x, 0), pixel)
+    file = io.BytesIO()
+    image.save(file, image_format, **options)
+    return file.getvalue()
 
 
 def _tiff(width: int, height: int, following: int = 0) -> bytes:
@@ -81,6 +94,11 @@ PICTURES: Made = {
     "a TIFF of 2**31": ("in/f.tif", in_bytes(lambda: _tiff((1 << 31) - 1, (1 << 31) - 1))),
     "a TIFF of 40,000 x 40,000": ("in/f.tif", in_bytes(lambda: _tiff(40_000, 40_000))),
     "a TIFF whose pages go round": ("in/f.tif", in_bytes(lambda: _tiff(8, 8, 8))),
+    "a TIFF of floats": ("in/f.tif", in_bytes(lambda: _saved("F", "TIFF", [1e30, -1.0]))),
+    "a TIFF of 32-bit integers": ("in/f.tif", in_bytes(lambda: _saved("I", "TIFF", [70_000, -1]))),
+    "a PNG of 16 bits": ("in/b.png", in_bytes(lambda: _saved("I;16", "PNG", [65_535, 256]))),
+    "a CMYK JPEG": ("in/a.jpg", in_bytes(lambda: _saved("CMYK", "JPEG", [(0, 99, 200, 3), (1, 2, 3, 4)]))),
+    "a palette with transparency": ("in/c.gif", in_bytes(lambda: _saved("P", "GIF", [0, 7], transparency=7))),
     "a picture named as a folder": ("in/b.png", beside(lambda folder: (folder / "a.png").mkdir())),
     **FOLDERS,
 }

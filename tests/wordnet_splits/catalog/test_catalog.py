@@ -246,6 +246,7 @@ def test_the_column_of_confidences(tmp_path: Path) -> None:
         (3, "\t10\t", "\t-10\t", "count_train is '-10'"),
         (3, "\t10\t", "\t1e1\t", "count_train is '1e1'"),
         (3, "\t10\t", "\t010\t", "count_train is '010'"),
+        (3, "\t10\t", f"\t{'9' * 5000}\t", "count_train is '999"),
         (4, "train:canine=30", "canine", "count_group is 'canine'"),
         (4, "train:canine=30", "test:canine=30", "count_group is 'test:canine=30'"),
         (5, "train:canine=30", "train:canine=31", "two sums"),
