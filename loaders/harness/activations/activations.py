@@ -52,6 +52,7 @@ class Activations:
     notes : deviations from an undisturbed run, e.g. a batch halved for lack of memory.
     model_key, transform_key, list_key : where they are stored. model : the model's name.
     transform : the transform in words.
+    shape : (3, h, w) of the images as the model got them.
     """
 
     arrays: Arrays
@@ -64,6 +65,7 @@ class Activations:
     transform_key: str
     transform: str
     list_key: str
+    shape: tuple[int, ...]
 
     @property
     def n(self) -> int:
@@ -155,6 +157,8 @@ def extract(
     for name in wanted:
         opened = group.open(name, verify=verify)
         arrays |= {f"{name}/{array}": view for array, view in opened.items()}
+    inputs, few = group.canary()
+    model.depends_on_batch(few, np.asarray(arrays["logits"][: len(few)]))
     records = [record for unit in (FORWARD, *wanted) for record in group.records(unit)]
     halved = [note for record in records for note in record.settings.notes]
     return Activations(
@@ -168,6 +172,7 @@ def extract(
         chosen.key,
         chosen.words,
         group.folder.name,
+        tuple(inputs.shape[1:]),
     )
 
 

@@ -70,6 +70,7 @@ class BatchReader:
             images = images.to(self.device)
         if self.transform.batch is not None:
             images = self.transform.batch(images)
+        refuse_unscaled(images, "transform")
         return images.to(self.dtype)
 
     def _by_thread(self, plan: list[list[int]]) -> Iterator[Tensor]:
@@ -95,6 +96,21 @@ class BatchReader:
                 _stacked(self.dataset.__getitems__(rows))
                 raise
             yield images
+
+
+def refuse_unscaled(images: Tensor, where: str) -> None:
+    """Refuse images of whole numbers as input of a model: 0 to 255 where it has learned from scaled pixels.
+
+    Raises
+    ------
+    DataError : they are.
+    """
+    if not images.is_floating_point():
+        raise DataError(
+            f"images of {str(images.dtype).removeprefix('torch.')} values: a model takes scaled floats",
+            where=where,
+            hint="let the transform scale them, or end it with .float() where the model does",
+        )
 
 
 def _stacked(items: Any) -> Tensor:

@@ -132,7 +132,8 @@ class Extractor:
             found.head_of(self._class_map),
             found.transform_key,
             found.transform,
-            found.notes,
+            (*found.notes, *self.model.notes),
+            found.shape,
         )
 
     def _extract(self, split: str, name: str, probes: Sequence[Probe]) -> Activations:

@@ -32,6 +32,7 @@ class GroupOutputs:
     head : the linear classifier head, rows as the columns of the logits; None where there is none.
     transform_key, transform : of the transform the images went through: its key, and described in words.
     notes : deviations from an undisturbed computation.
+    shape : (3, h, w) of the images as the model got them, () where it is not known.
     """
 
     table: pa.Table
@@ -41,6 +42,7 @@ class GroupOutputs:
     transform_key: str = ""
     transform: str = ""
     notes: tuple[str, ...] = ()
+    shape: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.arrays.n != self.table.num_rows:

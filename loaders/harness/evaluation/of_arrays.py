@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.metrics.counts import to_numpy
 from wordnet_splits.progress import Progress
 from wordnet_splits.untrusted import printable, validated
 
 from ..activations.runs import GroupOutputs, ModelRun
 from ..arrays import Array, Arrays, Head
+from ..logits import LOG_PROBABILITIES, are_log_probabilities, refuse_probabilities
 from ..narrowing import as_float32
 from .about import EvaluationOptions
+from .notes import own_set_notes, run_notes
 from .of_runs import evaluate_runs
 from .own_sets import OwnSet, content_id, digest_of, labels_of, named_sets, own_manifest, place_of
 from .results import Results
@@ -24,8 +27,7 @@ ARRAYS = ("logits", "features", "labels", "ids")
 MODEL_NAME = "arrays"
 """What a model is called that nobody named: two of that name are not taken for runs of one."""
 LONGEST_ID = 1000
-PROBABILITY_ERROR = 1e-2
-"""How far from 1 a row of half-precision probabilities may sum."""
+EQUAL = "by their arrays"
 
 
 def evaluate_arrays(
@@ -94,7 +96,17 @@ def evaluate_arrays(
     }
     run = ModelRun.of(model or MODEL_NAME, outputs, model_key=_key(own, linear), name=MODEL_NAME)
     return evaluate_runs(
-        manifest, [run], detectors, options=options, sweep=sweep, own=list(sets), progress=progress
+        manifest,
+        [run],
+        detectors,
+        options=options,
+        sweep=sweep,
+        own=list(sets),
+        notes=[
+            *own_set_notes(dict(zip(sets, own, strict=True)), EQUAL),
+            *run_notes({text: _notes(held) for text, held in zip(sets, data, strict=True)}),
+        ],
+        progress=progress,
     )
 
 
@@ -112,7 +124,7 @@ def _head(pair: Any) -> Head:
     if not isinstance(pair, list | tuple) or len(pair) != 2:
         raise DataError("is not a pair of weights (K, D) and biases (K,)", where="head")
     weight, bias = pair
-    given = Head(_matrix(weight, "weights", "head"), _numpy(bias).astype(np.float32))
+    given = Head(_matrix(weight, "weights", "head"), _numpy(bias, "head").astype(np.float32))
     if given.bias.shape != given.weight.shape[:1]:
         raise DataError(
             f"biases of shape {given.bias.shape} for {len(given.weight)} rows of weights", where="head"
@@ -120,12 +132,9 @@ def _head(pair: Any) -> Head:
     return given
 
 
-def _numpy(given: Any) -> Array:
+def _numpy(given: Any, where: str) -> Array:
     """Return an array or a tensor as a numpy array; bfloat16, which numpy lacks, as float32."""
-    if hasattr(given, "detach"):
-        given = given.detach().cpu()
-        return np.asarray((given.float() if str(given.dtype).endswith("bfloat16") else given).numpy())
-    array = np.asarray(given)
+    array = to_numpy(given, where=where)
     return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
@@ -148,12 +157,17 @@ def _set(text: str, given: Any) -> tuple[OwnSet, Arrays]:
     if not n:
         raise DataError("there are no images", where=text)
     named = given.get("labels")
-    labels = labels_of(None if named is None else _numpy(named), n, role=role, where=text)
+    labels = labels_of(None if named is None else _numpy(named, text), n, role=role, where=text)
     if split != "test":
         arrays["labels"] = labels if role in ("id", "csid") else np.full(n, -1, np.int64)
     digests = _digests([array for array in arrays.values() if array.ndim > 1])
     ids = _ids(given["ids"], n, text) if "ids" in given else list(map(content_id, range(n), digests))
     return OwnSet(role, group, split, labels, ids, digests), Arrays(arrays)
+
+
+def _notes(arrays: Arrays) -> list[str]:
+    logits = np.asarray(arrays["logits"]) if "logits" in arrays else np.empty((0, 0))
+    return [LOG_PROBABILITIES] if are_log_probabilities(logits) else []
 
 
 def _digests(arrays: Sequence[Array]) -> list[str]:
@@ -168,7 +182,7 @@ def _ids(given: Any, n: int, where: str) -> list[str]:
     ------
     DataError : not n different texts or whole numbers, or one that no table can hold.
     """
-    listed = list(given) if isinstance(given, list | tuple | range) else _numpy(given).tolist()
+    listed = list(given) if isinstance(given, list | tuple | range) else _numpy(given, where).tolist()
     if not isinstance(listed, list) or not all(isinstance(one, str | int | np.integer) for one in listed):
         raise DataError("ids are not texts or whole numbers", where=where)
     ids = [str(one) for one in listed]
@@ -184,7 +198,7 @@ def _ids(given: Any, n: int, where: str) -> list[str]:
 
 def _matrix(given: Any, key: str, where: str) -> Array:
     """Return an (n, width) float32 or float16 array of numbers that are finite, and differ as those given."""
-    array = _numpy(given)
+    array = _numpy(given, where)
     if array.ndim != 2 or array.dtype.kind not in "fiu":
         raise DataError(
             f"{key} of shape {array.shape} and type {array.dtype}; an (n, width) array is wanted", where=where
@@ -192,15 +206,6 @@ def _matrix(given: Any, key: str, where: str) -> Array:
     array = as_float32(array, what=key, where=where, hint="take away the offset that they have in common")
     if not np.isfinite(array).all():
         raise DataError(f"{key} hold NaN or infinity", where=where)
-    if key == "logits" and len(array) and array.shape[1] > 1 and _are_probabilities(array):
-        raise DataError(
-            "probabilities are given where logits are expected: every row sums to 1",
-            where=where,
-            hint="give what goes into the softmax",
-        )
+    if key == "logits":
+        refuse_probabilities(array, where=where, hint="give what goes into the softmax")
     return array
-
-
-def _are_probabilities(array: Array) -> bool:
-    sums = array.sum(axis=1, dtype=np.float64)
-    return bool((array >= 0).all() and (np.abs(sums - 1) < PROBABILITY_ERROR).all())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from wordnet_splits.errors import DataError, SplitsError
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.progress import Counted, Progress
 
+from ..activations.batches import refuse_unscaled
 from ..activations.extraction import image_generator, outputs_of
 from ..activations.on_benchmark import probes_of, what_is_lacking
 from ..activations.runs import GroupOutputs, ModelRun, Need
@@ -27,12 +26,23 @@ from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
 from ..plugins import FOREIGN, in_one_line, reason
 from ..probes import Probe, for_classes, probe_name
-from .own_sets import OwnSet, content_id, digest_of, labels_of, named_sets, own_manifest, place_of
+from .notes import own_set_notes
+from .own_sets import (
+    OwnSet,
+    content_id,
+    digest_of,
+    labels_of,
+    named_sets,
+    own_manifest,
+    place_of,
+    refuse_other_classes,
+)
 
 IMAGES, LABELS = ("pixel_values", "images", "image"), ("labels", "label")
 """Names of the two in a batch that is a mapping, as Hugging Face's datasets have them."""
 FEW = 8
 """Images of a set that are read twice, to notice random augmentation."""
+EQUAL = "as the model gets them"
 RANDOM = "an image read twice is not the same: its transform is random, and so are these figures"
 Outputs = dict[str, Any]
 
@@ -50,11 +60,13 @@ class OwnImages:
     std: tuple[float, ...] | None = None
     name: str = "own-sets"
     known: dict[str, OwnSet] = field(default_factory=dict)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for text in named_sets(self.sets):
             place_of(text)  # before hours of reading
         self.sets = {text: as_set(given) for text, given in self.sets.items()}
+        refuse_other_classes({text: class_names(given) for text, given in self.sets.items()})
 
     def read(
         self,
@@ -87,6 +99,7 @@ class OwnImages:
                 digests += [_digest(image) for image in images]
                 ids += [content_id(n, digests[n]) for n in numbers]
                 labels.append(given)
+                self.shapes[text] = tuple(images.shape[1:])
                 x = images.to(model.device, model.dtype)
                 try:
                     outputs = _outputs(model, x, probes, layers, forward, group, ids[numbers.start :])
@@ -157,7 +170,7 @@ class OwnImages:
     def notes(self) -> list[str]:
         """Return what may make the figures of these sets other than they seem, as sentences."""
         random = [text for text in self.sets if self._differs(text)]
-        return [*(f"{text}: {RANDOM}" for text in random), *shared_images(list(self.known.items()))]
+        return [*(f"{text}: {RANDOM}" for text in random), *own_set_notes(self.known, EQUAL)]
 
     def _differs(self, text: str) -> bool:
         """Whether the first few items of a dataset, read twice, are different images."""
@@ -234,15 +247,6 @@ def class_names(given: Any) -> tuple[str, ...]:
     return tuple(names) if len(set(names)) == len(names) else ()
 
 
-def shared_images(known: Sequence[tuple[str, OwnSet]]) -> Iterator[str]:
-    """Say which two sets hold equal images."""
-    digests = {text: Counter(one.digests) for text, one in known}
-    for a, b in combinations(digests, 2):
-        n = sum((digests[a] & digests[b]).values())
-        if n:
-            yield f"{a} and {b} have {n:,} images in common, as the model gets them"
-
-
 @dataclass
 class _Reader:
     model: Model
@@ -301,6 +305,8 @@ class _Reader:
             None if head is None else head.rows(class_map.kept),
             chosen.key,
             chosen.words,
+            self.model.notes,
+            self.images.shapes[text],
         )
 
 
@@ -314,12 +320,14 @@ def _outputs(
     ids: Sequence[str],
 ) -> dict[str, Tensor]:
     """Return the arrays of one batch."""
-    if model.width is None:
-        model.prepare(x[:8])
+    few = None if model.width is not None else model.prepare(x[: min(FEW, max(2, len(x) // 2))])
     made: dict[str, Tensor] = {}
     with model.batch(x, layers, skip=not forward and not layers) as result:
         if forward and result is not None:
             made = outputs_of(result, model.name)
+            if few is not None:
+                same = made["logits"][: len(few)]
+                model.depends_on_batch(few.float().cpu().numpy(), same.float().cpu().numpy())
         for probe in probes:
             unit = probe_name(probe)
             draws = ([image_generator(unit, group, i, "raw") for i in ids],) if probe.random else ()
@@ -341,12 +349,7 @@ def _parts(batch: Any, where: str) -> tuple[Tensor, Any]:
             else type(images).__name__
         )
         raise DataError(f"a batch of {kind} where images (n, 3, h, w) are expected", where=where)
-    if not images.is_floating_point():
-        raise DataError(
-            f"images of {str(images.dtype).removeprefix('torch.')} values: a model takes scaled floats",
-            where=where,
-            hint="let the dataset's transform scale them",
-        )
+    refuse_unscaled(images, where)
     labels = labels.cpu() if isinstance(labels, Tensor) else labels
     return images, None if labels is None else np.asarray(labels).reshape(-1)
 

@@ -32,6 +32,7 @@ from .learning import (
     usable,
     validation_sets,
 )
+from .notes import accuracy_notes, run_notes, size_notes
 from .results import Results
 from .rows import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES, table_of
 from .scoring import HEAD, Data, Fitted, UnusableError, confidence, fit, kept, predicted, predicts
@@ -153,8 +154,11 @@ class _Work:
             chosen = self._with_head(chosen, run.name, head)
             read_ahead(chosen, self.sets, run)
         self.scored.update({group: seen.arrays.n for group, seen in test.items()})
-        self.notes += [f"{run.name}, {group}: {note}" for group, seen in test.items() for note in seen.notes]
-        self.predictions["", number] = _prediction_table(("", number), test, self.sets.test, run.name)
+        predictions = _prediction_table(("", number), test, self.sets.test, run.name)
+        seen_on = run_notes({group: seen.notes for group, seen in test.items()})
+        sizes = size_notes({group: seen.shape for group, seen in test.items()})
+        self.notes += [f"{run.name}: {note}" for note in (*seen_on, *sizes, *accuracy_notes(predictions))]
+        self.predictions["", number] = predictions
         self.facts.append(_facts(number, run, test))
         use = _Use(run.model, run.model_key, _joined(seen.transform_key for seen in test.values()))
         self.uses[MODEL, number] = use

@@ -21,6 +21,7 @@ from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.manifest import fingerprint as fingerprints
 from wordnet_splits.manifest.data import SCHEMA, check_data
 from wordnet_splits.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
+from wordnet_splits.metrics.counts import to_numpy
 
 from ..arrays import Array
 from .sets import ORDER
@@ -28,6 +29,7 @@ from .sets import ORDER
 SPLITS = ("train", "val", "test")
 SET_NAME = re.compile(r"(?P<role>[a-z]+)(?::(?P<name>[A-Za-z0-9._-]+))?(?:/(?P<split>[a-z]+))?")
 LABELLED = ("id", "csid")
+GREATEST_LABEL = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def labels_of(given: Any, n: int, *, role: str, where: str) -> Array:
         if role in LABELLED:
             raise DataError("an ID set needs the label of each image", where=where)
         return np.full(n, -1, np.int64)
-    labels = np.asarray(given)
+    labels = to_numpy(given, where=where)
     if labels.shape != (n,) or labels.dtype.kind not in "iu":
         raise DataError(
             f"labels of shape {labels.shape} and type {labels.dtype} for {n:,} images", where=where
@@ -118,7 +120,36 @@ def labels_of(given: Any, n: int, *, role: str, where: str) -> Array:
         raise DataError(
             f"label {int(labels.min())} of an ID image", where=where, hint="labels are 0 to K - 1"
         )
+    if n and labels.max() > GREATEST_LABEL:
+        raise DataError(
+            f"label {int(labels.max())}, the greatest is {GREATEST_LABEL:,}",
+            where=where,
+            hint="an unsigned -1? an OOD image without a label has -1, or its set no labels",
+        )
     return labels.astype(np.int64)
+
+
+def refuse_other_classes(names: Mapping[str, Sequence[str]]) -> None:
+    """Refuse labelled sets in which one class has two labels: their datasets list classes in other orders.
+
+    Parameters
+    ----------
+    names : set -> names of its classes in label order, () where its dataset says none.
+
+    Raises
+    ------
+    DataError : they are such; a class is named.
+    """
+    first: dict[str, tuple[int, str]] = {}
+    for text in (text for text in names if place_of(text)[0] in LABELLED):
+        for label, name in enumerate(names[text]):
+            before, other = first.setdefault(name, (label, text))
+            if before != label:
+                raise DataError(
+                    f"{name!r} is label {before} in {other} and label {label} in {text}",
+                    where="sets",
+                    hint="let both datasets list the same classes in the same order (.classes)",
+                )
 
 
 def own_manifest(sets: Sequence[OwnSet], *, name: str, classes: int | None = None) -> Manifest:

@@ -13,11 +13,10 @@ from torch import Tensor, nn
 from wordnet_splits.errors import DataError, unknown
 
 from ..arrays import Array, Head
+from ..logits import refuse_probabilities
 
 OUTPUTS = ("features", "logits")
 """What a function may give by name."""
-PROBABILITY_ERROR = 1e-2
-"""How far the sum of a row of probabilities may be from 1; float16 rounds by so much over 1,000 classes."""
 
 
 def logits_of(output: Any, where: str) -> Tensor:
@@ -124,13 +123,11 @@ def check_logits(logits: Tensor, where: str) -> None:
             where=where,
             hint="check the model's weights and its transform",
         )
-    sums_to_one = bool(((values.sum(dim=1) - 1).abs() < PROBABILITY_ERROR).all())
-    if values.shape[1] > 1 and len(values) and sums_to_one and bool((values >= 0).all()):
-        raise DataError(
-            "the model gives probabilities where logits are expected: its rows sum to 1",
-            where=where,
-            hint="leave out its final softmax, or name the layer before it (--head)",
-        )
+    refuse_probabilities(
+        values.cpu().numpy(),
+        where=where,
+        hint="leave out the model's final softmax, or name the layer before it (--head)",
+    )
 
 
 def pooled(maps: Tensor) -> Tensor:

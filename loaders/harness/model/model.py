@@ -7,21 +7,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from wordnet_splits.errors import DataError
 
-from ..arrays import Head
+from ..arrays import Array, Head
 from ..backend.keys import model_key
 from ..backend.transforms import Transform
 from ..evaluation.about import IN_PYTHON
+from ..logits import LOG_PROBABILITIES, are_log_probabilities
 from ..plugins import in_one_line
 from .class_map import ClassMap, LabelSpace
 from .class_match import MappingGiven, class_map
 from .head import HookedNetwork, captured, check_logits
 from .sources.registry import Loaded
 from .stages import STAGES, find_stages
+
+BATCH_ERROR = {torch.float32: 1e-3, torch.float64: 1e-3}
+HALF_ERROR = 3e-2
+"""How far logits of an image may differ between batches, of the greatest; in half precision, how far."""
+BATCH_STATISTICS = (
+    "its logits for an image depend on the other images of the batch, or on chance (BatchNorm without "
+    "running statistics?): these figures are those of this batch size and order"
+)
+AUTOCAST = "torch.autocast is switched off while it computes: the type is that of its weights"
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,7 @@ class Model:
     width : columns of its output, None before `prepare`.
     gives_features : whether it gives features too; known after `prepare`.
     std : standard deviation per channel of its input's normalisation while activations are extracted.
+    notes : what makes its outputs other than they seem, as sentences; known after `prepare`.
     """
 
     def __init__(self, loaded: Loaded, *, device: Any, head: str | None, choice: ClassChoice) -> None:
@@ -64,6 +76,7 @@ class Model:
         self._stages: tuple[str, ...] | None = None
         self.width: int | None = None
         self.gives_features = True
+        self.notes: tuple[str, ...] = ()
         if self.module is not None:
             self.module.to(self.device)
             self.network: Any = loaded.network or HookedNetwork(self.module, head, self.name)
@@ -98,8 +111,20 @@ class Model:
                 features, logits = self.network(x)
                 self.gives_features = features is not None
         check_logits(logits, self.name)
+        if are_log_probabilities(logits.float().cpu().numpy()):
+            self._note(LOG_PROBABILITIES)
         self.width = int(logits.shape[1])
         return logits
+
+    def depends_on_batch(self, few: Array, of_more: Array) -> bool:
+        """Say, and note, whether logits (n, K) of a few images differ from theirs in a larger batch."""
+        error = BATCH_ERROR.get(self.dtype, HALF_ERROR)
+        if not np.allclose(few, of_more, rtol=error, atol=error * float(np.abs(few).max(initial=0.0))):
+            self._note(BATCH_STATISTICS)
+        return BATCH_STATISTICS in self.notes
+
+    def _note(self, text: str) -> None:
+        self.notes = tuple(dict.fromkeys((*self.notes, text)))
 
     @property
     def head(self) -> Head | None:
@@ -212,14 +237,22 @@ class Model:
 
     @contextmanager
     def evaluating(self, transform: Transform) -> Iterator[None]:
-        """Put the module in evaluation mode, and its flags back as they were afterwards."""
+        """Put the module in evaluation mode, and its flags back as they were afterwards.
+
+        ``torch.autocast`` of the caller is off inside: what is stored says the type that it was computed in.
+        """
         parts = [] if self.module is None else list(self.module.modules())
         flags = [part.training for part in parts]
         for part in parts:
             part.training = False
         self.std = transform.std
+        self.notes = tuple(note for note in self.notes if note != AUTOCAST)
+        one = torch.ones(1, 1, device=self.device)
+        if (one @ one).dtype != one.dtype:
+            self._note(AUTOCAST)
         try:
-            yield
+            with torch.autocast(self.device.type, enabled=False):
+                yield
         finally:
             self.std = None
             for part, flag in zip(parts, flags, strict=True):

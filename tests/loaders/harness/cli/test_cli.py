@@ -119,7 +119,7 @@ def test_from_pixels_to_the_table(call: Any) -> None:
 def test_one_json_object_and_nothing_else_on_stdout(call: Any) -> None:
     found = call(*digits("--detectors", "msp,ensemble", "--json"))
     assert found.json["composition"]["prevalence"] == pytest.approx(1714 / 2074)
-    assert found.json["notes"] == ["tiny_nets:six: left out, as one run is not an ensemble: ensemble"]
+    assert "tiny_nets:six: left out, as one run is not an ensemble: ensemble" in found.json["notes"]
     assert [Path(file).name for file in found.json["files"]][:3] == [
         "results.parquet",
         "results.csv",

@@ -61,7 +61,7 @@ def test_models_are_rows_of_their_own_and_declared_runs_are_averaged(two_models:
     assert accuracy["seeds", "msp"].startswith(f"{100 * np.mean(runs):.2f}±")
     said = "\n".join(lines_below(two_models))
     assert "Model seeds: mean over 2 runs and their spread (0, 1); transform evaluation none, mean 0" in said
-    assert two_models.about.notes == ("alone: left out, as one run is not an ensemble: ensemble",)
+    assert "alone: left out, as one run is not an ensemble: ensemble" in two_models.about.notes
     weights = {run.weights for run in two_models.about.runs}
     assert weights == {"as given in Python"}
     assert all(run.device.startswith("cpu") for run in two_models.about.runs)

@@ -92,8 +92,8 @@ class Ends(nn.Module):
     [
         (lambda z: z * float("nan"), "NaN or infinite logits for 4 of 4 inputs"),
         (lambda z: z.index_fill(0, torch.tensor([2]), float("inf")), "infinite logits for 1 of 4 inputs"),
-        (lambda z: z.softmax(1), "probabilities where logits are expected: its rows sum to 1"),
-        (lambda z: z.softmax(1).half(), "probabilities where logits are expected"),
+        (lambda z: z.softmax(1), "probabilities are given where logits are expected: every row sums to 1"),
+        (lambda z: z.softmax(1).half(), "probabilities are given where logits are expected"),
     ],
 )
 def test_nan_and_probabilities_are_called_so(head: str | None, end: Any, says: str) -> None:
@@ -102,7 +102,10 @@ def test_nan_and_probabilities_are_called_so(head: str | None, end: Any, says: s
 
 def test_log_probabilities_and_other_logits_pass() -> None:
     for end in (lambda z: z.log_softmax(1), lambda z: z.sigmoid(), lambda z: z):
-        load_model(Ends(end), device="cpu", head="network.6").prepare(X)
+        model = load_model(Ends(end), device="cpu", head="network.6")
+        assert model.notes == ()
+        model.prepare(X)
+        assert ("log-probabilities" in " ".join(model.notes)) == (end(torch.zeros(1, 2)).sum() < 0)
 
 
 def write_torchscript(path: Path) -> None:

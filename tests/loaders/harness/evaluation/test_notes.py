@@ -1,0 +1,223 @@
+"""What makes figures other than they seem is refused, or said below the table, in files and in the report."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wordnet_splits.errors import DataError
+
+torch = pytest.importorskip("torch", reason="needs torch")
+from torch import nn  # noqa: E402  (after the skip)
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+
+from loaders import evaluate, evaluate_arrays  # noqa: E402
+from loaders.harness import report  # noqa: E402
+from loaders.harness.evaluation.results import Results  # noqa: E402
+
+K, N = 4, 80
+CENTRES = 6 * np.eye(K, dtype=np.float32)
+
+
+def labels(n: int = N) -> np.ndarray:
+    return np.arange(n) % K
+
+
+def logits(seed: int, given: np.ndarray | None = None, n: int = N) -> np.ndarray:
+    """Logits around the centre of each label, or, without labels, around none."""
+    noise = np.random.default_rng(seed).normal(size=(n, K)).astype(np.float32)
+    return noise if given is None else noise + CENTRES[given]
+
+
+def arrays(**more):
+    sets = {
+        "id": {"logits": logits(0, labels()), "labels": labels()},
+        "near": {"logits": logits(1)},
+        "id/train": {"logits": logits(2, labels()), "labels": labels()},
+    }
+    return {**sets, **more}
+
+
+def pictures(seed: int, given: np.ndarray | None = None, side: int = 8, n: int = N) -> TensorDataset:
+    """Pictures whose mean colour is that of their label, or, without labels, of none."""
+    random = torch.Generator().manual_seed(seed)
+    images = torch.rand(n, 3, side, side, generator=random) / 4
+    if given is None:
+        return TensorDataset(images)
+    colours = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]])[torch.from_numpy(given)]
+    return TensorDataset(images + colours[:, :, None, None], torch.from_numpy(given))
+
+
+class Colours(nn.Module):
+    """A network that tells those colours apart: mean colour, a layer, the head."""
+
+    def __init__(self, *between: nn.Module) -> None:
+        super().__init__()
+        self.between = nn.Sequential(*between)
+        self.head = nn.Linear(3, K)
+        with torch.no_grad():
+            self.head.weight.copy_(6 * torch.tensor([[1.0, -1, -1], [-1, 1, -1], [-1, -1, 1], [1, 1, 1]]))
+            self.head.bias.copy_(torch.tensor([0.0, 0, 0, -6]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.between(x).mean((2, 3)))
+
+
+def sets(**more):
+    return {"id": pictures(0, labels()), "near": pictures(1), **more}
+
+
+def notes(found: Results) -> str:
+    return "\n".join(found.about.notes)
+
+
+def test_an_honest_evaluation_has_no_note():
+    assert evaluate_arrays(arrays(), "msp,energy").about.notes == ()
+    given = {**sets(), "far": pictures(2), "id/train": pictures(3, labels()), "csid": pictures(4, labels())}
+    assert evaluate(Colours(nn.BatchNorm2d(3)), sets=given, detectors="msp,energy,knn[k=5]").about.notes == ()
+
+
+def test_a_note_is_below_the_table_in_the_files_and_in_the_report(tmp_path):
+    same = arrays()["id"]
+    found = evaluate_arrays(arrays(**{"id/train": same}), "msp")
+    (note,) = found.about.notes
+    assert note == f"id and id/train have {N} images in common, by their arrays"
+    found.write(tmp_path / "results")
+    assert Results.read(tmp_path / "results").about.notes == (note,)
+    page = report(found, tmp_path / "report.html").read_text(encoding="utf-8")
+    for shown in (found.table(width=10_000), found._repr_html_(), page):
+        assert note in shown
+
+
+def test_one_image_with_two_labels_is_noted():
+    twice = labels()
+    twice[[4, 9]] += 1
+    given = arrays(**{"id/train": {"logits": arrays()["id"]["logits"], "labels": twice % K}})
+    expected = "2 images of id and id/train occur with more than one label, by their arrays"
+    assert expected in notes(evaluate_arrays(given, "msp"))
+    known = pictures(0, labels())
+    doubled = TensorDataset(
+        torch.cat([known.tensors[0], known.tensors[0][:1]]), torch.cat([known.tensors[1], torch.tensor([2])])
+    )
+    expected = "1 image of id occurs with more than one label, as the model gets them"
+    assert expected in notes(evaluate(Colours(), sets=sets(id=doubled), detectors="msp"))
+
+
+@pytest.mark.parametrize("kind", ["rolled", "untrained", "constant", "right"])
+def test_a_head_that_is_no_better_than_guessing_says_so_beside_auroc(kind):
+    random = np.random.default_rng(5)
+    given = {
+        "rolled": logits(0, (labels() + 1) % K),
+        "untrained": random.normal(size=(N, K)),
+        "constant": random.normal(size=(N, K)) + np.array([9, 0, 0, 0]),
+        "right": logits(0, labels()),
+    }[kind]
+    found = evaluate_arrays(arrays(id={"logits": given, "labels": labels()}), "msp")
+    (accuracy,) = found.values("accuracy", group="(pooled)")
+    expected = f"arrays: accuracy on ID is {accuracy:.1%}, no better than guessing (25.0%)"
+    assert (expected in found.table(width=10_000)) == (kind != "right")
+
+
+def test_one_class_alone_is_not_compared_with_guessing():
+    ones = np.ones(N, np.int64)
+    given = arrays(id={"logits": logits(0, ones), "labels": ones})
+    assert evaluate_arrays(given, "msp", classes=K).about.notes == ()
+
+
+def log_softmax(values: np.ndarray) -> np.ndarray:
+    return values - np.log(np.exp(values).sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_log_probabilities_in_the_place_of_logits_are_noted(dtype):
+    given = arrays(near={"logits": log_softmax(logits(1)).astype(dtype)})
+    (note,) = evaluate_arrays(given, "energy").about.notes
+    assert note.startswith("near: the logits are log-probabilities")
+    given = {k: {**v, "logits": log_softmax(v["logits"]).astype(dtype)} for k, v in given.items()}
+    (note,) = evaluate_arrays(given, "msp").about.notes
+    assert note.startswith("the logits are log-probabilities")
+
+
+def test_a_model_that_ends_in_a_log_softmax_is_noted():
+    def network(x: torch.Tensor) -> torch.Tensor:
+        return Colours()(x).log_softmax(1)
+
+    found = evaluate(network, sets=sets(), detectors="energy", model_id="log-softmax")
+    assert found.about.notes[0].startswith("log-softmax: the logits are log-probabilities")
+
+
+@pytest.mark.parametrize("batch_size", [4, 20, 128])
+def test_batch_statistics_are_noted(batch_size):
+    norm = nn.BatchNorm2d(3, track_running_stats=False)
+    known = pictures(0, np.random.default_rng(0).permutation(labels()))
+    found = evaluate(Colours(norm), sets=sets(id=known), detectors="msp", batch_size=batch_size)
+    assert "Colours: its logits for an image depend on the other images of the batch" in notes(found)
+    assert notes(found).count("of the batch") == 1  # of the model, not of every set
+
+
+def test_on_a_benchmark_batch_statistics_are_noted_and_a_transform_to_bytes_is_refused(tmp_path):
+    network = nn.Sequential(nn.BatchNorm2d(3, track_running_stats=False), nn.Flatten(), nn.Linear(192, 6))
+    with_store = {"store": tmp_path, "groups": ["uniform"]}
+    for _ in range(2):  # computed, then read again
+        assert "depend on the other images of the batch" in notes(
+            evaluate(network, "digits", "msp", **with_store)
+        )
+    with pytest.raises(DataError, match="images of uint8 values: a model takes scaled floats"):
+        evaluate(
+            nn.Sequential(nn.Flatten(), nn.Linear(192, 6)),
+            "digits",
+            "msp",
+            transform=lambda image: torch.from_numpy(np.array(image)).permute(2, 0, 1),
+        )
+
+
+def test_classes_in_another_order_are_refused():
+    def named(dataset: TensorDataset, *classes: str) -> TensorDataset:
+        dataset.classes = list(classes)
+        return dataset
+
+    known = named(pictures(0, labels()), "ant", "bee", "cat", "dog")
+    train = named(pictures(3, labels()), "ant", "cat", "bee", "dog")
+    with pytest.raises(DataError, match="'cat' is label 2 in id and label 1 in id/train"):
+        evaluate(Colours(), sets=sets(id=known, **{"id/train": train}), detectors="msp")
+    with pytest.raises(DataError, match="'cat' is label 2 in id and label 1 in id/train"):
+        evaluate(Colours(), sets=sets(id=known, **{"id/train": DataLoader(train)}), detectors="msp")
+    near = named(pictures(1), "dog", "ant")  # not of the model's classes
+    assert evaluate(Colours(), sets=sets(id=known, near=near), detectors="msp")
+
+
+def test_sets_of_different_sizes_are_noted():
+    found = evaluate(Colours(), sets=sets(near=pictures(1, side=4)), detectors="msp")
+    expected = "different sizes (3 x 8 x 8 in id; 3 x 4 x 4 in near)"
+    assert expected in notes(found)
+
+
+def test_autocast_around_evaluate_changes_no_figure_and_is_noted():
+    plain = evaluate(Colours(), sets=sets(), detectors="energy")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = evaluate(Colours(), sets=sets(), detectors="energy")
+        assert torch.is_autocast_enabled("cpu")
+    assert cast.scores.equals(plain.scores)
+    assert "Colours: torch.autocast is switched off while it computes" in notes(cast)
+    assert plain.about.notes == ()
+
+
+@pytest.mark.parametrize("where", ["id", "near"])
+def test_an_unsigned_minus_one_is_no_label(where):
+    given = arrays()
+    given[where] = {**given[where], "labels": labels().astype(np.uint64) - np.uint64(1)}
+    with pytest.raises(DataError, match="label 18446744073709551615, the greatest is 2,147,483,647"):
+        evaluate_arrays(given, "msp")
+    given[where] = {**given[where], "labels": labels().astype(np.uint64)}
+    assert evaluate_arrays(given, "msp")
+
+
+@pytest.mark.parametrize("key", ["logits", "labels"])
+def test_masked_arrays_are_refused(key):
+    given = arrays()
+    masked = np.ma.masked_array(given["id"][key], mask=np.zeros_like(given["id"][key], bool))
+    given["id"][key] = masked
+    assert evaluate_arrays(given, "msp")
+    masked[3] = np.ma.masked
+    with pytest.raises(DataError, match=r"id: \d+ of \d+ values are masked"):
+        evaluate_arrays(given, "msp")
