@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from loaders.harness import compare, evaluate_arrays
 from loaders.harness.comparison.entries import draws_of
 from loaders.harness.evaluation.results import Results
+from loaders.harness.plots.subject import Subject
 from wordnet_splits.errors import DataError, OutputError
 
 K = 4
@@ -46,11 +47,14 @@ def test_images_that_nobody_named_are_not_paired_with_others() -> None:
 
 def test_arrays_without_a_name_are_no_runs_of_one_model() -> None:
     given = [arrays(seed, ids=True) for seed in (0, 1)]
-    found = compare([evaluate_arrays(one, "mls") for one in given], metric="auroc", on="near", bootstrap=20)
+    held = [evaluate_arrays(one, "mls") for one in given]
+    found = compare(held, metric="auroc", on="near", bootstrap=20)
     assert {row["model"]: (row["n"], row["mean"]) for row in found.rows()} == {
         f"arrays (results {n + 1})": (1, pytest.approx(auroc_of(one))) for n, one in enumerate(given)
     }
     assert "compared as 2 models, since nobody said that they are runs of one" in found.notes[0]
+    networks = [network.model for network in Subject.of(held).first_networks()]
+    assert networks == ["arrays (results 1)", "arrays (results 2)"]
 
 
 def test_arrays_of_a_model_that_is_named_are_its_runs() -> None:
