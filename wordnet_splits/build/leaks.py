@@ -6,6 +6,9 @@ ID group holds in two splits or in two classes. The rest is recorded, with a rea
 ancestry between ID and near of one source, for near is near by design; anything between two OOD test groups;
 a far class that our own catalog contradicts, because it lies below a parent of a class of an ID source
 (``sibling``) or has the synset of a class left out.
+
+Nothing lies below a class whose catalog maps it to something wider than its name means: *marbled newt*,
+filed under newt, is not above the other newts.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.build.membership import Membership
-from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.errors import RecipeError
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import Key
@@ -77,13 +80,18 @@ class ClassSet:
     name: str
     role: str
     source: str
-    members: Mapping[str, Sequence[str]]
-    """class id -> wnids"""
+    members: Mapping[str, CatalogClass]
+    """by class id"""
 
     @property
     def wnids(self) -> Iterator[tuple[str, str]]:
         """Yield (wnid, class id) pairs."""
-        return ((wnid, c) for c, wnids in self.members.items() for wnid in wnids)
+        return ((wnid, c) for c, item in self.members.items() for wnid in item.wnids)
+
+    @property
+    def covers(self) -> Iterator[tuple[str, str]]:
+        """Yield (wnid, class id) pairs of the synsets whose hyponyms are of the class."""
+        return ((wnid, c) for c, item in self.members.items() for wnid in item.covers)
 
 
 def class_sets(membership: Membership) -> list[ClassSet]:
@@ -98,7 +106,7 @@ def class_sets(membership: Membership) -> list[ClassSet]:
 
 
 def _class_set(name: str, role: str, source: str, classes: Iterable[str]) -> ClassSet:
-    return ClassSet(name, role, source, {c: load_catalog(source)[c].wnids for c in classes})
+    return ClassSet(name, role, source, {c: load_catalog(source)[c] for c in classes})
 
 
 def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
@@ -134,19 +142,26 @@ def _shared_classes(
     a: ClassSet, b: ClassSet, above: Mapping[str, Mapping[str, int]]
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Return (equal, ancestry) class pairs of two sets, sorted."""
-    by_wnid: dict[str, set[str]] = defaultdict(set)
-    by_ancestor: dict[str, set[str]] = defaultdict(set)
-    for wnid, class_b in b.wnids:
-        by_wnid[wnid].add(class_b)
-        for ancestor in above[wnid]:
-            by_ancestor[ancestor].add(class_b)
     equal = {(c, c) for c in a.members.keys() & b.members.keys() if a.source == b.source}
-    related: set[tuple[str, str]] = set()
-    for wnid, class_a in a.wnids:
-        equal |= {(class_a, class_b) for class_b in by_wnid.get(wnid, ())}
-        related |= {(class_a, class_b) for class_b in by_ancestor.get(wnid, ())}
-        related |= {(class_a, class_b) for up in above[wnid] for class_b in by_wnid.get(up, ())}
+    equal |= {(class_a, class_b) for class_a, class_b in _joined(a.wnids, b.wnids)}
+    related = set(_joined(a.covers, _upwards(b.wnids, above)))
+    related |= set(_joined(_upwards(a.wnids, above), b.covers))
     return sorted(equal), sorted(related - equal)
+
+
+def _upwards(
+    pairs: Iterable[tuple[str, str]], above: Mapping[str, Mapping[str, int]]
+) -> Iterator[tuple[str, str]]:
+    """Yield (ancestor, class id) pairs, the synsets themselves among the ancestors."""
+    return ((up, c) for wnid, c in pairs for up in above[wnid])
+
+
+def _joined(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of classes that share a synset."""
+    holders: dict[str, set[str]] = defaultdict(set)
+    for wnid, class_b in b:
+        holders[wnid].add(class_b)
+    return ((class_a, class_b) for wnid, class_a in a for class_b in holders.get(wnid, ()))
 
 
 def _siblings(
@@ -156,19 +171,22 @@ def _siblings(
     taxonomy: Taxonomy,
     closer: Iterable[tuple[str, str]],
 ) -> list[tuple[str, str]]:
-    """Return (far class, nearest class of ``other`` with a parent above it), kin in ``closer`` aside."""
+    """Return (far class, nearest class of ``other`` with a parent above it), kin in ``closer`` aside.
+
+    A far class that is mapped to something wider lies below its own synset, too.
+    """
     children: dict[str, str] = {}  # a parent -> the first of its classes
     for wnid, c in other.wnids:
         for parent in taxonomy.parents(wnid):
             children[parent] = min(children.get(parent, c), c)
     known = {c for pair in closer for c in pair}
     found = []
-    for c, wnids in far.members.items():
+    for c, item in far.members.items():
         steps = [
             (edges, children[up])
-            for wnid in wnids
+            for wnid in item.wnids
             for up, edges in above[wnid].items()
-            if edges and up in children
+            if up in children and (edges or wnid not in item.covers)
         ]
         if steps and c not in known:
             found.append((c, min(steps)[1]))
@@ -331,12 +349,12 @@ def _called(group: ClassSet, class_id: str) -> str:
     return f"the {role} class {load_catalog(group.source)[class_id].name.replace('_', ' ')}"
 
 
-def _relation(kind: str, own: Sequence[str], other: Sequence[str], taxonomy: Taxonomy) -> str:
+def _relation(kind: str, own: CatalogClass, other: CatalogClass, taxonomy: Taxonomy) -> str:
     if kind == "class":
         return "has the synset of"
     if kind == "sibling":
         return "lies below a parent of"
-    below = any(taxonomy.ancestors(wnid).keys() & set(other) for wnid in own)
+    below = any(taxonomy.ancestors(wnid).keys() & set(other.covers) for wnid in own.wnids)
     return "lies below" if below else "lies above"
 
 

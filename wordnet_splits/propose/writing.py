@@ -73,7 +73,7 @@ def earlier_answers(path: Path) -> dict[str, Decision]:
     return {
         c.class_id: Decision(c.wnids, c.mapped, c.why)
         for c in catalog
-        if c.mapped == "hand" or (not c.wnids and not c.why.startswith(UNSURE))
+        if c.mapped in ("hand", "wider") or (not c.wnids and not c.why.startswith(UNSURE))
     }
 
 

@@ -2,7 +2,8 @@
 
 WordNet's word for it is ancestry: a class *equals* a known one where both have the same synset, lies *below*
 one where that is among its hypernyms (each picture of it shows the known class: a leak), or *above* one (a
-picture of it may show the known class, and does only if it was drawn from below).
+picture of it may show the known class, and does only if it was drawn from below). Nothing lies below a class
+whose catalog maps it to something wider than its name means.
 
 That is too strict where a class above is wide and its pictures show something else, and where a word of
 WordNet is wider than the pictures that a dataset keeps under it; and too lax where WordNet has two synsets
@@ -293,25 +294,28 @@ class _Kin:
 def _kin(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, list[_Kin]]:
     """Return of each class all known classes that it equals, lies below or lies above."""
     found: dict[str, list[_Kin]] = {one.id: [] for one in listed.classes}
-    own, theirs = _holders(listed), _holders(known)
+    own, theirs = (_holders((c.id, c.wnids) for c in classes.classes) for classes in (listed, known))
+    own_cover, their_cover = (
+        _holders((c.id, c.covers) for c in classes.classes) for classes in (listed, known)
+    )
     for wnid, holders in own.items():
         for up, edges in taxonomy.ancestors(wnid).items():
-            relation = "below" if edges else "equal"
+            relation, others = ("below", their_cover) if edges else ("equal", theirs)
             for class_id in holders:
-                found[class_id] += [_Kin(edges, relation, o, wnid, up) for o in theirs.get(up, ())]
-    for wnid, others in theirs.items():
+                found[class_id] += [_Kin(edges, relation, o, wnid, up) for o in others.get(up, ())]
+    for wnid, known_ids in theirs.items():
         for up, edges in taxonomy.ancestors(wnid).items():
-            for class_id in own.get(up, ()) if edges else ():
-                found[class_id] += [_Kin(edges, "above", o, up, wnid) for o in others]
+            for class_id in own_cover.get(up, ()) if edges else ():
+                found[class_id] += [_Kin(edges, "above", o, up, wnid) for o in known_ids]
     return found
 
 
-def _holders(classes: ClassList) -> dict[str, list[str]]:
-    """Return wnid -> the ids of its classes."""
+def _holders(classes: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
+    """Return wnid -> the ids of its classes, of (id, wnids) pairs."""
     found: dict[str, list[str]] = {}
-    for one in classes.classes:
-        for wnid in one.wnids:
-            found.setdefault(wnid, []).append(one.id)
+    for class_id, wnids in classes:
+        for wnid in wnids:
+            found.setdefault(wnid, []).append(class_id)
     return found
 
 

@@ -15,14 +15,12 @@ from typing import Any
 
 from wordnet_splits.build.membership import decide_membership
 from wordnet_splits.catalog import CatalogClass, load_catalog
-from wordnet_splits.catalog.catalog import known_sources
+from wordnet_splits.catalog.catalog import covered, known_sources, load_own_catalog
 from wordnet_splits.catalog.own_lists import find_list, known_lists
 from wordnet_splits.errors import LONGEST, DataError, SplitsError, UnknownNameError, unknown
-from wordnet_splits.manifest import manifest_names
-from wordnet_splits.manifest.manifest import open_manifest
+from wordnet_splits.manifest import Manifest, manifest_names, open_manifest
 from wordnet_splits.propose.confirming import is_unconfirmed
 from wordnet_splits.recipe import class_set_names, load_recipe
-from wordnet_splits.reports.unconfirmed import unconfirmed_classes
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.untrusted import check_delimiter, parse_json, printable, read_text
 
@@ -44,13 +42,20 @@ Entries = Sequence[tuple[str, str]]
 class ListedClass:
     """A class by its author's name, and the synsets that it stands for.
 
-    ``unconfirmed`` where these were proposed at low confidence, and nobody confirmed them.
+    ``unconfirmed`` where these were proposed at low confidence, and nobody confirmed them; ``mapped`` says how
+    a catalog maps the class to them.
     """
 
     id: str
     name: str
     wnids: tuple[str, ...]
     unconfirmed: bool = False
+    mapped: str = "exact"
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """Return the synsets whose hyponyms are all of this class."""
+        return covered(self.wnids, self.mapped)
 
 
 @dataclass(frozen=True)
@@ -126,23 +131,28 @@ def _shipped(name: str, taxonomy: Taxonomy, manifests: Path | None) -> Sequence[
     if benchmark in class_set_names():
         return _of_class_set(benchmark, group if colon else None, taxonomy)
     if colon and benchmark in manifest_names(manifests):
-        manifest = open_manifest(benchmark, manifests)
-        unconfirmed = {
-            (source, one.item.class_id)
-            for source, some in unconfirmed_classes(manifest).items()
-            for one in some
-        }
-        rows = manifest.classes.select(["group", "source", "class_id", "name", "wnids"]).to_pylist()
-        if group not in (groups := {row["group"] for row in rows} - {""}):
-            raise unknown("group", group, groups, where=benchmark)
-        return [
-            ListedClass(
-                r["class_id"], r["name"], tuple(r["wnids"]), (r["source"], r["class_id"]) in unconfirmed
-            )
-            for r in rows
-            if r["group"] == group
-        ]
+        return _of_manifest(open_manifest(benchmark, manifests), group)
     return ()
+
+
+def _of_manifest(manifest: Manifest, group: str) -> Sequence[ListedClass]:
+    """Return the classes of a group; how they are mapped stands in their catalogs, not in the class table."""
+    rows = manifest.classes.select(["group", "source", "class_id", "name", "wnids"]).to_pylist()
+    if group not in (groups := {row["group"] for row in rows} - {""}):
+        raise unknown("group", group, groups, where=manifest.name)
+    of_group = [row for row in rows if row["group"] == group]
+    catalogs = {
+        source: load_own_catalog(manifest.own[source]) if source in manifest.own else load_catalog(source)
+        for source in {row["source"] for row in of_group}
+    }
+    return [
+        replace(
+            _of_catalog(catalogs[row["source"]][row["class_id"]]),
+            name=row["name"],
+            wnids=tuple(row["wnids"]),
+        )
+        for row in of_group
+    ]
 
 
 def _of_class_set(name: str, only: str | None, taxonomy: Taxonomy) -> Sequence[ListedClass]:
@@ -159,7 +169,7 @@ def _of_class_set(name: str, only: str | None, taxonomy: Taxonomy) -> Sequence[L
 
 
 def _of_catalog(item: CatalogClass) -> ListedClass:
-    return ListedClass(item.class_id, item.name, item.wnids, is_unconfirmed(item))
+    return ListedClass(item.class_id, item.name, item.wnids, is_unconfirmed(item), item.mapped)
 
 
 def _entries(path: Path, column: str | None) -> Entries:

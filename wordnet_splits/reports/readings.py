@@ -10,6 +10,7 @@ from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.reports.worlds import (
     EXCLUDED,
     SENSE,
+    Clash,
     Decided,
     Rewrite,
     as_rule,
@@ -79,12 +80,13 @@ def _judged(decided: Decided, judged: dict[Key, tuple[str, ...]]) -> Iterator[tu
         if SENSE in kinds[group.name] or rule.draw is None:
             verdicts = decide(rule, group.source, offered, context)
             taken = {c for c in offered if verdicts[c].accepted}
-        clash = decided.clashes.get(group.name, frozenset())
+        clash = decided.clashes.get(group.name, Clash())
         for class_id in offered:
             if class_id in taken:
                 key = (group.source, class_id)
                 del left[key]
-                yield key, group.role if clash.isdisjoint(judged[key]) else EXCLUDED
+                mapped = decided.world.catalog(group.source)[class_id].mapped
+                yield key, EXCLUDED if clash.leaks(judged[key], mapped) else group.role
     yield from ((key, EXCLUDED) for key in left)
 
 

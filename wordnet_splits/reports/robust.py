@@ -184,7 +184,8 @@ def _classes(
     for key, asked in base.asked.items():
         item = load_catalog(key[0])[key[1]]
         read = frozenset[str]().union(*(kinds[name] for name in asked))
-        leaks = any(base.clashes.get(name) for name in asked if key[1] in base.groups[name])
+        clashes = (base.clashes.get(name, worlds.Clash()) for name in asked if key[1] in base.groups[name])
+        leaks = any(clash.equal_or_below or clash.above for clash in clashes)
         read_by_leaks = worlds.GRAPH if leaks else frozenset[str]()
         read |= read_by_leaks
         candidate = base.role(key)

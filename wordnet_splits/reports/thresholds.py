@@ -22,7 +22,7 @@ from wordnet_splits import plotting
 from wordnet_splits.errors import DataError
 from wordnet_splits.manifest.parquet import schema_of, write_table
 from wordnet_splits.reports.audit import Given
-from wordnet_splits.reports.class_list import ClassList, load_class_list
+from wordnet_splits.reports.class_list import ClassList, ListedClass, load_class_list
 from wordnet_splits.similarity import similarity
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy, load
@@ -190,7 +190,7 @@ def thresholds(
     targets = sorted((one.id, wnid) for one in known.classes for wnid in one.wnids)
     if not targets:
         raise DataError("no class of it has a synset", where=known.name, hint="give other known classes")
-    relations = _relations(listed, {wnid for _, wnid in targets}, taxonomy)
+    relations = _relations(listed, known, taxonomy)
     others = [one for one in listed.classes if relations[one.id] != "equal"]
     own = sorted({wnid for one in others for wnid in one.wnids})
     best = _best(measure, own, [wnid for _, wnid in targets], taxonomy)
@@ -207,15 +207,17 @@ def thresholds(
     return Thresholds(listed.name, known.name, measure, len(known.classes), equal, table)
 
 
-def _relations(listed: ClassList, known: set[str], taxonomy: Taxonomy) -> dict[str, str | None]:
+def _relations(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, str | None]:
     """Return of each class equal, below, above or None, the first that holds."""
-    below = taxonomy.descendants(*known)
-    above = {up for wnid in known for up in taxonomy.ancestors(wnid)}
-    kinds = (("equal", known), ("below", below), ("above", above))
-    return {
-        one.id: next((name for name, wnids in kinds if not wnids.isdisjoint(one.wnids)), None)
-        for one in listed.classes
-    }
+    equal = {wnid for one in known.classes for wnid in one.wnids}
+    below = taxonomy.descendants(*{wnid for one in known.classes for wnid in one.covers}) - equal
+    above = {up for wnid in equal for up in taxonomy.ancestors(wnid)}
+
+    def relation(one: ListedClass) -> str | None:
+        kinds = (("equal", equal, one.wnids), ("below", below, one.wnids), ("above", above, one.covers))
+        return next((name for name, kin, wnids in kinds if not kin.isdisjoint(wnids)), None)
+
+    return {one.id: relation(one) for one in listed.classes}
 
 
 def _best(

@@ -6,13 +6,14 @@ these counts as taken, so that a class is compared with what it was a candidate 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
 from wordnet_splits.build.leaks import KEPT_FIRST, trains
-from wordnet_splits.catalog import Catalog, load_catalog
+from wordnet_splits.catalog import Catalog, CatalogClass, load_catalog
+from wordnet_splits.catalog.catalog import WIDER
 from wordnet_splits.catalog.own_lists import find_list
 from wordnet_splits.errors import TaxonomyError
 from wordnet_splits.recipe import Group, Recipe
@@ -135,9 +136,22 @@ def kinds_read(recipe: Recipe) -> dict[str, frozenset[str]]:
     return found
 
 
+@dataclass(frozen=True)
+class Clash:
+    """The synsets that leak with the classes of other groups: theirs, those below, and those above."""
+
+    equal_or_below: frozenset[str] = frozenset()
+    above: frozenset[str] = frozenset()
+
+    def leaks(self, wnids: Iterable[str], mapped: str) -> bool:
+        """Say whether a class of these synsets leaks, mapped to them as its catalog says."""
+        wider = mapped in WIDER
+        return any(w in self.equal_or_below or (not wider and w in self.above) for w in wnids)
+
+
 @dataclass
 class Decided:
-    """The classes of each group in a world, and ``clashes``: the synsets that leak with other groups.
+    """The classes of each group in a world, and ``clashes``: what leaks with other groups.
 
     ``groups`` are before ``drop_leaks`` took any out, ``asked`` the groups that each class was offered to,
     ``idle`` the groups whose rule a reading cannot change.
@@ -147,7 +161,7 @@ class Decided:
     world: World
     groups: dict[str, list[str]] = field(default_factory=dict)
     asked: dict[Key, list[str]] = field(default_factory=dict)
-    clashes: dict[str, frozenset[str]] = field(default_factory=dict)
+    clashes: dict[str, Clash] = field(default_factory=dict)
     dropped: set[Key] = field(default_factory=set)
     idle: set[str] = field(default_factory=set)
 
@@ -222,22 +236,23 @@ def _drop_leaks(found: Decided) -> None:
     The same as `build.leaks.drop_leaking`, said of one class at a time: a test holds it to the manifests.
     """
     recipe, world = found.recipe, found.world
-    kept: list[tuple[Group, set[str], set[str]]] = []
+    kept: list[tuple[Group, Sequence[CatalogClass]]] = []
     ranked = sorted((g for g in recipe.group if g.role != "csid"), key=lambda g: KEPT_FIRST.index(g.role))
     for group in ranked:
-        earlier = [one for one in kept if trains(one[0], group)]
-        targets = {wnid for _, wnids, _ in earlier for wnid in wnids}
-        above = {up for wnid in targets for up in world.taxonomy.ancestors(wnid)}
-        clash = world.taxonomy.descendants(*targets) | above
-        same = {(one.source, c) for one, _, classes in earlier for c in classes}
-        found.clashes[group.name] = clash
-        catalog = world.catalog(group.source)
+        earlier = [item for other, items in kept if trains(other, group) for item in items]
+        clash = found.clashes[group.name] = _clash(earlier, world.taxonomy)
+        same = {(item.source, item.class_id) for item in earlier}
         left = []
         for class_id in found.groups[group.name]:
-            key = (group.source, class_id)
-            if key in same or not clash.isdisjoint(catalog[class_id].wnids):
-                found.dropped.add(key)
+            item = world.catalog(group.source)[class_id]
+            if (group.source, class_id) in same or clash.leaks(item.wnids, item.mapped):
+                found.dropped.add((group.source, class_id))
             else:
-                left.append(class_id)
-        wnids = {wnid for class_id in left for wnid in catalog[class_id].wnids}
-        kept.append((group, wnids, set(left)))
+                left.append(item)
+        kept.append((group, left))
+
+
+def _clash(earlier: Sequence[CatalogClass], taxonomy: Taxonomy) -> Clash:
+    targets = {wnid for item in earlier for wnid in item.wnids}
+    below = taxonomy.descendants(*{wnid for item in earlier for wnid in item.covers})
+    return Clash(below | targets, frozenset(up for wnid in targets for up in taxonomy.ancestors(wnid)))

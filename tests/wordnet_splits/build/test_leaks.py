@@ -68,8 +68,8 @@ def test_the_eleven_synsets_that_are_both_far_and_excluded_are_named(imagenet):
     ("class_id", "clause"),
     [
         ("001.ak47", "it has the synset of the near class assault rifle (ak47 is no noun"),
-        ("ramen", "it lies above the near class consomme"),
-        ("croque_madame", "it lies above the near class hotdog and the excluded class cheeseburger"),
+        ("ramen", "it lies below a parent of the ID class meat loaf and the near class consomme"),
+        ("croque_madame", "it lies below a parent of the ID class meat loaf and the near class hotdog"),
         ("poutine", "it lies below a parent of the ID class mashed potato"),
         ("jacuzzi/indoor", "it lies below the ID class bathtub"),
         ("bedchamber", "it has the synset of the excluded class bedroom"),
@@ -134,8 +134,43 @@ def test_a_known_leak_between_a_group_and_a_source_counts_all_its_groups(tmp_pat
     assert sum(len(k.pairs) for k in siblings) == entry.count
     less = entry.model_copy(update={"count": entry.count - 1})
     others = [k for k in recipe.known_leak if k is not entry]
-    with pytest.raises(RecipeError, match=r"15 sibling leaks between group:food and source:imagenet1k"):
+    with pytest.raises(RecipeError, match=r"18 sibling leaks between group:food and source:imagenet1k"):
         build(recipe.model_copy(update={"known_leak": (*others, less)}))
+
+
+EVERY_IMAGE = '{ test = { from = "all", all = true } }'
+CLEAN_200 = "openood-imagenet200-clean"
+KILLER_WHALE, DOLPHIN, CONSOMME = "n02071294", "n02068974", "n07584110"
+
+
+@pytest.mark.parametrize(
+    ("known", "unknown", "leaks"),
+    [
+        (("imagenet1k", KILLER_WHALE), ("ninco", "pseudorca_crassidens"), ["sibling"]),  # under dolphin
+        (("ninco", "pseudorca_crassidens"), ("imagenet1k", KILLER_WHALE), ["sibling"]),
+        (("imagenet1k", KILLER_WHALE), ("imagenet21k", DOLPHIN), ["ancestry"]),
+        (("imagenet21k", DOLPHIN), ("imagenet1k", KILLER_WHALE), ["ancestry"]),
+        (("imagenet21k", DOLPHIN), ("ninco", "pseudorca_crassidens"), ["class"]),  # of one synset
+        (("imagenet1k", CONSOMME), ("food101", "pho"), ["sibling"]),  # filed under soup, the parent
+        (("imagenet1k", CONSOMME), ("imagenet21k", "n07583197"), ["ancestry"]),  # soup itself
+    ],
+)
+def test_nothing_lies_below_a_class_that_is_mapped_to_something_wider(tmp_path, known, unknown, leaks):
+    path = write_recipe(
+        tmp_path,
+        group("known", "id", known[0], f'{{ listed = ["{known[1]}"] }}', EVERY_IMAGE),
+        group("unknown", "far", unknown[0], f'{{ listed = ["{unknown[1]}"] }}', EVERY_IMAGE),
+    )
+    recipe = load_recipe(path)
+    found = class_leaks(decide_membership(recipe, recipe.seed, load()), load())
+    assert [k.kind for k in found if {k.a, k.b} == {"known", "unknown"}] == leaks
+
+
+def test_clean_variants_keep_what_a_wider_synset_alone_lies_above():
+    rows = {(r["source"], r["class_id"]): r["role"] for r in build(CLEAN_200).manifest.classes.to_pylist()}
+    assert rows["ninco", "pseudorca_crassidens"] == rows["ninco", "triturus_marmoratus"] == "near"
+    assert rows["imagenet1k", "n11939491"] == "external"  # daisy, below flower, of which one toadflax is a kind
+    assert (load_recipe(CLEAN_200).version, load_recipe("openood-imagenet200").version) == (2, 1)
 
 
 def test_a_variant_that_drops_leaks_may_keep_known_leaks_that_match_nothing(tmp_path):
