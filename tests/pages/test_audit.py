@@ -14,6 +14,8 @@ import pytest
 
 from tests.audits.page import Audited, as_table, filled, tables
 from tests.audits.reading import audited, lists
+from wordnet_splits.manifest import load_manifest
+from wordnet_splits.reports.audit import audit
 from wordnet_splits.taxonomy import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,6 +62,18 @@ def test_the_page_says_what_others_counted(name, classes, equal, below, above, l
         if re.match(rf"\| {re.escape(name)} \|.*\| {figures} \|$", line)
     )
     assert of(pq.read_table(PARQUET), name)["drop"].to_pylist().count(True) == leaking, row
+
+
+@pytest.mark.parametrize(("known", "listed", "held"), [("cifar10", 160, 180), ("cifar100", 133, 153)])
+def test_the_page_says_which_classes_of_tiny_imagenet_are_audited(known: str, listed: int, held: int) -> None:
+    manifest = load_manifest(f"openood-{known}")
+    test, val = (set(manifest.images(s, "tin")["class_id"].to_pylist()) for s in ("test", "val"))
+    name = f"OpenOOD CIFAR-{known.removeprefix('cifar')}: Tiny ImageNet"
+    assert set(of(pq.read_table(PARQUET), name)["class_id"].to_pylist()) == test
+    assert (len(test), len(test | val), len(val - test)) == (listed, held, 20)
+    assert audit(f"openood-{known}:tin", known).drops == audit(sorted(test), known).drops
+    words = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert "160 against CIFAR-10 and 133 against CIFAR-100. The group `tin` of our manifests has 180 and 153" in words
 
 
 def test_every_test_class_of_pascl_lies_below_animal() -> None:

@@ -19,6 +19,7 @@ from wordnet_splits.catalog.inventory import load_list
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.manifest import load_manifest
 from wordnet_splits.reports.audit import LIMITS, audit
+from wordnet_splits.reports.thresholds import thresholds
 from wordnet_splits.similarity import similarity
 
 ANIMAL = "n00015388"
@@ -101,6 +102,27 @@ def test_all_of_pascls_test_classes_lie_below_its_auxiliary_class_animal(facts):
     assert ANIMAL in published(facts, "auxiliary")
     found = audit(published(facts, "test"), [ANIMAL])
     assert {(one.relation, one.other) for one in found.classes} == {("below", ANIMAL)}
+
+
+KILLER_WHALE, DOLPHINS, CLEAN = "n02071294", "n02068974", "openood-imagenet200-clean:ninco"
+
+
+@pytest.mark.parametrize(
+    ("listed", "known", "relation"),
+    [
+        ("ninco", KILLER_WHALE, {}),  # its false killer whale is filed under dolphin
+        (KILLER_WHALE, "ninco", {}),
+        (DOLPHINS, KILLER_WHALE, {DOLPHINS: "above"}),
+        ("ninco", DOLPHINS, {"pseudorca_crassidens": "equal", "tursiops_aduncus": "below"}),
+        ("ninco", "n02066707", {"pseudorca_crassidens": "below", "tursiops_aduncus": "below"}),  # toothed whale
+        (CLEAN, KILLER_WHALE, {}),  # a group of a benchmark
+    ],
+)
+def test_no_class_lies_below_one_that_is_filed_under_something_wider(listed, known, relation):
+    given, against = (which if which in ("ninco", CLEAN) else [which] for which in (listed, known))
+    assert {one.id: one.relation for one in audit(given, against).leaking} == relation
+    above = {row["class_id"]: row["relation"] for row in thresholds(given, against).rows() if row["relation"]}
+    assert above == {c: r for c, r in relation.items() if r != "equal"}
 
 
 def test_meanings_are_wordnets_and_equal_is_the_same_synset(nltk_wordnet):
