@@ -73,7 +73,10 @@ def test_the_page_says_which_classes_of_tiny_imagenet_are_audited(known: str, li
     assert (len(test), len(test | val), len(val - test)) == (listed, held, 20)
     assert audit(f"openood-{known}:tin", known).drops == audit(sorted(test), known).drops
     words = " ".join(PAGE.read_text(encoding="utf-8").split())
-    assert "160 against CIFAR-10 and 133 against CIFAR-100. The group `tin` of our manifests has 180 and 153" in words
+    assert (
+        "160 against CIFAR-10 and 133 against CIFAR-100. The group `tin` of our manifests has 180 and 153"
+        in words
+    )
 
 
 def test_every_test_class_of_pascl_lies_below_animal() -> None:

@@ -3,15 +3,16 @@
 A catalog is a TSV under ``data/catalogs``: ``#`` lines on top hold the origin, then a header row, then one
 row per class in the publisher's label order. ``mapped`` says how the synsets were found: ``exact`` (the name
 is a lemma and its first sense is meant), ``variant`` (the same after plural, spelling or joining),
-``head`` (the head noun of a compound that WordNet lacks, as `wordnet_splits.propose` finds it), ``wider`` (the
-synset is an ancestor of what the name means: newt for the marbled newt), ``hand`` (a sense or word chosen by a
-person, with the reason in ``why``) or ``proposed`` (chosen by `wordnet_splits.propose`, not confirmed by
-anybody). ``head`` and ``proposed`` are in no shipped catalog. A class without synsets has an empty ``mapped``
-and a reason. In the ImageNet family the class id is the publisher's synset, and every class is ``exact``. A
-column ``confidence`` may follow ``why``: that of the proposal, in [0, 1], empty where none was computed.
+``head`` (the head noun of a compound that WordNet lacks, as `wordnet_splits.propose` finds it), ``wider``
+(the synset is an ancestor of what the name means: newt for the marbled newt), ``hand`` (a sense or word
+chosen by a person, with the reason in ``why``) or ``proposed`` (chosen by `wordnet_splits.propose`, not
+confirmed by anybody). ``head`` and ``proposed`` are in no shipped catalog. A class without synsets has an
+empty ``mapped`` and a reason. In the ImageNet family the class id is the publisher's synset, and every class
+is ``exact``. A column ``confidence`` may follow ``why``: that of the proposal, in [0, 1], empty where none
+was computed.
 
-A ``wider`` class lies where its synset lies or below, so that what is above the synset is above the class; what
-is below the synset need not be below the class. A view (indoor, exterior) does not make a name narrower.
+A ``wider`` class lies below its synset: what is above the synset is above the class, but what is below the
+synset need not be below the class. A view (indoor, exterior) does not make a name narrower.
 
 Counts known only as the sum over several classes stand in ``count_group`` as ``split:group=sum``, the same
 text on every class of the group, whose own count is then empty.
@@ -35,8 +36,8 @@ from wordnet_splits.untrusted import read_text
 CATALOGS = Path(__file__).parent.parent / "data" / "catalogs"
 MAPPED = ("exact", "variant", "head", "wider", "hand", "proposed")
 WIDER = frozenset({"head", "wider"})
-"""Kinds of ``mapped`` whose synset is an ancestor of what the name means; a head noun is, unless a person says
-otherwise."""
+"""Kinds of ``mapped`` whose synset is an ancestor of what the name means, as a head noun is unless a person
+says otherwise."""
 FIXED_COLUMNS = ("class_id", "index", "name", "superclass", "wnids", "mapped", "why")
 CONFIDENCE = "confidence"
 """The column after the fixed ones in a catalog that `catalog make` wrote; other catalogs lack it."""

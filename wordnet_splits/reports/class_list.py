@@ -42,8 +42,8 @@ Entries = Sequence[tuple[str, str]]
 class ListedClass:
     """A class by its author's name, and the synsets that it stands for.
 
-    ``unconfirmed`` where these were proposed at low confidence, and nobody confirmed them; ``mapped`` says how
-    a catalog maps the class to them.
+    ``unconfirmed`` where these were proposed at low confidence, and nobody confirmed them; ``mapped`` says
+    how a catalog maps the class to them.
     """
 
     id: str

@@ -169,7 +169,9 @@ def test_nothing_lies_below_a_class_that_is_mapped_to_something_wider(tmp_path, 
 def test_clean_variants_keep_what_a_wider_synset_alone_lies_above():
     rows = {(r["source"], r["class_id"]): r["role"] for r in build(CLEAN_200).manifest.classes.to_pylist()}
     assert rows["ninco", "pseudorca_crassidens"] == rows["ninco", "triturus_marmoratus"] == "near"
-    assert rows["imagenet1k", "n11939491"] == "external"  # daisy, below flower, of which one toadflax is a kind
+    assert (
+        rows["imagenet1k", "n11939491"] == "external"
+    )  # daisy, below flower, of which one toadflax is a kind
     assert (load_recipe(CLEAN_200).version, load_recipe("openood-imagenet200").version) == (2, 1)
 
 

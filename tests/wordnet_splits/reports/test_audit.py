@@ -114,7 +114,11 @@ KILLER_WHALE, DOLPHINS, CLEAN = "n02071294", "n02068974", "openood-imagenet200-c
         (KILLER_WHALE, "ninco", {}),
         (DOLPHINS, KILLER_WHALE, {DOLPHINS: "above"}),
         ("ninco", DOLPHINS, {"pseudorca_crassidens": "equal", "tursiops_aduncus": "below"}),
-        ("ninco", "n02066707", {"pseudorca_crassidens": "below", "tursiops_aduncus": "below"}),  # toothed whale
+        (
+            "ninco",
+            "n02066707",
+            {"pseudorca_crassidens": "below", "tursiops_aduncus": "below"},
+        ),  # toothed whale
         (CLEAN, KILLER_WHALE, {}),  # a group of a benchmark
     ],
 )
