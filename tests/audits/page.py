@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tests.audits.reading import Listed
 from wordnet_splits.manifest.parquet import schema_of
-from wordnet_splits.reports.audit import RELATIONS, Audit, AuditedClass
+from wordnet_splits.reports.audit import LEAKS, NAMESAKE, Audit, AuditedClass
 from wordnet_splits.reports.audit_images import NONE
 from wordnet_splits.reports.thresholds import thresholds
 from wordnet_splits.taxonomy import load
@@ -22,10 +22,14 @@ NAMED = 12
 """Classes that a clean version drops, named where there are no more."""
 FARTHEST = 7
 """Edges in the last column of nearness: as many or more."""
+CLOSE = 4
+"""Edges that a namesake is close by, at most."""
+NAMESAKES = 4
+"""Namesakes shown of each list, the closest."""
 DIGITS = 6
 SCHEMA = schema_of(
     "list origin licence against class_id name relation known known_name edges:int32 path kin:int32 gloss"
-    " known_gloss nearest mean:double distance:int32 drop:bool"
+    " known_gloss nearest mean:double distance:int32 drop:bool by_definition:bool"
 )
 
 Row = tuple[str, ...]
@@ -38,9 +42,10 @@ def tables(found: Audited) -> Iterator[list[Row]]:
     others = [(one, audit) for one, audit in found if not one.standard]
     yield [_counts(one, audit) for one, audit in standard]
     yield [_counts(one, audit) for one, audit in others]
+    yield [_namesakes(one, audit) for one, audit in found if audit.namesakes]
     yield [_nearness(one, audit) for one, audit in found]
     yield [row for one, audit in found for row in _worst(one, audit)]
-    yield [_dropped(one, audit) for one, audit in found if not audit.ok]
+    yield [_dropped(one, audit) for one, audit in found if audit.leaking]
     yield [_kept(one, audit) for one, audit in found if one.sample]
     yield [row for one, audit in found if one.sample for row in _too_strict(one, audit)]
     large = thresholds()
@@ -49,8 +54,20 @@ def tables(found: Audited) -> Iterator[list[Row]]:
 
 def _counts(one: Listed, audit: Audit) -> Row:
     counts = audit.counts
-    figures = [counts["classes"], *(counts[relation] for relation in RELATIONS), counts["leaking"]]
+    figures = [counts["classes"], *(counts[relation] for relation in LEAKS), counts["leaking"]]
     return (one.name, one.cite, one.licence, f"{audit.known:,}", *(f"{n:,}" for n in figures))
+
+
+def _namesakes(one: Listed, audit: Audit) -> Row:
+    """Of what does not leak: how many are namesakes, by definition, and close; the closest by name."""
+    some = sorted(audit.namesakes, key=lambda leak: (leak.edges, leak.id))
+    taxonomy, counts = load(), audit.counts
+    clear = counts["classes"] - counts["leaking"]
+    near = [leak for leak in some if (leak.edges or 0) <= CLOSE]
+    named = [" / ".join(taxonomy.name(wnid) for wnid in (leak.path[0], leak.path[-1])) for leak in some]
+    shown = ", ".join(named[:NAMESAKES]) + (", ..." if len(named) > NAMESAKES else "")
+    figures = (clear, counts["namesake"], counts["by_definition"], len(near))
+    return (one.name, *(f"{n:,}" for n in figures), _text(shown) if one.whole else "")
 
 
 def _nearness(one: Listed, audit: Audit) -> Row:
@@ -65,7 +82,7 @@ def worst_first(audit: Audit) -> list[AuditedClass]:
 
     def order(one: AuditedClass) -> tuple[int, int]:
         above = one.relation == "above"
-        return RELATIONS.index(str(one.relation)), -one.kin if above else one.edges or 0
+        return LEAKS.index(str(one.relation)), -one.kin if above else one.edges or 0
 
     return sorted(audit.leaking, key=order)
 
@@ -93,9 +110,9 @@ def _kept(one: Listed, audit: Audit) -> Row:
     assert audit.images is not None
     (sample,) = (sample for sample in audit.images.samples if sample.name == one.sample)
     counts = sample.by_relation
-    cells = [f"{counts.get(relation, 0):,}" for relation in (NONE, *RELATIONS)]
-    total = sum(counts.values())
-    shares = [(total - counts.get(NONE, 0)) / total, audit.counts["leaking"] / audit.counts["classes"]]
+    cells = [f"{counts.get(relation, 0):,}" for relation in (NONE, *LEAKS, NAMESAKE)]
+    leaking = sum(counts.get(relation, 0) for relation in LEAKS)
+    shares = [leaking / sum(counts.values()), audit.counts["leaking"] / audit.counts["classes"]]
     return (one.name, one.sample, *cells, *(f"{share:.1%}" for share in shares))
 
 
@@ -128,7 +145,7 @@ def as_table(found: Audited, facts: Path) -> pa.Table:
             **{key: value for key, value in asdict(leak).items() if key in SCHEMA.names},
             "path": " ".join(leak.path),
             "mean": None if leak.mean is None else round(leak.mean, DIGITS),
-            "drop": leak.relation is not None,
+            "drop": leak.relation in LEAKS,
         }
         for one, audit in found
         for leak in (audit.classes if one.whole else audit.leaking)

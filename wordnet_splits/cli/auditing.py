@@ -60,7 +60,7 @@ def audit_classes(
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
-    """Check a list of classes by WordNet: which equal, lie below or lie above a class that is known."""
+    """Check a list of classes by WordNet: which equal, lie below or above a known class, or bear its name."""
     from wordnet_splits.reports.audit import LIMITS, SHOWN, audit
 
     parse_roots(root or [])  # a dataset of one's own may be declared there
@@ -76,7 +76,7 @@ def audit_classes(
         show()
     if glosses:
         taxonomy = load()
-        for one in found.leaking[:most]:
+        for one in found.related[:most]:
             show(f"{one.id} ({one.name}) {one.relation} {one.other} ({one.other_name})")
             path = " > ".join(taxonomy.name(wnid) for wnid in one.path)
             show_fields([("path", path), ("meaning", one.gloss), ("known", one.other_gloss)])

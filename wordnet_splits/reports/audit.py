@@ -3,7 +3,8 @@
 WordNet's word for it is ancestry: a class *equals* a known one where both have the same synset, lies *below*
 one where that is among its hypernyms (each picture of it shows the known class: a leak), or *above* one (a
 picture of it may show the known class, and does only if it was drawn from below). Nothing lies below a class
-whose catalog maps it to something wider than its name means.
+whose catalog maps it to something wider than its name means. A class of none of these that bears the name of
+a known class, or that WordNet defines by one, is its *namesake* (`wordnet_splits.reports.namesakes`).
 
 That is too strict where a class above is wide and its pictures show something else, and where a word of
 WordNet is wider than the pictures that a dataset keeps under it; and too lax where WordNet has two synsets
@@ -23,12 +24,15 @@ import numpy as np
 from wordnet_splits.errors import DataError
 from wordnet_splits.reports.audit_images import ImageNotes, note_images
 from wordnet_splits.reports.class_list import ClassList, ListedClass, load_class_list
+from wordnet_splits.reports.namesakes import Namesake, namesakes
 from wordnet_splits.similarity import similarity
 from wordnet_splits.tabular import Tabular, text_table
 from wordnet_splits.taxonomy import Taxonomy, load
 
-RELATIONS = ("equal", "below", "above")
-"""The closest first."""
+LEAKS = ("equal", "below", "above")
+"""Relations in WordNet's graph, the closest first."""
+NAMESAKE = "namesake"
+RELATIONS = (*LEAKS, NAMESAKE)
 WIDTH = 80
 SHOWN = 20
 LIMITS = (
@@ -46,8 +50,10 @@ Given = str | Path | Iterable[str | int]
 class AuditedClass:
     """A class, its closest relation to a known class, and the known class that it is most similar to.
 
-    ``relation`` is equal, below, above or None; ``other`` the known class, ``path`` the wnids from the class
-    to it and ``edges`` their number, ``kin`` how many known classes there are it equals, lies below or above.
+    ``relation`` is equal, below, above, namesake or None; ``other`` the known class, ``path`` the wnids from
+    the class to it (of a namesake up to a common ancestor and down again) and ``edges`` between them, ``kin``
+    how many known classes there are it equals, lies below or above. ``by_definition`` says of a namesake that
+    it bears another name, and that WordNet's definition of it leads to the known one.
     ``nearest`` has the greatest ``mean`` similarity, ``distance`` is in edges to the closest known class;
     None where there is no synset.
     """
@@ -60,6 +66,7 @@ class AuditedClass:
     edges: int | None
     path: tuple[str, ...]
     kin: int
+    by_definition: bool
     gloss: str
     other_gloss: str
     nearest: str | None
@@ -72,7 +79,8 @@ class Audit(Tabular):
     """Every class of a list against known ones; prints itself as a table of 80 columns.
 
     ``counts`` are of ``classes`` in all, of those ``equal``, ``below`` or ``above`` a known class (one that
-    is several counts as each), of ``leaking`` ones (any of these), ``without_synset`` and ``repeated``
+    is several counts as each), of ``leaking`` ones (any of these), of those that are not leaking but a
+    ``namesake``, and of the latter those that are ``by_definition``, of ``without_synset`` and ``repeated``
     entries.
     ``first_sense`` are the names of several senses that were read as the first; ``images`` what is known of
     the pictures, where that was asked for. ``not_judged`` are the ids of classes without a synset, or whose
@@ -92,17 +100,27 @@ class Audit(Tabular):
 
     @property
     def ok(self) -> bool:
-        """Say whether no class equals, lies below or lies above a known one."""
-        return self.counts["leaking"] == 0
+        """Say whether no class equals, lies below or lies above a known one, or is a namesake of one."""
+        return not self.related
 
     @property
-    def leaking(self) -> tuple[AuditedClass, ...]:
+    def related(self) -> tuple[AuditedClass, ...]:
         """Return the classes of any relation, in the list's order."""
         return tuple(one for one in self.classes if one.relation is not None)
 
     @property
+    def leaking(self) -> tuple[AuditedClass, ...]:
+        """Return the classes that equal, lie below or lie above a known one, in the list's order."""
+        return tuple(one for one in self.classes if one.relation in LEAKS)
+
+    @property
+    def namesakes(self) -> tuple[AuditedClass, ...]:
+        """Return the classes that are namesakes of known ones, in the list's order."""
+        return tuple(one for one in self.classes if one.relation == NAMESAKE)
+
+    @property
     def drops(self) -> tuple[str, ...]:
-        """Return what a clean version leaves out: every class of any relation, as ``drop_leaks`` does."""
+        """Return what a clean version leaves out: every leaking class, as ``drop_leaks`` does."""
         return tuple(one.id for one in self.leaking)
 
     @property
@@ -156,10 +174,11 @@ class Audit(Tabular):
             ("equal", f"{_share(counts['equal'], total)}: the synset of a known class"),
             ("below", f"{_share(counts['below'], total)}: each picture shows a known class"),
             ("above", f"{_share(counts['above'], total)}: a picture may show a known class"),
+            ("namesake", f"{_share(counts['namesake'], total)}: the name or the definition of a known class"),
             (
                 "clean",
-                f"{total - leaking - len(self.not_judged):,} are none of these; a clean version drops "
-                f"{leaking:,}",
+                f"{total - leaking - counts['namesake'] - len(self.not_judged):,} are none of these; a clean "
+                f"version drops {leaking:,}",
             ),
         ]
         if self.nearness:
@@ -183,21 +202,26 @@ class Audit(Tabular):
         return said
 
     def table(self, *, width: int | None = WIDTH, most: int | None = SHOWN) -> list[str]:
-        """Return the classes of any relation as lines, the closest kin first, at most ``most`` of them."""
-        kin = sorted(self.leaking, key=lambda one: (RELATIONS.index(str(one.relation)), one.edges))
-        cells = [
-            (one.id, one.name, str(one.relation), str(one.edges), str(one.other), str(one.other_name))
-            for one in kin
-        ]
-        columns = ("class", "name", "relation", "edges", "known", "its name")
-        lines, _ = text_table(columns, cells[:most], right=("edges",), width=width) if cells else ([], [])
-        if most is not None and len(cells) > most:
-            lines.append(f"and {len(cells) - most:,} more")
-        return lines
+        """Return the leaking classes as lines, the closest first, then the namesakes; ``most`` of each."""
+        leaks, called = (_table(some, width, most) for some in (self.leaking, self.namesakes))
+        return [*leaks, *([""] if leaks and called else []), *called]
 
     def __str__(self) -> str:
         figures = text_table(("", ""), self.summary(), width=WIDTH)[0][2:]
         return "\n".join([self.heading, *figures, "", *self.table()]).rstrip()
+
+
+def _table(some: Iterable[AuditedClass], width: int | None, most: int | None) -> list[str]:
+    ordered = sorted(some, key=lambda one: (RELATIONS.index(str(one.relation)), one.edges))
+    cells = [
+        (one.id, one.name, str(one.relation), str(one.edges), str(one.other), str(one.other_name))
+        for one in ordered
+    ]
+    columns = ("class", "name", "relation", "edges", "known", "its name")
+    lines, _ = text_table(columns, cells[:most], right=("edges",), width=width) if cells else ([], [])
+    if most is not None and len(cells) > most:
+        lines.append(f"and {len(cells) - most:,} more")
+    return lines
 
 
 def _some(names: Sequence[str]) -> str:
@@ -247,16 +271,19 @@ def audit(
     if not any(one.wnids for one in known.classes):
         raise DataError("no class of it has a synset", where=known.name, hint="give --against another list")
     kin = _kin(listed, known, taxonomy)
+    called = namesakes((one for one in listed.classes if not kin[one.id]), known, taxonomy)
     nearest = _nearest(listed, known, taxonomy)
     names = known.names
-    rows = tuple(_row(one, kin[one.id], nearest.get(one.id), names, taxonomy) for one in listed.classes)
+    rows = tuple(
+        _row(one, kin[one.id], called.get(one.id, ()), nearest.get(one.id), names, taxonomy)
+        for one in listed.classes
+    )
     counts = {
         "classes": len(rows),
-        **{
-            name: sum(any(k.relation == name for k in kin[c.id]) for c in listed.classes)
-            for name in RELATIONS
-        },
-        "leaking": sum(row.relation is not None for row in rows),
+        **{name: sum(any(k.relation == name for k in kin[c.id]) for c in listed.classes) for name in LEAKS},
+        "leaking": sum(row.relation in LEAKS for row in rows),
+        "namesake": sum(row.relation == NAMESAKE for row in rows),
+        "by_definition": sum(row.by_definition for row in rows),
         "without_synset": sum(not one.wnids for one in every_listed.classes),
         "repeated": listed.repeated,
     }
@@ -288,7 +315,7 @@ class _Kin:
 
     @property
     def order(self) -> tuple[int, int, str, str]:
-        return self.edges, RELATIONS.index(self.relation), self.other, self.own_wnid
+        return self.edges, LEAKS.index(self.relation), self.other, self.own_wnid
 
 
 def _kin(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, list[_Kin]]:
@@ -343,33 +370,36 @@ def _nearest(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[st
 def _row(
     one: ListedClass,
     kin: Sequence[_Kin],
+    called: Sequence[Namesake],
     nearest: tuple[str, float, int] | None,
     names: Mapping[str, str],
     taxonomy: Taxonomy,
 ) -> AuditedClass:
-    closest = min(kin, key=lambda k: k.order, default=None)
     near, mean, distance = nearest or (None, None, None)
     path: tuple[str, ...] = ()
-    other_name, other_gloss = None, ""
-    gloss = taxonomy.first_definition(one.wnids[0]) if one.wnids else ""
-    if closest is not None:
-        below = closest.relation != "above"
+    relation, other, by_definition = None, None, False
+    if kin:
+        closest = min(kin, key=lambda k: k.order)
+        relation, other = closest.relation, closest.other
         ends = (closest.own_wnid, closest.other_wnid)
-        path = taxonomy.path_up(*ends) if below else taxonomy.path_up(*ends[::-1])[::-1]
-        other_name = names[closest.other]
-        gloss, other_gloss = (taxonomy.first_definition(end) for end in ends)
+        path = taxonomy.path_up(*ends) if relation != "above" else taxonomy.path_up(*ends[::-1])[::-1]
+    elif called:
+        first = called[0]
+        relation, other, path, by_definition = NAMESAKE, first.other, first.path, first.by_definition
+    meant = path[:1] or one.wnids[:1]
     return AuditedClass(
-        one.id,
-        one.name,
-        None if closest is None else closest.relation,
-        None if closest is None else closest.other,
-        other_name,
-        None if closest is None else closest.edges,
-        path,
-        len({k.other for k in kin}),
-        gloss,
-        other_gloss,
-        near,
-        mean,
-        distance,
+        id=one.id,
+        name=one.name,
+        relation=relation,
+        other=other,
+        other_name=None if other is None else names[other],
+        edges=len(path) - 1 if path else None,
+        path=path,
+        kin=len({k.other for k in kin}),
+        by_definition=by_definition,
+        gloss=taxonomy.first_definition(meant[0]) if meant else "",
+        other_gloss=taxonomy.first_definition(path[-1]) if path else "",
+        nearest=near,
+        mean=mean,
+        distance=distance,
     )

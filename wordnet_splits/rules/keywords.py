@@ -121,6 +121,11 @@ def matches(
     )
 
 
+def folded_lemma(lemma: str) -> str:
+    """Return a lemma as keywords and lemmas are compared: case folded, ``-`` as ``_``."""
+    return lemma.casefold().replace("-", "_")
+
+
 class LemmaLookup:
     """The lemmas of a taxonomy and their parts, for looking keywords up.
 
@@ -132,7 +137,7 @@ class LemmaLookup:
         self.taxonomy = taxonomy
         self.senses: dict[str, tuple[str, ...]] = {}
         for lemma, wnids in taxonomy.lemma_index().items():
-            key = lemma.casefold().replace("-", "_")
+            key = folded_lemma(lemma)
             known = self.senses.get(key)  # t-shirt and t_shirt are one
             self.senses[key] = wnids if known is None else tuple(dict.fromkeys(known + wnids))
         self.parts: dict[str, list[str]] = {}

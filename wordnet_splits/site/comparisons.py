@@ -20,13 +20,14 @@ from wordnet_splits.site.tree import kept_nodes
 MEASURES = ("distance", "mean")
 BOX = ("group", "role", "classes", "unmapped", "min", "q1", "median", "q3", "max")
 LEAK = ("class_id", "name", "relation", "known", "known_name", "edges", "path", "gloss", "known_gloss")
-RELATIONS = ("equal", "below", "above")
+RELATIONS = ("equal", "below", "above", "namesake")
 MEASURED = (
     "Every class by its nearest ID class: in edges, or by the similarity `mean`, of which more is nearer."
 )
 AUDITED = (
     "A class of a list that equals a known class, lies below it or above it. A class above a known one leaks "
-    "only where its images show the known one."
+    "only where its images show the known one. A namesake is none of these, but bears the name of a known "
+    "class, or is defined by one."
 )
 
 

@@ -18,7 +18,7 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import load_list
 from wordnet_splits.errors import SplitsError
 from wordnet_splits.manifest import load_manifest
-from wordnet_splits.reports.audit import LIMITS, audit
+from wordnet_splits.reports.audit import LEAKS, LIMITS, audit
 from wordnet_splits.reports.thresholds import thresholds
 from wordnet_splits.similarity import similarity
 
@@ -90,6 +90,9 @@ def test_the_published_lists_leak_as_nltk_says(facts, above, listed, against, si
         assert one.kin == len(under[one.id].keys() | over[one.id].keys())
         if one.relation is None:
             assert (one.kin, one.path, one.other, one.edges) == (0, (), None, None)
+            continue
+        if one.relation == "namesake":  # test_namesakes.py
+            assert one.kin == 0
             continue
         fewest = min(n for of_kind in kin.values() for n in of_kind.values())
         assert kin[one.relation][one.other] == one.edges == fewest == len(one.path) - 1
@@ -287,7 +290,7 @@ def test_the_command_says_what_leaks_and_ends_with_one(command):
     found = command("audit", "ssb-hard", "--json").json
     assert {"list", "against", "classes", "nearness", "counts", "drop"} <= found.keys()
     assert len(found["drop"]) == found["counts"]["leaking"] == 192
-    assert [c["id"] for c in found["classes"] if c["relation"]] == found["drop"]
+    assert [c["id"] for c in found["classes"] if c["relation"] in LEAKS] == found["drop"]
     assert len(command("audit", "ssb-hard", "--all").out.splitlines()) > 192
     assert found == json.loads(json.dumps(audit("ssb-hard").as_dict()))
 

@@ -93,7 +93,7 @@
       site.column("List", "list", "text"),
       site.column("Against", "against"),
       { ...site.counts("Classes", "classes"), cell: (row) => row.classes === null ? "leaks only" : site.count(row.classes) },
-      ...["equal", "below", "above"].map((name) => site.counts(name, name)),
+      ...["equal", "below", "above", "namesake"].map((name) => site.counts(name, name)),
       site.column("Licence", "licence"),
       site.column("From", "origin", "text"),
     ];

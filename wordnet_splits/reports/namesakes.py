@@ -1,0 +1,161 @@
+"""Classes that bear the name of a known class, or that WordNet defines by one, without being its kin.
+
+WordNet has *red fox* twice, once as Vulpes vulpes and once as Vulpes fulva, and no way up from one leads to
+the other; ImageNet's pictures show one animal. A *pullet*, a young hen, lies below another hen than the known
+one. So neither is clear of what is known, though no relation in the graph says so.
+
+A class bears the name of another where a lemma of the one is a lemma of the other, compared as keywords are
+with lemmas: case folded, hyphens as blanks. One that is filed under something wider goes by its own name.
+
+It is defined by another where its definition names that as what it is, and says or implies a sex or an age
+("an adult female hog", "a domestic hen ready to brood"), or where both definitions end in one clause ("that
+carries passengers") and it lies below a hypernym of the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from wordnet_splits.reports.class_list import ClassList, ListedClass
+from wordnet_splits.rules.keywords import folded_lemma
+from wordnet_splits.taxonomy import Taxonomy
+
+SEXES = frozenset({"male", "female"})
+AGES = frozenset({"young", "immature", "baby", "infant", "newborn", "adult", "mature"})
+CLAUSES = frozenset({"that", "which", "who", "whose"})
+ENDS = CLAUSES | {
+    *(
+        "of",
+        "with",
+        "without",
+        "in",
+        "on",
+        "at",
+        "for",
+        "from",
+        "to",
+        "by",
+        "as",
+        "like",
+        "near",
+        "not",
+        "less",
+    ),
+    *("and", "or", "used", "having", "usually", "especially", "ready", "when", "is", "are", "whole"),
+}
+"""Words after which a definition no longer says what its class is."""
+
+
+@dataclass(frozen=True)
+class Namesake:
+    """A known class whose name a class bears, or by which WordNet defines it (``by_definition``).
+
+    ``path`` has the wnids from the class up to a common ancestor and down to the known class, by the fewest
+    ``edges``.
+    """
+
+    other: str
+    own_wnid: str
+    other_wnid: str
+    path: tuple[str, ...]
+    by_definition: bool
+
+    @property
+    def edges(self) -> int:
+        """Return the edges between the two."""
+        return len(self.path) - 1
+
+
+def namesakes(
+    classes: Iterable[ListedClass], known: ClassList, taxonomy: Taxonomy
+) -> dict[str, list[Namesake]]:
+    """Return, of each class that has some, its namesakes among the known classes, the closest first."""
+    finder = _Finder(known, taxonomy)
+    found = {one.id: finder.find(one) for one in classes if one.wnids}
+    return {class_id: some for class_id, some in found.items() if some}
+
+
+class _Finder:
+    """The known classes by name and by definition."""
+
+    def __init__(self, known: ClassList, taxonomy: Taxonomy) -> None:
+        self._taxonomy = taxonomy
+        self._named: dict[str, set[tuple[str, str]]] = {}
+        self._clauses: dict[str, set[tuple[str, str]]] = {}
+        self._sexed: set[tuple[str, str]] = set()
+        for one in known.classes:
+            for wnid in one.wnids:
+                for name in _names(one, wnid, taxonomy):
+                    self._named.setdefault(name, set()).add((one.id, wnid))
+            for wnid in one.covers:
+                definition = _Definition.of(wnid, taxonomy)
+                if definition.clause:
+                    self._clauses.setdefault(definition.clause, set()).add((one.id, wnid))
+                if SEXES.intersection(definition.what):
+                    self._sexed.add((one.id, wnid))
+
+    def find(self, one: ListedClass) -> list[Namesake]:
+        by_name = {
+            (other, wnid, there)
+            for wnid in one.wnids
+            for name in _names(one, wnid, self._taxonomy)
+            for other, there in self._named.get(name, ())
+        }
+        by_definition = {
+            (other, wnid, there) for wnid in one.covers for other, there in self._defining(wnid)
+        } - by_name
+        pairs = [(pair, False) for pair in by_name] + [(pair, True) for pair in by_definition]
+        some = [
+            Namesake(other, wnid, there, _path(wnid, there, self._taxonomy), defined)
+            for (other, wnid, there), defined in pairs
+            if wnid != there
+        ]
+        return sorted(some, key=lambda n: (n.by_definition, n.edges, n.other, n.own_wnid, n.other_wnid))
+
+    def _defining(self, wnid: str) -> set[tuple[str, str]]:
+        """Return the known (class, wnid) pairs that the definition of a synset names as what it is."""
+        definition = _Definition.of(wnid, self._taxonomy)
+        phrases = ("_".join(definition.what[n:]) for n in range(len(definition.what)))
+        named = {pair for phrase in phrases for pair in self._named.get(phrase, ())}
+        if not (SEXES | AGES).intersection(definition.what):
+            named &= self._sexed  # a hen is female: "a domestic hen" needs no more words
+        above = self._taxonomy.ancestors(wnid)
+        alike = {
+            pair
+            for pair in self._clauses.get(definition.clause, ())
+            if not above.keys().isdisjoint(self._taxonomy.parents(pair[1]))
+        }
+        return named | alike
+
+
+@dataclass(frozen=True)
+class _Definition:
+    """The words of a definition that say what it defines, and the relative clause that follows, or none."""
+
+    what: tuple[str, ...]
+    clause: str
+
+    @classmethod
+    def of(cls, wnid: str, taxonomy: Taxonomy) -> _Definition:
+        words = re.findall(r"[a-z][a-z'-]*|[^\sa-z]", taxonomy.first_definition(wnid).casefold())
+        end = next((n for n, word in enumerate(words) if word in ENDS or not word[0].isalpha()), len(words))
+        rest = words[end:]
+        return cls(tuple(words[:end]), " ".join(rest) if rest and rest[0] in CLAUSES else "")
+
+
+def _names(one: ListedClass, wnid: str, taxonomy: Taxonomy) -> set[str]:
+    names = taxonomy.lemmas(wnid) if wnid in one.covers else (one.name.replace(" ", "_"),)
+    return {folded_lemma(name) for name in names}
+
+
+def _path(a: str, b: str, taxonomy: Taxonomy) -> tuple[str, ...]:
+    """Return a shortest way from ``a`` up to a common ancestor and down to ``b``."""
+    up, down = taxonomy.ancestors(a), taxonomy.ancestors(b)
+    top = min(up.keys() & down.keys(), key=lambda wnid: (up[wnid] + down[wnid], wnid))
+    return (*taxonomy.path_up(a, top), *_downwards(taxonomy.path_up(b, top)))
+
+
+def _downwards(path: tuple[str, ...]) -> tuple[str, ...]:
+    return path[-2::-1]
