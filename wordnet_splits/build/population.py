@@ -122,7 +122,9 @@ class Populations:
         if split in inventory_splits(source):
             table = load_inventory(source, split)
             assert table is not None
-            if self._local and source in self._sources:
+            opened = self._sources.get(source)
+            # where positions identify no image, what a root holds says nothing of the inventory's ids
+            if self._local and opened is not None and opened.order == "published":
                 return self._held_of_table(source, table)
             return self._of_table(source, table)
         if source not in self._sources:
