@@ -1,11 +1,16 @@
-"""Kim et al.'s table 6 beside ours in what is comparable, from the committed results."""
+"""Kim et al.'s table 6 beside ours in what is comparable, with differences, from the committed results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from .measured import means
+import pyarrow.compute as pc
+
+from loaders.harness import Results, compare
+
+from .measured import means, text_of
 
 FOLDERS = ("unknown-cifar-tinyval-kim", "unknown-cifar-tinyval-dropout")
 DROPOUT = ("MCP of the network with dropout", "mcp")
@@ -28,14 +33,70 @@ COLUMNS = (
 )
 
 
+PAIRS = (
+    ("ensemble", "mcp"),
+    ("mcp", "odin"),
+    ("odin", "react"),
+    ("react", "openmax"),
+)
+"""Neighbours in the paper's order by AURC of misclassification."""
+MEASURED = (("aurc", "id", 1000, 1), ("auroc", "cifar-60", 100, 3))
+"""(metric, place, times, its column in `TABLE_6` after the title)."""
+Better = dict[tuple[str, str], list[str]]
+"""(a, b) -> by metric how much better a is than b, with its interval, as printed."""
+
+
+def differences(results: Path) -> Iterator[tuple[str, ...]]:
+    """Yield how much better one method is than the next of the paper's order, in the paper and in ours."""
+    plain, dropout = (better(Results.read(results / folder)) for folder in FOLDERS)
+    for a, b in PAIRS:
+        published = [
+            (float(TABLE_6[a][1 + column]) - float(TABLE_6[b][1 + column])) * (-1 if metric == "aurc" else 1)
+            for metric, _, _, column in MEASURED
+        ]
+        cells = (
+            cell
+            for value, ours in zip(published, plain[a, b], strict=True)
+            for cell in (f"{value:.2f}", ours)
+        )
+        yield (TABLE_6[a][0], TABLE_6[b][0], *cells)
+    for seed in (0, 1):
+        aurc, auroc = better(of_run(Results.read(results / FOLDERS[0]), seed))["react", "openmax"]
+        yield (f"ReAct, seed {seed} alone", "OpenMax", "-", aurc, "-", auroc)
+    aurc, auroc = dropout["mc_dropout", "mcp"]
+    yield ("MCdropout", "MCP of the network with dropout", "-", aurc, "-", auroc)
+
+
+def of_run(results: Results, run: int) -> Results:
+    """Return the part of results that is of one run; an ensemble, run -1 and all, has none."""
+    keep = pc.field("run") == run
+    tables = {name: getattr(results, name).filter(keep) for name in ("results", "scores", "predictions")}
+    facts = [one for one in results.about.runs if one.run == run]
+    return replace(results, about=results.about.model_copy(update={"runs": tuple(facts)}), **tables)
+
+
+def better(results: Results) -> Better:
+    """Return the differences of all pairs of detectors over the test images, means of the runs."""
+    found: Better = {}
+    for metric, on, times, _ in MEASURED:
+        (ranking,) = compare(results, metric=metric, on=on, bootstrap=1000).rankings
+        for pair in ranking.pairs:
+            a, b = (name.split(" ")[1].partition("[")[0] for name in (pair.a, pair.b))
+            value, lo, hi = (times * each for each in (pair.better, pair.lo, pair.hi))
+            found.setdefault((a, b), []).append(text_of(value, (lo, hi)))
+            found.setdefault((b, a), []).append(text_of(-value, (-hi, -lo)))
+    return found
+
+
 def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
-    """Yield of each method a row of the paper and one of ours, then MCP of the network with dropout."""
+    """Yield of each method a row of the paper and one of ours; then the differences of neighbours."""
     plain, dropout = (values(results / folder) for folder in FOLDERS)
     rows: list[tuple[str, ...]] = []
     for name, (title, *published) in TABLE_6.items():
         own = dropout if name == "mc_dropout" else plain
         rows += [(title, "paper", *published), ("", "ours", *own[name])]
     yield [*rows, (DROPOUT[0], "ours", *dropout[DROPOUT[1]])]
+    yield differences(results)
 
 
 def values(folder: Path) -> dict[str, list[str]]:

@@ -25,3 +25,20 @@ def runs(folder: Path, group: str) -> Mapping[Key, list[float]]:
 def means(folder: Path, group: str) -> Mapping[Key, float]:
     """Return `runs`, averaged."""
     return {key: mean(values) for key, values in runs(folder, group).items()}
+
+
+def intervals(folder: Path, group: str) -> Mapping[Key, tuple[float, float]]:
+    """Return the interval of each value of a group of results of one run, in percent."""
+    table = pq.read_table(folder / "results.parquet").to_pylist()
+    found: dict[Key, tuple[float, float]] = {}
+    for row in table:
+        if group in (row["group"], f"{row['group']} {row['role']}") and row["lo"] is not None:
+            key = (row["model"], row["detector"], row["metric"])
+            assert key not in found, "several runs: an interval of their mean takes `compare`"
+            found[key] = (100 * row["lo"], 100 * row["hi"])
+    return found
+
+
+def text_of(value: float, interval: tuple[float, float]) -> str:
+    """Return a value and its interval as printed: ``64.47 (63.68 to 65.22)``."""
+    return f"{value:.2f} ({interval[0]:.2f} to {interval[1]:.2f})"

@@ -9,7 +9,7 @@ from statistics import mean
 from loaders.harness import Results, nearness
 from loaders.harness.comparison.class_nearness import OURS
 
-from .measured import means
+from .measured import intervals, means, text_of
 
 RUNGS = [f"rung-{n}" for n in range(1, 6)]
 FOLDERS = {
@@ -24,6 +24,17 @@ NAMES = {
     "wup": "Wu-Palmer (NLTK's wup)",
 }
 """As the page calls a measure, where not by its own name."""
+SHOWN = ("msp", "knn")
+"""Detectors whose AUROC on the rungs is shown with its interval."""
+
+
+def rung(folder: Path, group: str) -> tuple[str, ...]:
+    """Return mean and range of AUROC over detectors on a rung, and those of one with its interval."""
+    values = {d.partition("[")[0]: v for (_, d, m), v in means(folder, group).items() if m == "auroc"}
+    bounds = {d.partition("[")[0]: v for (_, d, m), v in intervals(folder, group).items() if m == "auroc"}
+    span = f"{min(values.values()):.1f} to {max(values.values()):.1f}"
+    several = (text_of(values[name], bounds[name]) for name in SHOWN)
+    return (group, f"{mean(values.values()):.1f}", span, *several)
 
 
 def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
@@ -50,18 +61,7 @@ def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
         )
         for name in names
     ]
-    aurocs = {
-        group: [
-            v
-            for (_, _, metric), v in means(results / "rungs-cifar100-all", group).items()
-            if metric == "auroc"
-        ]
-        for group in RUNGS
-    }
-    yield [
-        (group, f"{mean(values):.1f}", f"{min(values):.1f} to {max(values):.1f}")
-        for group, values in aurocs.items()
-    ]
+    yield [rung(results / "rungs-cifar100-all", group) for group in RUNGS]
     by_measure = [{(one.measure, one.to): one for one in each.measures} for each in found]
     order = sorted(
         sorted({measure for measure, _ in by_measure[0]}), key=lambda m: by_measure[0][m, "nearest"].rho
@@ -74,7 +74,7 @@ def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
                     text
                     for one in (each[measure, to] for each in by_measure)
                     for text in (
-                        f"{one.rho:.3f}",
+                        f"{one.rho:.3f} ({one.lo:.3f} to {one.hi:.3f})",
                         "-" if one.weaker is None else f"{one.weaker_lo:.3f} to {one.weaker_hi:.3f}",
                     )
                 ),

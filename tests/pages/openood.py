@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
+import numpy as np
 from scipy.stats import kendalltau
 
-from .measured import means
+from wordnet_splits.metrics import bootstrap_indices, interval
+
+from .measured import Key, intervals, means, text_of
+
+V = TypeVar("V")
 
 FOLDER = "openood-cifar100-drawn"
 # Table 1, CIFAR-100: near-OOD AUROC, far-OOD AUROC, in percent, means of three runs.
@@ -35,34 +41,73 @@ TABLE_1 = {
 }
 
 
-def measured(folder: Path, on: str) -> Mapping[str, float]:
-    """Return the AUROC of each detector, by the registry's name."""
-    found = means(folder, on)
+REPLICATES = 1000
+
+
+def measured(folder: Path, on: str, metric: str = "auroc") -> Mapping[str, float]:
+    """Return a metric of each detector, by the registry's name."""
+    return _by_name(means(folder, on), metric)
+
+
+def bounds(folder: Path, on: str, metric: str = "auroc") -> Mapping[str, tuple[float, float]]:
+    """Return the interval of each detector, by the registry's name."""
+    return _by_name(intervals(folder, on), metric)
+
+
+def _by_name(values: Mapping[Key, V], metric: str) -> dict[str, V]:
     return {
         detector.partition("[")[0]: value
-        for (_, detector, metric), value in found.items()
-        if metric == "auroc" and detector != "(model)"
+        for (_, detector, measured), value in values.items()
+        if measured == metric and detector != "(model)"
     }
 
 
 def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
-    """Yield the rows by descending near-OOD AUROC of the paper, then those of the agreement."""
-    sets = {on: measured(results / FOLDER, on) for on in ("(mean) near", "(mean) far")}
-    near, far = sets.values()
+    """Yield the rows by descending near-OOD AUROC of the paper, the agreement, MNIST and accuracies."""
+    folder = results / FOLDER
+    near, far = (measured(folder, on) for on in ("(mean) near", "(mean) far"))
+    near_bounds, far_bounds = (bounds(folder, on) for on in ("(mean) near", "(mean) far"))
     order = sorted((name for name in TABLE_1 if name in near), key=lambda name: -TABLE_1[name][1])
     places = [sorted(one, key=lambda name: -one[name]) for one in (near, far)]
     yield [
         (
             TABLE_1[name][0],
             f"{TABLE_1[name][1]:.2f}",
-            f"{near[name]:.2f}",
+            text_of(near[name], near_bounds[name]),
             str(places[0].index(name) + 1),
             f"{TABLE_1[name][2]:.2f}",
-            f"{far[name]:.2f}",
+            text_of(far[name], far_bounds[name]),
             str(places[1].index(name) + 1),
         )
         for name in order
     ]
-    for column, one in ((1, near), (2, far)):
-        tau = kendalltau([TABLE_1[name][column] for name in order], [one[name] for name in order]).statistic
-        yield [(("near", "far")[column - 1], str(len(order)), f"{tau:.2f}")]
+    yield [
+        (
+            on,
+            str(len(order)),
+            agreement([TABLE_1[name][column] for name in order], [ours[name] for name in order], on),
+        )
+        for column, on, ours in ((1, "near", near), (2, "far", far))
+    ]
+    mnist, mnist_bounds = measured(folder, "mnist"), bounds(folder, "mnist")
+    yield [
+        (TABLE_1[name][0], text_of(mnist[name], mnist_bounds[name]))
+        for name in sorted(mnist, key=lambda name: -mnist[name])
+    ]
+    held = measured(folder, "(pooled) id", "accuracy"), bounds(folder, "(pooled) id", "accuracy")
+    plain = held[0]["msp"]
+    yield [
+        (TABLE_1[name][0], text_of(held[0][name], held[1][name]))
+        for name in sorted(held[0], key=lambda name: -held[0][name])
+        if name == "msp" or held[0][name] != plain
+    ]
+
+
+def agreement(published: Sequence[float], ours: Sequence[float], name: str) -> str:
+    """Return Kendall's tau with its interval: the bootstrap draws methods, not images."""
+    drawn = []
+    for replicate in range(REPLICATES):
+        index = bootstrap_indices(0, name, replicate, len(ours))
+        drawn.append(kendalltau([published[n] for n in index], [ours[n] for n in index]).statistic)
+    found = interval(kendalltau(published, ours).statistic, np.array(drawn))
+    return f"{found.value:.2f} ({found.lo:.2f} to {found.hi:.2f})"
