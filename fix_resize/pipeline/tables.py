@@ -45,7 +45,8 @@ IMAGE_SCHEMA: Final = schema_of(
 ``digest`` is of the source's image (`wordnet_splits.digests`: of its file, or of its pixels where the source
 is lossless), ``pixel_sha256`` of the picture (`digests.digest_pixels`). ``width``, ``height`` and ``mode``
 are the picture's, ``source_*`` those of what it was made from, ``notes`` what the colour rule did
-(`decode.NOTES`). ``spec`` is the id of the resize spec; ``file`` and ``row`` say where the picture is.
+(`wordnet_splits.sources.pixels.NOTES`). ``spec`` is the id of the resize spec; ``file`` and ``row`` say where
+the picture is.
 """
 
 ABOUT: Final = ("image_id", "source", "class_id", "group", "split")
