@@ -31,15 +31,16 @@ def own_set_notes(sets: Mapping[str, OwnSet], equal: str) -> Iterator[str]:
         n = sum((digests[a] & digests[b]).values())
         if n:
             yield f"{a} and {b} have {n:,} images in common, {equal}"
-    labels: dict[str, set[int]] = {}
+    first: dict[str, int] = {}
+    several: set[str] = set()
     labelled = [text for text, one in sets.items() if one.role in LABELLED]
     for text in labelled:
         for digest, label in zip(sets[text].digests, sets[text].labels.tolist(), strict=True):
-            labels.setdefault(digest, set()).add(label)
-    several = sum(len(found) > 1 for found in labels.values())
+            if first.setdefault(digest, label) != label:
+                several.add(digest)
     if several:
-        images = "1 image" if several == 1 else f"{several:,} images"
-        occur = "occurs" if several == 1 else "occur"
+        images = "1 image" if len(several) == 1 else f"{len(several):,} images"
+        occur = "occurs" if len(several) == 1 else "occur"
         yield f"{images} of {' and '.join(labelled)} {occur} with more than one label, {equal}"
 
 
