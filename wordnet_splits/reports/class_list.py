@@ -297,14 +297,20 @@ def _of_wordnet(taxonomy: Taxonomy) -> Callable[[str], ListedClass]:
 
 def _of_source(source: str) -> Callable[[str], ListedClass]:
     catalog = load_catalog(source)
-    names: dict[str, CatalogClass] = {}
+    names: dict[str, dict[str, CatalogClass]] = {}
     for item in catalog:
         for word in (item.name, *item.name.split(", ")):
-            names.setdefault(_folded(word), item)
+            names.setdefault(_folded(word), {})[item.class_id] = item
     by_index: Mapping[str, CatalogClass] = {str(item.index): item for item in catalog}
 
     def find(text: str) -> ListedClass:
-        item = catalog[text] if text in catalog else names.get(_folded(text)) or by_index.get(text)
+        if text in catalog:
+            return _of_catalog(catalog[text])
+        named = list(names.get(_folded(text), {}).values())
+        named = [item for item in named if item.name == text] or named  # Turkey and turkey
+        if len(named) > 1:
+            raise UnknownNameError(f"{text!r} names {len(named)} classes", near=[c.class_id for c in named])
+        item = named[0] if named else by_index.get(text)
         if item is None:
             raise unknown("class", text, {*names, *(c.class_id for c in catalog)})
         return _of_catalog(item)

@@ -232,6 +232,7 @@ def test_shipped_lists_and_groups_are_named(facts):
         ("7\n", (), "say of which source's classes: --of imagenet1k"),
         ("1001\n", ("--of", "imagenet1k"), "'1001' (line 1)"),
         ("aple\n", ("--of", "cifar100"), "did you mean 'apple'"),
+        ("crane\n", ("--of", "imagenet1k"), "'crane' (line 1); did you mean 'n02012849' or 'n03126707'?"),
         ("", (), "holds no class"),
         ("dog\n", ("--against", "gaussian"), "gaussian: no class of it has a synset"),
         (
