@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from tests.proposals.measure import SETS
+from wordnet_splits.catalog import load_catalog
 from wordnet_splits.propose import propose
 from wordnet_splits.propose.reading import read_names
 from wordnet_splits.propose.supplement import SUPPLEMENT, added_to, supplement
@@ -23,6 +26,13 @@ def test_a_name_stands_once_and_is_written_as_it_is_looked_up():
     assert [synsets for synsets, _ in rows] == sorted({synsets for synsets, _ in rows})
     assert [some for _, some in rows if some.split() != sorted(some.split())] == []
     assert [n for n in names if ["_".join(p) for p in parse_name(n).phrases] != [n]] == []
+
+
+def test_the_page_counts_the_names_of_our_catalogs_that_are_in_it():
+    names = [item.name for source in SETS for item in load_catalog(source)]
+    inside = [n for n in names if any("_".join(p) in supplement() for p in parse_name(n).phrases)]
+    page = (Path(__file__).parents[3] / "docs" / "proposals.md").read_text(encoding="utf-8")
+    assert f"{len(inside)} of the {len(names):,} names above are in it" in page
 
 
 def test_every_synset_exists_and_stands_once_in_its_row():
