@@ -136,7 +136,7 @@ class UnknownDetectionSet(Dataset):
         batch_transform: BatchTransform | None,
     ) -> None:
         self.manifest = manifest
-        self.classes = _class_names(manifest)
+        self.classes = manifest.class_names()
         self.awaiting = awaiting
         self.table = pa.concat_tables([part.table for part in opened])
         self.missing = pa.concat_tables([MISSING_SCHEMA.empty_table(), *(part.missing for part in opened)])
@@ -277,9 +277,3 @@ def _tensor(image: Any) -> torch.Tensor:
     if isinstance(image, torch.Tensor):
         return image
     return torch.from_numpy(np.array(image).transpose(2, 0, 1).copy())
-
-
-def _class_names(manifest: Manifest) -> list[str]:
-    columns = (manifest.classes[name].to_pylist() for name in ("role", "label", "name"))
-    names = {label: name for role, label, name in zip(*columns, strict=True) if role == "id" and label >= 0}
-    return [names[label] for label in sorted(names)]

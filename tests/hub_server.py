@@ -50,7 +50,7 @@ class Repo:
 class Fault:
     """What happens to the next ``times`` requests whose method and path match.
 
-    With ``held``, half of an answer is sent, and no more until the event is set.
+    With ``held``, half of an answer is sent, and no more until the event is set; ``answer`` gives its own.
     """
 
     method: str
@@ -60,6 +60,7 @@ class Fault:
     times: int = 1
     drop: bool = False
     held: threading.Event | None = None
+    answer: Callable[[Handler], None] | None = None
 
 
 @dataclass
@@ -130,6 +131,9 @@ class Handler(BaseHTTPRequestHandler):
         for fault in self.hub.faults:
             if fault.times > 0 and fault.method == self.command and re.search(fault.path, path):
                 fault.times -= 1
+                if fault.answer:
+                    fault.answer(self)
+                    return
                 if fault.drop or fault.held:
                     self.close_connection = True
                     self.send_response(200)

@@ -133,6 +133,10 @@ class HubError(SplitsError):
     kind = "hub"
 
 
+class HubUnreachableError(HubError):
+    """The network, or a server of the Hub, fails: nothing is known of what the Hub holds."""
+
+
 class OutputError(SplitsError):
     """An output folder that cannot be written or is in use."""
 

@@ -104,6 +104,9 @@ def _print_publication(found: Publication, *, dry_run: bool) -> None:
         say(f"and {len(rows) - SHOWN:,} more (--json has all)")
     counts = (f"{len(getattr(found, state)):,} {state}" for state in ("added", "changed", "removed", "same"))
     show(f"{counted(len(found.benchmarks), 'benchmark')} verified; files: {', '.join(counts)}")
+    if found.not_compared:
+        show(f"not compared with what is published: {found.not_compared}")
+        show("so not known: which files differ, whether a tag or a version is taken, what would be removed")
     if found.sent:
         show(f"published as {found.address}, commit {found.commit}")
     elif dry_run and rows:

@@ -28,7 +28,7 @@ SHARD: Final = 5_000
 """Pictures of a file: 500 MB of photographs."""
 ROW_GROUP: Final = 100
 """Pictures read to get at one; the Hub's advice for images."""
-IDS_SCHEMA: Final = schema_of("label:int32 class_id group source image_id role split view digest")
+IDS_SCHEMA: Final = schema_of("label:int64 class_id group source image_id role split view digest")
 SCHEMA: Final = IDS_SCHEMA.insert(0, pa.field("image", IMAGE))
 
 
@@ -41,7 +41,7 @@ class Hub:
     def write(self, export: Export, folder: Path) -> None:
         """Write the files of each part, and the card."""
         schema = IDS_SCHEMA if export.ids_only else SCHEMA
-        schema = schema.with_metadata(hub_metadata(schema))
+        schema = schema.with_metadata(hub_metadata(schema, export.manifest.class_names()))
         for (split, group), table in export.tables():
             rows = self._rows(export, (split, group), table)
             first = next(rows, None)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import HubError, ManifestError
+from wordnet_splits.errors import HubError, HubUnreachableError, ManifestError
 from wordnet_splits.files import write_text
 from wordnet_splits.hub.address import MAIN, Address
 from wordnet_splits.hub.card import card_of
@@ -32,6 +32,7 @@ class Publication(Tabular):
     added, changed, removed, same : paths in the repository.
     tagged : whether the tag was made now.
     sent : whether anything was sent; not in a dry run.
+    not_compared : in a dry run, why nothing is known of what the repository holds: all files are ``added``.
     """
 
     address: Address
@@ -43,6 +44,7 @@ class Publication(Tabular):
     same: Sequence[str]
     tagged: bool
     sent: bool
+    not_compared: str = ""
 
     def rows(self) -> list[dict[str, Any]]:
         """Return path and state of each file."""
@@ -85,10 +87,17 @@ def publish(
     """
     repository = Repository(address.repo)
     tagged_address = Address(address.repo, tag or MAIN)
-    head = repository.commit(MAIN)
-    held = repository.files(head) if head else {}
     with tempfile.TemporaryDirectory() as folder:
         local = {**release.files, **_described(release, tagged_address, Path(folder))}
+        try:
+            head = repository.commit(MAIN)
+            held = repository.files(head) if head else {}
+        except HubUnreachableError as error:
+            if not dry_run:
+                raise
+            return replace(
+                _publication(tagged_address, release, None, local, local, []), not_compared=error.what
+            )
         if head and tag and (tagged := repository.tags().get(tag)):
             _check_tag(repository, tag, tagged, local, release)
             return _publication(tagged_address, release, tagged, {}, local, [])

@@ -6,6 +6,7 @@ The token is the library's own affair (``hf auth login``, ``HF_TOKEN``): it is n
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,8 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
-from wordnet_splits.errors import DataError, HubError, SplitsError
+from wordnet_splits.errors import DataError, HubError, HubUnreachableError, SplitsError
+from wordnet_splits.hub.asking import Asker, Refusal
 from wordnet_splits.lazy import need
 from wordnet_splits.untrusted import below, check_regular, opened, printable, sha256_of
 
@@ -67,6 +70,7 @@ class Repository:
         if not sys.stderr.isatty():
             self._utils.disable_progress_bars()
         self._api = self._library.HfApi(endpoint=os.environ.get(ENDPOINT) or None)
+        self._asker = Asker(self._utils)
 
     def where(self, path: str = "", *, commit: str = "") -> str:
         """Return a place in it as an error names it."""
@@ -77,47 +81,52 @@ class Repository:
 
         A private repository that this user may not see is none.
         """
-        errors = self._utils
         with self._asked():
             try:
-                return str(self._api.dataset_info(self.name, revision=revision).sha)
-            except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
-                if isinstance(error, errors.GatedRepoError):
-                    raise
-                return None
+                told, _ = self._asker.json(self._address(f"revision/{quote(revision, safe='')}"))
+            except Refusal as refusal:
+                if refusal.not_found:
+                    return None
+                raise
+            return str(told["sha"])
 
     def tags(self) -> dict[str, str]:
         """Return the commit of each tag."""
         with self._asked():
-            refs = self._api.list_repo_refs(self.name, repo_type="dataset")
-        return {ref.name: str(ref.target_commit) for ref in refs.tags}
+            refs, _ = self._asker.json(self._address("refs"))
+            return {str(ref["name"]): str(ref["targetCommit"]) for ref in refs["tags"]}
 
     def files(self, commit: str) -> dict[str, RemoteFile]:
         """Return all files at a commit by path.
 
         Raises
         ------
-        HubError : a path leaves the repository's folder.
+        HubError : a path leaves the repository's folder, is there twice, or the list does not end.
         """
+        found: dict[str, RemoteFile] = {}
         with self._asked():
-            listed = list(
-                self._api.list_repo_tree(self.name, recursive=True, repo_type="dataset", revision=commit)
-            )
-        found = {}
-        for file in listed:
-            if not hasattr(file, "size"):
-                continue
-            try:
-                below(Path("root"), file.path)
-            except DataError:
-                raise HubError(
-                    f"the path {printable(file.path)!r} leaves its folder",
-                    where=self.where(commit=commit),
-                    hint="nothing was taken: tell whoever published it",
-                ) from None
-            sha256 = None if file.lfs is None else file.lfs.sha256
-            found[file.path] = RemoteFile(file.path, file.size, sha256, file.blob_id)
+            for item in self._asker.pages(self._address(f"tree/{commit}?recursive=true&expand=false")):
+                if item["type"] != "file":
+                    continue
+                path = str(item["path"])
+                if path in found:
+                    raise self._strange(f"lists {printable(path)!r} twice", commit)
+                try:
+                    below(Path("root"), path)
+                except DataError:
+                    raise self._strange(f"the path {printable(path)!r} leaves its folder", commit) from None
+                lfs = item.get("lfs")
+                found[path] = RemoteFile(
+                    path, int(item["size"]), str(lfs["oid"]) if lfs else None, str(item["oid"])
+                )
         return found
+
+    def _strange(self, what: str, commit: str) -> HubError:
+        hint = "nothing was taken: tell whoever published it"
+        return HubError(what, where=self.where(commit=commit), hint=hint)
+
+    def _address(self, path: str) -> str:
+        return f"{self._api.endpoint}/api/datasets/{self.name}/{path}"
 
     def card(self, file: RemoteFile, commit: str) -> dict[str, Any]:
         """Return the metadata that a dataset card begins with, empty without any."""
@@ -137,9 +146,8 @@ class Repository:
         if file.is_at(path):
             return path
         with self._asked():
-            self._api.hf_hub_download(
-                self.name, file.path, repo_type="dataset", revision=commit, local_dir=folder
-            )
+            url = f"{self._api.endpoint}/datasets/{self.name}/resolve/{commit}/{quote(file.path)}"
+            self._asker.file(url, path, file.size)
         if not file.is_at(path):
             path.unlink(missing_ok=True)
             raise HubError(
@@ -163,7 +171,12 @@ class Repository:
         with self._asked():
             path = Path(
                 self._api.hf_hub_download(
-                    self.name, file.path, repo_type="dataset", revision=commit, cache_dir=hub_cache()
+                    self.name,
+                    file.path,
+                    repo_type="dataset",
+                    revision=commit,
+                    cache_dir=hub_cache(),
+                    **self._bounded(file),
                 )
             )
         if not (file.is_at(path) if check else path.stat().st_size == file.size):
@@ -171,6 +184,27 @@ class Repository:
                 "is not the file that the Hub describes", where=str(path), hint="remove it, and try again"
             )
         return path
+
+    def _bounded(self, file: RemoteFile) -> dict[str, Any]:
+        """Return the parameters by which the library stops where it receives more than is listed.
+
+        Versions that do not take them find it afterwards.
+        """
+        if "tqdm_class" not in inspect.signature(self._api.hf_hub_download).parameters:
+            return {}
+        where, listed = self.where(file.path), file.size
+
+        class Bounded(self._utils.tqdm):  # type: ignore[misc, name-defined]
+            received = 0
+
+            def update(self, n: float | None = 1) -> bool | None:
+                self.received += int(n or 0)
+                if self.received > listed:
+                    what = f"the file of {listed:,} bytes is larger than the Hub lists"
+                    raise HubError(what, where=where, hint="remove it from the cache; tell who published it")
+                return bool(super().update(n))
+
+        return {"tqdm_class": Bounded}
 
     def create(self, *, private: bool) -> None:
         """Make the repository, unless it is there."""
@@ -206,15 +240,32 @@ class Repository:
         except SplitsError:
             raise
         except Exception as error:
-            told = _first_line(error)
+            raise self._failure(error, write=write) from None
+
+    def _failure(self, error: Exception, *, write: bool) -> HubError:
+        """Return the error for what failed: the network, a server of the Hub, or what this user may do."""
+        status, told = _status(error), _first_line(error)
+        where = self.where()
+        if status is None and isinstance(error, KeyError | TypeError | ValueError):
+            return HubUnreachableError(
+                "the Hub's answer is not as its clients know it", where=where, hint="try again later"
+            )
+        if status is None:
             cause = "" if error.__cause__ is None else _first_line(error.__cause__)
-            if cause not in told and not isinstance(error, self._utils.HfHubHTTPError):
-                told += f" {cause}"
-            page = f"huggingface.co/datasets/{self.name}"
-            hint = f"if it is gated, accept its terms at {page}, then `hf auth login`"
-            if write:
-                hint = "log in by `hf auth login` with a token that may write there; the same command goes on"
-            raise HubError(f"the Hub refuses: {told}", where=self.where(), hint=hint) from None
+            told += f" {cause}" if cause not in told else ""
+            hint = f"look at the connection, and at {ENDPOINT} where it is set; the same command goes on"
+            return HubUnreachableError(f"the Hub cannot be reached: {told}", where=where, hint=hint)
+        if status == 412:
+            hint = "the same command again compares with what is there now"
+            return HubError("somebody else has published here meanwhile", where=where, hint=hint)
+        if status == 429 or status >= 500:
+            hint = "it is the Hub's fault, and passes: the same command later goes on"
+            return HubUnreachableError(f"the Hub fails: {told}", where=where, hint=hint)
+        page = f"huggingface.co/datasets/{self.name}"
+        hint = f"if it is gated, accept its terms at {page}, then `hf auth login`"
+        if write:
+            hint = "log in by `hf auth login` with a token that may write there; the same command goes on"
+        return HubError(f"the Hub refuses: {told}", where=where, hint=hint)
 
 
 def hub_cache() -> Path:
@@ -236,6 +287,18 @@ def benchmarks_among(paths: Iterable[str]) -> list[str]:
     return sorted(
         path.partition("/")[0] for path in paths if path.endswith("/manifest.json") and path.count("/") == 1
     )
+
+
+def _status(error: BaseException) -> int | None:
+    """Return the status with which the Hub answered, None where it did not answer."""
+    cause: BaseException | None = error
+    while cause is not None:
+        response = getattr(cause, "response", None)
+        status = getattr(cause, "status", None) or getattr(response, "status_code", None)
+        if isinstance(status, int):
+            return status
+        cause = cause.__cause__
+    return None
 
 
 def _first_line(error: BaseException) -> str:

@@ -112,6 +112,13 @@ class Manifest:
         }
         return known[part]
 
+    def class_names(self) -> list[str]:
+        """Return the names of the ID classes in label order."""
+        columns = (self.classes[name].to_pylist() for name in ("role", "label", "name"))
+        rows = zip(*columns, strict=True)
+        names = {label: name for role, label, name in rows if role == "id" and label >= 0}
+        return [names[label] for label in sorted(names)]
+
     def source_of(self, group: str) -> str:
         """Return the source of a group; KeyError where there is none."""
         return {row.group: row.source for row in self.groups}[group]

@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,14 +38,21 @@ IMAGE: Final = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 """A column of pictures as Hugging Face's `datasets` keeps them."""
 
 
-def hub_metadata(schema: pa.Schema) -> dict[str, str]:
-    """Return the metadata by which `datasets` gives a column of `IMAGE` back as pictures and not as bytes."""
-    features: dict[str, dict[str, str]] = {
+def hub_metadata(schema: pa.Schema, classes: Sequence[str] = ()) -> dict[str, str]:
+    """Return the metadata by which `datasets` gives a column of `IMAGE` back as pictures and not as bytes.
+
+    Parameters
+    ----------
+    classes : names of the values of a column ``label`` from 0 on, which is then a ClassLabel.
+    """
+    features: dict[str, dict[str, Any]] = {
         field.name: {"_type": "Image"}
         if field.type.equals(IMAGE)
         else {"dtype": str(field.type), "_type": "Value"}
         for field in schema
     }
+    if classes and "label" in features:
+        features["label"] = {"names": list(classes), "_type": "ClassLabel"}
     return {"huggingface": json.dumps({"info": {"features": features}})}
 
 

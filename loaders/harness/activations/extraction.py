@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,8 @@ from .store import FORWARD, StoredGroup
 
 Outputs = dict[str, dict[str, list[Any]]]
 """unit -> array -> the tensors of each batch of a shard."""
+WORKER: Final = "DataLoader worker (pid"
+"""How PyTorch begins to say that a process that reads images was killed or ended."""
 
 
 @dataclass
@@ -66,6 +68,12 @@ class Extraction:
                 except (SplitsError, OSError):
                     raise
                 except FOREIGN as error:  # of the model or a probe, which may be a user's
+                    if WORKER in str(error):
+                        raise DataError(
+                            f"a process that reads images ended: {reason(error)}",
+                            where=self.model.name,
+                            hint="killed processes mostly lacked memory: give fewer --workers",
+                        ) from error
                     if not out_of_memory(error):
                         raise DataError(
                             f"the forward pass failed in shard {mine[0]}: {reason(error)}",

@@ -10,6 +10,7 @@ import typer
 from wordnet_splits.cli.options import Json
 from wordnet_splits.cli.output import DONE, print_json, say, show
 from wordnet_splits.leaderboard import read_entry
+from wordnet_splits.manifest.manifest import shipped_data
 from wordnet_splits.progress import OnStderr
 from wordnet_splits.untrusted import read_text
 
@@ -31,7 +32,7 @@ def submit_results(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Check results and write them as an entry of the leaderboard, for a pull request."""
+    """Check results and write them as an entry of a leaderboard."""
     lines = [] if commands is None else [line for line in read_text(commands).splitlines() if line.strip()]
     folder = submit(results, by=by, name=name, url=url, note=note, commands=lines, to=to, progress=OnStderr())
     entry = read_entry(folder)
@@ -45,5 +46,15 @@ def submit_results(
     short = [one.group for one in facts.sets if one.scored != one.expected]
     if short:
         say(f"note: not every image was scored of {', '.join(short)}")
-    say("next: commit the folder and open a pull request; `make check-results` recomputes it")
+    say(f"next: {_next_step(facts.benchmark, folder)}")
     return DONE
+
+
+def _next_step(benchmark: str, folder: Path) -> str:
+    """Say where an entry belongs: that of a shipped benchmark here, any other beside its own benchmark."""
+    if shipped_data(benchmark) is None:
+        return (
+            f"keep it as results/{folder.name} beside the folders of the benchmarks: "
+            "`wordnet-splits publish` sends it along, `unknown-eval check-results` recomputes it"
+        )
+    return "commit the folder and open a pull request; `make check-results` recomputes it"

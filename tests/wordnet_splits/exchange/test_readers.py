@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from tests.wordnet_splits.sources import trees
@@ -74,6 +75,9 @@ def test_datasets_reads_a_configuration_a_group(tmp_path, monkeypatch, truth):
 
 def test_ids_only_holds_no_picture_and_comes_back(tmp_path):
     export_benchmark("digits", "hub", tmp_path / "hub", ids_only=True)
+    path = next((tmp_path / "hub").rglob("digits-0-5-*.parquet"))
+    features = json.loads(pq.read_schema(path).metadata[b"huggingface"])["info"]["features"]
+    assert features["label"] == {"names": load_manifest("digits").class_names(), "_type": "ClassLabel"}
     sizes = sum(path.stat().st_size for path in (tmp_path / "hub").rglob("*.parquet"))
     assert sizes < 200_000
     done = import_benchmark("hub", tmp_path / "hub", tmp_path / "out")

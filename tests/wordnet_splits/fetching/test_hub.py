@@ -159,5 +159,5 @@ def test_a_gated_dataset_says_what_to_do(hub: tuple[Hub, str], tmp_path: Path) -
 def test_no_hub_at_all_is_one_line(tmp_path: Path) -> None:
     done = fetch(tmp_path, "http://127.0.0.1:1")
     assert done.returncode == 2
-    assert "the Hub refuses: " in done.stderr
+    assert "the Hub cannot be reached: " in done.stderr
     assert "Traceback" not in done.stderr

@@ -154,6 +154,32 @@ def test_names_that_are_too_few_or_doubled_are_refused(
         declared_classes("saved", root)
 
 
+@pytest.mark.parametrize("layout", ["parquet", "hub"])
+def test_the_hint_about_pictures_outside_is_true(tmp_path: Path, layout: str) -> None:
+    """Of what `datasets` writes, `save_to_disk` holds the pictures, and `to_parquet` of 5.2 does not."""
+    (tmp_path / "one.png").write_bytes(png(1))
+    features = datasets.Features({"img": datasets.Image(), "label": datasets.ClassLabel(names=CLASSES)})
+    outside = datasets.Dataset.from_dict({"img": [str(tmp_path / "one.png")], "label": [1]}, features)
+    root = tmp_path / "saved"
+    root.mkdir()
+    if layout == "hub":
+        datasets.DatasetDict({"test": outside}).save_to_disk(str(root))
+    else:
+        outside.to_parquet(str(root / "test.parquet"))
+    own.catalog(root / "saved.tsv", CLASSES, COUNTS)
+    own.declare(root, "saved", layout)
+    source = open_source("saved", root)
+    ids = [image_id for image_id, _, _ in rows(source)]
+    if layout == "hub":
+        assert len(source.read(ids)) == 1
+        return
+    with pytest.raises(errors.SourceError) as refused:
+        source.read(ids)
+    assert refused.value.hint == (
+        "save_to_disk of `datasets` puts pictures into its files; to_parquet may leave them out"
+    )
+
+
 def test_doubled_names_in_parquet_are_refused(tmp_path: Path) -> None:
     features = datasets.Features({"img": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b"])})
     held = datasets.Dataset.from_dict({"img": [{"bytes": png(1), "path": None}], "label": [1]}, features)

@@ -125,7 +125,7 @@ class Rows(Layout):
             raise SourceError(
                 f"the picture is not in the dataset, but the file {printable(told)}",
                 where=where,
-                hint="save_to_disk and to_parquet of `datasets` put pictures into their files",
+                hint="save_to_disk of `datasets` puts pictures into its files; to_parquet may leave them out",
             )
         raise KeyError(row)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +158,20 @@ def test_worker_processes_give_the_same_bytes(
     model = load_model(extract_digits.Halting(), device="cpu")
     extract(model, near, Store(tmp_path, SHARD), probes=extract_digits.PROBES, batch_size=32, workers=2)
     assert contents(tmp_path) == contents(reference[0])
+
+
+def test_a_killed_worker_is_not_taken_for_a_wrong_image(near: UnknownDetectionSet, tmp_path: Path) -> None:
+    model = load_model(small_network(), device="cpu")
+    with pytest.raises(DataError, match="a process that reads images ended") as refused:
+        extract(model, near, Store(tmp_path), transform=Transform({"killed": 1}, _killed), workers=1)
+    assert refused.value.hint == "killed processes mostly lacked memory: give fewer --workers"
+
+
+def _killed(image: Image.Image) -> torch.Tensor:
+    """End a process that reads images as the system does where memory is short."""
+    if torch.utils.data.get_worker_info() is not None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return to_uint8(image).float()
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -219,6 +219,17 @@ def test_images_of_a_benchmark_that_nobody_has_are_named_as_not_compared(tmp_pat
     assert all(one.seen and one.listed is None for one in entry.facts.sets)
 
 
+def test_results_on_an_own_benchmark_are_not_sent_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp").write(tmp_path / "own")
+    words = ["submit", str(tmp_path / "own"), "--by", "me", "--to", str(tmp_path / "entries")]
+    assert run(app, words, "unknown-eval") == 0
+    said = capsys.readouterr().err
+    assert "pull request" not in said
+    assert "next: keep it as results/own beside the folders of the benchmarks" in said
+
+
 def test_the_command_says_what_comes_next(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
