@@ -17,7 +17,7 @@ from ..arrays import Array, Arrays, Head
 from ..detectors import Chosen
 from ..detectors.registry import SPLITS, FitOn
 from ..plugins import Value, show_named
-from .scoring import Fitted, UnusableError, confidences, fit, named, shares_work
+from .scoring import Fitted, UnusableError, confidences, fit, kept, named, shares_work
 from .sets import EvaluatedSets
 
 
@@ -196,6 +196,8 @@ def choose_on_validation(
         for group, seen in groups.items():
             own = run.group("val", group, {*needs, *probes}) if probes else seen
             scores[group] = confidences(fitted, own.arrays, on=f"{group}/val")
+        for i, one in enumerate(fitted):  # what results could not keep is not chosen
+            kept({group: of_all[i] for group, of_all in scores.items()}, one.where)
         return [
             _separation([scores[g][i] for g in inside], [scores[g][i] for g in outside], one.where)
             for i, one in enumerate(fitted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from loaders.harness import evaluate_arrays
 from loaders.harness.arrays import Arrays
+from loaders.harness.detectors.registry import choose, describe
 from loaders.harness.narrowing import as_float32
 from wordnet_splits.errors import DataError
 
@@ -131,3 +133,17 @@ def test_outputs_of_a_model_in_double_precision_are_no_exception(on: str | None)
     assert evaluate(network(1.0), on, "msp", **options).detectors == ("msp",)
     with pytest.raises(DataError, match="Sequential: float32, in which logits are kept"):
         evaluate(network(1e9), on, "msp", **options)
+
+
+def test_a_sweep_passes_over_values_whose_confidences_collapse() -> None:
+    def moved(data: Arrays, *, offset: float = 1e9) -> np.ndarray[Any, Any]:
+        return np.asarray(data["logits"], dtype=np.float64).max(axis=1) + offset
+
+    sets = arrays()
+    sets |= {f"{name}/val": held for name, held in {"id": sets["id"], "external": sets["near"]}.items()}
+    swept = choose(describe(moved, needs=("logits",), sweep={"offset": (1e9, 0.0)}), {}, label="moved")
+    found = evaluate_arrays(sets, [swept], sweep=True)
+    tried = {row["params"]: row["reason"] for row in found.sweeps.to_pylist()}
+    assert tried['{"offset": 0.0}'] is None or not tried['{"offset": 0.0}']
+    assert "float32, in which confidences are kept" in tried['{"offset": 1000000000.0}']
+    assert json.loads(found.results["params"][-1].as_py()) == {"offset": 0.0}
