@@ -140,7 +140,8 @@ def e_aurc(counts: RankCounts) -> Array:
 def e_aurc_geifman(counts: RankCounts) -> Array:
     """AURC of ID samples minus Geifman's optimum err + (1 - err) ln(1 - err), which is 1 at err = 1.
 
-    The continuous approximation of `e_aurc`; they differ by O(1/n). Lower is better.
+    The continuous approximation of `e_aurc`; they differ by O(1/n). fd-shifts subtracts that optimum from its
+    own AURC, `aurc_trapezoid`. Lower is better.
     """
     pair = counts.failures
     error = ratio(pair.n_ood, pair.n_id + pair.n_ood)
