@@ -197,7 +197,7 @@ def choose_on_validation(
             own = run.group("val", group, {*needs, *probes}) if probes else seen
             scores[group] = confidences(fitted, own.arrays, on=f"{group}/val")
         for i, one in enumerate(fitted):  # what results could not keep is not chosen
-            kept({group: of_all[i] for group, of_all in scores.items()}, one.where)
+            kept({group: of_all[i] for group, of_all in scores.items()}, one.chosen)
         return [
             _separation([scores[g][i] for g in inside], [scores[g][i] for g in outside], one.where)
             for i, one in enumerate(fitted)

@@ -242,7 +242,7 @@ class _Work:
     ) -> None:
         """Keep the scores of a detector, and its predictions where it has its own."""
         given = {group: confidence(fitted, data, on=group) for group, (_, data) in groups.items()}
-        found = kept(given, fitted.where)
+        found = kept(given, fitted.chosen)
         own = {
             group: replace(seen, arrays=predicted(fitted, data))
             for group, (seen, data) in groups.items()

@@ -166,21 +166,26 @@ def _confidences(
     return [_finite(np.concatenate(part), where) for part, where in zip(columns, places, strict=True)]
 
 
-def kept(several: Mapping[str, Array], where: str) -> dict[str, Array]:
+SPREAD = (
+    "return an increasing function of them that spreads them out: less their common offset, or "
+    "their logarithm"
+)
+SMALLER = (
+    "the model's logits are too far apart for it: divide them by a number, or use mls; "
+    "ts[T=1] ranks as msp does"
+)
+
+
+def kept(several: Mapping[str, Array], chosen: Chosen) -> dict[str, Array]:
     """Return a detector's confidences on every set in float32, as results keep them.
 
     Raises
     ------
     UnusableError : that makes ties, within a set or between two, of confidences that differ.
     """
+    where, hint = named(chosen), SMALLER if _shipped(chosen) else SPREAD
     with errors_of(where):
-        whole = as_float32(
-            np.concatenate(list(several.values())),
-            what="confidences",
-            where=where,
-            hint="return an increasing function of them that spreads them out: less their common offset, or "
-            "their logarithm",
-        )
+        whole = as_float32(np.concatenate(list(several.values())), what="confidences", where=where, hint=hint)
     ends = np.cumsum([len(scores) for scores in several.values()])[:-1]
     parts = np.split(whole.astype(np.float32, copy=False), ends)
     return dict(zip(several, parts, strict=True))
@@ -236,13 +241,17 @@ def _guarded(chosen: Chosen, data: Any) -> Any:
 
     A tensor of torch over an array that is read-only can be written all the same.
     """
-    if str(getattr(chosen.method.made_of, "__module__", "")).startswith(SHIPPED):
+    if _shipped(chosen):
         return data
     if isinstance(data, Arrays):
         return data.copied()
     if isinstance(data, Mapping):
         return {name: _guarded(chosen, part) for name, part in data.items()}
     return [_guarded(chosen, part) for part in data]
+
+
+def _shipped(chosen: Chosen) -> bool:
+    return str(getattr(chosen.method.made_of, "__module__", "")).startswith(SHIPPED)
 
 
 def _checked(scores: Array, size: int, where: str) -> Array:

@@ -79,7 +79,7 @@ def gradnorm() -> Callable[[Arrays], Array]:
     return lambda data: -detector.predict(tensor(data, "features")).detach().numpy()
 
 
-WEIGHTS = {"w": torch.from_numpy(HEAD.weight), "b": torch.from_numpy(HEAD.bias)}
+WEIGHTS = {"w": torch.from_numpy(np.array(HEAD.weight)), "b": torch.from_numpy(np.array(HEAD.bias))}
 
 PAIRS: dict[str, Callable[[], Callable[[Arrays], Array]]] = {
     "msp": lambda: logits(theirs.MaxSoftmax(None)),

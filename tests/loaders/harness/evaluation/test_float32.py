@@ -147,3 +147,13 @@ def test_a_sweep_passes_over_values_whose_confidences_collapse() -> None:
     assert tried['{"offset": 0.0}'] is None or not tried['{"offset": 0.0}']
     assert "float32, in which confidences are kept" in tried['{"offset": 1000000000.0}']
     assert json.loads(found.results["params"][-1].as_py()) == {"offset": 0.0}
+
+
+def test_a_shipped_detector_whose_values_are_too_small_names_another() -> None:
+    """MSP is 1 less e^-margin, in its log form too: from a margin of 103 on that is 0 in float32."""
+    given = arrays(lambda z: (200 * z).astype("f4"))
+    with pytest.raises(DataError, match=r"'msp': float32, .*ts\[T=1\] ranks as msp does"):
+        evaluate_arrays(given, "msp")
+    plain = evaluate_arrays(arrays(lambda z: z.astype("f4")), "ts[T=1]").values("auroc", group="near")
+    assert evaluate_arrays(given, "ts[T=200]").values("auroc", group="near") == pytest.approx(plain, abs=1e-6)
+    evaluate_arrays(given, "ts[T=1],mls,margin")
