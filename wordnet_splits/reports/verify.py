@@ -26,10 +26,11 @@ from wordnet_splits.catalog.own_sources import in_force
 from wordnet_splits.errors import ManifestError, Problem
 from wordnet_splits.manifest import GroupRow, Manifest, Part, altered, find_manifest, read_manifest
 from wordnet_splits.manifest.diff import RowChanges, diff_manifests
-from wordnet_splits.manifest.manifest import altered_sources, companions, manifest_files, while_steady
+from wordnet_splits.manifest.manifest import altered_sources, while_steady
 from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
 from wordnet_splits.reports.listing import awaited_lists
+from wordnet_splits.reports.strange_files import strange_files
 from wordnet_splits.sources import Source, open_source
 from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.tabular import Tabular
@@ -202,7 +203,7 @@ def _verify(
         if not _shows_pictures(recipe, options) and _same_bytes(frozen.folder, built.folder):
             images, generated = _counts_of(recipe, frozen)
             return _verification(frozen, [], images, generated, held=images)
-    findings = [*_strange_files(frozen), *_unreadable(frozen)]
+    findings = [*(_of_whole(*found) for found in strange_files(frozen)), *_unreadable(frozen)]
     if any(finding.part for finding in findings):
         return _verification(frozen, findings, None, {})
     rules = decide(recipe, frozen.data.seed if resampled else recipe.seed, taxonomy)
@@ -250,22 +251,6 @@ def recipe_of(manifest: Manifest) -> Recipe:
 def _recipe_of_version(manifest: Manifest) -> Recipe:
     recipe = recipe_of(manifest)
     return recipe if recipe.version == manifest.version else load_recipe(manifest)
-
-
-def _strange_files(manifest: Manifest) -> Iterator[LocatedProblem]:
-    """Yield a finding where the folder has another name than the manifest, or holds other files."""
-    folder = manifest.folder
-    assert folder is not None
-    if folder.resolve().name != manifest.name:
-        yield _of_whole("name", f"the folder {folder.name} holds the manifest of {manifest.name}")
-    known = [
-        *manifest_files(manifest.data),
-        *(path.relative_to(folder).as_posix() for path in companions(folder)),
-    ]
-    for path in sorted(folder.rglob("*")):
-        relative = path.relative_to(folder).as_posix()
-        if relative not in known and not (path.is_dir() and any(k.startswith(f"{relative}/") for k in known)):
-            yield _of_whole("stray-file", f"{relative} belongs to no manifest")
 
 
 def _unreadable(manifest: Manifest) -> Iterator[LocatedProblem]:

@@ -170,6 +170,12 @@ def test_companions_of_a_manifest_are_no_strangers_and_stay(published: Hub, spli
     assert splits("freeze", "mine", "--manifests", "frozen").code == 0
     assert (frozen / "images/test/known.parquet.dvc").read_text("utf-8") == "kept\n"
     assert (frozen / "croissant.json").is_file()
+    described = (frozen / "croissant.json").read_text("utf-8")
+    digest = hashlib.sha256((frozen / "classes.parquet").read_bytes()).hexdigest()
+    (frozen / "croissant.json").write_text(described.replace(digest, "0" * 64), "utf-8")
+    assert "croissant.json describes another classes.parquet" in splits("verify", frozen, "--json").out
+    (frozen / "croissant.json").write_text("[]", "utf-8")
+    assert "croissant.json cannot be read" in splits("verify", frozen, "--json").out
     (frozen / "other.json").write_text("{}", "utf-8")
     assert "stray-file" in splits("verify", frozen, *ROOT, "--json").out
 
