@@ -139,7 +139,7 @@ class Asker:
                 with writing(part):
                     file = part.open("ab" if goes_on else "wb")
                 with file:
-                    for piece in bounded(answer.pieces, room, what=f"the file of {size:,} bytes", where=url):
+                    for piece in bounded(answer.pieces, room, what="the file", where=url):
                         with writing(part):
                             file.write(piece)
             if (received := part.stat().st_size) < size:
@@ -223,7 +223,9 @@ def bounded(pieces: Iterator[bytes], most: int, *, what: str, where: str) -> Ite
         received += len(piece)
         if received > most:
             hint = "nothing was taken: tell whoever published it"
-            raise HubError(f"{what} is larger than the {most:,} bytes expected", where=where, hint=hint)
+            raise HubError(
+                f"{what} is larger than the {most:,} bytes that it may have", where=where, hint=hint
+            )
         spent = time.monotonic() - begun
         if spent > PATIENCE and received < SLOWEST * spent:
             what = f"{received:,} bytes in {spent:,.0f} s: too slow to wait for"
