@@ -102,6 +102,12 @@ def evaluate(
     options = validated(EvaluationOptions, given, where="options of the evaluation")
     if (benchmark is None) == (sets is None):
         raise DataError("give a benchmark, or sets of your own", where="evaluate")
+    of_sets = {"classes": classes, "std": std}
+    of_benchmark = {"roots": roots, "packed": packed, "store": store, "allow_missing": allow_missing or None}
+    unused, of = (of_sets, "sets of your own") if sets is None else (of_benchmark, "a benchmark")
+    for name, value in unused.items():
+        if value is not None:
+            raise DataError(f"{name} belongs to {of}, and would change nothing", where="evaluate")
     for name in loading:
         if name not in OPTIONS:
             raise unknown("option", name, [*signature(evaluate).parameters, *OPTIONS], where="evaluate")

@@ -147,3 +147,18 @@ def test_functions_may_name_what_they_give() -> None:
     assert found[0].equals(found[1])
     with pytest.raises(SplitsError, match="unknown output of the model 'embedding'"):
         evaluate(of_other, sets=sets, detectors="msp", model_id="f")
+
+
+@pytest.mark.parametrize("option", [{"std": 0.5}, {"classes": 3}])
+def test_what_describes_own_sets_is_refused_with_a_benchmark(option: dict[str, Any]) -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(192, 6))
+    with pytest.raises(DataError, match=f"{next(iter(option))} belongs to sets of your own"):
+        evaluate(model, "digits", "msp", **option)
+
+
+@pytest.mark.parametrize("option", [{"roots": {"dtd": "dtd"}}, {"store": "kept"}, {"allow_missing": True}])
+def test_what_belongs_to_a_benchmark_is_refused_with_own_sets(option: dict[str, Any]) -> None:
+    images = torch.zeros(4, 3, 8, 8)
+    sets = {"id": (images, torch.tensor([0, 1, 2, 3])), "near": images}
+    with pytest.raises(DataError, match=f"{next(iter(option))} belongs to a benchmark"):
+        evaluate(nn.Flatten(), None, "msp", sets=sets, **option)
