@@ -231,6 +231,11 @@ def _draw(benchmark: str, sources: Sequence[Source], detectors: Sequence[str] | 
         for model, detector, number, key in _keys(source.tables):
             if detectors is not None and detector not in detectors:
                 continue
+            if model not in source.labels:
+                what = f"a row is of the model {model!r}, which about.json does not name"
+                raise DataError(
+                    what, where=source.name, hint="`unknown-eval check-results` says what differs"
+                )
             several = runs.setdefault((source.labels[model], detector), {})
             if several.setdefault(key or f"{source.name} {number}", (source, number)) != (source, number):
                 hint = "give each network's results once"

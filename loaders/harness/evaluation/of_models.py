@@ -102,12 +102,6 @@ def evaluate(
     options = validated(EvaluationOptions, given, where="options of the evaluation")
     if (benchmark is None) == (sets is None):
         raise DataError("give a benchmark, or sets of your own", where="evaluate")
-    of_sets = {"classes": classes, "std": std}
-    of_benchmark = {"roots": roots, "packed": packed, "store": store, "allow_missing": allow_missing or None}
-    unused, of = (of_sets, "sets of your own") if sets is None else (of_benchmark, "a benchmark")
-    for name, value in unused.items():
-        if value is not None:
-            raise DataError(f"{name} belongs to {of}, and would change nothing", where="evaluate")
     for name in loading:
         if name not in OPTIONS:
             raise unknown("option", name, [*signature(evaluate).parameters, *OPTIONS], where="evaluate")
@@ -115,6 +109,12 @@ def evaluate(
     if not isinstance(named_by, Manifest | str | Path | None):
         what = f"{type(named_by).__name__} is no benchmark"
         raise DataError(what, where="evaluate", hint='give your own data as sets={"id": ..., "near": ...}')
+    of_sets = {"classes": classes, "std": std}
+    of_benchmark = {"roots": roots, "packed": packed, "store": store, "allow_missing": allow_missing or None}
+    unused, of = (of_sets, "sets of your own") if sets is None else (of_benchmark, "a benchmark")
+    for name, value in unused.items():
+        if value is not None:
+            raise DataError(f"{name} belongs to {of}, and would change nothing", where="evaluate")
     watched = progress or Silent()
     named = transform_id or ("" if store else "as given in this call")  # what is stored needs a name
     chosen = None if transform is None else as_transform(transform, transform_id=named)

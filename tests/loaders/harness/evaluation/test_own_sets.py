@@ -309,7 +309,7 @@ class Watching:
 
 def test_images_that_are_read_once_more_are_announced_when_that_is_known(tmp_path):
     watching = Watching()
-    evaluate(network(), "digits", "mdsens", std=(1, 1, 1), store=tmp_path, progress=watching)
+    evaluate(network(), "digits", "mdsens", store=tmp_path, progress=watching)
     task = watching.tasks[0]
     assert task["done"] == task["total"] > 360 + 714 + 500 + 500
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -202,8 +203,13 @@ def test_a_model_given_in_python_is_repeated_by_what_its_author_says(results: Pa
 
 def test_a_model_s_name_that_no_entry_can_hold_is_refused(tmp_path: Path) -> None:
     manifest = load_manifest("digits")
-    run = fake_run(manifest, splits=("train", "test"), model="m" * 60_000)
-    evaluate_runs(manifest, [run], "mcp").write(tmp_path / "long")
+    results = evaluate_runs(manifest, [fake_run(manifest, splits=("train", "test"))], "mcp")
+    (network,) = results.about.runs
+    about = results.about.model_copy(update={"runs": (network.model_copy(update={"model": "m" * 60_000}),)})
+    at = results.results.schema.get_field_index("model")
+    names = pa.array(["m" * 60_000] * results.results.num_rows)
+    table = results.results.set_column(at, results.results.schema.field(at), names)
+    replace(results, about=about, results=table).write(tmp_path / "long")
     line = refusal(lambda: submit(tmp_path / "long", by="me", to=tmp_path / "entries"))
     assert line is not None
     assert line.startswith(
