@@ -253,8 +253,8 @@ def parse_json(text: str, *, where: str, error: ErrorType = DataError) -> Any:
 def holds_half_a_pair(text: str, value: object, start: int = 0, end: int = sys.maxsize) -> bool:
     r"""Say whether the value of a JSON text, from ``start`` to ``end``, has a lone surrogate (``\ud800``).
 
-    Such a text is in no file of UTF-8, so that nothing that names it could be written. The surrogates by which
-    Python names the bytes of a path that it cannot decode (``\udc80`` to ``\udcff``) are let through.
+    Such a text is in no file of UTF-8, so that nothing that names it could be written. The surrogates by
+    which Python names the bytes of a path that it cannot decode (``\udc80`` to ``\udcff``) are let through.
     """
     if text.find(r"\ud", start, end) < 0 and text.find(r"\uD", start, end) < 0:
         return False

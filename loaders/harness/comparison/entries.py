@@ -19,6 +19,7 @@ import numpy as np
 from wordnet_splits.errors import DataError, UnknownNameError
 from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.metrics import ScoreSet
+from wordnet_splits.untrusted import printable
 
 from ..evaluation.derive import DetectorRun, scored_images
 from ..evaluation.results import Results
@@ -232,7 +233,7 @@ def _draw(benchmark: str, sources: Sequence[Source], detectors: Sequence[str] | 
             if detectors is not None and detector not in detectors:
                 continue
             if model not in source.labels:
-                what = f"a row is of the model {model!r}, which about.json does not name"
+                what = f"a row is of the model '{printable(model, 40)}', which about.json does not name"
                 raise DataError(
                     what, where=source.name, hint="`unknown-eval check-results` says what differs"
                 )
