@@ -8,18 +8,32 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
+
 from wordnet_splits.errors import DataError, SplitsError
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
 from wordnet_splits.manifest.parquet import read_table
 from wordnet_splits.metrics.registry import METRICS
+from wordnet_splits.sealed import read_sealed
 from wordnet_splits.site.columns import columns
-from wordnet_splits.untrusted import parse_json, read_json, sha256_of
+from wordnet_splits.untrusted import parse_json, sha256_of
 
 RESULTS, ABOUT = "results.parquet", "about.json"
 FIGURE = ("model", "detector", "params", "group", "role", "metric")
-READ = (*FIGURE, "value", "lo", "hi")
+MAY_BE_EMPTY = ("value", "lo", "hi")
+READ = dict.fromkeys(FIGURE, pa.string()) | dict.fromkeys(MAY_BE_EMPTY, pa.float64())
+"""Columns that are shown, and their types."""
 SET = ("group", "role", "scored", "expected", "seen", "listed")
 LARGEST = 1 << 30
+
+
+class _Tables(BaseModel):
+    """The part of ``about.json`` that says which tables it describes."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    files: dict[str, str]
 
 
 def leaderboard_page(folder: Path) -> dict[str, Any]:
@@ -100,14 +114,16 @@ def _figures(place: Path, entry: LeaderboardEntry) -> list[dict[str, Any]]:
     ------
     DataError : its results are not those that the entry names, are none, or name parameters that are no JSON.
     """
-    about = place / ABOUT
-    named = [(about, entry.facts.about)]
-    named += [(place / RESULTS, read_json(about)["files"][RESULTS])] if about.is_file() else []
-    for path, due in named:
-        if sha256_of(path, largest=LARGEST) != due:
-            raise DataError("is not what its entry names", where=str(path), hint="make check-results")
+    _check_digest(place / ABOUT, entry.facts.about)
+    tables = read_sealed(place / ABOUT, _Tables, hint="make check-results").files
+    _check_digest(place / RESULTS, tables.get(RESULTS))
+    table = read_table(place / RESULTS)
+    for name, type_ in READ.items():
+        column = table[name] if name in table.schema.names else None
+        if column is None or column.type != type_ or (column.null_count and name not in MAY_BE_EMPTY):
+            raise DataError(f"column {name!r} is absent or damaged", where=str(place / RESULTS))
     held: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in read_table(place / RESULTS).select(list(READ)).to_pylist():
+    for row in table.select(list(READ)).to_pylist():
         held.setdefault(tuple(row[name] for name in FIGURE), []).append(row)
     if not held:
         raise DataError("holds no results", where=str(place / RESULTS))
@@ -115,6 +131,11 @@ def _figures(place: Path, entry: LeaderboardEntry) -> list[dict[str, Any]]:
         if not isinstance(parse_json(params, where=str(place / RESULTS)), dict):
             raise DataError(f"parameters {params!r} are no JSON object", where=str(place / RESULTS))
     return [{**dict(zip(FIGURE, key, strict=True)), **_over_runs(rows)} for key, rows in held.items()]
+
+
+def _check_digest(path: Path, digest: str | None) -> None:
+    if sha256_of(path, largest=LARGEST) != digest:
+        raise DataError("is not what its entry names", where=str(path), hint="make check-results")
 
 
 def _over_runs(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -1,58 +1,85 @@
-"""Scores that two entries share although they name different models or authors."""
+"""Runs of two entries that have the same scores although they name different models or authors."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.errors import SplitsError, UnknownNameError
 from wordnet_splits.leaderboard import read_entry
 
+from ..detectors.registry import get_method
 from ..evaluation.check import Difference
-from ..evaluation.derive import DetectorRun, blocks
+from ..evaluation.derive import blocks
 from ..evaluation.results import Results
 
-Origin = tuple[str, str]
-"""Who submitted scores, and the key of the model that they are said to be of."""
+FEATURES_ALONE: Final = {"features", "labels"}
+"""What detectors need that score two classifiers on one backbone alike."""
+
+
+@dataclass(frozen=True)
+class ScoredRun:
+    """One run of an entry: its author, its model, and the digest of each detector's confidences."""
+
+    entry: str
+    by: str
+    benchmark: str
+    model_key: str
+    run: int
+    digests: Mapping[str, str]
+
+    def is_copy_of(self, another: ScoredRun) -> bool:
+        """Return whether another author's or model's run has the same scores by every detector of both."""
+        if self.entry == another.entry or self.benchmark != another.benchmark:
+            return False
+        if (self.by, self.model_key) == (another.by, another.model_key):
+            return False
+        shared = self.digests.keys() & another.digests.keys()
+        return bool(shared) and all(self.digests[name] == another.digests[name] for name in shared)
 
 
 def copied_scores(entries: Sequence[Path]) -> dict[str, list[Difference]]:
-    """Return the differences of each entry whose scores are also those of another author or model.
+    """Return the differences of each entry that has a run whose scores are also another author's or model's.
 
-    Two detectors' scores are the same where their sorted confidences are. Confidences that are all equal tell
-    no models apart and are passed over; an entry that cannot be read is `check_entry`'s to name.
+    Runs are compared by the detectors that use more than features. An entry that cannot be read is
+    `check_entry`'s to name.
     """
-    origins: dict[str, dict[Origin, list[tuple[str, str]]]] = {}
-    for folder in entries:
-        try:
-            entry, results = read_entry(folder), Results.read(folder)
-            model_keys = {run.run: run.model_key for run in results.about.runs}
-            for (detector, run), digest in _score_digests(results):
-                same = origins.setdefault(digest, {})
-                rows = same.setdefault((entry.by, model_keys.get(run, "")), [])
-                rows.append((folder.name, f"{detector}, {run}"))
-        except SplitsError:
-            continue
+    runs = [run for folder in entries for run in _runs(folder)]
     copies: dict[str, list[Difference]] = {}
-    for same in origins.values():
-        if len(same) > 1:
-            for origin, places in same.items():
-                others = sorted({name for other, rows in same.items() if other != origin for name, _ in rows})
-                for name, row in places:
-                    difference = Difference(
-                        "entry", row, "scores", f"equal to those of {', '.join(others)}", "scores of its own"
-                    )
-                    copies.setdefault(name, []).append(difference)
+    for run in runs:
+        origins = sorted({another.entry for another in runs if run.is_copy_of(another)})
+        if origins:
+            stored = f"equal to those of {', '.join(origins)}"
+            difference = Difference("entry", f"run {run.run}", "scores", stored, "scores of its own")
+            copies.setdefault(run.entry, []).append(difference)
     return copies
 
 
-def _score_digests(results: Results) -> Iterator[tuple[DetectorRun, str]]:
-    """Yield each detector and run with the digest of its confidences, whatever the order of the images."""
-    for key, table in blocks(results.scores, "scores"):
-        confidences = np.sort(table["confidence"].to_numpy())
-        if confidences[0] != confidences[-1]:
-            content = confidences.astype("<f4").tobytes()
-            yield key, hashlib.blake2b(content, digest_size=16).hexdigest()
+def _runs(folder: Path) -> list[ScoredRun]:
+    try:
+        entry, results = read_entry(folder), Results.read(folder)
+        digests: dict[int, dict[str, str]] = {}
+        for (detector, run), table in blocks(results.scores, "scores"):
+            confidences = np.sort(table["confidence"].to_numpy())
+            if confidences[0] != confidences[-1] and not _of_features(detector):
+                content = confidences.astype("<f4").tobytes()
+                digests.setdefault(run, {})[detector] = hashlib.blake2b(content, digest_size=16).hexdigest()
+    except SplitsError:
+        return []
+    about = results.about
+    return [
+        ScoredRun(folder.name, entry.by, about.benchmark, run.model_key, run.run, digests.get(run.run, {}))
+        for run in about.runs
+    ]
+
+
+def _of_features(detector: str) -> bool:
+    try:
+        return set(get_method(detector.partition("[")[0]).needs) <= FEATURES_ALONE
+    except UnknownNameError:
+        return False

@@ -25,9 +25,13 @@ def fake_run(
     *,
     model: str = "fake",
     splits: Sequence[str] = ("train", "val", "test"),
+    temperature: float = 6,
     **arrays: Any,
 ) -> ModelRun:
-    """A run of ``model`` whose confidence is higher for ID, and wrong now and then."""
+    """A run of ``model`` whose confidence is higher for ID, and wrong now and then.
+
+    Of one seed all have the same features, whatever the temperature of their heads.
+    """
     roles = {row.group: row.role for row in manifest.groups}
     classes = 1 + int(max(label for label in manifest.classes["label"].to_pylist()))
     centres = 3 * np.random.default_rng(99).normal(size=(classes, WIDTH))
@@ -41,7 +45,7 @@ def fake_run(
         likely = np.where(labels >= 0, labels, rng.integers(0, classes, len(labels)))
         away = DIFFICULTY[roles[group]]
         features = centres[likely] / (1 + away) + (1 + away / 4) * rng.normal(size=(len(labels), WIDTH))
-        logits = features @ centres.T / 6
+        logits = features @ centres.T / temperature
         held = {"features": features.astype(np.float32), "logits": logits.astype(np.float32)}
         if split != "test":
             held["labels"] = labels.astype(np.int64)

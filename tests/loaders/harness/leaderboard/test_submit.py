@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,18 +136,71 @@ def test_scores_of_another_author_or_model_are_named_in_both_entries(entries: Pa
     found = {Path(entry.folder).name: entry.differences for entry in check_entries(entries).entries}
     assert {d.stored for d in found["taken"]} == {"equal to those of again, linear"}
     assert {d.stored for d in found["linear"]} == {"equal to those of taken"}
-    assert len(found["taken"]) == 4  # two detectors of two runs
+    assert [d.row for d in found["taken"]] == ["run 0", "run 1"]
 
 
-@pytest.mark.parametrize("params", ["{", "[]", None])
-def test_a_bad_entry_costs_the_leaderboard_one_row(entries: Path, results: Path, params: str | None) -> None:
+def test_other_heads_on_one_backbone_are_no_copies(tmp_path: Path) -> None:
+    manifest = load_manifest("digits")
+    for name, temperature in (("flat", 6), ("sharp", 3)):
+        run = fake_run(manifest, model=name, splits=("train", "test"), temperature=temperature)
+        evaluate_runs(manifest, [run], "mcp,knn[k=5]").write(tmp_path / name)
+        submit(tmp_path / name, by="me", to=tmp_path / "entries")
+    assert check_entries(tmp_path / "entries").ok
+
+
+def without(column: str) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        table = pq.read_table(folder / "results.parquet")
+        pq.write_table(table.drop_columns([column]), folder / "results.parquet")
+        seal(folder)
+
+    return damage
+
+
+def of_type(column: str, values: pa.Array) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        table = pq.read_table(folder / "results.parquet")
+        column_values = pa.concat_arrays([values] * table.num_rows)
+        at = table.schema.get_field_index(column)
+        pq.write_table(table.set_column(at, column, column_values), folder / "results.parquet")
+        seal(folder)
+
+    return damage
+
+
+def about_is(text: str) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        (folder / "about.json").write_text(text)
+        reseal(folder / "entry.json", lambda held: held["facts"].update(about=sha256(folder / "about.json")))
+
+    return damage
+
+
+def _empty(folder: Path) -> None:
+    pq.write_table(pq.read_table(folder / "results.parquet").slice(0, 0), folder / "results.parquet")
+    seal(folder)
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "no rows": _empty,
+    "params that are no JSON": lambda folder: forge(folder, "params", "{"),
+    "params that are a list": lambda folder: forge(folder, "params", "[]"),
+    "params that are absent": lambda folder: forge(folder, "params", None),
+    "params of lists": of_type("params", pa.array([["x"]])),
+    "no intervals": without("lo"),
+    "no metrics": without("metric"),
+    "metrics that are absent": lambda folder: forge(folder, "metric", None),
+    "values that are texts": of_type("value", pa.array(["0.9"])),
+    "about.json without tables": about_is('{"files": {}}'),
+    "about.json that is a list": about_is("[]"),
+    "about.json of other tables": about_is('{"files": 3}'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_bad_entry_costs_the_leaderboard_one_row(entries: Path, results: Path, damage: str) -> None:
     submit(results, by="somebody", name="sound", to=entries)
-    if params is None:
-        table = pq.read_table(entries / "linear" / "results.parquet")
-        pq.write_table(table.slice(0, 0), entries / "linear" / "results.parquet")
-        seal(entries / "linear")
-    else:
-        forge(entries / "linear", "params", params)
+    DAMAGES[damage](entries / "linear")
     page = leaderboard_page(entries)
     assert [entry["name"] for entry in page["entries"]] == ["sound"]
     assert [refused["name"] for refused in page["refused"]] == ["linear"]
