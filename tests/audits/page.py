@@ -62,11 +62,11 @@ def _namesakes(one: Listed, audit: Audit) -> Row:
     """Of what does not leak: how many are namesakes, by definition, and close; the closest by name."""
     some = sorted(audit.namesakes, key=lambda leak: (leak.edges, leak.id))
     taxonomy, counts = load(), audit.counts
-    clear = counts["classes"] - counts["leaking"]
+    no_leak = counts["classes"] - counts["leaking"]
     near = [leak for leak in some if (leak.edges or 0) <= CLOSE]
     named = [" / ".join(taxonomy.name(wnid) for wnid in (leak.path[0], leak.path[-1])) for leak in some]
     shown = ", ".join(named[:NAMESAKES]) + (", ..." if len(named) > NAMESAKES else "")
-    figures = (clear, counts["namesake"], counts["by_definition"], len(near))
+    figures = (no_leak, counts["namesake"], counts["by_definition"], len(near))
     return (one.name, *(f"{n:,}" for n in figures), _text(shown) if one.whole else "")
 
 

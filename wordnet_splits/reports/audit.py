@@ -176,7 +176,7 @@ class Audit(Tabular):
             ("above", f"{_share(counts['above'], total)}: a picture may show a known class"),
             ("namesake", f"{_share(counts['namesake'], total)}: the name or the definition of a known class"),
             (
-                "clean",
+                "none",
                 f"{total - leaking - counts['namesake'] - len(self.not_judged):,} are none of these; a clean "
                 f"version drops {leaking:,}",
             ),
@@ -203,16 +203,16 @@ class Audit(Tabular):
 
     def table(self, *, width: int | None = WIDTH, most: int | None = SHOWN) -> list[str]:
         """Return the leaking classes as lines, the closest first, then the namesakes; ``most`` of each."""
-        leaks, called = (_table(some, width, most) for some in (self.leaking, self.namesakes))
-        return [*leaks, *([""] if leaks and called else []), *called]
+        leaks, named_alike = (_table(classes, width, most) for classes in (self.leaking, self.namesakes))
+        return [*leaks, *([""] if leaks and named_alike else []), *named_alike]
 
     def __str__(self) -> str:
         figures = text_table(("", ""), self.summary(), width=WIDTH)[0][2:]
         return "\n".join([self.heading, *figures, "", *self.table()]).rstrip()
 
 
-def _table(some: Iterable[AuditedClass], width: int | None, most: int | None) -> list[str]:
-    ordered = sorted(some, key=lambda one: (RELATIONS.index(str(one.relation)), one.edges))
+def _table(classes: Iterable[AuditedClass], width: int | None, most: int | None) -> list[str]:
+    ordered = sorted(classes, key=lambda one: (RELATIONS.index(str(one.relation)), one.edges))
     cells = [
         (one.id, one.name, str(one.relation), str(one.edges), str(one.other), str(one.other_name))
         for one in ordered
@@ -257,6 +257,7 @@ def audit(
     ------
     UnknownNameError : no such list, or entries that name no class; near names are offered.
     DataError : a file that holds no list of classes, or known classes without any synset.
+    TaxonomyError : a class and a known one have no common ancestor in a taxonomy of several roots.
 
     Examples
     --------
@@ -271,11 +272,11 @@ def audit(
     if not any(one.wnids for one in known.classes):
         raise DataError("no class of it has a synset", where=known.name, hint="give --against another list")
     kin = _kin(listed, known, taxonomy)
-    called = namesakes((one for one in listed.classes if not kin[one.id]), known, taxonomy)
+    namesakes_by_class = namesakes((one for one in listed.classes if not kin[one.id]), known, taxonomy)
     nearest = _nearest(listed, known, taxonomy)
     names = known.names
     rows = tuple(
-        _row(one, kin[one.id], called.get(one.id, ()), nearest.get(one.id), names, taxonomy)
+        _row(one, kin[one.id], namesakes_by_class.get(one.id, ()), nearest.get(one.id), names, taxonomy)
         for one in listed.classes
     )
     counts = {
@@ -309,32 +310,34 @@ def _not_judged(classes: ClassList) -> tuple[str, ...]:
 class _Kin:
     edges: int
     relation: str
-    other: str
-    own_wnid: str
-    other_wnid: str
+    known: str
+    wnid: str
+    known_wnid: str
 
     @property
     def order(self) -> tuple[int, int, str, str]:
-        return self.edges, LEAKS.index(self.relation), self.other, self.own_wnid
+        return self.edges, LEAKS.index(self.relation), self.known, self.wnid
 
 
 def _kin(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, list[_Kin]]:
     """Return of each class all known classes that it equals, lies below or lies above."""
-    found: dict[str, list[_Kin]] = {one.id: [] for one in listed.classes}
-    own, theirs = (_holders((c.id, c.wnids) for c in classes.classes) for classes in (listed, known))
-    own_cover, their_cover = (
+    kin: dict[str, list[_Kin]] = {one.id: [] for one in listed.classes}
+    listed_by_wnid, known_by_wnid = (
+        _holders((c.id, c.wnids) for c in classes.classes) for classes in (listed, known)
+    )
+    listed_by_cover, known_by_cover = (
         _holders((c.id, c.covers) for c in classes.classes) for classes in (listed, known)
     )
-    for wnid, holders in own.items():
+    for wnid, class_ids in listed_by_wnid.items():
         for up, edges in taxonomy.ancestors(wnid).items():
-            relation, others = ("below", their_cover) if edges else ("equal", theirs)
-            for class_id in holders:
-                found[class_id] += [_Kin(edges, relation, o, wnid, up) for o in others.get(up, ())]
-    for wnid, known_ids in theirs.items():
+            relation, known_ids = ("below", known_by_cover) if edges else ("equal", known_by_wnid)
+            for class_id in class_ids:
+                kin[class_id] += [_Kin(edges, relation, k, wnid, up) for k in known_ids.get(up, ())]
+    for wnid, known_of_wnid in known_by_wnid.items():
         for up, edges in taxonomy.ancestors(wnid).items():
-            for class_id in own_cover.get(up, ()) if edges else ():
-                found[class_id] += [_Kin(edges, "above", o, up, wnid) for o in known_ids]
-    return found
+            for class_id in listed_by_cover.get(up, ()) if edges else ():
+                kin[class_id] += [_Kin(edges, "above", k, up, wnid) for k in known_of_wnid]
+    return kin
 
 
 def _holders(classes: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
@@ -370,7 +373,7 @@ def _nearest(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[st
 def _row(
     one: ListedClass,
     kin: Sequence[_Kin],
-    called: Sequence[Namesake],
+    namesakes_of_class: Sequence[Namesake],
     nearest: tuple[str, float, int] | None,
     names: Mapping[str, str],
     taxonomy: Taxonomy,
@@ -380,12 +383,12 @@ def _row(
     relation, other, by_definition = None, None, False
     if kin:
         closest = min(kin, key=lambda k: k.order)
-        relation, other = closest.relation, closest.other
-        ends = (closest.own_wnid, closest.other_wnid)
+        relation, other = closest.relation, closest.known
+        ends = (closest.wnid, closest.known_wnid)
         path = taxonomy.path_up(*ends) if relation != "above" else taxonomy.path_up(*ends[::-1])[::-1]
-    elif called:
-        first = called[0]
-        relation, other, path, by_definition = NAMESAKE, first.other, first.path, first.by_definition
+    elif namesakes_of_class:
+        first = namesakes_of_class[0]
+        relation, other, path, by_definition = NAMESAKE, first.known, first.path, first.by_definition
     meant = path[:1] or one.wnids[:1]
     return AuditedClass(
         id=one.id,
@@ -395,7 +398,7 @@ def _row(
         other_name=None if other is None else names[other],
         edges=len(path) - 1 if path else None,
         path=path,
-        kin=len({k.other for k in kin}),
+        kin=len({k.known for k in kin}),
         by_definition=by_definition,
         gloss=taxonomy.first_definition(meant[0]) if meant else "",
         other_gloss=taxonomy.first_definition(path[-1]) if path else "",

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from wordnet_splits.reports.class_list import ClassList, ListedClass
 from wordnet_splits.rules.keywords import folded_lemma
+from wordnet_splits.similarity.blockwise import no_common_ancestor
 from wordnet_splits.taxonomy import Taxonomy
 
 SEXES = frozenset({"male", "female"})
@@ -56,9 +57,9 @@ class Namesake:
     ``edges``.
     """
 
-    other: str
-    own_wnid: str
-    other_wnid: str
+    known: str
+    wnid: str
+    known_wnid: str
     path: tuple[str, ...]
     by_definition: bool
 
@@ -71,10 +72,15 @@ class Namesake:
 def namesakes(
     classes: Iterable[ListedClass], known: ClassList, taxonomy: Taxonomy
 ) -> dict[str, list[Namesake]]:
-    """Return, of each class that has some, its namesakes among the known classes, the closest first."""
+    """Return, of each class that has some, its namesakes among the known classes, the closest first.
+
+    Raises
+    ------
+    TaxonomyError : a class and its namesake are under different roots.
+    """
     finder = _Finder(known, taxonomy)
-    found = {one.id: finder.find(one) for one in classes if one.wnids}
-    return {class_id: some for class_id, some in found.items() if some}
+    by_class = {item.id: finder.find(item) for item in classes if item.wnids}
+    return {class_id: of_class for class_id, of_class in by_class.items() if of_class}
 
 
 class _Finder:
@@ -85,34 +91,36 @@ class _Finder:
         self._named: dict[str, set[tuple[str, str]]] = {}
         self._clauses: dict[str, set[tuple[str, str]]] = {}
         self._sexed: set[tuple[str, str]] = set()
-        for one in known.classes:
-            for wnid in one.wnids:
-                for name in _names(one, wnid, taxonomy):
-                    self._named.setdefault(name, set()).add((one.id, wnid))
-            for wnid in one.covers:
+        for item in known.classes:
+            for wnid in item.wnids:
+                for name in _names(item, wnid, taxonomy):
+                    self._named.setdefault(name, set()).add((item.id, wnid))
+            for wnid in item.covers:
                 definition = _Definition.of(wnid, taxonomy)
                 if definition.clause:
-                    self._clauses.setdefault(definition.clause, set()).add((one.id, wnid))
+                    self._clauses.setdefault(definition.clause, set()).add((item.id, wnid))
                 if SEXES.intersection(definition.what):
-                    self._sexed.add((one.id, wnid))
+                    self._sexed.add((item.id, wnid))
 
-    def find(self, one: ListedClass) -> list[Namesake]:
+    def find(self, item: ListedClass) -> list[Namesake]:
         by_name = {
-            (other, wnid, there)
-            for wnid in one.wnids
-            for name in _names(one, wnid, self._taxonomy)
-            for other, there in self._named.get(name, ())
+            (known, wnid, known_wnid)
+            for wnid in item.wnids
+            for name in _names(item, wnid, self._taxonomy)
+            for known, known_wnid in self._named.get(name, ())
         }
         by_definition = {
-            (other, wnid, there) for wnid in one.covers for other, there in self._defining(wnid)
+            (known, wnid, known_wnid) for wnid in item.covers for known, known_wnid in self._defining(wnid)
         } - by_name
         pairs = [(pair, False) for pair in by_name] + [(pair, True) for pair in by_definition]
-        some = [
-            Namesake(other, wnid, there, _path(wnid, there, self._taxonomy), defined)
-            for (other, wnid, there), defined in pairs
-            if wnid != there
+        namesakes_of_class = [
+            Namesake(known, wnid, known_wnid, _path(wnid, known_wnid, self._taxonomy), defined)
+            for (known, wnid, known_wnid), defined in pairs
+            if wnid != known_wnid
         ]
-        return sorted(some, key=lambda n: (n.by_definition, n.edges, n.other, n.own_wnid, n.other_wnid))
+        return sorted(
+            namesakes_of_class, key=lambda n: (n.by_definition, n.edges, n.known, n.wnid, n.known_wnid)
+        )
 
     def _defining(self, wnid: str) -> set[tuple[str, str]]:
         """Return the known (class, wnid) pairs that the definition of a synset names as what it is."""
@@ -145,15 +153,18 @@ class _Definition:
         return cls(tuple(words[:end]), " ".join(rest) if rest and rest[0] in CLAUSES else "")
 
 
-def _names(one: ListedClass, wnid: str, taxonomy: Taxonomy) -> set[str]:
-    names = taxonomy.lemmas(wnid) if wnid in one.covers else (one.name.replace(" ", "_"),)
+def _names(item: ListedClass, wnid: str, taxonomy: Taxonomy) -> set[str]:
+    names = taxonomy.lemmas(wnid) if wnid in item.covers else (item.name.replace(" ", "_"),)
     return {folded_lemma(name) for name in names}
 
 
 def _path(a: str, b: str, taxonomy: Taxonomy) -> tuple[str, ...]:
     """Return a shortest way from ``a`` up to a common ancestor and down to ``b``."""
     up, down = taxonomy.ancestors(a), taxonomy.ancestors(b)
-    top = min(up.keys() & down.keys(), key=lambda wnid: (up[wnid] + down[wnid], wnid))
+    shared = up.keys() & down.keys()
+    if not shared:
+        raise no_common_ancestor(taxonomy, a, b)
+    top = min(shared, key=lambda wnid: (up[wnid] + down[wnid], wnid))
     return (*taxonomy.path_up(a, top), *_downwards(taxonomy.path_up(b, top)))
 
 

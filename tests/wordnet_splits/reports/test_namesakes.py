@@ -10,6 +10,7 @@ import pytest
 from tests.facts.published import Published
 from tests.wordnet_splits.command import Command
 from wordnet_splits.catalog import load_catalog
+from wordnet_splits.errors import TaxonomyError
 from wordnet_splits.reports.audit import Audit, audit
 from wordnet_splits.taxonomy import Taxonomy
 
@@ -80,6 +81,13 @@ def test_sex_and_young_are_read_from_definitions(
     assert one.relation == (None if by_definition is None else "namesake")
     assert one.by_definition is bool(by_definition)
     assert one.kin == 0
+
+
+def test_namesakes_under_different_roots_are_refused() -> None:
+    lemmas = {"b_crane": ("bird_crane", "crane"), "m_crane": ("machine_crane", "crane")}
+    split = Taxonomy.from_edges({"b_crane": ("bird",), "m_crane": ("machine",)}, lemmas=lemmas)
+    with pytest.raises(TaxonomyError, match=r"b_crane .* and m_crane .* have no common ancestor .* 2 roots"):
+        audit(["bird_crane"], ["machine_crane"], taxonomy=split)
 
 
 def test_a_class_below_a_known_one_is_below_it_whatever_its_name() -> None:

@@ -104,7 +104,7 @@ def test_audit_judges_no_class_by_an_unsure_proposal(command: Command) -> None:
 def test_a_class_without_synset_is_not_clean() -> None:
     found = audit("gaussian")
     assert found.not_judged == ("all",)
-    assert dict(found.summary())["clean"].startswith("0 are none")
+    assert dict(found.summary())["none"].startswith("0 are none")
 
 
 def test_catalog_make_writes_no_proposal_of_confidence_nought(command: Command) -> None:
