@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wordnet_splits.errors import DataError
-from wordnet_splits.names import check_name
+from wordnet_splits.names import check_name, is_one_line
 from wordnet_splits.untrusted import (
     GiB,
     MiB,
@@ -97,11 +97,44 @@ def test_half_of_a_surrogate_pair_is_refused(text: str) -> None:
     assert parse_json(r'["\ud83d\ude00", "\\ud800"]', where="f") == ["\U0001f600", r"\ud800"]
 
 
-@pytest.mark.parametrize("name", ["", " ", "a\tb", "a\nb", "a\ud800b", " a", "a\u200b", "a" * 257])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        " ",
+        "a\tb",
+        "a\nb",
+        "a\ud800b",
+        " a",
+        "a\u00a0",
+        "a" * 257,
+        "a\u2028b",
+        "a\x85b",
+        "a\u202eb",
+        "a\u2066b",
+    ],
+)
 def test_names_that_no_table_holds(name: str) -> None:
     with pytest.raises(DataError, match=r"^f: .*split"):
         check_name("split", name, where="f")
     check_name("split", "ä" * 256, where="f")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sac\u00a0à dos",
+        "東京\u3000タワー",
+        "میوه\u200cها",
+        "क्\u200dष",
+        "l\u202feau",
+        "\U0001f469\u200d\U0001f33e",
+    ],
+)
+def test_names_of_every_script_are_taken(name: str) -> None:
+    check_name("class", name, where="f")
+    assert is_one_line(name)
+    assert printable(name).isprintable()
 
 
 def test_names_are_printed_on_one_line() -> None:

@@ -294,7 +294,7 @@ def test_superclasses_of_a_list_decide(command, tmp_path):
         (["--names", "twice.txt"], "the class 'dog' occurs twice"),
         (["--root", "nowhere"], "does not exist"),
         (["--root", "bare"], "no class folders with pictures"),
-        (["--root", "tabbed"], r"holds a tab, line break or control character"),
+        (["--root", "tabbed"], "holds a tab, line break, control character or"),
         (["dog", "--out", "dog.csv"], "a catalog's name ends in .tsv"),
         (["dog", "--out", "others.tsv"], "others.tsv"),
         (["dog", "--out", "shipped.tsv"], "not a catalog that this command made, and stays"),
@@ -314,6 +314,22 @@ def test_mistakes_are_one_line(command, tmp_path, words, says):
     before = (tmp_path / "shipped.tsv").read_bytes()
     assert says in command("catalog", "make", *words).error
     assert (tmp_path / "shipped.tsv").read_bytes() == before
+
+
+def test_names_of_every_script_are_taken_and_shown_escaped(command, tmp_path):
+    names = [
+        "\u0645\u06cc\u0648\u0647\u200c\u0647\u0627",
+        "\u6771\u4eac\u3000\u30bf\u30ef\u30fc",
+        "hot\u00a0dog",
+    ]
+    folder_of(tmp_path / "pictures", dict.fromkeys(names, 1))
+    done = command("catalog", "make", "--root", "pictures", "--out", "own.tsv", "--ask-below", "1")
+    rows = rows_of(tmp_path / "own.tsv")
+    assert set(rows) == set(names)
+    assert rows["hot\u00a0dog"].wnids == ("n07697537",)
+    shown = done.out + done.err
+    assert r"hot\xa0dog" in shown
+    assert all(letter not in shown for letter in "\u200c\u3000\u00a0")
 
 
 def test_a_link_out_of_the_root_is_not_followed(command, tmp_path):

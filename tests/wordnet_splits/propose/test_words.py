@@ -24,6 +24,8 @@ from wordnet_splits.propose.words import parse_name
         ("pin\u0303ata", [("pinata",)], []),  # as macOS writes file names
         ("がぎ", [("がぎ",)], []),  # its marks are no accents
         ("猫", [("猫",)], []),
+        ("hot\u00a0dog", [("hot", "dog")], []),
+        ("hot\u3000dog (toy\u202fdog)", [("hot", "dog")], [("toy", "dog")]),
         ("CD", [("cd",)], []),
         ("747", [("747",)], []),
         ("!!!", [], []),

@@ -90,6 +90,14 @@ def test_without_splits_folders_above_all_classes_are_passed_over(tmp_path: Path
     assert source.unexpected == {"images/zebra/notes.txt": 1}
 
 
+def test_pictures_in_folders_of_every_script_are_read(tmp_path: Path) -> None:
+    names = ["hot\u00a0dog", "میوه\u200cها"]
+    own.class_folders(tmp_path / "images", names, {"": 1})
+    own.catalog(tmp_path / "flat.tsv", names, {"all": 1})
+    own.declare(tmp_path, "flat", "folders")
+    assert [row[0] for row in rows(open_source("flat", tmp_path))] == [f"{name}/picture 0" for name in names]
+
+
 @pytest.mark.parametrize("split", [True, False])
 def test_a_table(tmp_path: Path, split: bool) -> None:
     listed = [(f"a/{n}.png", CLASSES[n % 4], ("fit", "probe")[n % 2]) for n in range(8)]

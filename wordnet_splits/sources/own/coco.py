@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from wordnet_splits.errors import SourceError
 from wordnet_splits.files import FileId, file_id
+from wordnet_splits.names import is_one_line
 from wordnet_splits.sources.layouts.parquet_named import SPLIT_WORDS
 from wordnet_splits.sources.own.class_names import same_name
 from wordnet_splits.sources.own.json_items import json_items
@@ -182,7 +183,7 @@ def _lacks(item: dict[str, Any], name: str, path: Path, key: str) -> SourceError
 def _inside(name: str) -> bool:
     """Return whether a name stays below the folder that it is relative to; links are seen on reading."""
     path = PurePosixPath(name)
-    return name.isprintable() and not path.is_absolute() and ".." not in path.parts
+    return is_one_line(name) and not path.is_absolute() and ".." not in path.parts
 
 
 def _split(relative: Path) -> str:

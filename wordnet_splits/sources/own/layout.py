@@ -15,6 +15,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from wordnet_splits.catalog.own_sources import Declaration
 from wordnet_splits.errors import SourceError, unknown
+from wordnet_splits.names import is_one_line
 from wordnet_splits.sources.pixels import EXTENSIONS
 
 GROUP: Final = "wordnet_splits.layouts"
@@ -128,6 +129,6 @@ def _loaded(point: EntryPoint) -> object:
 def without_extension(path: str) -> str | None:
     """Return a relative path without its extension, as ids have it; None where it is no picture's."""
     name = PurePosixPath(path)
-    if name.suffix[1:].lower() not in EXTENSIONS or not path.isprintable():
+    if name.suffix[1:].lower() not in EXTENSIONS or not is_one_line(path):
         return None
     return str(name.with_suffix(""))

@@ -18,6 +18,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from wordnet_splits.catalog.own_sources import Declaration
 from wordnet_splits.errors import SourceError, UnsafeDataError
+from wordnet_splits.names import is_one_line
 from wordnet_splits.sources.layouts.parquet_named import OPEN_SHARDS
 from wordnet_splits.sources.layouts.tars import Member, Opened
 from wordnet_splits.sources.own.class_names import class_names, class_of
@@ -80,7 +81,7 @@ class WebDataset(Layout):
                 label = self._label(path, files) if len(pictures) == 1 else None
                 class_id = class_of(label, names, f"{path}: {key}")
                 split = self._split(path, files, of_shard)
-                if class_id is None or split is None or not key.isprintable() or key.endswith("/") or not key:
+                if class_id is None or split is None or not is_one_line(key) or key.endswith("/") or not key:
                     note(f"{path.name}: {printable(key)}")
                 else:
                     yield _Sample(number, split, key, class_id, pictures[0])
