@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +27,9 @@ KINDS = {"synset": "exact", "exact": "exact", "variant": "variant", "qualified":
 class Decision:
     """What stands in a row: wnids, how they were found, and why.
 
-    ``confidence`` is that of a proposal, in [0, 1]; None where a person chose, and for a synset of our
-    supplement to WordNet, which is a judgement however likely it is.
+    ``confidence`` is that of a proposal, in [0, 1], also where a person confirmed it in the file; None for an
+    answer on the terminal, and for a synset of our supplement to WordNet, which is a judgement however likely
+    it is.
     """
 
     wnids: tuple[str, ...]
@@ -71,7 +71,7 @@ def earlier_answers(path: Path) -> dict[str, Decision]:
         hint = "give another --out"
         raise DataError("is not a catalog that this command made, and stays", where=str(path), hint=hint)
     return {
-        c.class_id: Decision(c.wnids, c.mapped, c.why)
+        c.class_id: Decision(c.wnids, c.mapped, c.why, c.confidence)
         for c in catalog
         if c.mapped in ("hand", "wider") or (not c.wnids and not c.why.startswith(UNSURE))
     }
@@ -91,8 +91,9 @@ def write_catalog(path: Path, found: FoundClasses, decisions: Sequence[Decision]
 
 
 def _rounded_down(confidence: float) -> float:
-    """Return four digits that are below any threshold that the confidence is below."""
-    return math.floor(confidence * 10_000) / 10_000
+    """Return four digits that are below any threshold that the confidence is below; four digits stay."""
+    rounded = round(confidence, 4)
+    return rounded if rounded <= confidence else rounded - 1e-4
 
 
 def explained_file(path: Path) -> Path:

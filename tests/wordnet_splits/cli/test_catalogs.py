@@ -236,6 +236,22 @@ def test_rows_edited_by_hand_stay(command, tmp_path):
     assert rows_of(path)["crane"].why == "the machine"
 
 
+@pytest.mark.parametrize("mapped", ["hand", "wider"])
+@pytest.mark.parametrize("confidence", [None, "0.5700"])
+def test_the_same_command_leaves_a_confirmed_catalog_as_it_is(command, tmp_path, mapped, confidence):
+    path = tmp_path / "own.tsv"
+    command("catalog", "make", *UNSURE, "--out", path)
+    lines = path.read_text("utf-8").split("\n")
+    cells = lines[2].split("\t")
+    cells[4:8] = ["n03126707", mapped, cells[6], confidence or cells[7]]
+    assert cells[7]
+    lines[2] = "\t".join(cells)
+    path.write_text("\n".join(lines), "utf-8")
+    before = path.read_bytes()
+    command("catalog", "make", *UNSURE, "--out", path)
+    assert path.read_bytes() == before
+
+
 def test_folders_with_splits_superclasses_and_odd_names(command, tmp_path):
     root = tmp_path / "pictures"
     folder_of(root / "train", {"hot dog": 2, "Crème brûlée": 3, "ice cream": 1, "cheese cake": 1})
