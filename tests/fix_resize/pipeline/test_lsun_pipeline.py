@@ -151,7 +151,8 @@ def test_a_manifest_built_here_gives_the_same_set(real_root: Path, tmp_path: Pat
     cifar = tuple(g for g in recipe.group if g.source == "cifar100")
     held = {"group:lsun", "source:cifar100", *(f"group:{g.name}" for g in cifar)}
     leaks = tuple(leak for leak in recipe.known_leak if {leak.a, leak.b} <= held)
-    tiny = recipe.model_copy(update={"group": (*cifar, small), "known_leak": leaks})
+    of_its_own = {"name": "tiny", "group": (*cifar, small), "known_leak": leaks}  # and the same draw
+    tiny = recipe.model_copy(update=of_its_own)
     built = build(tiny, roots={"lsun": real_root}, local=True)
     folder = write_manifest(built.manifest, tmp_path)
     listed = select_manifest(folder, {"lsun": real_root}, groups=["lsun"])
@@ -159,4 +160,4 @@ def test_a_manifest_built_here_gives_the_same_set(real_root: Path, tmp_path: Pat
     assert ids(listed) == ids(drawn)
     assert listed.table["digest"].null_count == 0
     assert listed.held().all()
-    assert load_manifest(folder).name == "unknown-cifar@local"
+    assert load_manifest(folder).name == "tiny@local"
