@@ -10,6 +10,8 @@ from importlib.resources import files
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from wordnet_splits.errors import DataError
 from wordnet_splits.metrics import (
     Robustness,
@@ -218,9 +220,11 @@ def _moments(found: tuple[float, float] | None) -> Cell:
 
 
 def _mean_and_sd(found: Spread | None) -> Cell:
-    return (
-        (NOTHING, None) if found is None else (f"{found.mean:.3f} ± {found.sd:.3f}", (found.mean, found.sd))
-    )
+    if found is None:
+        return NOTHING, None
+    if np.isnan(found.sd):  # of one run
+        return f"{found.mean:.3f}", (found.mean, None)
+    return f"{found.mean:.3f} ± {found.sd:.3f}", (found.mean, found.sd)
 
 
 def _score(found: Robustness | None) -> Cell:

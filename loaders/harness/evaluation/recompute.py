@@ -9,6 +9,7 @@ from typing import Any
 from wordnet_splits.errors import DataError
 from wordnet_splits.metrics.uncertainty import REPLICATES
 from wordnet_splits.progress import Progress
+from wordnet_splits.untrusted import validated
 
 from .about import EvaluationOptions
 from .derive import DetectorRun, derive, similarities
@@ -33,11 +34,12 @@ def remeasure(
 
     Raises
     ------
-    DataError : the results are damaged or were altered, or a detector of the scores has no row in them.
+    DataError : the results are damaged or were altered, a detector of the scores has no row in them, or more
+        replicates or another seed than there may be.
     """
     stored = Results.read(folder)
     values = {**stored.about.options.model_dump(), "replicates": bootstrap, "seed": seed_boot}
-    options = EvaluationOptions.model_validate(values)
+    options = validated(EvaluationOptions, values, where="options of the evaluation")
     found = derive(
         stored.scores,
         stored.predictions,

@@ -105,6 +105,14 @@ def test_beside_a_mixture_stands_the_plain_mean_which_two_seeds_that_agree_do_no
     assert made.numbers[0]["unweighted"]
 
 
+def test_a_plain_mean_of_one_run_has_no_deviation() -> None:
+    """One set, and two models of one run each: a table over sets has one value in each cell."""
+    runs = {"sgd": 71.667, "adam": 50.0}
+    held = cells({(model, "md", "a"): {name: [value] for name in PAPER} for model, value in runs.items()})
+    assert [row[1] for row in unweighted(8, held).cells] == ["71.667", "50.000"]
+    assert [row["FPR95 OOD+"] for row in unweighted(8, held).numbers] == [(71.667, None), (50.0, None)]
+
+
 def test_a_plain_mean_over_fewer_cells_than_there_are_is_left_out() -> None:
     runs = {("sgd", "md", "a"): [1.0, 2.0], ("adam", "md", "a"): [3.0, 4.0], ("adam", "msp", "a"): [3.0, 4.0]}
     held = cells({key: dict.fromkeys(PAPER, values) for key, values in runs.items()})

@@ -13,7 +13,7 @@ import pytest
 from loaders.harness import remeasure
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation import check
-from loaders.harness.evaluation.about import EvaluationOptions
+from loaders.harness.evaluation.about import MOST_REPLICATES, EvaluationOptions
 from loaders.harness.evaluation.check import check_results
 from loaders.harness.evaluation.measure import has_interval
 from loaders.harness.evaluation.of_runs import evaluate_runs
@@ -62,6 +62,12 @@ def test_in_place_of_the_results_no_score_is_written_anew(folder: Path) -> None:
     remeasure(folder, bootstrap=5).write(folder)
     assert {name: (folder / name).read_bytes() for name in SCORES} == before
     assert check_results(folder).ok
+
+
+def test_options_that_cannot_be_are_refused_in_one_line(folder: Path) -> None:
+    for wrong in ({"bootstrap": MOST_REPLICATES + 1}, {"seed_boot": -1}):
+        with pytest.raises(DataError, match="options of the evaluation"):
+            remeasure(folder, **wrong)
 
 
 def test_altered_results_are_refused(folder: Path) -> None:
