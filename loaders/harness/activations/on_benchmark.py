@@ -173,6 +173,7 @@ def model_run(
     store: Store,
     *,
     of: str = "",
+    named: bool = False,
     batch_size: int = BATCH,
     workers: int = 0,
     progress: Progress | None = None,
@@ -181,7 +182,8 @@ def model_run(
 
     Parameters
     ----------
-    of : the name of the model that this network is a run of, its own by default.
+    of : the name of the model that this network is a run of, its own by default. named : whether somebody
+        gave it.
     batch_size, workers, progress : see `activations.extract`.
     """
     space = LabelSpace.of(images.benchmark.classes)
@@ -196,4 +198,5 @@ def model_run(
         device,
         extractor.refuses,
         extractor.reading,
+        named,
     )

@@ -80,6 +80,7 @@ class ModelRun:
     name : of this network; that of the model by default.
     weights, device : where its weights come from, and what it computes on.
     reading : while inside, what is read is shown as one task of so many images.
+    named : whether somebody named the model that it is a run of.
     refuses : returns why the model cannot give what is needed of a split's group (no dropout layers), ""
         where it can.
     """
@@ -92,6 +93,7 @@ class ModelRun:
     device: str = ""
     refuses: Callable[[frozenset[Need], str, str], str] = lambda needs, split, group: ""
     reading: Callable[[int], AbstractContextManager[Any]] = nullcontext
+    named: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.model)
@@ -100,7 +102,13 @@ class ModelRun:
 
     @classmethod
     def of(
-        cls, model: str, groups: Mapping[Part, GroupOutputs], *, model_key: str = "", name: str = ""
+        cls,
+        model: str,
+        groups: Mapping[Part, GroupOutputs],
+        *,
+        model_key: str = "",
+        name: str = "",
+        named: bool = False,
     ) -> ModelRun:
         """Return a run over arrays held in memory, by (split, group)."""
 
@@ -116,7 +124,7 @@ class ModelRun:
             ]
             return f"needs {', '.join(sorted(absent))}, which is not there" if absent else ""
 
-        return cls(model, model_key, read, name, refuses=refuses)
+        return cls(model, model_key, read, name, refuses=refuses, named=named)
 
     def group(self, split: str, name: str, needs: Iterable[Need] = ()) -> GroupOutputs:
         """Return the model's outputs on one group of one split."""

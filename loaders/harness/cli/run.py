@@ -26,7 +26,7 @@ from wordnet_splits.progress import OnStderr
 
 from ..detectors import parse_detectors, preset
 from ..detectors.choosing import PRESET
-from ..evaluation.about import EvaluationOptions
+from ..evaluation.about import EvaluationOptions, fingerprints_of
 from ..evaluation.results import Results, refuse_other_results
 from ..evaluation.sets import EvaluatedSets
 from ..evaluation.tables import layout_of, lines_below, tables
@@ -148,7 +148,7 @@ def run(
     folder = out or OUT / manifest.name / folder_name(models)
     if not overwrite:
         keys = {(name, one.key) for name, several in models.items() for one in several}
-        refuse_other_results(folder, manifest.name, manifest.fingerprint, keys)
+        refuse_other_results(folder, manifest.name, fingerprints_of(manifest), keys)
     results = evaluate(
         models,
         manifest,

@@ -21,6 +21,7 @@ from wordnet_splits.manifest import Manifest, load_manifest
 from wordnet_splits.metrics import ScoreSet
 from wordnet_splits.untrusted import printable
 
+from ..evaluation.about import COMPARED
 from ..evaluation.derive import DetectorRun, scored_images
 from ..evaluation.results import Results
 from ..evaluation.rows import ResultTables
@@ -195,17 +196,10 @@ def draws_of(given: Sequence[Given], detectors: Sequence[str] | None = None) -> 
     by_draw: dict[str, list[Source]] = {}
     for source in sources:
         by_draw.setdefault(source.tables.about.benchmark, []).append(source)
+    draws = [_draw(name, several, detectors) for name, several in by_draw.items()]
     evaluations = {source.tables.about.evaluation_fingerprint: source.name for source in sources}
-    _require_one(IDENTITY["evaluation"], next(iter(names)), evaluations)
-    return [_draw(name, several, detectors) for name, several in by_draw.items()]
-
-
-IDENTITY: Final = {
-    "images": "lists of images",
-    "evaluation": "transforms, roles or views",
-    "sources": "carried datasets",
-}
-"""What the fingerprints of results are of, in the words of the error."""
+    _require_one(COMPARED["evaluation"], next(iter(names)), evaluations)
+    return draws
 
 
 OWN_IDS: Final = ' on the same images; `evaluate_arrays` takes their names as "ids"'
@@ -219,11 +213,23 @@ def _require_one(what: str, benchmark: str, values: Mapping[str, str], hint: str
         raise DataError(what, hint=f"evaluate again{hint}")
 
 
+def _require_same_sets(benchmark: str, sources: Sequence[Source]) -> None:
+    """Raise DataError where sets of one's own, whose names hold their roles, are not the same."""
+    seen: dict[tuple[str, ...], str] = {}
+    for source in sources:
+        seen.setdefault(source.tables.about.own_sets, source.name)
+    if len(seen) > 1:
+        listed = "; ".join(f"{name} ({', '.join(texts) or 'no own sets'})" for texts, name in seen.items())
+        what = f"results with other sets or roles of {benchmark}: {listed}"
+        raise DataError(what, hint="give the same sets in the same order")
+
+
 def _draw(benchmark: str, sources: Sequence[Source], detectors: Sequence[str] | None) -> Draw:
     abouts = [(source.name, source.tables.about) for source in sources]
     _require_one("versions", benchmark, {str(about.version): name for name, about in abouts})
     own = any(about.own_sets for _, about in abouts)
-    for what, words in IDENTITY.items():
+    _require_same_sets(benchmark, sources)
+    for what, words in COMPARED.items():
         prints = {str(about.fingerprints[what]): name for name, about in abouts}
         _require_one(words, benchmark, prints, hint=OWN_IDS if own and what == "images" else "")
     sources = _labelled(benchmark, sources)

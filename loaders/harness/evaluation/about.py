@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from wordnet_splits.fields import Count
 from wordnet_splits.manifest import Manifest
@@ -84,6 +84,8 @@ class RunFacts(AboutPart):
     transforms : transform_key -> the transform in words.
     known_classes : K, how many of the benchmark's classes it has.
     other_columns : whether its softmax has columns besides them (a background class; all of a larger model).
+    named : whether somebody named the model that it is a run of; else it has the network's name, or a
+        default. Files from before it was kept have it by whether the two names differ.
     """
 
     run: Count
@@ -96,11 +98,14 @@ class RunFacts(AboutPart):
     class_map: ColumnsUsed | None
     known_classes: Count
     other_columns: bool
+    named: bool
 
-    @property
-    def named(self) -> bool:
-        """Whether somebody named the model that it is a run of; by default it has the network's name."""
-        return self.model != self.name
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_files(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or "named" in values:
+            return values
+        return {**values, "named": values.get("model") != values.get("name")}
 
 
 class About(AboutPart):
@@ -151,6 +156,14 @@ class About(AboutPart):
     def runs_of(self, model: str) -> tuple[RunFacts, ...]:
         """Return the runs of one model."""
         return tuple(run for run in self.runs if run.model == model)
+
+
+COMPARED: Final = {
+    "images": "images",
+    "evaluation": "transforms, normalisation, roles or views",
+    "sources": "carried datasets",
+}
+"""What the fingerprints of results are of, in the words of errors."""
 
 
 def fingerprints_of(manifest: Manifest) -> dict[str, str | None]:

@@ -16,21 +16,22 @@ import pyarrow.compute as pc
 from .own_sets import LABELLED, OwnSet
 
 SIGMAS, LEAST_GAIN = 3, 1.5
-"""Of guessing: accuracy within so many standard deviations, and below so many times it, is no better."""
+"""Of guessing: accuracy within so many standard deviations, and below so many times it, is not told apart."""
 
 
-def own_set_notes(sets: Mapping[str, OwnSet], equal: str) -> Iterator[str]:
+def own_set_notes(sets: Mapping[str, OwnSet], noun: str, equal: str = "") -> Iterator[str]:
     """Yield notes on a user's own sets, by name: images that two of them share, or that have two labels.
 
     Parameters
     ----------
-    equal : by what images are equal, in words.
+    noun : what the sets are of, in the singular: "image". equal : by what two of them are equal, in words.
     """
+    by = equal and f", {equal}"
     digests = {text: Counter(one.digests) for text, one in sets.items()}
     for a, b in combinations(digests, 2):
         n = sum((digests[a] & digests[b]).values())
         if n:
-            yield f"{a} and {b} have {n:,} images in common, {equal}"
+            yield f"{a} and {b} have {_count(n, noun)} in common{by}"
     first: dict[str, int] = {}
     several: set[str] = set()
     labelled = [text for text, one in sets.items() if one.role in LABELLED]
@@ -39,9 +40,13 @@ def own_set_notes(sets: Mapping[str, OwnSet], equal: str) -> Iterator[str]:
             if first.setdefault(digest, label) != label:
                 several.add(digest)
     if several:
-        images = "1 image" if len(several) == 1 else f"{len(several):,} images"
+        holders = " and ".join(text for text in labelled if several & digests[text].keys())
         occur = "occurs" if len(several) == 1 else "occur"
-        yield f"{images} of {' and '.join(labelled)} {occur} with more than one label, {equal}"
+        yield f"{_count(len(several), noun)} of {holders} {occur} with more than one label{by}"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"1 {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def size_notes(shapes: Mapping[str, tuple[int, ...] | None]) -> Iterator[str]:
@@ -61,7 +66,7 @@ def size_notes(shapes: Mapping[str, tuple[int, ...] | None]) -> Iterator[str]:
 
 
 def accuracy_notes(predictions: pa.Table) -> Iterator[str]:
-    """Yield a note where a model's predictions on ID are no better than guessing.
+    """Yield a note where a model's predictions on ID are no better than guessing, or not told apart from it.
 
     Guessing is the accuracy that its predictions would have if they had nothing to do with the labels: 1/K
     for K classes of one size.
@@ -83,11 +88,12 @@ def accuracy_notes(predictions: pa.Table) -> Iterator[str]:
         sum(size * np.count_nonzero(predicted == label) for label, size in zip(classes, sizes, strict=True))
         / n**2
     )
-    if accuracy <= min(guessing + SIGMAS * np.sqrt(guessing * (1 - guessing) / n), LEAST_GAIN * guessing):
-        yield (
-            f"accuracy on ID is {accuracy:.1%}, no better than guessing ({guessing:.1%}): an untrained head, "
-            "or labels in another order than its columns"
-        )
+    usual = "an untrained head, or labels in another order than its columns"
+    if accuracy <= guessing:
+        yield f"accuracy on ID is {accuracy:.1%}, no better than guessing ({guessing:.1%}): {usual}"
+    elif accuracy < min(guessing + SIGMAS * np.sqrt(guessing * (1 - guessing) / n), LEAST_GAIN * guessing):
+        told = f"not told apart from guessing ({guessing:.1%}) on {n:,} images"
+        yield f"accuracy on ID is {accuracy:.1%}, {told}: too few images, {usual}"
 
 
 def run_notes(notes: Mapping[str, Sequence[str]]) -> Iterator[str]:

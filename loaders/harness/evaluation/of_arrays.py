@@ -27,7 +27,6 @@ ARRAYS = ("logits", "features", "labels", "ids")
 MODEL_NAME = "arrays"
 """What a model is called that nobody named: two of that name are not taken for runs of one."""
 LONGEST_ID = 1000
-EQUAL = "by their arrays"
 
 
 def evaluate_arrays(
@@ -94,7 +93,8 @@ def evaluate_arrays(
         one.part: GroupOutputs(manifest.parts[one.part](), held, head=linear)
         for one, held in zip(own, data, strict=True)
     }
-    run = ModelRun.of(model or MODEL_NAME, outputs, model_key=_key(own, linear), name=MODEL_NAME)
+    key = _key(own, linear)
+    run = ModelRun.of(model or MODEL_NAME, outputs, model_key=key, name=MODEL_NAME, named=bool(model))
     return evaluate_runs(
         manifest,
         [run],
@@ -103,7 +103,7 @@ def evaluate_arrays(
         sweep=sweep,
         own=list(sets),
         notes=[
-            *own_set_notes(dict(zip(sets, own, strict=True)), EQUAL),
+            *own_set_notes(dict(zip(sets, own, strict=True)), "row"),
             *run_notes({text: _notes(held) for text, held in zip(sets, data, strict=True)}),
         ],
         progress=progress,

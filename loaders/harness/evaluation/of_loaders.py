@@ -24,6 +24,7 @@ from ..arrays import Arrays
 from ..backend.transforms import Transform, as_transform
 from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
+from ..model.loading import Models
 from ..plugins import FOREIGN, in_one_line, reason
 from ..probes import Probe, for_classes, probe_name
 from .notes import own_set_notes
@@ -35,7 +36,7 @@ from .own_sets import (
     named_sets,
     own_manifest,
     place_of,
-    refuse_other_classes,
+    refuse_reordered_classes,
 )
 
 IMAGES, LABELS = ("pixel_values", "images", "image"), ("labels", "label")
@@ -43,6 +44,9 @@ IMAGES, LABELS = ("pixel_values", "images", "image"), ("labels", "label")
 FEW = 8
 """Images of a set that are read twice, to notice random augmentation."""
 EQUAL = "as the model gets them"
+NOT_COMPARED = (
+    "it takes batches of one size alone, so whether its logits for an image depend on the others is not known"
+)
 RANDOM = "an image read twice is not the same: its transform is random, and so are these figures"
 Outputs = dict[str, Any]
 
@@ -66,7 +70,7 @@ class OwnImages:
         for text in named_sets(self.sets):
             place_of(text)  # before hours of reading
         self.sets = {text: as_set(given) for text, given in self.sets.items()}
-        refuse_other_classes({text: class_names(given) for text, given in self.sets.items()})
+        refuse_reordered_classes({text: class_names(given) for text, given in self.sets.items()})
 
     def read(
         self,
@@ -170,7 +174,7 @@ class OwnImages:
     def notes(self) -> list[str]:
         """Return what may make the figures of these sets other than they seem, as sentences."""
         random = [text for text in self.sets if self._differs(text)]
-        return [*(f"{text}: {RANDOM}" for text in random), *own_set_notes(self.known, EQUAL)]
+        return [*(f"{text}: {RANDOM}" for text in random), *own_set_notes(self.known, "image", EQUAL)]
 
     def _differs(self, text: str) -> bool:
         """Whether the first few items of a dataset, read twice, are different images."""
@@ -188,7 +192,7 @@ class OwnImages:
         return own_manifest([self.known[text] for text in self.sets], name=self.name, classes=self.classes)
 
 
-def loader_runs(images: OwnImages, models: Mapping[str, Sequence[Model]]) -> tuple[Manifest, list[ModelRun]]:
+def loader_runs(images: OwnImages, models: Models) -> tuple[Manifest, list[ModelRun]]:
     """Put every set through every model and return the sets as a manifest, and the runs."""
     flat = [(name, one) for name, several in models.items() for one in several]
     read = [images.read_all(one) for _, one in flat]
@@ -198,7 +202,8 @@ def loader_runs(images: OwnImages, models: Mapping[str, Sequence[Model]]) -> tup
     for (name, one), outputs in zip(flat, read, strict=True):
         device = settings(one.device, one.dtype, images.batch_size)["device"]
         reader = _Reader(one, images, manifest, space, outputs)
-        runs.append(ModelRun(name, one.key, reader.read, one.name, one.weights, device, reader.refuses))
+        held = ModelRun(name, one.key, reader.read, one.name, one.weights, device, reader.refuses)
+        runs.append(replace(held, named=models.named))
     return manifest, runs
 
 
@@ -237,10 +242,15 @@ def length(given: Any) -> int:
 
 
 def class_names(given: Any) -> tuple[str, ...]:
-    """Return the names of a dataset's classes in label order, as torchvision's have them; () for none."""
+    """Return the names of a dataset's classes in label order, as torchvision's have them; () for none.
+
+    A dataset with a ``target_transform`` gives other labels than those that its classes are listed by.
+    """
     dataset = getattr(given, "dataset", given)
     while isinstance(dataset, Subset):
         dataset = dataset.dataset
+    if getattr(dataset, "target_transform", None) is not None:
+        return ()
     names = getattr(dataset, "classes", None)
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         return ()
@@ -320,19 +330,34 @@ def _outputs(
     ids: Sequence[str],
 ) -> dict[str, Tensor]:
     """Return the arrays of one batch."""
-    few = None if model.width is not None else model.prepare(x[: min(FEW, max(2, len(x) // 2))])
+    few = None if model.width is not None else _in_another_batch(model, x)
     made: dict[str, Tensor] = {}
     with model.batch(x, layers, skip=not forward and not layers) as result:
         if forward and result is not None:
             made = outputs_of(result, model.name)
             if few is not None:
-                same = made["logits"][: len(few)]
-                model.depends_on_batch(few.float().cpu().numpy(), same.float().cpu().numpy())
+                several, same = few[: len(x)], made["logits"][: len(few)]
+                model.depends_on_batch(several.float().cpu().numpy(), same.float().cpu().numpy())
         for probe in probes:
             unit = probe_name(probe)
             draws = ([image_generator(unit, group, i, "raw") for i in ids],) if probe.random else ()
             made |= {f"{unit}/{name}": tensor for name, tensor in probe(model, x, *draws).items()}
     return made
+
+
+def _in_another_batch(model: Model, x: Tensor) -> Tensor | None:
+    """Return logits of the first images of a batch, computed in one of another size.
+
+    None, and a note, where the model takes no other size (an exported program). Of one or two images the
+    other batch has one more, made of the first but darker: batch statistics see the difference.
+    """
+    other = x[: min(FEW, max(2, len(x) // 2))] if len(x) > 2 else torch.cat([x, x[:1] / 2])
+    try:
+        return model.prepare(other)
+    except DataError:
+        model.prepare(x)
+        model.note(NOT_COMPARED)
+        return None
 
 
 def _parts(batch: Any, where: str) -> tuple[Tensor, Any]:

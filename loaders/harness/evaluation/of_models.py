@@ -140,7 +140,8 @@ def evaluate(
     tested = EvaluatedSets.of(manifest, groups)
     models = _opened(model, loading)
     if chosen is not None:
-        models = {name: [_through(one, chosen) for one in several] for name, several in models.items()}
+        through = {name: [_through(one, chosen) for one in several] for name, several in models.items()}
+        models = Models(through, named=models.named)
     images = BenchmarkImages(manifest, roots, packed, allow_missing)
     held = {name: len(opened) for name, opened in images.test(list(tested.test)).items()}
     unread = [name for name, role in tested.test.items() if role == "id" and not held[name]]
@@ -153,6 +154,7 @@ def evaluate(
                 images,
                 Store(Path(folder)),
                 of=name,
+                named=models.named,
                 batch_size=batch_size,
                 workers=workers,
                 progress=watched,
@@ -191,8 +193,8 @@ def _opened(model: Any, loading: Mapping[str, Any]) -> Models:
         if isinstance(model, str):
             return open_models([model], **loading)
         one = _one(model, loading)
-        return {one.name: [one]}
-    models: Models = {}
+        return Models({one.name: [one]})
+    models = Models({}, named=model.named if isinstance(model, Models) else True)
     for name, value in model.items():
         several = [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(value)
         models[str(name)] = [run for item in several for run in _runs(item, loading)]

@@ -314,6 +314,7 @@ def _facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> RunF
         class_map=None if classes is None else ColumnsUsed.model_validate(classes.record()),
         known_classes=known,
         other_columns=classes is not None and len(classes.softmax_columns) > known,
+        named=run.named or run.model != run.name,
     )
 
 

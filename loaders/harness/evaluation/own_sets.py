@@ -129,7 +129,7 @@ def labels_of(given: Any, n: int, *, role: str, where: str) -> Array:
     return labels.astype(np.int64)
 
 
-def refuse_other_classes(names: Mapping[str, Sequence[str]]) -> None:
+def refuse_reordered_classes(names: Mapping[str, Sequence[str]]) -> None:
     """Refuse labelled sets in which one class has two labels: their datasets list classes in other orders.
 
     Parameters
@@ -148,7 +148,8 @@ def refuse_other_classes(names: Mapping[str, Sequence[str]]) -> None:
                 raise DataError(
                     f"{name!r} is label {before} in {other} and label {label} in {text}",
                     where="sets",
-                    hint="let both datasets list the same classes in the same order (.classes)",
+                    hint="let both datasets list the same classes in the same order (.classes), "
+                    "or remove .classes",
                 )
 
 

@@ -26,7 +26,7 @@ from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.tabular import csv_table, terminal_width
 from wordnet_splits.untrusted import FEW_ROWS, check_regular, sha256_of
 
-from .about import About, Sealed
+from .about import COMPARED, About, Sealed
 from .rows import MAY_BE_EMPTY, SCHEMAS, SWEEPS, ResultTables
 from .tables import html_of, text_of
 
@@ -88,9 +88,8 @@ class Results(ResultTables):
             with files.writing(folder, hint="give another folder"):
                 folder.mkdir(parents=True, exist_ok=True)
             if not overwrite:
-                refuse_other_results(
-                    folder, self.about.benchmark, self.about.images_fingerprint, _models(self.about)
-                )
+                mine = self.about
+                refuse_other_results(folder, mine.benchmark, mine.fingerprints, _models(mine))
             files.clear_parts(folder)
             tables = {f"{name}.parquet": getattr(self, name) for name in SCHEMAS}
             if self.sweeps.num_rows:
@@ -165,7 +164,7 @@ def _check_cells(table: pa.Table, path: Path) -> None:
 
 
 def refuse_other_results(
-    folder: Path, benchmark: str, images: str | None, models: Set[tuple[str, str]]
+    folder: Path, benchmark: str, prints: Mapping[str, str | None], models: Set[tuple[str, str]]
 ) -> None:
     """Refuse a folder that holds results of another benchmark or of models (name, model_key) not among these.
 
@@ -173,7 +172,7 @@ def refuse_other_results(
 
     Parameters
     ----------
-    images : the fingerprint of the benchmark's images; others are refused too, None is not compared.
+    prints : `About.fingerprints`; others are refused too, None is not compared.
 
     Raises
     ------
@@ -194,8 +193,9 @@ def refuse_other_results(
     ]
     if held.benchmark != benchmark:
         raise OutputError(f"holds results on {held.benchmark}", where=str(folder), hint=hint)
-    if None not in (images, held.images_fingerprint) and images != held.images_fingerprint:
-        raise OutputError(f"holds results on other images of {benchmark}", where=str(folder), hint=hint)
+    for what, words in COMPARED.items():
+        if None not in (prints[what], held.fingerprints[what]) and prints[what] != held.fingerprints[what]:
+            raise OutputError(f"holds results on other {words} of {benchmark}", where=str(folder), hint=hint)
     if others:
         what = f"holds results of other models: {', '.join(others)}"
         raise OutputError(what, where=str(folder), hint=hint)

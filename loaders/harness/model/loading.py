@@ -96,8 +96,17 @@ def _load(spec: Any, request: Request) -> Loaded:
     raise unknown("source of models", prefix, [*SOURCES, "MODULE"], where=spec)
 
 
-Models = dict[str, list[Model]]
-"""Name of a model -> its runs, which differ in seed or optimizer; most models have one."""
+class Models(dict[str, list[Model]]):
+    """Name of a model -> its runs, which differ in seed or optimizer; most models have one.
+
+    Attributes
+    ----------
+    named : whether somebody gave the names, or said whose runs they are.
+    """
+
+    def __init__(self, runs: Mapping[str, list[Model]], *, named: bool = False) -> None:
+        super().__init__(runs)
+        self.named = named
 
 
 def open_models(
@@ -122,7 +131,7 @@ def open_models(
     ------
     DataError : no model, one twice, or not as many weights files as models. Errors of `load_model`.
     """
-    models: Models = {}
+    models = Models({})
     files = [weights] if isinstance(weights, str | Path) else list(weights or ())
     for spec, file in _pairs(list(_expanded(specs)), list(map(str, files))):
         model = load_model(spec, weights=file, **options)
@@ -131,7 +140,9 @@ def open_models(
         if any(model.name == other.name for several in models.values() for other in several):
             raise DataError(f"the model {model.name} is given twice", where="--model")
         models.setdefault(model.series or model.name, []).append(model)
-    return {"+".join(specs): [one for several in models.values() for one in several]} if runs else models
+    if not runs:
+        return models
+    return Models({"+".join(specs): [one for several in models.values() for one in several]}, named=True)
 
 
 def _expanded(specs: Sequence[str]) -> Iterator[str]:

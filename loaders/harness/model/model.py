@@ -112,7 +112,7 @@ class Model:
                 self.gives_features = features is not None
         check_logits(logits, self.name)
         if are_log_probabilities(logits.float().cpu().numpy()):
-            self._note(LOG_PROBABILITIES)
+            self.note(LOG_PROBABILITIES)
         self.width = int(logits.shape[1])
         return logits
 
@@ -120,10 +120,11 @@ class Model:
         """Say, and note, whether logits (n, K) of a few images differ from theirs in a larger batch."""
         error = BATCH_ERROR.get(self.dtype, HALF_ERROR)
         if not np.allclose(few, of_more, rtol=error, atol=error * float(np.abs(few).max(initial=0.0))):
-            self._note(BATCH_STATISTICS)
+            self.note(BATCH_STATISTICS)
         return BATCH_STATISTICS in self.notes
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """Add a sentence to `notes`."""
         self.notes = tuple(dict.fromkeys((*self.notes, text)))
 
     @property
@@ -249,7 +250,7 @@ class Model:
         self.notes = tuple(note for note in self.notes if note != AUTOCAST)
         one = torch.ones(1, 1, device=self.device)
         if (one @ one).dtype != one.dtype:
-            self._note(AUTOCAST)
+            self.note(AUTOCAST)
         try:
             with torch.autocast(self.device.type, enabled=False):
                 yield

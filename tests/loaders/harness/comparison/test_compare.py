@@ -190,8 +190,8 @@ def test_sets_that_both_hold_whole_can_still_be_compared() -> None:
     ("field", "value", "message"),
     [
         ("version", 2, "different versions"),
-        ("images_fingerprint", "e" * 64, "different lists of images"),
-        ("evaluation_fingerprint", "e" * 64, "different transforms, roles or views"),
+        ("images_fingerprint", "e" * 64, "different images"),
+        ("evaluation_fingerprint", "e" * 64, "different transforms, normalisation, roles or views"),
         ("sources_fingerprint", "e" * 64, "different carried datasets"),
     ],
 )
@@ -220,7 +220,9 @@ def draw(number: int, detectors: str = "mcp,energy,mls,entropy") -> Results:
 def test_draws_that_were_evaluated_otherwise_are_refused() -> None:
     one, two = draw(1), draw(2)
     other = replace(two, about=two.about.model_copy(update={"evaluation_fingerprint": "e" * 64}))
-    with pytest.raises(DataError, match="different transforms, roles or views of unknown-cifar"):
+    with pytest.raises(
+        DataError, match="different transforms, normalisation, roles or views of unknown-cifar"
+    ):
         compare([one, other], metric="auroc", on="near", bootstrap=0)
 
 

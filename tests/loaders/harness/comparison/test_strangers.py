@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,7 @@ def auroc_of(sets: dict[str, dict[str, Any]]) -> float:
 
 def test_images_that_nobody_named_are_not_paired_with_others() -> None:
     both = [evaluate_arrays(arrays(seed), "mls") for seed in (0, 1)]
-    with pytest.raises(
-        DataError, match='different lists of images of own-sets: .*takes their names as "ids"'
-    ):
+    with pytest.raises(DataError, match='different images of own-sets: .*takes their names as "ids"'):
         compare(both, metric="auroc", on="near")
 
 
@@ -63,6 +62,30 @@ def test_arrays_of_a_model_that_is_named_are_its_runs() -> None:
     (row,) = compare(held, metric="auroc", on="near", bootstrap=20).rows()
     assert (row["model"], row["n"]) == ("net", 2)
     assert row["mean"] == pytest.approx(np.mean([auroc_of(one) for one in given]))
+
+
+def test_a_name_that_is_the_default_is_a_name_too() -> None:
+    held = [evaluate_arrays(arrays(seed, ids=True), "mls", model="arrays") for seed in (0, 1)]
+    found = compare(held, metric="auroc", on="near", bootstrap=20)
+    assert [(row["model"], row["n"]) for row in found.rows()] == [("arrays", 2)]
+    assert not found.notes
+
+
+def test_files_of_before_a_name_was_kept_tell_it_by_the_names() -> None:
+    (run,) = evaluate_arrays(arrays(0), "mls", model="net").about.runs
+    assert run.named
+    older = {key: value for key, value in run.model_dump().items() if key != "named"}
+    assert type(run).model_validate(older).named
+    assert not type(run).model_validate({**older, "name": "net"}).named
+
+
+def test_other_sets_are_no_other_transforms() -> None:
+    both = [evaluate_arrays(arrays(0, ids=True), "mls")]
+    more = {**arrays(0, ids=True), "far": arrays(1)["near"]}
+    both.append(evaluate_arrays(more, "mls"))
+    said = r"other sets or roles of own-sets: results 1 \(id, near\); results 2 \(id, near, far\) .*the same"
+    with pytest.raises(DataError, match=said):
+        compare(both, metric="auroc", on="near")
 
 
 def test_other_detectors_of_the_same_arrays_are_of_one_model() -> None:
@@ -92,6 +115,7 @@ def test_networks_of_one_class_are_other_models_until_they_are_named() -> None:
 
     assert rows(None) == [("Sequential (results 1)", 1), ("Sequential (results 2)", 1)]
     assert rows("linear") == [("linear", 2)]
+    assert rows("Sequential") == [("Sequential", 2)]  # somebody said so, though it is the default too
 
 
 def test_written_results_give_way_to_those_of_the_same_arrays_alone(tmp_path: Path) -> None:
@@ -103,7 +127,13 @@ def test_written_results_give_way_to_those_of_the_same_arrays_alone(tmp_path: Pa
     evaluate_arrays(arrays(0, ids=True), "mls").write(tmp_path, overwrite=True)
     with pytest.raises(OutputError, match="holds results of other models"):
         named.write(tmp_path)
-    evaluate_arrays(arrays(0, ids=True), "mls,energy").write(tmp_path)
+    same = evaluate_arrays(arrays(0, ids=True), "mls,energy")
+    altered = same.about.model_copy(update={"evaluation_fingerprint": "e" * 64})
+    with pytest.raises(
+        OutputError, match="results on other transforms, normalisation, roles or views of own-"
+    ):
+        replace(same, about=altered).write(tmp_path)
+    same.write(tmp_path)
     assert Results.read(tmp_path).detectors == ("mls", "energy")
 
 

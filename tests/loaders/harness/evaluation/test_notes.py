@@ -81,7 +81,7 @@ def test_a_note_is_below_the_table_in_the_files_and_in_the_report(tmp_path):
     same = arrays()["id"]
     found = evaluate_arrays(arrays(**{"id/train": same}), "msp")
     (note,) = found.about.notes
-    assert note == f"id and id/train have {N} images in common, by their arrays"
+    assert note == f"id and id/train have {N} rows in common"
     found.write(tmp_path / "results")
     assert Results.read(tmp_path / "results").about.notes == (note,)
     page = report(found, tmp_path / "report.html").read_text(encoding="utf-8")
@@ -93,14 +93,21 @@ def test_one_image_with_two_labels_is_noted():
     twice = labels()
     twice[[4, 9]] += 1
     given = arrays(**{"id/train": {"logits": arrays()["id"]["logits"], "labels": twice % K}})
-    expected = "2 images of id and id/train occur with more than one label, by their arrays"
+    expected = "2 rows of id and id/train occur with more than one label"
     assert expected in notes(evaluate_arrays(given, "msp"))
     known = pictures(0, labels())
     doubled = TensorDataset(
         torch.cat([known.tensors[0], known.tensors[0][:1]]), torch.cat([known.tensors[1], torch.tensor([2])])
     )
     expected = "1 image of id occurs with more than one label, as the model gets them"
-    assert expected in notes(evaluate(Colours(), sets=sets(id=doubled), detectors="msp"))
+    others = {"id/train": pictures(3, labels()), "csid:x": pictures(4, labels())}  # do not hold it
+    assert expected in notes(evaluate(Colours(), sets=sets(id=doubled, **others), detectors="msp"))
+
+
+def test_one_row_in_common_is_one():
+    given = arrays()
+    given["near"]["logits"][7] = given["id"]["logits"][3]
+    assert evaluate_arrays(given, "msp").about.notes == ("id and near have 1 row in common",)
 
 
 @pytest.mark.parametrize("kind", ["rolled", "untrained", "constant", "right"])
@@ -114,8 +121,23 @@ def test_a_head_that_is_no_better_than_guessing_says_so_beside_auroc(kind):
     }[kind]
     found = evaluate_arrays(arrays(id={"logits": given, "labels": labels()}), "msp")
     (accuracy,) = found.values("accuracy", group="(pooled)")
-    expected = f"arrays: accuracy on ID is {accuracy:.1%}, no better than guessing (25.0%)"
+    said = "no better than" if accuracy <= 0.25 else "not told apart from"
+    expected = f"arrays: accuracy on ID is {accuracy:.1%}, {said} guessing (25.0%)"
     assert (expected in found.table(width=10_000)) == (kind != "right")
+
+
+@pytest.mark.parametrize(
+    ("right", "said"),
+    [(9, ""), (8, "not told apart from guessing (50.0%) on 12 images"), (6, "no better than")],
+)
+def test_few_images_are_no_proof_of_guessing(right: int, said: str):
+    known = np.arange(12) % 2
+    predicted = np.where(np.arange(12) < right, known, 1 - known)
+    made = np.random.default_rng(3).normal(size=(12, 2)) / 9 + 4 * np.eye(2)[predicted]
+    near = {"logits": np.random.default_rng(4).normal(size=(12, 2))}
+    found = notes(evaluate_arrays({"id": {"logits": made, "labels": known}, "near": near}, "msp"))
+    assert ("guessing" in found) == bool(said)
+    assert said in found
 
 
 def test_one_class_alone_is_not_compared_with_guessing():
@@ -146,13 +168,27 @@ def test_a_model_that_ends_in_a_log_softmax_is_noted():
     assert found.about.notes[0].startswith("log-softmax: the logits are log-probabilities")
 
 
-@pytest.mark.parametrize("batch_size", [4, 20, 128])
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 4, 20, 128])
 def test_batch_statistics_are_noted(batch_size):
     norm = nn.BatchNorm2d(3, track_running_stats=False)
     known = pictures(0, np.random.default_rng(0).permutation(labels()))
-    found = evaluate(Colours(norm), sets=sets(id=known), detectors="msp", batch_size=batch_size)
+    found = evaluate(Colours(norm), sets=sets(id=known), detectors="mls", batch_size=batch_size)
     assert "Colours: its logits for an image depend on the other images of the batch" in notes(found)
     assert notes(found).count("of the batch") == 1  # of the model, not of every set
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 4])
+def test_a_model_of_one_batch_size_is_evaluated_and_said_not_to_be_compared(batch_size):
+    class Fixed(Colours):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x.view(batch_size, 3, 8, 8))
+
+    found = evaluate(Fixed(), sets=sets(), detectors="msp", batch_size=batch_size)
+    (note,) = found.about.notes
+    assert note.startswith("Fixed: it takes batches of one size alone")
+    plain = evaluate(Colours(), sets=sets(), detectors="msp", batch_size=batch_size)
+    assert plain.about.notes == ()
+    assert found.scores.equals(plain.scores)
 
 
 def test_on_a_benchmark_batch_statistics_are_noted_and_a_transform_to_bytes_is_refused(tmp_path):
@@ -178,12 +214,27 @@ def test_classes_in_another_order_are_refused():
 
     known = named(pictures(0, labels()), "ant", "bee", "cat", "dog")
     train = named(pictures(3, labels()), "ant", "cat", "bee", "dog")
-    with pytest.raises(DataError, match="'cat' is label 2 in id and label 1 in id/train"):
+    with pytest.raises(DataError, match="'cat' is label 2 in id and label 1 in id/train.*or remove .classes"):
         evaluate(Colours(), sets=sets(id=known, **{"id/train": train}), detectors="msp")
     with pytest.raises(DataError, match="'cat' is label 2 in id and label 1 in id/train"):
         evaluate(Colours(), sets=sets(id=known, **{"id/train": DataLoader(train)}), detectors="msp")
     near = named(pictures(1), "dog", "ant")  # not of the model's classes
     assert evaluate(Colours(), sets=sets(id=known, near=near), detectors="msp")
+
+
+def test_classes_that_a_target_transform_renumbers_are_no_names_of_labels():
+    def renumbered(dataset: TensorDataset, *classes: str) -> TensorDataset:
+        dataset.classes, dataset.target_transform = list(classes), [0, 2, 3].__getitem__
+        return dataset
+
+    known = pictures(0, labels())
+    known.classes = ["ant", "bee", "cat", "dog"]
+    csid = renumbered(pictures(3, np.array([0, 2, 3])[np.arange(N) % 3]), "ant", "cat", "dog")
+    for given in (csid, DataLoader(csid), torch.utils.data.Subset(csid, range(N))):
+        found = evaluate(Colours(), sets=sets(id=known, csid=given), detectors="msp")
+        named = found.predictions.to_pandas()
+        assert set(named[named.group == "csid"].class_id) == {"0", "2", "3"}
+        assert set(named[named.group == "id"].class_id) == set(known.classes)
 
 
 def test_sets_of_different_sizes_are_noted():
