@@ -19,10 +19,11 @@ from wordnet_splits.catalog.catalog import covered, known_sources, load_own_cata
 from wordnet_splits.catalog.own_lists import find_list, known_lists
 from wordnet_splits.errors import LONGEST, DataError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.manifest import Manifest, manifest_names, open_manifest
+from wordnet_splits.manifest.finding import is_path
 from wordnet_splits.propose.confirming import is_unconfirmed
 from wordnet_splits.recipe import class_set_names, load_recipe
 from wordnet_splits.taxonomy import Taxonomy
-from wordnet_splits.untrusted import check_delimiter, parse_json, printable, read_text
+from wordnet_splits.untrusted import DELIMITERS, check_delimiter, parse_json, printable, read_text
 
 COLUMNS = ("wnid", "wnids", "synset", "class_id", "class", "name", "index", "id")
 """Headers of the column that holds the classes, the one looked for first at the start."""
@@ -92,8 +93,9 @@ def load_class_list(
     ----------
     given : a source, ours or a user's own (``ssb-hard``: its catalog), a shipped list of images
         (``openood/imagenet_test_ssb_hard``: its classes), a list of the field that a recipe rebuilds
-        (``tiered-imagenet``: what is published), a group of it or of a frozen benchmark
-        (``tiered-imagenet:test``, ``unknown-imagenet:food``), a file, or the entries.
+        (``tiered-imagenet``: what is published), a group of it or of a benchmark, which a frozen name, a path
+        or an address on the Hub gives (``tiered-imagenet:test``, ``unknown-imagenet:food``,
+        ``build/mine:food``), a file, or the entries.
     of : the source whose class ids, names and indices the entries are; without it they are wnids and nouns
         of WordNet.
     column : of a file: the table's column by name or number from 1, or the key of a JSON object.
@@ -105,8 +107,8 @@ def load_class_list(
     """
     if isinstance(given, str | Path):
         text = str(given)
-        if found := _shipped(text, taxonomy, manifests):
-            return ClassList(text, tuple(found))
+        if classes := _known(text, taxonomy, manifests):
+            return ClassList(text, tuple(classes))
         path = Path(given)
         if not path.exists():
             names = (*known_sources(), *known_lists(), *class_set_names(), *manifest_names(manifests))
@@ -119,18 +121,21 @@ def load_class_list(
     return _resolved(name, entries, taxonomy, of)
 
 
-def _shipped(name: str, taxonomy: Taxonomy, manifests: Path | None) -> Sequence[ListedClass]:
-    """Return the classes of a list that is known by name, none where there is no such list."""
+def _known(name: str, taxonomy: Taxonomy, manifests: Path | None) -> Sequence[ListedClass]:
+    """Return the classes of a list that is known by name or is a benchmark's group; none of any other."""
     if name in known_sources():
         return [_of_catalog(c) for c in load_catalog(name)]
     if name in known_lists():
         table = find_list(name).select(["source", "class_id"])
         pairs = dict.fromkeys(zip(*(column.to_pylist() for column in table.columns), strict=True))
         return [_of_catalog(load_catalog(s)[i]) for s, i in pairs]
-    benchmark, colon, group = name.partition(":")
+    if name in class_set_names():
+        return _of_class_set(name, None, taxonomy)
+    benchmark, colon, group = name.rpartition(":")  # an address on the Hub has a colon of its own
     if benchmark in class_set_names():
-        return _of_class_set(benchmark, group if colon else None, taxonomy)
-    if colon and benchmark in manifest_names(manifests):
+        return _of_class_set(benchmark, group, taxonomy)
+    of_path = is_path(benchmark) and not Path(name).exists()  # a file's name may have a colon, too
+    if colon and (of_path or benchmark in manifest_names(manifests)):
         return _of_manifest(open_manifest(benchmark, manifests), group)
     return ()
 
@@ -226,7 +231,7 @@ def _of_text(text: str, column: str | None, path: Path) -> Iterator[tuple[str, s
     except csv.Error as cause:  # a cell of more than 131,072 letters
         raise DataError(f"is not a table: {cause}", where=str(path)) from None
     head = [cell.strip() for cell in rows[0]]
-    check_delimiter(head, mark, where=str(path))
+    _check_delimiter(head, mark, column, str(path))
     if column is not None and column.isdecimal():
         place, start = int(column) - 1, 0
     elif column is not None or any(cell.lower() in COLUMNS for cell in head):
@@ -237,6 +242,17 @@ def _of_text(text: str, column: str | None, path: Path) -> Iterator[tuple[str, s
         if not 0 <= place < len(row):
             raise DataError(f"has no column {place + 1}", where=f"{path}:{n}")
         yield f"line {n}", row[place].strip()
+
+
+def _check_delimiter(head: Sequence[str], mark: str, column: str | None, where: str) -> None:
+    """Refuse a first row whose columns another mark separates; in a list of one column a name may hold it."""
+    if column is None:
+        parts = (part.strip().lower() for other in DELIMITERS for part in head[0].split(other))
+        is_head = any(part in COLUMNS for part in parts)
+    else:
+        is_head = int(column) > len(head) if column.isdecimal() else column not in head
+    if is_head:
+        check_delimiter(head, mark, where=where)
 
 
 def _named(head: Sequence[str], column: str | None, where: str) -> str:
