@@ -15,7 +15,15 @@ from contextlib import suppress
 from typing import ClassVar, Final, NamedTuple, Self
 
 import numpy as np
-from PIL import ExifTags, Image, ImageFile, TiffImagePlugin, UnidentifiedImageError, WebPImagePlugin
+from PIL import (
+    ExifTags,
+    Image,
+    ImageFile,
+    PpmImagePlugin,
+    TiffImagePlugin,
+    UnidentifiedImageError,
+    WebPImagePlugin,
+)
 
 from wordnet_splits.errors import SourceError, SplitsError, out_of_memory
 
@@ -158,11 +166,16 @@ RULES: Final = (
         "alpha",
     ),
     Rule(
-        "16 bits, grey or colour",
+        "16 bits, grey or colour, but not colour in PPM",
         "the high byte of each value",
         ("I", "I;16", "I;16B", "I;16L"),
         _high_byte,
         "16-bit",
+    ),
+    Rule(
+        "PPM, PGM whose highest value is not 255",
+        "scaled to 255 and rounded; grey of a highest value above 255: scaled to 65,535, then the high byte",
+        note="scaled",
     ),
     Rule(
         "32-bit integers (TIFF)",
@@ -300,6 +313,7 @@ def _decode(
         if admit is not None:
             admit(image.height, image.width)
         layout = " ".join(str(tile.args) for tile in getattr(image, "tile", ()))
+        scaled = _is_scaled(image)
         several = bool(getattr(image, "is_animated", False))
         mode = image.mode
         if draft:
@@ -308,6 +322,7 @@ def _decode(
         rule = _rule(image, layout)
         notes = {rule.note} - {""}
         notes |= {_SIXTEEN.note} if ";16" in layout else set()
+        notes |= {"scaled"} if scaled else set()
         notes |= {"frames"} if several else set()
         notes |= {"orientation"} if metadata and _orientation(image) != 1 else set()
         assert rule.convert is not None
@@ -337,6 +352,14 @@ def _rule(image: Image.Image, layout: str) -> Rule:
         if values.min() >= 0 and values.max() <= 0xFF:  # 8-bit values whose high bytes would be black
             return _WIDE
     return rule
+
+
+def _is_scaled(image: Image.Image) -> bool:
+    """Say whether a file, not decoded yet, is a PPM or PGM whose values Pillow scales to 255 or 65,535."""
+    if not isinstance(image, PpmImagePlugin.PpmImageFile) or image.mode == "1":
+        return False
+    settings = image.tile[0].args  # of a decoder that scales: the mode and the highest value
+    return isinstance(settings, tuple) and settings[-1] != (0xFFFF if image.mode == "I" else 0xFF)
 
 
 def _orientation(image: Image.Image) -> int:

@@ -73,6 +73,30 @@ def test_16_bit_grey_keeps_its_high_byte(form: str) -> None:
     assert check_bytes(data) is None
 
 
+@pytest.mark.parametrize(
+    ("head", "values", "becomes", "notes"),
+    [
+        ("P6 1 1 65535\n", ">3H 4863 4863 4863", 19, ("scaled",)),  # 0x12ff, whose high byte is 18
+        ("P3 1 1 65535\n4863 4863 4863\n", "", 19, ("scaled",)),
+        ("P6 1 1 1000\n", ">3H 500 500 500", 128, ("scaled",)),
+        ("P5 1 1 100\n", ">B 50", 128, ("scaled",)),
+        ("P5 1 1 1000\n", ">H 500", 128, ("16-bit", "scaled")),
+        ("P5 1 1 65535\n", ">H 4863", 18, ("16-bit",)),
+        ("P2 1 1 65535\n4863\n", "", 18, ("16-bit",)),
+        ("P6 1 1 255\n", ">3B 7 7 7", 7, ()),
+        ("P3 1 1 255\n7 7 7\n", "", 7, ()),
+        ("P1 1 1\n1\n", "", 0, ("1-bit",)),
+        ("P4 1 1\n", ">B 128", 0, ("1-bit",)),
+    ],
+)
+def test_values_of_ppm_are_scaled_to_their_highest(
+    head: str, values: str, becomes: int, notes: tuple[str, ...]
+) -> None:
+    form, *numbers = values.split() or [""]
+    decoded = pixels.decode(head.encode() + struct.pack(form, *map(int, numbers)))
+    assert (decoded.image.getpixel((0, 0)), decoded.notes) == ((becomes,) * 3, notes)
+
+
 @pytest.mark.parametrize("extension", sorted(pixels.EXTENSIONS))
 def test_every_extension_that_is_catalogued_is_decoded(extension: str) -> None:
     modes = {"pbm": "1", "pgm": "L"}
