@@ -14,6 +14,7 @@ from typing import Any
 from wordnet_splits.build.assemble import Rules, assemble, decide
 from wordnet_splits.build.digesting import read_digests
 from wordnet_splits.build.images import Selection, select_images
+from wordnet_splits.build.population import Awaiting
 from wordnet_splits.build.run import (
     BuildOptions,
     build,
@@ -274,7 +275,14 @@ def _drawn(
     pixels alone, the frozen one does.
     """
     recipe, groups = rules.recipe, rules.membership.groups
+    rows: dict[Part, GroupRow] = {(row.split, row.group): row for row in frozen.groups}
     drawn = select_images(recipe, rules.seed, groups, {})
+    for selection in drawn if options.local else ():
+        row = rows.get((selection.split, selection.group.name))
+        if row is not None and row.population is not None and selection.awaiting is None:
+            # a local build took what a root held of the inventory: only such a root says which images
+            selection.awaiting = Awaiting(selection.group.source, "drawn from what a root held")
+            selection.images, selection.digests, selection.expected = {}, {}, None
     if sources and any(s.awaiting is not None for s in drawn):
         rooted = select_images(
             recipe, rules.seed, groups, sources, local=options.local, progress=options.progress
@@ -285,7 +293,6 @@ def _drawn(
         ]
     read_pixels(drawn, {}, options)  # of generated images
     compared: dict[Part, int] = {}
-    rows: dict[Part, GroupRow] = {(row.split, row.group): row for row in frozen.groups}
     for selection in drawn:
         part = (selection.split, selection.group.name)
         if part not in frozen.parts:

@@ -131,6 +131,14 @@ def test_a_local_build_takes_what_is_there_of_an_inventory(command: Command, pic
     left = command("build", "mine.toml", *root, "--local", "--json").json["built"][0]
     assert left["name"] == "mine@local"
     assert [g["actual"] for g in left["groups"] if g["split"] == "test"] == [2, 5]
+    (found,) = command("verify", "build/mine@local", *root, "--json").json["benchmarks"]
+    assert [p["detail"] for p in found["problems"]] == []
+    assert [(g["ids"], g["pixels"]) for g in found["groups"] if g["split"] == "test"] == [(2, 2), (5, 5)]
+    (found,) = command("verify", "build/mine@local", "--json").json["benchmarks"]
+    assert [p["detail"] for p in found["problems"]] == []
+    (pics / "test" / "zebra" / "picture 1.png").unlink()
+    problems = command("verify", "build/mine@local", *root, "--json").json["benchmarks"][0]["problems"]
+    assert ("image-not-by-rule", "test/zebra/picture 1") in [(p["kind"], p["image_id"]) for p in problems]
 
 
 def test_inventory_make_leaves_nothing_unfinished(command: Command, pics: Path) -> None:
