@@ -7,6 +7,7 @@ Where a name leads says `wordnet_splits.manifest.finding`.
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -113,11 +114,18 @@ class Manifest:
         return known[part]
 
     def class_names(self) -> list[str]:
-        """Return the names of the ID classes in label order."""
-        columns = (self.classes[name].to_pylist() for name in ("role", "label", "name"))
+        """Return the names of the ID classes in label order, all distinct.
+
+        ImageNet has a bird and a machine called *crane*: such names are followed by the class id.
+        """
+        columns = (self.classes[name].to_pylist() for name in ("role", "label", "name", "class_id"))
         rows = zip(*columns, strict=True)
-        names = {label: name for role, label, name in rows if role == "id" and label >= 0}
-        return [names[label] for label in sorted(names)]
+        named = {
+            label: (name, class_id) for role, label, name, class_id in rows if role == "id" and label >= 0
+        }
+        times = Counter(name for name, _ in named.values())
+        in_order = (named[label] for label in sorted(named))
+        return [name if times[name] == 1 else f"{name} ({class_id})" for name, class_id in in_order]
 
     def source_of(self, group: str) -> str:
         """Return the source of a group; KeyError where there is none."""

@@ -153,7 +153,7 @@ def _find(label: Label, tables: Sequence[Mapping[str, set[int]]]) -> set[int]:
     exact, whole, part = tables
     attempts = [
         (exact, (label.class_id, *label.wnids)),
-        (whole, (label.class_id, label.name)),
+        (whole, (label.class_id, label.name, f"{label.name} ({label.class_id})")),  # see class_names
         (part, (label.name,)),
     ]
     for number, (table, keys) in enumerate(attempts):

@@ -13,7 +13,7 @@ import pytest
 from tests.wordnet_splits.sources import trees
 from wordnet_splits.digests import digest_file, digest_pixels
 from wordnet_splits.exchange import export_benchmark, import_benchmark
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.manifest import load_manifest, manifest_names
 
 
 @pytest.fixture
@@ -82,6 +82,21 @@ def test_ids_only_holds_no_picture_and_comes_back(tmp_path):
     assert sizes < 200_000
     done = import_benchmark("hub", tmp_path / "hub", tmp_path / "out")
     assert done.same, done.differences
+
+
+@pytest.mark.parametrize("name", manifest_names())
+def test_the_names_of_the_labels_are_distinct(name):
+    """`datasets` reads no ClassLabel with a name twice, and ImageNet has *crane* twice."""
+    names = load_manifest(name).class_names()
+    assert len(set(names)) == len(names)
+    if name == "openood-imagenet1k":
+        twice = [name for name in names if name.startswith(("crane", "maillot"))]
+        assert twice == [
+            "crane (n02012849)",
+            "crane (n03126707)",
+            "maillot (n03710637)",
+            "maillot (n03710721)",
+        ]
 
 
 @pytest.mark.parametrize("benchmark", ["unknown-cifar", "unknown-imagenet", "digits"])

@@ -155,6 +155,13 @@ def test_the_background_is_dropped_after_softmax(restrict: str) -> None:
     assert found.softmax_columns == (*kept, 1)
 
 
+def test_the_names_of_a_dataset_find_two_classes_of_one_name() -> None:
+    """`Manifest.class_names` tells ImageNet's bird *crane* from the machine by the class id."""
+    space = LabelSpace((Label("n02012849", "crane", ()), Label("n03126707", "crane", ())), {"imagenet1k": ()})
+    found = class_map(space, 2, classes=["crane (n03126707)", "crane (n02012849)"])
+    assert found.columns == (1, 0)
+
+
 def test_a_benchmark_without_labels_sees_every_column() -> None:
     space = LabelSpace((), {"imagenet1k": ()})
     found = class_map(space, 5)
