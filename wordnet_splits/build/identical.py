@@ -13,19 +13,18 @@ KEPT_SPLITS = ("test", "val", "train")
 
 
 def drop_identical(selections: Sequence[Selection]) -> None:
-    """Drop every OOD image that equals an ID or external one, and what ID holds in two splits or classes.
+    """Drop what equals an ID image, OOD images that equal an external one, and what ID holds twice.
 
     Of an ID picture in two classes no image stays, since nobody knows which label is right; of one in two
     splits that of the split first in `KEPT_SPLITS`. Copies in one split of one class stay.
     """
     known = [s for s in selections if s.awaiting is None]
     training = {d for s in known if s.group.role in TRAINING_ROLES for d in s.digests.values()}
+    of_id = {d for s in known if s.group.role == "id" for d in s.digests.values()}
     inside = _within_id([s for s in known if s.group.role == "id"])
     for selection in known:
-        if selection.group.role in TRAINING_ROLES:
-            _drop(selection, inside.get(selection.split, ()) if selection.group.role == "id" else ())
-        else:
-            _drop(selection, training)
+        twice = inside.get(selection.split, set())
+        _drop(selection, {"id": twice, "external": of_id}.get(selection.group.role, training))
 
 
 def _within_id(selections: Sequence[Selection]) -> dict[str, set[bytes]]:

@@ -35,7 +35,7 @@ def judge(
         elif not strict or (leak.a == leak.b and recipe.name in recipe_names()):
             leak.severity = "unnamed"
         else:
-            raise RecipeError(_unnamed(leak), where=recipe.name, hint=_remedy(leak))
+            raise RecipeError(_unnamed(leak), where=recipe.name, hint=_remedy(recipe, leak))
     for n, found in named.items() if strict else ():
         _check_extent(recipe, recipe.known_leak[n], found, groups, unknown_digests)
 
@@ -48,13 +48,11 @@ def _unnamed(leak: Leak) -> str:
     return f"{len(leak.pairs)} {leak.kind} leaks between groups {leak.a!r} and {leak.b!r}: {shown}"
 
 
-def _remedy(leak: Leak) -> str:
+def _remedy(recipe: Recipe, leak: Leak) -> str:
     entry = f'kind = "{leak.kind}", a = "{as_operand(leak.a)}", b = "{as_operand(leak.b)}"'
     change = "remove the copies" if leak.kind == "digest" else "change the rule"
-    return (
-        f"{change}, set drop_leaks = true, or name them in [[known_leak]]: {entry}, "
-        f"count = {len(leak.pairs)}, and a reason"
-    )
+    drop = "" if recipe.drop_leaks else ", set drop_leaks = true,"  # which has taken out what it can
+    return f"{change}{drop} or name them in [[known_leak]]: {entry}, count = {len(leak.pairs)}, and a reason"
 
 
 def _serious(groups: Mapping[str, Group], leak: Leak) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from wordnet_splits.build import build, leaks
+from wordnet_splits.build.known_leaks import _remedy
 from wordnet_splits.build.leaks import class_leaks
 from wordnet_splits.build.membership import decide_membership
 from wordnet_splits.catalog import load_catalog
@@ -280,6 +281,36 @@ def test_drop_leaks_takes_out_what_id_holds_in_two_splits_or_classes(pics):
     said = "left out, as another set, split or class holds the same picture: 2 images"
     assert rows["train", "known"].reason == said
     assert manifest.complete
+
+
+def test_drop_leaks_takes_out_of_external_what_id_holds(pics):
+    copy(pics, "train/teapot/picture 0", "train/acoustic guitar/picture 0")
+
+    def with_external(head):
+        listed, images = '{ listed = ["teapot", "zebra"] }', '{ train = { from = "train", all = true } }'
+        inside = group("known", "id", "mypics", listed, HALVES)
+        path = write_recipe(
+            Path(),
+            inside,
+            group("outliers", "external", "mypics", "{ rest = true }", images),
+            head=HEAD + head,
+        )
+        return build(path, roots={"mypics": Path("pics")}).manifest
+
+    with pytest.raises(RecipeError, match="1 digest leaks between groups 'known' and 'outliers'"):
+        with_external("")
+    manifest = with_external("drop_leaks = true\n")
+    held = {part: set(read().column("image_id").to_pylist()) for part, read in manifest.parts.items()}
+    assert held["train", "outliers"] == {f"train/acoustic guitar/picture {n}" for n in (1, 2)}
+    assert "train/teapot/picture 0" in held["train", "known"]
+    assert manifest.data.leaks == []
+
+
+def test_no_refusal_advises_what_the_recipe_says_already():
+    leak = leaks.Leak("digest", "known", "outliers", [("a", "b")])
+    recipe = load_recipe("digits")
+    assert "set drop_leaks = true" in _remedy(recipe, leak)
+    assert "drop_leaks" not in _remedy(recipe.model_copy(update={"drop_leaks": True}), leak)
 
 
 def test_copies_of_one_placeholder_take_one_pair_for_each_two_groups_that_hold_it(pics, monkeypatch):
