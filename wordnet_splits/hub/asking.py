@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from wordnet_splits.errors import HubError
 from wordnet_splits.files import writing
@@ -28,11 +28,16 @@ AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 SLOWEST: Final = 1 << 14
 """Bytes a second below which a file is given up, after `PATIENCE` seconds."""
 PATIENCE: Final = 600.0
-PIECE: Final = 1 << 20
+PIECE: Final = 1 << 13
+"""Bytes that `requests` waits for; httpx gives what has come."""
 LARGEST_PAGE: Final = 1 << 26
 MOST_PAGES: Final = 10_000
 CLIENTS: Final = frozenset({"httpx", "httpcore", "httpx2", "httpcore2", "requests", "urllib3"})
 """Packages whose exceptions say that the network failed."""
+
+
+class TooSlow(HubError):
+    """An answer that is given up as too slow; what was received of a file stays."""
 
 
 class Refusal(Exception):
@@ -105,10 +110,8 @@ class Asker:
             yield from items
             if following is None:
                 return
-            url, before = urljoin(url, following), url
-            if urlsplit(url)[:2] != urlsplit(before)[:2]:
-                hint = "nothing was taken: tell whoever runs this Hub"
-                raise HubError("its list of files goes on at another address", where=url, hint=hint)
+            # A mirror may pass on the link of the Hub that it mirrors: only the cursor is taken from it.
+            url = urlsplit(url)._replace(query=urlsplit(following).query).geturl()
             if not items or url in seen or len(seen) >= MOST_PAGES:
                 hint = "nothing was taken: tell whoever runs this Hub"
                 raise HubError("its list of files does not end", where=url, hint=hint)
@@ -120,7 +123,8 @@ class Asker:
         Raises
         ------
         Refusal : the Hub refuses, or does not come to itself.
-        HubError : it sends more than it lists, or too slowly.
+        HubError : it sends more than it lists; what was received is removed.
+        TooSlow : it sends too slowly.
         """
         part = path.with_name(path.name + ".part")
         with writing(part):
@@ -147,6 +151,8 @@ class Asker:
 
         try:
             self._tried(receive)
+        except TooSlow:
+            raise
         except HubError:
             part.unlink(missing_ok=True)
             raise
@@ -183,9 +189,7 @@ class Asker:
         with opening as response:
             self._reached = True
             pieces = (
-                response.iter_bytes(PIECE)
-                if hasattr(response, "iter_bytes")
-                else response.iter_content(PIECE)
+                response.iter_bytes() if hasattr(response, "iter_bytes") else response.iter_content(PIECE)
             )
             if response.status_code >= 400:
                 raise _refused(response.status_code, response.headers)
@@ -217,7 +221,7 @@ def is_network(error: BaseException) -> bool:
 
 
 def bounded(pieces: Iterator[bytes], most: int, *, what: str, where: str) -> Iterator[bytes]:
-    """Yield the pieces of an answer; HubError where they are more than ``most`` bytes, or come too slowly."""
+    """Yield the pieces of an answer; HubError for more than ``most`` bytes, TooSlow where they drip."""
     begun, received = time.monotonic(), 0
     for piece in pieces:
         received += len(piece)
@@ -228,6 +232,6 @@ def bounded(pieces: Iterator[bytes], most: int, *, what: str, where: str) -> Ite
             )
         spent = time.monotonic() - begun
         if spent > PATIENCE and received < SLOWEST * spent:
-            what = f"{received:,} bytes in {spent:,.0f} s: too slow to wait for"
-            raise HubError(what, where=where, hint="try again later: it goes on where it stopped")
+            slow = f"{what}: {received:,} bytes in {spent:,.0f} s are too slow to wait for"
+            raise TooSlow(slow, where=where, hint="try again later: a file goes on where it stopped")
         yield piece

@@ -6,9 +6,11 @@ import gzip
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests import hub_server
 from tests.hub_server import Fault, Handler, Hub
 from tests.wordnet_splits.command import Command
 from wordnet_splits.errors import HubError, HubUnreachableError
@@ -75,6 +77,59 @@ def test_a_list_that_leads_back_or_elsewhere_ends(published: Hub, splits: Comman
     published.faults.append(Fault("GET", "/tree/", answer=linked, times=10**9))
     said = splits("pull", "org/set@v1", "--out", "here").error
     assert "its list of files" in said
+
+
+def test_a_mirror_may_pass_on_the_links_of_the_hub(
+    published: Hub, splits: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_server, "PAGE", 5)
+    answer = Handler.answer
+
+    def passed_on(handler: Handler, body: object = b"", **more: Any) -> None:
+        if link := (more.get("headers") or {}).get("Link"):
+            more["headers"]["Link"] = link.replace(published.address, "https://huggingface.invalid")
+            links.append(link)
+        answer(handler, body, **more)
+
+    links: list[str] = []
+    monkeypatch.setattr(Handler, "answer", passed_on)
+    assert splits("pull", "org/set@v1/digits", "--out", "here").code == 0
+    assert links
+
+
+def test_a_dripping_server_is_given_up_and_gone_on_with(
+    published: Hub, splits: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = published.files("org/set", "v1")["digits/classes.parquet"]
+    ended = threading.Event()
+
+    def drip(handler: Handler) -> None:
+        handler.close_connection = True
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        try:
+            for number in range(len(content) - 1):
+                handler.wfile.write(content[number : number + 1])
+                if ended.wait(0.02):
+                    return
+        except OSError:
+            return
+
+    monkeypatch.setattr(asking, "PATIENCE", 0.1)
+    monkeypatch.setattr(asking, "SLOWEST", 200)
+    published.faults.append(Fault("GET", FILE, answer=drip))
+    try:
+        done = splits("pull", "org/set@v1/digits", "--out", "here")
+    finally:
+        ended.set()
+    assert "too slow to wait for" in done.error
+    (part,) = (tmp_path / "here").rglob("classes.parquet.part")
+    received = part.read_bytes()
+    assert content.startswith(received)
+    assert 0 < len(received) < len(content)
+    monkeypatch.setattr(asking, "PATIENCE", 600.0)
+    assert splits("pull", "org/set@v1/digits", "--out", "here").code == 0
 
 
 def test_a_path_that_is_listed_twice_is_refused(published: Hub, splits: Command) -> None:
