@@ -151,6 +151,8 @@ def json_text(value: Mapping[str, Any]) -> str:
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder to fill, which takes the place of ``path`` when the block ends well.
 
+    Where ``path`` is a link, the folder that it leads to is replaced.
+
     The two folders are exchanged in one step where the system can do that. Elsewhere the old one is moved
     aside, never half deleted; `restore` puts it back where a kill between the two renames left it there. To
     be called by the holder of the lock of ``path``.
@@ -159,6 +161,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     ------
     OutputError : it cannot be written.
     """
+    path = _linked(path)
     part = path.with_name(f".{path.name}{PART}")
     old = _aside(path)
     with writing(path):
@@ -196,8 +199,14 @@ def _exchanged(a: Path, b: Path) -> bool:
 
 def restore(path: Path) -> None:
     """Put back the folder ``path`` that a kill left moved aside, if its successor is not there."""
+    path = _linked(path)
     if _aside(path).exists() and not path.exists():
         _aside(path).rename(path)
+
+
+def _linked(path: Path) -> Path:
+    """Return what a link leads to, the path itself where it is none."""
+    return path.resolve() if path.is_symlink() else path
 
 
 def _aside(path: Path) -> Path:

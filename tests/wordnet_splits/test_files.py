@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from wordnet_splits import files
 from wordnet_splits.cli.main import main
 from wordnet_splits.errors import OutputError
 from wordnet_splits.files import replacing_folder, write_text, writing
@@ -58,3 +59,23 @@ def test_a_umask_that_takes_ones_own_rights_is_named(tmp_path: Path, umask: Call
     umask(0o022)
     with pytest.raises(OutputError, match="has space left"), writing(tmp_path / "x"):
         raise PermissionError(13, "Permission denied")
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_link_to_a_folder_stays_and_leads_to_each_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
+) -> None:
+    if not exchange:
+        monkeypatch.setattr(files, "_exchanged", lambda a, b: False)
+    place, link = tmp_path / "disk" / "folder", tmp_path / "link"
+    place.mkdir(parents=True)
+    link.symlink_to(place)
+    for content in ("first", "second", "third"):
+        with replacing_folder(link) as folder:
+            (folder / "file").write_text(content)
+        assert link.is_symlink()
+        assert (place / "file").read_text() == content
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["disk", "file", "folder", "link"]
+    place.rename(place.with_name(".folder.old"))  # as a kill between two renames leaves it
+    files.restore(link)
+    assert (place / "file").read_text() == "third"
