@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from wordnet_splits.build.leaks import EXAMPLES, Leak, as_operand, inside_id, trains
 from wordnet_splits.errors import RecipeError
 from wordnet_splits.recipe import Group, KnownLeak, Recipe, recipe_names
+from wordnet_splits.rules.evidence import counted
 
 
 def judge(
@@ -45,7 +46,9 @@ def _unnamed(leak: Leak) -> str:
     if leak.a == leak.b:
         held = "picture is" if len(leak.pairs) == 1 else "pictures are"
         return f"{len(leak.pairs):,} {held} in two splits or classes of the ID group {leak.a!r}: {shown}"
-    return f"{len(leak.pairs)} {leak.kind} leaks between groups {leak.a!r} and {leak.b!r}: {shown}"
+    return (
+        f"{counted(len(leak.pairs), f'{leak.kind} leak')} between groups {leak.a!r} and {leak.b!r}: {shown}"
+    )
 
 
 def _remedy(recipe: Recipe, leak: Leak) -> str:
@@ -109,7 +112,8 @@ def _check_extent(
     if entry.count is not None:
         if len(found) > entry.count or (len(found) < entry.count and not fewer_may_be):
             raise RecipeError(
-                f"{len(found)} {entry.kind} leaks between {between}, the recipe names {entry.count}",
+                f"{counted(len(found), f'{entry.kind} leak')} between {between}, "
+                f"the recipe names {entry.count}",
                 where=recipe.name,
                 hint="correct the count, or the rule",
             )

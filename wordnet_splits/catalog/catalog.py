@@ -1,15 +1,26 @@
 """Catalogs: the classes of each source, with their synsets and published counts.
 
 A catalog is a TSV under ``data/catalogs``: ``#`` lines on top hold the origin, then a header row, then one
-row per class in the publisher's label order. ``mapped`` says how the synsets were found: ``exact`` (the name
-is a lemma and its first sense is meant), ``variant`` (the same after plural, spelling or joining),
-``head`` (the head noun of a compound that WordNet lacks, as `wordnet_splits.propose` finds it), ``wider``
-(the synset is an ancestor of what the name means: newt for the marbled newt), ``hand`` (a sense or word
-chosen by a person, with the reason in ``why``) or ``proposed`` (chosen by `wordnet_splits.propose`, not
-confirmed by anybody). ``head`` and ``proposed`` are in no shipped catalog. A class without synsets has an
-empty ``mapped`` and a reason. In the ImageNet family the class id is the publisher's synset, and every class
-is ``exact``. A column ``confidence`` may follow ``why``: that of the proposal, in [0, 1], empty where none
-was computed.
+row per class in the publisher's label order. ``mapped`` says how the synsets were found:
+
+exact
+    the name is a lemma, and its first sense is meant; in the ImageNet family, where the class id is the
+    publisher's synset, every class
+variant
+    the same after plural, spelling or joining
+wider
+    the synset is an ancestor of what the name means: newt for the marbled newt
+hand
+    a sense or word chosen by a person, with the reason in ``why``
+head
+    the head noun of a compound that WordNet lacks, as `wordnet_splits.propose` finds it; in none of
+    the shipped catalogs
+proposed
+    chosen by `wordnet_splits.propose`, not confirmed by anybody; in none of the shipped catalogs
+empty
+    a class without synsets, with the reason in ``why``
+
+A column ``confidence`` may follow ``why``: that of the proposal, in [0, 1], empty where none was computed.
 
 A ``wider`` class lies below its synset: what is above the synset is above the class, but what is below the
 synset need not be below the class. A view (indoor, exterior) does not make a name narrower.

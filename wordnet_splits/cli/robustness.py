@@ -45,6 +45,7 @@ def show_robust(
 ) -> int:
     """Say which roles survive another sense, measure, hierarchy and WordNet."""
     from wordnet_splits.reports.robust import robust
+    from wordnet_splits.rules.evidence import counted
 
     found = robust(benchmark, wordnets=wordnet, manifests=manifests)
     if out is not None:
@@ -62,9 +63,9 @@ def show_robust(
             show(f"... and {len(turned) - SHOWN:,} more: --all, --out FILE.parquet")
     show()
     for why, number in found.reasons().items():
-        show(f"{number:,} of {len(found.classes):,} classes are not read: {why}")
+        show(f"not read: {number:,} of {counted(len(found.classes), 'class')}: {why}")
     for name, number in found.unmapped.items():
-        show(f"{name}: {number:,} classes of the sources have no synset in it")
+        show(f"{name}: {counted(number, 'class')} of the sources without a synset in it")
     for note in found.notes:
         show(note)
     return DONE

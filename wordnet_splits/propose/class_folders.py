@@ -12,6 +12,7 @@ from pathlib import Path
 
 from wordnet_splits.catalog.own_sources import declare_beside, name_beside, own_sources
 from wordnet_splits.propose.classes import FoundClasses, NamedClass, checked
+from wordnet_splits.rules.evidence import counted
 from wordnet_splits.sources.layouts.walk import check_root, entries
 from wordnet_splits.sources.own import open_layout
 from wordnet_splits.sources.own.folders import Folders, Parts, class_folders, is_picture
@@ -84,8 +85,8 @@ def declared_classes(name: str, root: Path) -> FoundClasses:
     ids = [*(c for c in above if c in held), *sorted(held - above.keys())]
     classes = [NamedClass(c, c, above.get(c, ""), {s: counts[c, s] for s in splits}) for c in ids]
     empty = sorted(above.keys() - held)
-    said = [f"{len(empty):,} classes have no picture and are left out: {_some(empty)}"] if empty else []
-    said += [f"{len(odd):,} rows name no picture of a class, such as {odd[0]}"] if odd else []
+    said = [f"{counted(len(empty), 'class')} without a picture left out: {_some(empty)}"] if empty else []
+    said += [f"{counted(len(odd), 'row')} without a picture of a class, such as {odd[0]}"] if odd else []
     return checked(classes, splits, where=str(root), notes=said)
 
 
@@ -97,7 +98,7 @@ def _pictures(folder: Path, root: Path) -> int:
 def _said_of(empty: list[str]) -> list[str]:
     if not empty:
         return []
-    return [f"{len(empty):,} class folders hold no picture and are left out: {_some(empty)}"]
+    return [f"{counted(len(empty), 'class folder')} without a picture left out: {_some(empty)}"]
 
 
 def _some(names: list[str]) -> str:

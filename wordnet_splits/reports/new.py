@@ -162,7 +162,7 @@ def _without_synset(membership: Membership) -> list[str]:
 
 def _overlap(leak: LeakRow) -> str:
     between = f"within {leak.a}" if leak.a == leak.b else f"between {leak.a} and {leak.b}"
-    return f"{between}: {leak.count:,} pairs of {OVERLAPS[leak.kind]}"
+    return f"{between}: {counted(leak.count, 'pair')} of {OVERLAPS[leak.kind]}"
 
 
 def _evidence(classes: pa.Table) -> list[dict[str, Any]]:
@@ -184,5 +184,6 @@ def _dropped(membership: Membership) -> list[str]:
     for (_, class_id), (group, reason) in membership.removed.items():
         by_group.setdefault(group.name, []).append(f"{class_id}: {reason}")
     return [
-        f"{group}: {len(gone):,} classes are dropped, such as {gone[0]}" for group, gone in by_group.items()
+        f"{group}: {counted(len(gone), 'class')} dropped, such as {gone[0]}"
+        for group, gone in by_group.items()
     ]

@@ -10,6 +10,7 @@ from wordnet_splits.catalog.own_sources import own_sources
 from wordnet_splits.errors import ManifestError
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.propose.confirming import is_unconfirmed
+from wordnet_splits.rules.evidence import counted
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def check_confirmed(manifest: Manifest, *, never: str) -> None:
         declared = own_sources().get(name, manifest.own[name])
         raise ManifestError(
             f"{manifest.name} is never {never} while nobody has confirmed the synsets proposed for "
-            f"{len(classes):,} classes of {name}: {'; '.join(map(str, classes))}",
+            f"{counted(len(classes), 'class')} of {name}: {'; '.join(map(str, classes))}",
             where=str(declared.catalog_file),
             hint="in each of these lines of the dataset's catalog write `hand` for `proposed`, with the "
             "synset that is meant, or answer `wordnet-splits catalog make` on a terminal; then build again",

@@ -99,7 +99,7 @@ RECIPES: dict[str, tuple[str, str]] = {
             '{ test = { from = "all", per_class = 5 } }',
             "reuse = true",
         ),
-        "1 class leaks between groups 'known' and 'again': 0 and 0",
+        "1 class leak between groups 'known' and 'again': 0 and 0",
     ),
     "too-many-images": (
         KNOWN.replace("all = true", "per_class = 500"),

@@ -258,7 +258,7 @@ def test_folders_with_splits_superclasses_and_odd_names(command, tmp_path):
     folder_of(root / "val", {"hot dog": 1, "Crème brûlée": 0, "ice cream": 2, "nothing": 0})
     done = command("catalog", "make", "--root", root, "--out", "food.tsv", "--ask-below", "0")
     assert done.code == 0, done
-    assert "1 class folders hold no picture and are left out: nothing" in done.err
+    assert "1 class folder without a picture left out: nothing" in done.err
     catalog = read_catalog(tmp_path / "food.tsv")
     assert catalog.splits == ("train", "val")
     counts = {c.class_id: c.counts for c in catalog}

@@ -69,3 +69,9 @@ def test_a_mistake_is_one_line(command: Command, option: str, bound: str, said: 
     found = command("new", "mice", *(word for pair in sentence.items() for word in pair))
     assert said in found.error
     assert not Path("mice.toml").exists()
+
+
+def test_one_class_is_one_class(command: Command) -> None:
+    near = "caltech256:057.dolphin-101,085.goat"
+    done = command("new", "mice", "--id", "cifar100:mouse,dolphin", "--near", near)
+    assert "near-caltech256: 1 class dropped, such as 057.dolphin-101" in done.out + done.err

@@ -203,6 +203,6 @@ def test_the_command_says_the_same(command: Any, tmp_path: Path) -> None:
     assert pq.read_table(out).to_pylist() == rows
     shown = command("robust", "digits")
     assert shown.code == 0
-    assert "6 of 12 classes are not read: no rule on WordNet decides its role" in shown.out
+    assert "not read: 6 of 12 classes: no rule on WordNet decides its role" in shown.out
     assert "is no WordNet" in command("robust", "digits", "--wordnet", "nowhere").error
     assert "did you mean" in command("robust", "digitz").error

@@ -70,7 +70,7 @@ def test_freeze_and_publish_name_the_class_and_its_line_until_a_person_confirms(
         ("publish", "me/mine", "build/mine", "--dry-run"),
     ):
         said = command(*words).error
-        assert f"monarch as {MONARCH}" in said
+        assert f"proposed for 1 class of mypics: monarch as {MONARCH}" in said
         assert "(line 4)" in said
         assert Path("pics/mypics.tsv").read_text("utf-8").splitlines()[3].startswith("monarch\t")
         assert "mypics.tsv" in said
