@@ -7,7 +7,7 @@ the rows can never change a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,9 @@ from wordnet_splits.errors import DataError
 
 Array = npt.NDArray[Any]
 Scores = npt.ArrayLike  # any one-dimensional array of numbers, torch tensors included
+
+EXACT_INTEGERS = 2.0**53
+"""Below it float64 holds every integer; beyond, it has gaps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +165,7 @@ def rank_counts(
     >>> counts.thresholds.tolist(), counts.cum_id.tolist(), counts.cum_ood.tolist()
     ([0.9, 0.8, 0.3, 0.1], [1, 2, 3, 3], [0, 0, 1, 2])
     """
-    positives = as_scores(id_scores, name=name, side="ID scores")
-    negatives = as_scores(ood_scores, name=name, side="OOD scores")
+    positives, negatives = as_score_pair(id_scores, ood_scores, name=name)
     flags = None if correct is None else as_flags(correct, len(positives), name=name)
     scores = np.concatenate([positives, negatives])
     if not len(scores):
@@ -193,24 +195,41 @@ def as_counts(
     return rank_counts(scores, () if ood_scores is None else ood_scores, correct=correct, name=name)
 
 
-def as_scores(values: Scores, *, name: str | None = None, side: str = "scores") -> Array:
+def as_score_pair(id_scores: Scores, ood_scores: Scores, *, name: str | None = None) -> tuple[Array, Array]:
+    """Return both sides of a score pair as `as_scores` does; different scores stay different across them."""
+    sides = {"ID scores": id_scores, "OOD scores": ood_scores}
+    given = [to_numpy(scores, where=f"{name}: {side}" if name else side) for side, scores in sides.items()]
+    positives, negatives = (
+        as_scores(scores, name=name, side=side) for side, scores in zip(sides, given, strict=True)
+    )
+    _refuse_new_ties(given, name)
+    return positives, negatives
+
+
+def as_scores(values: Scores, *, name: str | None = None, side: str = "scores", exact: bool = False) -> Array:
     """Return ``values`` as a one-dimensional float array of finite numbers, or raise DataError.
 
     float32 stays float32 (the dtype in which confidences are stored); smaller floats widen to float32,
-    integers to float64, which has to hold each of them. Minus zero becomes zero, which it ties with.
+    integers to float64, in which those that differ have to differ. Minus zero becomes zero, which it ties
+    with.
+
+    Parameters
+    ----------
+    exact : float64 has to hold every integer: for scores that are ranked with others later.
     """
     where = f"{name}: {side}" if name else side
-    array = to_numpy(values, where=where)
-    if array.ndim != 1:
+    given = to_numpy(values, where=where)
+    if given.ndim != 1:
         raise DataError(
-            f"an array of shape {array.shape} where one score per sample is expected", where=where
+            f"an array of shape {given.shape} where one score per sample is expected", where=where
         )
-    if array.dtype.kind not in "fiub" and array.size:
-        raise DataError(f"values of type {array.dtype} where numbers are expected", where=where)
-    if array.dtype.kind != "f":
-        array = _widened(array, where)
-    elif array.dtype.itemsize < 4:
-        array = array.astype(np.float32)
+    if given.dtype.kind not in "fiub" and given.size:
+        raise DataError(f"values of type {given.dtype} where numbers are expected", where=where)
+    array = given
+    if given.dtype.kind != "f":
+        array = given.astype(np.float64)
+    elif given.dtype.itemsize < 4:
+        array = given.astype(np.float32)
     if not np.isfinite(array).all():
         bad = np.flatnonzero(~np.isfinite(array))
         raise DataError(
@@ -218,21 +237,24 @@ def as_scores(values: Scores, *, name: str | None = None, side: str = "scores") 
             where=where,
             hint="a detector has to give a finite confidence for every sample",
         )
+    _refuse_new_ties([given, *([array] if exact else [])], where)
     return np.asarray(array + array.dtype.type(0))
 
 
-def _widened(integers: Array, where: str) -> Array:
-    """Return integers as float64; beyond 2^53 different ones become equal, and ties are no rounding error."""
-    widened = integers.astype(np.float64)
-    inexact = [int(value) != int(float(value)) for value in integers[np.abs(widened) >= 2.0**53].tolist()]
-    if any(inexact):
+def _refuse_new_ties(sides: Sequence[Array], where: str | None) -> None:
+    """Refuse finite scores that differ and are equal in float64, which rounds integers beyond 2^53."""
+    if not any(side.dtype.kind in "iu" for side in sides):
+        return
+    far = (side[np.abs(side.astype(np.float64)) >= EXACT_INTEGERS] for side in sides)
+    different = {int(value) for side in far for value in np.unique(side).tolist()}
+    equal = len(different) - len({float(value) for value in different})
+    if equal:
         raise DataError(
-            f"{sum(inexact)} of {len(integers)} integers lie beyond 2^53, where float64 has gaps: "
-            "different scores would tie",
+            f"float64, in which integers are ranked, makes {equal:,} of {len(different):,} different scores "
+            "beyond 2^53 equal to another",
             where=where,
-            hint="subtract their minimum, or give their ranks",
+            hint="rank all scores that are compared, and give the ranks",
         )
-    return widened
 
 
 def as_flags(values: Scores, length: int, *, name: str | None = None) -> npt.NDArray[np.bool_]:

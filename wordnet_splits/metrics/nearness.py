@@ -14,7 +14,7 @@ import numpy as np
 
 from wordnet_splits.errors import DataError
 from wordnet_splits.metrics.agreement import mean_ranks
-from wordnet_splits.metrics.counts import Array, Scores, as_scores, ratio, to_numpy
+from wordnet_splits.metrics.counts import Array, Scores, as_score_pair, ratio, to_numpy
 
 
 class ClassAuroc(NamedTuple):
@@ -111,8 +111,8 @@ def nearness_trend(per_class: Sequence[ClassAuroc], similarity: Mapping[str, flo
 
 def _twice_wins(id_scores: Scores, ood_scores: Scores, name: str | None) -> tuple[Array, int]:
     """Return, per OOD sample, twice the ID samples above it plus those equal to it; and 2 n_id."""
-    ranked = np.sort(as_scores(id_scores, name=name, side="ID scores"))
-    outside = as_scores(ood_scores, name=name, side="OOD scores")
+    known, outside = as_score_pair(id_scores, ood_scores, name=name)
+    ranked = np.sort(known)
     if not len(ranked):
         raise DataError("there are no ID scores", where=name)
     up_to = np.searchsorted(ranked, outside, side="right")

@@ -40,7 +40,7 @@ class ScoreSet:
     def __post_init__(self) -> None:
         if self.role not in ID_ROLES + OOD_ROLES:
             raise unknown("role", self.role, ID_ROLES + OOD_ROLES, where=self.name)
-        confidence = as_scores(self.confidence, name=self.name)
+        confidence = as_scores(self.confidence, name=self.name, exact=True)  # sets are pooled
         object.__setattr__(self, "confidence", confidence)
         if self.correct is not None:
             if not self.is_id:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from wordnet_splits.errors import DataError
-from wordnet_splits.metrics import RankCounts, rank_counts
+from wordnet_splits.metrics import RankCounts, ScoreSet, auroc, auroc_by_nearness, rank_counts
 from wordnet_splits.metrics.counts import count_below, least_count
 
 from .reference import outcomes, samples
@@ -122,15 +122,34 @@ def test_a_masked_array_is_refused_and_one_that_masks_nothing_is_an_array(side):
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
-def test_integers_that_float64_cannot_tell_apart_are_refused(dtype):
-    beyond = np.array([2**53 + 1, 2**53 + 2], dtype)
-    with pytest.raises(DataError, match=r"knn: OOD scores: 1 of 2 integers lie beyond 2\^53"):
+def test_integers_that_float64_makes_equal_are_refused(dtype):
+    beyond = np.array([2**53, 2**53 + 1], dtype)
+    with pytest.raises(DataError, match="knn: OOD scores: float64.* makes 1 of 2 different scores.*equal"):
         rank_counts([0], beyond, name="knn")
-    exact = np.array([2**53 + 2, 2**62], dtype)
-    assert rank_counts(exact).thresholds.tolist() == [2.0**62, 2.0**53 + 2]
-    assert rank_counts(np.array([-(2**63)], np.int64)).thresholds.tolist() == [-(2.0**63)]
-    with pytest.raises(DataError, match="beyond 2"):
-        rank_counts(np.array([2**63 - 1], np.int64))
+
+
+@pytest.mark.parametrize(
+    "other", [np.array([2**53]), np.array([2**53], np.uint64), np.array([2.0**53], "f4")]
+)
+def test_integers_that_float64_makes_equal_to_the_other_side_are_refused(other):
+    with pytest.raises(DataError, match="knn: float64.* makes 1 of 2 different scores.*give the ranks"):
+        rank_counts(np.array([2**53 + 1]), other, name="knn")
+    with pytest.raises(DataError, match="makes 1 of 2"):
+        auroc_by_nearness(np.array([2**53 + 1]), other, [0.5], bins=[0, 1])
+
+
+def test_integers_beyond_float64_that_stay_different_are_ranked():
+    assert auroc(np.array([2**60 + 1, 2**61]), [5, 7]) == 1
+    assert auroc(np.array([2**60 + 1]), np.array([2**60 + 1, 2**62 - 1])) == 0.25
+    assert rank_counts(np.array([-(2**63), 2**63 - 1], np.int64)).thresholds.tolist() == [2.0**63, -(2.0**63)]
+    assert rank_counts(np.array([2**63 - 1, 2**63 - 1])).cum_id.tolist() == [2]
+
+
+def test_integers_of_sets_that_are_pooled_are_exact():
+    """Which of the other sets' scores they would be equal to is not known when a set is made."""
+    with pytest.raises(DataError, match="svhn: scores: float64.*different scores beyond"):
+        ScoreSet("svhn", "near", np.array([2**53 + 1]))
+    assert ScoreSet("svhn", "near", np.array([2**53 + 2])).confidence.tolist() == [2.0**53 + 2]
 
 
 @pytest.mark.parametrize("correct", [[True], [0.5, 1], ["yes", "no"], [[1, 0]]])
