@@ -11,7 +11,8 @@ Names in use (n rows, one per image, in the order of the image table):
 - ``labels`` (n,) int64, only on train and val: the benchmark's label, -1 where an image has none.
 - a probe's outputs, e.g. ``odin[T=1000,eps=0.0014]/logits`` (n, K).
 
-All of them are read-only, since detectors share them: who wants to write takes a copy, ``np.array(view)``.
+Detectors share them, so they are read-only; a detector that is not shipped reads copies, which it may write
+(`Arrays.copied`).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class ArrayView:
 
     Parameters
     ----------
-    copied : whether every read is a copy, for code that could write through other libraries' views.
+    copied : whether every read is a copy that may be written, for code that is not ours.
     """
 
     __slots__ = ("_columns", "_copied", "_offsets", "_parts")
@@ -129,7 +130,7 @@ class ArrayView:
             yield from chunk
 
     def copied(self) -> ArrayView:
-        """Return the same view, of which every read is a copy."""
+        """Return the same view, of which every read is a copy that may be written."""
         return ArrayView(self._parts, self._columns, copied=True)
 
     def chunks(self, rows: int = CHUNK) -> Iterator[Array]:
@@ -167,9 +168,10 @@ class ArrayView:
     def _read(self, start: int, stop: int) -> Array:
         """Rows start..stop-1 in memory."""
         pieces = self._pieces(start, stop)
-        whole = len(pieces) == 1 and self._columns is None
-        rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        return read_only(rows.copy() if whole and self._copied else self._restrict(rows))
+        rows = self._restrict(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
+        if not self._copied:
+            return read_only(rows)
+        return np.array(rows) if len(pieces) == 1 and self._columns is None else rows
 
     def _gather(self, index: Array) -> Array:
         """Rows by number (negative from the end) or by mask, in the given order."""
@@ -189,7 +191,8 @@ class ArrayView:
         for number in np.unique(owner):
             mine = owner == number
             out[mine] = self._parts[number][index[mine] - self._offsets[number]]
-        return read_only(self._restrict(out))
+        rows = self._restrict(out)
+        return rows if self._copied else read_only(rows)
 
     def _restrict(self, rows: Array) -> Array:
         return rows if self._columns is None else rows[..., self._columns]
@@ -264,7 +267,7 @@ class Arrays(Mapping[str, ArrayView]):
         return Arrays({name: view.rows(start, stop) for name, view in self._arrays.items()})
 
     def copied(self) -> Arrays:
-        """Return the same arrays, of which every read is a copy."""
+        """Return the same arrays, of which every read is a copy that may be written."""
         return Arrays({name: view.copied() for name, view in self._arrays.items()})
 
     def replace(self, **arrays: npt.ArrayLike | ArrayView) -> Arrays:
@@ -278,7 +281,8 @@ class Head:
 
     Attributes
     ----------
-    weight : (K, D) float32. bias : (K,) float32, zeros for a head without bias. Both are read-only.
+    weight : (K, D) float32. bias : (K,) float32, zeros for a head without bias. Both are read-only, but for
+        those of a `copied` head.
     """
 
     weight: Array
@@ -287,6 +291,13 @@ class Head:
     def __post_init__(self) -> None:
         object.__setattr__(self, "weight", read_only(self.weight))
         object.__setattr__(self, "bias", read_only(self.bias))
+
+    def copied(self) -> Head:
+        """Return a head with copies of the arrays, which may be written."""
+        head = Head(self.weight, self.bias)
+        object.__setattr__(head, "weight", np.array(self.weight))
+        object.__setattr__(head, "bias", np.array(self.bias))
+        return head
 
     def rows(self, index: npt.ArrayLike) -> Head:
         """Return the head of the given classes, in that order."""

@@ -183,7 +183,7 @@ def _single(values: torch.Tensor, what: str, where: str) -> torch.Tensor:
     if values.dtype != torch.float64:
         return values
     given = values.detach().cpu().numpy()
-    narrow = as_float32(given, what=what, where=where, hint="take away the offset that they have in common")
+    narrow = as_float32(given, what=what, where=where, by_column=what == "features")
     return torch.from_numpy(narrow).to(values.device)
 
 

@@ -17,7 +17,7 @@ from ..arrays import Array, Arrays, Head
 from ..detectors import Chosen
 from ..detectors.registry import SPLITS, FitOn
 from ..plugins import Value, show_named
-from .scoring import Fitted, UnusableError, confidences, fit, kept, named, shares_work
+from .scoring import Fitted, UnusableError, confidences, fit, named, narrowed, shares_work
 from .sets import EvaluatedSets
 
 
@@ -192,16 +192,15 @@ def choose_on_validation(
             learned[shared] = learn(candidates[0], sets, run, head).state
         fitted = [Fitted(one, one.detector, learned[shared]) for one in candidates]
         probes = {probe for one in fitted for probe in one.probes}
-        scores: dict[str, list[Array]] = {}
+        as_given: dict[str, list[Array]] = {}
         for group, seen in groups.items():
             own = run.group("val", group, {*needs, *probes}) if probes else seen
-            scores[group] = confidences(fitted, own.arrays, on=f"{group}/val")
-        for i, one in enumerate(fitted):  # what results could not keep is not chosen
-            kept({group: of_all[i] for group, of_all in scores.items()}, one.chosen)
-        return [
-            _separation([scores[g][i] for g in inside], [scores[g][i] for g in outside], one.where)
-            for i, one in enumerate(fitted)
-        ]
+            as_given[group] = confidences(fitted, own.arrays, on=f"{group}/val")
+        found = []
+        for i, one in enumerate(fitted):  # chosen by what results keep
+            scores, _ = narrowed({group: of_all[i] for group, of_all in as_given.items()}, one.chosen)
+            found.append(_separation([scores[g] for g in inside], [scores[g] for g in outside], one.where))
+        return found
 
     found: dict[int, float] = {}
     failed: dict[int, UnusableError] = {}

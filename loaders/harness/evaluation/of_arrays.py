@@ -203,7 +203,7 @@ def _matrix(given: Any, key: str, where: str) -> Array:
         raise DataError(
             f"{key} of shape {array.shape} and type {array.dtype}; an (n, width) array is wanted", where=where
         )
-    array = as_float32(array, what=key, where=where, hint="take away the offset that they have in common")
+    array = as_float32(array, what=key, where=where, by_column=key == "features")
     if not np.isfinite(array).all():
         raise DataError(f"{key} hold NaN or infinity", where=where)
     if key == "logits":

@@ -35,7 +35,7 @@ from .learning import (
 from .notes import accuracy_notes, run_notes, size_notes
 from .results import Results
 from .rows import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES, table_of
-from .scoring import HEAD, Data, Fitted, UnusableError, confidence, fit, kept, predicted, predicts
+from .scoring import HEAD, Data, Fitted, UnusableError, confidence, fit, narrowed, predicted, predicts
 from .sets import EvaluatedSets
 from .sweeps import sweeps_table
 
@@ -170,7 +170,7 @@ class _Work:
                         needs.update(fitted.probes)
                         test = {group: run.group("test", group, needs) for group in self.sets.test}
                     seen_by_it = {group: (seen, seen.arrays) for group, seen in test.items()}
-                    self._score((one.label, number), fitted, seen_by_it, use)
+                    self._score((one.label, number), fitted, seen_by_it, use, run.name)
                 task.advance()
 
     @contextmanager
@@ -231,7 +231,7 @@ class _Work:
             _joined(own.transform_key for several in seen.values() for own in several),
         )
         first = {group: (several[0], [own.arrays for own in several]) for group, several in seen.items()}
-        self._score((one.label, number), fitted, first, use)
+        self._score((one.label, number), fitted, first, use, runs[0].model)
 
     def _score(
         self,
@@ -239,10 +239,11 @@ class _Work:
         fitted: Fitted,
         groups: Mapping[str, tuple[GroupOutputs, Data]],
         use: _Use,
+        name: str,
     ) -> None:
-        """Keep the scores of a detector, and its predictions where it has its own."""
+        """Keep the scores of a detector, and its predictions where it has its own; notes name the run."""
         given = {group: confidence(fitted, data, on=group) for group, (_, data) in groups.items()}
-        found = kept(given, fitted.chosen)
+        found, notes = narrowed(given, fitted.chosen)
         own = {
             group: replace(seen, arrays=predicted(fitted, data))
             for group, (seen, data) in groups.items()
@@ -251,6 +252,7 @@ class _Work:
         if own:
             self.predictions[key] = _prediction_table(key, own, self.sets.test, key[0])
         self.scores[key] = _score_table(key, {group: seen for group, (seen, _) in groups.items()}, found)
+        self.notes += [f"{name}: {note}" for note in notes]
         self.uses[key] = replace(use, params=fitted.chosen.params, chosen_on=fitted.chosen.chosen_on)
 
     def results(

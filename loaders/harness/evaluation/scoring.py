@@ -14,7 +14,7 @@ from wordnet_splits.errors import DataError, SplitsError
 from ..arrays import CHUNK, Array, Arrays, ArrayView, Head
 from ..detectors import Chosen, Detector
 from ..detectors.registry import SPLITS
-from ..narrowing import as_float32
+from ..narrowing import MOST_TIED, as_float32, newly_tied, tied_share
 from ..plugins import FOREIGN, reason
 from ..threads import available, in_order
 
@@ -23,8 +23,15 @@ Learned = Data | Mapping[str, Arrays]  # of several splits, for a detector that 
 PREDICTED = ("logits", "background")
 HALF_INFINITY = 0x7C00  # bits of infinity in float16; NaN is above
 Heads = Head | None | Sequence[Head | None]
+MOST_EQUAL = 1e-2
+"""Share of the pairs of images that may have equal confidences without a note."""
+HINT_TO_SPREAD = (
+    "return an increasing function of them that spreads them out: less their common offset, or "
+    "their logarithm"
+)
+SAME_RANKING = {"msp": "ts[T=1]"}
+"""Shipped detector -> one that ranks as it does, and whose values float32 keeps apart."""
 HEAD = "needs the weights of a linear head, and this model has none"
-READ_ONLY = "read-only"  # in every error of numpy about an array that must not be written
 SHIPPED = f"{Chosen.__module__.rpartition('.')[0]}."  # where the modules of our detectors are
 
 
@@ -103,7 +110,7 @@ def fit(chosen: Chosen, data: Learned | None = None, head: Heads = None) -> Fitt
         _require_images(chosen, data, fitted.where)
         _require_finite(chosen.needs, data, fitted.where)
     with errors_of(fitted.where):
-        return Fitted(chosen, detector, learn(_guarded(chosen, data), head))
+        return Fitted(chosen, detector, learn(_guarded(chosen, data), _guarded(chosen, head)))
 
 
 def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -> Array:
@@ -166,29 +173,39 @@ def _confidences(
     return [_finite(np.concatenate(part), where) for part, where in zip(columns, places, strict=True)]
 
 
-SPREAD = (
-    "return an increasing function of them that spreads them out: less their common offset, or "
-    "their logarithm"
-)
-SMALLER = (
-    "the model's logits are too far apart for it: divide them by a number, or use mls; "
-    "ts[T=1] ranks as msp does"
-)
-
-
-def kept(several: Mapping[str, Array], chosen: Chosen) -> dict[str, Array]:
-    """Return a detector's confidences on every set in float32, as results keep them.
+def narrowed(several: Mapping[str, Array], chosen: Chosen) -> tuple[dict[str, Array], list[str]]:
+    """Return a detector's confidences on every set in float32, as results keep them, and notes on their ties.
 
     Raises
     ------
-    UnusableError : that makes ties, within a set or between two, of confidences that differ.
+    UnusableError : a detector that is not shipped gives confidences that differ, within a set or between two,
+        and are equal in float32.
     """
-    where, hint = named(chosen), SMALLER if _shipped(chosen) else SPREAD
-    with errors_of(where):
-        whole = as_float32(np.concatenate(list(several.values())), what="confidences", where=where, hint=hint)
-    ends = np.cumsum([len(scores) for scores in several.values()])[:-1]
-    parts = np.split(whole.astype(np.float32, copy=False), ends)
-    return dict(zip(several, parts, strict=True))
+    whole = np.concatenate(list(several.values()))
+    notes = []
+    if _shipped(chosen):  # nobody who uses it can change what it returns
+        narrow = whole.astype(np.float32, copy=False)
+        tied = newly_tied(whole)
+        if tied > MOST_TIED:
+            name = chosen.method.name
+            hint = (
+                f" ({SAME_RANKING[name]} ranks as {name} does, and keeps them apart)"
+                if name in SAME_RANKING
+                else ""
+            )
+            notes.append(f"{tied:.2%} of the pairs that differ in float64 are equal in float32{hint}")
+    else:
+        with errors_of(named(chosen)):
+            as_kept = as_float32(whole, what="confidences", where=named(chosen), hint=HINT_TO_SPREAD)
+        narrow = as_kept.astype(np.float32, copy=False)
+    equal = tied_share(narrow)
+    if equal > MOST_EQUAL:
+        notes.append(
+            f"{equal:.1%} of the pairs of images have equal confidences, and metrics count each as half "
+            "right (a large offset? saturation?)"
+        )
+    parts = np.split(narrow, np.cumsum([len(scores) for scores in several.values()])[:-1])
+    return dict(zip(several, parts, strict=True)), [f"{chosen.label}: {note}" for note in notes]
 
 
 def _placed(chunks: Iterable[tuple[int, Data]]) -> Iterator[tuple[int, int, Data]]:
@@ -223,12 +240,6 @@ def errors_of(where: str) -> Iterator[None]:
     except SplitsError as error:
         raise UnusableError(error.what, where=where, hint=error.hint) from error
     except FOREIGN as error:
-        if isinstance(error, ValueError) and READ_ONLY in str(error):
-            raise UnusableError(
-                f"writes into its input, which is {READ_ONLY}: the next detector reads it too",
-                where=where,
-                hint='write into a copy: np.array(data["logits"])',
-            ) from error
         raise UnusableError(
             f"raises {reason(error)}",
             where=where,
@@ -237,13 +248,13 @@ def errors_of(where: str) -> Iterator[None]:
 
 
 def _guarded(chosen: Chosen, data: Any) -> Any:
-    """Return the data; for a detector that is not shipped, with reads that are copies.
+    """Return arrays or heads; for a detector that is not shipped, copies that it may write.
 
-    A tensor of torch over an array that is read-only can be written all the same.
+    Read-only views would not do: a tensor of torch over one can be written all the same.
     """
-    if _shipped(chosen):
+    if data is None or _shipped(chosen):
         return data
-    if isinstance(data, Arrays):
+    if isinstance(data, Arrays | Head):
         return data.copied()
     if isinstance(data, Mapping):
         return {name: _guarded(chosen, part) for name, part in data.items()}
