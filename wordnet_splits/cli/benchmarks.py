@@ -214,7 +214,7 @@ def diff_benchmarks(
     from wordnet_splits.manifest import load_manifest
     from wordnet_splits.manifest.diff import diff_manifests
 
-    found = diff_manifests(*(load_manifest(place, as_shipped=False) for place in (a, b)))
+    found = diff_manifests(*(load_manifest(place, as_shipped=False, older=True) for place in (a, b)))
     if json:
         print_json(found.as_dict())
         return DONE if found.same else NEGATIVE

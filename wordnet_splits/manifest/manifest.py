@@ -147,7 +147,7 @@ class Manifest:
 
 
 def load_manifest(
-    name: Manifest | str | Path, given: Path | None = None, *, as_shipped: bool = True
+    name: Manifest | str | Path, given: Path | None = None, *, as_shipped: bool = True, older: bool = False
 ) -> Manifest:
     """Read a manifest by name or folder; a `Manifest` is returned as it is.
 
@@ -158,6 +158,7 @@ def load_manifest(
     ----------
     as_shipped : refuse what bears the name and version of a benchmark that comes with the program, and says
         otherwise.
+    older : read one that was frozen before there was a fingerprint of its evaluation, too, and compute that.
 
     Raises
     ------
@@ -168,14 +169,14 @@ def load_manifest(
     if isinstance(name, Manifest):
         return name
     folder = find_manifest(name, given)
-    manifest = while_steady(folder, partial(_load, folder))
+    manifest = while_steady(folder, partial(_load, folder, older))
     if as_shipped:
         check_as_shipped(manifest)
     return manifest
 
 
-def _load(folder: Path) -> Manifest:
-    manifest = read_manifest(folder)
+def _load(folder: Path, older: bool) -> Manifest:
+    manifest = read_manifest(folder, older=older)
     identity = manifest_id(folder)
     for problem in altered(manifest):
         raise _altered(problem, str(folder))
@@ -267,9 +268,10 @@ def load_classes(name: str | Path, given: Path | None = None) -> pa.Table:
     return open_manifest(name, given).classes
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path, *, older: bool = False) -> Manifest:
     """Read a manifest without comparing its fingerprints, which `altered` does. Raises as `load_manifest`."""
-    data = check_data(read_json(folder / "manifest.json", error=ManifestError), f"{folder}/manifest.json")
+    check = _check_older if older else check_data
+    data = check(read_json(folder / "manifest.json", error=ManifestError), f"{folder}/manifest.json")
     path = folder / "classes.parquet"
     classes = check_classes(read_table(path, error=ManifestError), str(path))
     rows = {(row.split, row.group): row for row in data.groups}
@@ -278,6 +280,16 @@ def read_manifest(folder: Path) -> Manifest:
         p: partial(_images, rows[p], _path(folder, p)) for p in parts
     }
     return Manifest(data, classes, images, folder, read_carried(folder, data.fingerprints.sources))
+
+
+def _check_older(data: object, where: str) -> ManifestData:
+    """Return the content of a ``manifest.json`` as `check_data`, with the fingerprint of its evaluation."""
+    prints = data.get("fingerprints") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(prints, dict) or "evaluation" in prints:
+        return check_data(data, where)
+    checked = check_data({**data, "fingerprints": {**prints, "evaluation": "0" * 64}}, where)
+    filled = checked.fingerprints.model_copy(update={"evaluation": _evaluation(checked)})
+    return checked.model_copy(update={"fingerprints": filled})
 
 
 def manifest_files(data: ManifestData) -> list[str]:

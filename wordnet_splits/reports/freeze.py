@@ -55,7 +55,7 @@ def freeze(name: str, *, built: Path, manifests: Path) -> Frozen:
     with locked(folder, busy="another `freeze` is writing here"):
         restore(folder)
         if (manifests / manifest.name / "manifest.json").is_file():
-            before = load_manifest(manifests / manifest.name, as_shipped=False)
+            before = load_manifest(manifests / manifest.name, as_shipped=False, older=True)
             check_succession(before, manifest)
             if before.data.fingerprints == manifest.data.fingerprints:
                 same = {"provenance": before.data.provenance}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.wordnet_splits.command import Command
 from wordnet_splits.build import build
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.errors import ManifestError
+from wordnet_splits.manifest import find_manifest, load_manifest
 from wordnet_splits.manifest.diff import diff_manifests
 from wordnet_splits.reports.cite import cite
 from wordnet_splits.reports.freeze import freeze
@@ -40,6 +45,28 @@ def test_what_was_frozen_is_a_row(folder, tmp_path):
         "fingerprint": held.fingerprint,
         "folder": str(tmp_path / "digits"),
     }
+
+
+def without_evaluation(folder: Path, normalise: dict[str, Any] | None = None) -> Path:
+    """Copy ``digits`` as it was frozen before its evaluation had a fingerprint."""
+    copied = Path(shutil.copytree(find_manifest("digits"), folder / "digits"))
+    data = json.loads((copied / "manifest.json").read_text("utf-8"))
+    del data["fingerprints"]["evaluation"]
+    data["recipe"] |= {"normalise": normalise} if normalise else {}
+    (copied / "manifest.json").write_text(json.dumps(data), "utf-8")
+    return copied
+
+
+def test_a_build_is_frozen_over_an_older_manifest_and_compared_with_it(folder, tmp_path, capsys, monkeypatch):
+    old = without_evaluation(tmp_path / "frozen")
+    with pytest.raises(ManifestError, match=r"fingerprints\.evaluation"):
+        load_manifest(old)
+    assert Command(capsys, monkeypatch, tmp_path)("diff", str(old), str(folder / "digits")).code == 0
+    freeze("digits", built=folder, manifests=tmp_path / "frozen")
+    assert load_manifest(old).evaluation_fingerprint == load_manifest("digits").evaluation_fingerprint
+    other = without_evaluation(tmp_path / "other", {"mean": [0.1, 0.2, 0.3], "sd": [0.5, 0.5, 0.5]})
+    with pytest.raises(ManifestError, match="normalisation"):
+        freeze("digits", built=folder, manifests=other.parent)
 
 
 def test_a_citation_is_a_table_of_its_entries():
