@@ -8,7 +8,8 @@ a far class that our own catalog contradicts, because it lies below a parent of 
 (``sibling``) or has the synset of a class left out.
 
 Nothing lies below a class whose catalog maps it to something wider than its name means: *marbled newt*,
-filed under newt, is not above the other newts.
+filed under newt, is not above the other newts. Two such classes of one synset are equal only if they have one
+name.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.errors import RecipeError
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import Key
+from wordnet_splits.rules.equal import are_equal
 from wordnet_splits.rules.evidence import NAMED, listed
 from wordnet_splits.taxonomy import Taxonomy
 
@@ -112,10 +114,10 @@ def _class_set(name: str, role: str, source: str, classes: Iterable[str]) -> Cla
 def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
     """Return the leaks of classes between every two sets, in the order of `class_sets`.
 
-    Kind ``class`` is an equal synset (or the same class), ``ancestry`` one above the other. ``sibling`` is
-    sought between a far group and the classes of an ID source: a far class below a direct hypernym of one,
-    named once for each set, with the class fewest edges away. Shifted copies of ID classes are passed over:
-    what they share is what the ID classes share.
+    Kind ``class`` is an equal synset (or the same class), as `are_equal` has it, ``ancestry`` one above the
+    other. ``sibling`` is sought between a far group and the classes of an ID source: a far class below a
+    direct hypernym of one, named once for each set, with the class fewest edges away. Shifted copies of ID
+    classes are passed over: what they share is what the ID classes share.
     """
     sets = [one for one in class_sets(membership) if one.role != "csid"]
     domain = {g.source for g in membership.recipe.groups_with_role("id")}
@@ -143,7 +145,8 @@ def _shared_classes(
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Return (equal, ancestry) class pairs of two sets, sorted."""
     equal = {(c, c) for c in a.members.keys() & b.members.keys() if a.source == b.source}
-    equal |= {(class_a, class_b) for class_a, class_b in _joined(a.wnids, b.wnids)}
+    sharing = _joined(a.wnids, b.wnids)
+    equal |= {(x, y) for x, y in sharing if are_equal(a.members[x], b.members[y])}
     related = set(_joined(a.covers, _upwards(b.wnids, above)))
     related |= set(_joined(_upwards(a.wnids, above), b.covers))
     return sorted(equal), sorted(related - equal)

@@ -1,6 +1,7 @@
 """A list of classes against the classes that a model knows: which of them are known, or kin of a known one.
 
-WordNet's word for it is ancestry: a class *equals* a known one where both have the same synset, lies *below*
+WordNet's word for it is ancestry: a class *equals* a known one where both have the same synset (and, where
+the catalogs map both to something wider than their names mean, the same name), lies *below*
 one where that is among its hypernyms (each picture of it shows the known class: a leak), or *above* one (a
 picture of it may show the known class, and does only if it was drawn from below). Nothing lies below a class
 whose catalog maps it to something wider than its name means. A class of none of these that bears the name of
@@ -25,6 +26,7 @@ from wordnet_splits.errors import DataError
 from wordnet_splits.reports.audit_images import ImageNotes, note_images
 from wordnet_splits.reports.class_list import ClassList, ListedClass, load_class_list
 from wordnet_splits.reports.namesakes import Namesake, namesakes
+from wordnet_splits.rules.equal import are_equal
 from wordnet_splits.similarity import similarity
 from wordnet_splits.tabular import Tabular, text_table
 from wordnet_splits.taxonomy import Taxonomy, load
@@ -322,6 +324,7 @@ class _Kin:
 def _kin(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, list[_Kin]]:
     """Return of each class all known classes that it equals, lies below or lies above."""
     kin: dict[str, list[_Kin]] = {one.id: [] for one in listed.classes}
+    listed_by_id, known_by_id = ({c.id: c for c in classes.classes} for classes in (listed, known))
     listed_by_wnid, known_by_wnid = (
         _holders((c.id, c.wnids) for c in classes.classes) for classes in (listed, known)
     )
@@ -332,7 +335,11 @@ def _kin(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, l
         for up, edges in taxonomy.ancestors(wnid).items():
             relation, known_ids = ("below", known_by_cover) if edges else ("equal", known_by_wnid)
             for class_id in class_ids:
-                kin[class_id] += [_Kin(edges, relation, k, wnid, up) for k in known_ids.get(up, ())]
+                kin[class_id] += [
+                    _Kin(edges, relation, known_id, wnid, up)
+                    for known_id in known_ids.get(up, ())
+                    if edges or are_equal(listed_by_id[class_id], known_by_id[known_id])
+                ]
     for wnid, known_of_wnid in known_by_wnid.items():
         for up, edges in taxonomy.ancestors(wnid).items():
             for class_id in listed_by_cover.get(up, ()) if edges else ():

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wordnet_splits.reports.class_list import ClassList, ListedClass
-from wordnet_splits.rules.keywords import folded_lemma
+from wordnet_splits.rules.equal import folded_name
 from wordnet_splits.similarity.blockwise import no_common_ancestor
 from wordnet_splits.taxonomy import Taxonomy
 
@@ -154,8 +154,8 @@ class _Definition:
 
 
 def _names(item: ListedClass, wnid: str, taxonomy: Taxonomy) -> set[str]:
-    names = taxonomy.lemmas(wnid) if wnid in item.covers else (item.name.replace(" ", "_"),)
-    return {folded_lemma(name) for name in names}
+    names = taxonomy.lemmas(wnid) if wnid in item.covers else (item.name,)
+    return {folded_name(name) for name in names}
 
 
 def _path(a: str, b: str, taxonomy: Taxonomy) -> tuple[str, ...]:

@@ -85,8 +85,8 @@ def _judged(decided: Decided, judged: dict[Key, tuple[str, ...]]) -> Iterator[tu
             if class_id in taken:
                 key = (group.source, class_id)
                 del left[key]
-                mapped = decided.world.catalog(group.source)[class_id].mapped
-                yield key, EXCLUDED if clash.leaks(judged[key], mapped) else group.role
+                item = replace(decided.world.catalog(group.source)[class_id], wnids=judged[key])
+                yield key, EXCLUDED if clash.leaks(item) else group.role
     yield from ((key, EXCLUDED) for key in left)
 
 

@@ -185,7 +185,7 @@ def _classes(
         item = load_catalog(key[0])[key[1]]
         read = frozenset[str]().union(*(kinds[name] for name in asked))
         clashes = (base.clashes.get(name, worlds.Clash()) for name in asked if key[1] in base.groups[name])
-        leaks = any(clash.equal_or_below or clash.above for clash in clashes)
+        leaks = any(clash.by_wnid for clash in clashes)
         read_by_leaks = worlds.GRAPH if leaks else frozenset[str]()
         read |= read_by_leaks
         candidate = base.role(key)

@@ -23,6 +23,7 @@ from wordnet_splits.errors import DataError
 from wordnet_splits.manifest.parquet import schema_of, write_table
 from wordnet_splits.reports.audit import Given
 from wordnet_splits.reports.class_list import ClassList, ListedClass, load_class_list
+from wordnet_splits.rules.equal import are_equal
 from wordnet_splits.similarity import similarity
 from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy, load
@@ -209,12 +210,17 @@ def thresholds(
 
 def _relations(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, str | None]:
     """Return of each class equal, below, above or None, the first that holds."""
-    equal = {wnid for one in known.classes for wnid in one.wnids}
-    below = taxonomy.descendants(*{wnid for one in known.classes for wnid in one.covers}) - equal
-    above = {up for wnid in equal for up in taxonomy.ancestors(wnid)}
+    known_by_wnid: dict[str, list[ListedClass]] = {}
+    for item in known.classes:
+        for wnid in item.wnids:
+            known_by_wnid.setdefault(wnid, []).append(item)
+    below = taxonomy.descendants(*{wnid for one in known.classes for wnid in one.covers})
+    above = {up for wnid in known_by_wnid for up in taxonomy.ancestors(wnid)}
 
     def relation(one: ListedClass) -> str | None:
-        kinds = (("equal", equal, one.wnids), ("below", below, one.wnids), ("above", above, one.covers))
+        if any(are_equal(one, item) for wnid in one.wnids for item in known_by_wnid.get(wnid, ())):
+            return "equal"
+        kinds = (("below", below, one.wnids), ("above", above, one.covers))
         return next((name for name, kin, wnids in kinds if not kin.isdisjoint(wnids)), None)
 
     return {one.id: relation(one) for one in listed.classes}

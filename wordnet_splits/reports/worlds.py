@@ -6,18 +6,18 @@ these counts as taken, so that a class is compared with what it was a candidate 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
 from wordnet_splits.build.leaks import KEPT_FIRST, trains
 from wordnet_splits.catalog import Catalog, CatalogClass, load_catalog
-from wordnet_splits.catalog.catalog import WIDER
 from wordnet_splits.catalog.own_lists import find_list
 from wordnet_splits.errors import TaxonomyError
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import ClassRule, Context, Expression, Key, decide
+from wordnet_splits.rules.equal import are_equal
 from wordnet_splits.rules.model import Hierarchy, operands
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.taxonomy.others import OtherWordNet
@@ -138,15 +138,19 @@ def kinds_read(recipe: Recipe) -> dict[str, frozenset[str]]:
 
 @dataclass(frozen=True)
 class Clash:
-    """The synsets that leak with the classes of other groups: theirs, those below, and those above."""
+    """What leaks with the classes of other groups: what equals one, lies below or lies above one."""
 
-    equal_or_below: frozenset[str] = frozenset()
+    by_wnid: Mapping[str, Sequence[CatalogClass]] = field(default_factory=dict)
+    below: frozenset[str] = frozenset()
     above: frozenset[str] = frozenset()
 
-    def leaks(self, wnids: Iterable[str], mapped: str) -> bool:
-        """Say whether a class of these synsets leaks, mapped to them as its catalog says."""
-        wider = mapped in WIDER
-        return any(w in self.equal_or_below or (not wider and w in self.above) for w in wnids)
+    def leaks(self, item: CatalogClass) -> bool:
+        """Say whether a class leaks."""
+        return (
+            any(are_equal(item, earlier) for w in item.wnids for earlier in self.by_wnid.get(w, ()))
+            or not self.below.isdisjoint(item.wnids)
+            or not self.above.isdisjoint(item.covers)
+        )
 
 
 @dataclass
@@ -245,7 +249,7 @@ def _drop_leaks(found: Decided) -> None:
         left = []
         for class_id in found.groups[group.name]:
             item = world.catalog(group.source)[class_id]
-            if (group.source, class_id) in same or clash.leaks(item.wnids, item.mapped):
+            if (group.source, class_id) in same or clash.leaks(item):
                 found.dropped.add((group.source, class_id))
             else:
                 left.append(item)
@@ -253,6 +257,10 @@ def _drop_leaks(found: Decided) -> None:
 
 
 def _clash(earlier: Sequence[CatalogClass], taxonomy: Taxonomy) -> Clash:
-    targets = {wnid for item in earlier for wnid in item.wnids}
+    by_wnid: dict[str, list[CatalogClass]] = {}
+    for item in earlier:
+        for wnid in item.wnids:
+            by_wnid.setdefault(wnid, []).append(item)
     below = taxonomy.descendants(*{wnid for item in earlier for wnid in item.covers})
-    return Clash(below | targets, frozenset(up for wnid in targets for up in taxonomy.ancestors(wnid)))
+    above = frozenset(up for wnid in by_wnid for up in taxonomy.ancestors(wnid))
+    return Clash(by_wnid, frozenset(below), above)
