@@ -31,7 +31,7 @@ from ..model import Model
 from ..model.class_map import ClassMap
 from ..probes import Probe, parse_probe, probe_name
 from .batches import BatchReader, ImageSet
-from .canary import FEATURES_DTYPES, ROWS, begin_group, check_group
+from .canary import FEATURES_DTYPES, ROWS, begin_group, check_group, note_batch_statistics
 from .extraction import Extraction
 from .settings import deterministic, differences
 from .store import FORWARD, SHARD_ROWS, Store
@@ -153,12 +153,12 @@ def extract(
         with ranks.together("the extraction"):
             work = Extraction(model, group, reader, table, ranks, batch_size, progress or Silent())
             work.run(wanted)
+        note_batch_statistics(model, group)  # every rank has written its shards
     arrays: dict[str, ArrayView] = dict(group.open(FORWARD, verify=verify))
     for name in wanted:
         opened = group.open(name, verify=verify)
         arrays |= {f"{name}/{array}": view for array, view in opened.items()}
-    inputs, few = group.canary()
-    model.depends_on_batch(few, np.asarray(arrays["logits"][: len(few)]))
+    inputs, _ = group.canary()
     records = [record for unit in (FORWARD, *wanted) for record in group.records(unit)]
     halved = [note for record in records for note in record.settings.notes]
     return Activations(

@@ -84,6 +84,16 @@ def check_group(
     return _notes(group, features_dtype)
 
 
+def note_batch_statistics(model: Model, group: StoredGroup) -> None:
+    """Note where the logits of the canary's inputs depend on the batch: see `Model.depends_on_batch`."""
+    inputs, logits = group.canary()
+    model.depends_on_batch(logits, group.first_rows(FORWARD, len(logits))["logits"])
+    if next(iter(group.records(FORWARD))).settings.batch_size == len(logits):  # that was the same batch
+        few = model.in_another_batch(torch.from_numpy(inputs).to(model.device, model.dtype))
+        if few is not None:
+            model.depends_on_batch(few.float().cpu().numpy(), logits[: len(few)])
+
+
 def _probed(model: Model, unit: str, probe: Probe, x: Tensor, table: pa.Table) -> Mapping[str, Tensor]:
     """Return a probe's arrays of the first few images."""
     with model.batch(x, probe.layers, skip=not probe.layers):

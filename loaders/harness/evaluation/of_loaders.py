@@ -44,9 +44,6 @@ IMAGES, LABELS = ("pixel_values", "images", "image"), ("labels", "label")
 FEW = 8
 """Images of a set that are read twice, to notice random augmentation."""
 EQUAL = "as the model gets them"
-NOT_COMPARED = (
-    "it takes batches of one size alone, so whether its logits for an image depend on the others is not known"
-)
 RANDOM = "an image read twice is not the same: its transform is random, and so are these figures"
 Outputs = dict[str, Any]
 
@@ -330,34 +327,19 @@ def _outputs(
     ids: Sequence[str],
 ) -> dict[str, Tensor]:
     """Return the arrays of one batch."""
-    few = None if model.width is not None else _in_another_batch(model, x)
+    few = None if model.width is not None else model.in_another_batch(x)
     made: dict[str, Tensor] = {}
     with model.batch(x, layers, skip=not forward and not layers) as result:
         if forward and result is not None:
             made = outputs_of(result, model.name)
             if few is not None:
-                several, same = few[: len(x)], made["logits"][: len(few)]
-                model.depends_on_batch(several.float().cpu().numpy(), same.float().cpu().numpy())
+                same = made["logits"][: len(few)]
+                model.depends_on_batch(few.float().cpu().numpy(), same.float().cpu().numpy())
         for probe in probes:
             unit = probe_name(probe)
             draws = ([image_generator(unit, group, i, "raw") for i in ids],) if probe.random else ()
             made |= {f"{unit}/{name}": tensor for name, tensor in probe(model, x, *draws).items()}
     return made
-
-
-def _in_another_batch(model: Model, x: Tensor) -> Tensor | None:
-    """Return logits of the first images of a batch, computed in one of another size.
-
-    None, and a note, where the model takes no other size (an exported program). Of one or two images the
-    other batch has one more, made of the first but darker: batch statistics see the difference.
-    """
-    other = x[: min(FEW, max(2, len(x) // 2))] if len(x) > 2 else torch.cat([x, x[:1] / 2])
-    try:
-        return model.prepare(other)
-    except DataError:
-        model.prepare(x)
-        model.note(NOT_COMPARED)
-        return None
 
 
 def _parts(batch: Any, where: str) -> tuple[Tensor, Any]:

@@ -32,6 +32,11 @@ BATCH_STATISTICS = (
     "its logits for an image depend on the other images of the batch, or on chance (BatchNorm without "
     "running statistics?): these figures are those of this batch size and order"
 )
+NOT_COMPARED = (
+    "it takes batches of one size alone, so whether its logits for an image depend on the others is not known"
+)
+FEW = 8
+"""Images, at most, of the other batch that tells whether logits depend on it."""
 AUTOCAST = "torch.autocast is switched off while it computes: the type is that of its weights"
 
 
@@ -115,6 +120,20 @@ class Model:
             self.note(LOG_PROBABILITIES)
         self.width = int(logits.shape[1])
         return logits
+
+    def in_another_batch(self, x: Tensor) -> Tensor | None:
+        """Return logits of the first images of a batch, computed in one of another size: see `prepare`.
+
+        None, and a note, where the model takes no other size (an exported program). Of one or two images the
+        other batch has one more, made of the first but darker: batch statistics see the difference.
+        """
+        other = x[: min(FEW, max(2, len(x) // 2))] if len(x) > 2 else torch.cat([x, x[:1] / 2])
+        try:
+            return self.prepare(other)[: len(x)]
+        except DataError:
+            self.prepare(x)
+            self.note(NOT_COMPARED)
+            return None
 
     def depends_on_batch(self, few: Array, of_more: Array) -> bool:
         """Say, and note, whether logits (n, K) of a few images differ from theirs in a larger batch."""

@@ -193,11 +193,12 @@ def test_a_model_of_one_batch_size_is_evaluated_and_said_not_to_be_compared(batc
 
 def test_on_a_benchmark_batch_statistics_are_noted_and_a_transform_to_bytes_is_refused(tmp_path):
     network = nn.Sequential(nn.BatchNorm2d(3, track_running_stats=False), nn.Flatten(), nn.Linear(192, 6))
-    with_store = {"store": tmp_path, "groups": ["uniform"]}
-    for _ in range(2):  # computed, then read again
-        assert "depend on the other images of the batch" in notes(
-            evaluate(network, "digits", "msp", **with_store)
-        )
+    for batch_size in (128, 8):  # 8 are put through it again when they are read
+        with_store = {"store": tmp_path / f"{batch_size}", "groups": ["uniform"], "batch_size": batch_size}
+        for _ in range(2):  # computed, then read again
+            assert "depend on the other images of the batch" in notes(
+                evaluate(network, "digits", "msp", **with_store)
+            )
     with pytest.raises(DataError, match="images of uint8 values: a model takes scaled floats"):
         evaluate(
             nn.Sequential(nn.Flatten(), nn.Linear(192, 6)),
