@@ -57,12 +57,14 @@ def inversions(rows: Iterable[TableRow]) -> list[Inversion]:
             near[group].append(row[NEARNESS])
         elif row[NEARNESS] is not None and row["role"] == "far":
             far[group].append((row[NEARNESS], str(row["class_id"])))
-    found = []
+    inverted = []
     for (source, far_group), classes in sorted(far.items()):
         for (near_source, near_group), values in sorted(near.items()):
             middle = median(values)
             nearer = sum(value > middle for value, _ in classes)
             if near_source == source and nearer:
                 value, class_id = max(classes)
-                found.append(Inversion(far_group, near_group, nearer, len(classes), middle, class_id, value))
-    return found
+                inverted.append(
+                    Inversion(far_group, near_group, nearer, len(classes), middle, class_id, value)
+                )
+    return inverted

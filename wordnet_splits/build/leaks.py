@@ -210,13 +210,15 @@ def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
             holders[digest].append(Copy(*place))
     incomplete = {table["group"][0].as_py() for table in tables if table["digest"].null_count}
     order = {g.name: n for n, g in enumerate(recipe.group)}
-    found: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+    pairs_between: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     for copies in holders.values():
         for groups, pair in _telling_pairs(copies, order).items():
-            found[groups].add(pair)
+            pairs_between[groups].add(pair)
     return [
         Leak("digest", a, b, sorted(pairs), certain=not incomplete & {a, b})
-        for (a, b), pairs in sorted(found.items(), key=lambda f: (order[f[0][0]], order[f[0][1]]))
+        for (a, b), pairs in sorted(
+            pairs_between.items(), key=lambda item: (order[item[0][0]], order[item[0][1]])
+        )
     ]
 
 

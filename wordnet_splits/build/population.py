@@ -174,12 +174,12 @@ class Populations:
     def _held_of_table(self, source: str, table: pa.Table) -> Population:
         """Return what a root holds of an inventory; the whole inventory where it holds none of it."""
         held = self._held_ids(source)
-        here = pa.array([i in held for i in table["image_id"].to_pylist()], pa.bool_())
-        if here.true_count in (0, table.num_rows):
+        present = pa.array([i in held for i in table["image_id"].to_pylist()], pa.bool_())
+        if present.true_count in (0, table.num_rows):
             return self._of_table(source, table)
-        found = self._of_table(source, table.filter(here))
-        found.local = True
-        return found
+        population = self._of_table(source, table.filter(present))
+        population.local = True
+        return population
 
     def _held_ids(self, source: str) -> frozenset[str]:
         """Return the image ids that a root holds in the splits that something is drawn from."""
@@ -187,12 +187,12 @@ class Populations:
             wanted = [s for s in self._most[source] if s in inventory_splits(source)]
             opened = self._sources[source]
             published = sum(n or 0 for s, n in opened.expected().items() if s in wanted)
-            found: set[str] = set()
+            image_ids: set[str] = set()
             with self._progress.task(f"scanning {source}", published) as task:
                 for batch in opened.scan(wanted):
-                    found.update(batch.column("image_id").to_pylist())
+                    image_ids.update(batch.column("image_id").to_pylist())
                     task.advance(batch.num_rows)
-            self._held[source] = frozenset(found)
+            self._held[source] = frozenset(image_ids)
         return self._held[source]
 
     def _of_table(self, source: str, table: pa.Table) -> Population:

@@ -86,33 +86,35 @@ def publish_benchmarks(
             for line in card.splitlines():
                 show(line)
         return DONE
-    found = publish(address, release, tag=revision, private=private, dry_run=dry_run)
+    publication = publish(address, release, tag=revision, private=private, dry_run=dry_run)
     if json:
-        print_json(found.as_dict())
+        print_json(publication.as_dict())
     else:
-        _print_publication(found, dry_run=dry_run)
+        _print_publication(publication, dry_run=dry_run)
     return DONE
 
 
-def _print_publication(found: Publication, *, dry_run: bool) -> None:
+def _print_publication(publication: Publication, *, dry_run: bool) -> None:
     from wordnet_splits.rules.evidence import counted
 
-    rows = [(row["path"], row["state"]) for row in found.rows() if row["state"] != "same"]
+    rows = [(row["path"], row["state"]) for row in publication.rows() if row["state"] != "same"]
     if rows:
         print_table(("file", "state"), rows[:SHOWN])
     if len(rows) > SHOWN:
         say(f"and {len(rows) - SHOWN:,} more (--json has all)")
-    counts = (f"{len(getattr(found, state)):,} {state}" for state in ("added", "changed", "removed", "same"))
-    show(f"{counted(len(found.benchmarks), 'benchmark')} verified; files: {', '.join(counts)}")
-    if found.not_compared:
-        show(f"not compared with what is published: {found.not_compared}")
+    counts = (
+        f"{len(getattr(publication, state)):,} {state}" for state in ("added", "changed", "removed", "same")
+    )
+    show(f"{counted(len(publication.benchmarks), 'benchmark')} verified; files: {', '.join(counts)}")
+    if publication.not_compared:
+        show(f"not compared with what is published: {publication.not_compared}")
         show("so not known: which files differ, whether a tag or a version is taken, what would be removed")
-    if found.sent:
-        show(f"published as {found.address}, commit {found.commit}")
+    if publication.sent:
+        show(f"published as {publication.address}, commit {publication.commit}")
     elif dry_run and rows:
         show("nothing was sent: leave out --dry-run to publish")
     else:
-        show(f"nothing was sent: {found.address} holds this already")
+        show(f"nothing was sent: {publication.address} holds this already")
 
 
 def pull_benchmarks(

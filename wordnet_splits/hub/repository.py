@@ -83,12 +83,12 @@ class Repository:
         """
         with self._asked():
             try:
-                told, _ = self._asker.json(self._address(f"revision/{quote(revision, safe='')}"))
+                answer, _ = self._asker.json(self._address(f"revision/{quote(revision, safe='')}"))
             except Refusal as refusal:
                 if refusal.not_found:
                     return None
                 raise
-            return str(told["sha"])
+            return str(answer["sha"])
 
     def tags(self) -> dict[str, str]:
         """Return the commit of each tag."""
@@ -244,7 +244,7 @@ class Repository:
 
     def _failure(self, error: Exception, *, write: bool) -> HubError:
         """Return the error for what failed: the network, a server of the Hub, or what this user may do."""
-        status, told = _status(error), _first_line(error)
+        status, reason = _status(error), _first_line(error)
         where = self.where()
         if status is None and isinstance(error, KeyError | TypeError | ValueError):
             return HubUnreachableError(
@@ -252,20 +252,20 @@ class Repository:
             )
         if status is None:
             cause = "" if error.__cause__ is None else _first_line(error.__cause__)
-            told += f" {cause}" if cause not in told else ""
+            reason += f" {cause}" if cause not in reason else ""
             hint = f"look at the connection, and at {ENDPOINT} where it is set; the same command goes on"
-            return HubUnreachableError(f"the Hub cannot be reached: {told}", where=where, hint=hint)
+            return HubUnreachableError(f"the Hub cannot be reached: {reason}", where=where, hint=hint)
         if status == 412:
             hint = "the same command again compares with what is there now"
             return HubError("somebody else has published here meanwhile", where=where, hint=hint)
         if status == 429 or status >= 500:
             hint = "it is the Hub's fault, and passes: the same command later goes on"
-            return HubUnreachableError(f"the Hub fails: {told}", where=where, hint=hint)
+            return HubUnreachableError(f"the Hub fails: {reason}", where=where, hint=hint)
         page = f"huggingface.co/datasets/{self.name}"
         hint = f"if it is gated, accept its terms at {page}, then `hf auth login`"
         if write:
             hint = "log in by `hf auth login` with a token that may write there; the same command goes on"
-        return HubError(f"the Hub refuses: {told}", where=where, hint=hint)
+        return HubError(f"the Hub refuses: {reason}", where=where, hint=hint)
 
 
 def hub_cache() -> Path:

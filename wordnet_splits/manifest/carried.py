@@ -151,8 +151,8 @@ def _says_wrong(declared: Declaration, listed: set[str]) -> Iterator[str]:
         if "also" in table.column_names:
             shown |= set(pc.unique(pc.list_flatten(table["also"])).to_pylist())
         if split not in catalog.splits or not shown <= listed:
-            odd = split if split not in catalog.splits else min(shown - listed)
-            yield f"{stem}{INVENTORY}: {odd!r} is not in the catalog"
+            stray = split if split not in catalog.splits else min(shown - listed)
+            yield f"{stem}{INVENTORY}: {stray!r} is not in the catalog"
 
 
 def write_carried(own: Mapping[str, Declaration], rows: Sequence[SourceRow], folder: Path) -> None:

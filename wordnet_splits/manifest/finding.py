@@ -19,10 +19,10 @@ from wordnet_splits.hub.local import folder_of
 ENVIRONMENT = "WORDNET_SPLITS_MANIFESTS"
 
 
-def manifest_folders(given: Path | None = None) -> Iterator[Path]:
+def manifest_folders(manifests: Path | None = None) -> Iterator[Path]:
     """Yield the folders that may hold manifests, first match first."""
-    if given is not None:
-        yield given
+    if manifests is not None:
+        yield manifests
         return
     if ENVIRONMENT in os.environ:
         yield Path(os.environ[ENVIRONMENT])
@@ -39,11 +39,11 @@ def _with_the_package() -> tuple[Path, ...]:
     return package.parent / "manifests", package / "_manifests"
 
 
-def manifest_names(given: Path | None = None) -> tuple[str, ...]:
+def manifest_names(manifests: Path | None = None) -> tuple[str, ...]:
     """Return the benchmarks that have a manifest, sorted."""
     found = {
         f.parent.name
-        for folder in manifest_folders(given)
+        for folder in manifest_folders(manifests)
         for f in folder.glob("*/manifest.json")
         if f.is_file()
     }
@@ -56,7 +56,7 @@ def is_path(name: str | Path) -> bool:
     return isinstance(name, Path) or "/" in text or os.sep in text or text in (".", "..")
 
 
-def find_manifest(name: str | Path, given: Path | None = None) -> Path:
+def find_manifest(name: str | Path, manifests: Path | None = None) -> Path:
     """Return the folder of a manifest given by its frozen name, as a path, or by its address on the Hub.
 
     A bare name never means a folder of the working directory, so that no folder takes the place of a frozen
@@ -76,11 +76,11 @@ def find_manifest(name: str | Path, given: Path | None = None) -> Path:
         if path.is_dir():
             hint = "give a folder written by `build`"
             raise ManifestError("no manifest.json here", where=str(path), hint=hint)
-        raise unknown_benchmark("manifest", str(name), manifest_names(given))
-    for folder in manifest_folders(given):
+        raise unknown_benchmark("manifest", str(name), manifest_names(manifests))
+    for folder in manifest_folders(manifests):
         if name and (folder / name / "manifest.json").is_file():
             return folder / name
-    raise unknown_benchmark("manifest", str(name), manifest_names(given))
+    raise unknown_benchmark("manifest", str(name), manifest_names(manifests))
 
 
 def unknown_benchmark(what: str, name: str, known: Iterable[str]) -> UnknownNameError:

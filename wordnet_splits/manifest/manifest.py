@@ -147,7 +147,11 @@ class Manifest:
 
 
 def load_manifest(
-    name: Manifest | str | Path, given: Path | None = None, *, as_shipped: bool = True, older: bool = False
+    name: Manifest | str | Path,
+    manifests: Path | None = None,
+    *,
+    as_shipped: bool = True,
+    older: bool = False,
 ) -> Manifest:
     """Read a manifest by name or folder; a `Manifest` is returned as it is.
 
@@ -168,7 +172,7 @@ def load_manifest(
     """
     if isinstance(name, Manifest):
         return name
-    folder = find_manifest(name, given)
+    folder = find_manifest(name, manifests)
     manifest = while_steady(folder, partial(_load, folder, older))
     if as_shipped:
         check_as_shipped(manifest)
@@ -188,13 +192,13 @@ def _load(folder: Path, older: bool) -> Manifest:
     return manifest
 
 
-def open_manifest(name: str | Path, given: Path | None = None) -> Manifest:
+def open_manifest(name: str | Path, manifests: Path | None = None) -> Manifest:
     """Read a manifest, comparing only what identifies its classes; its image tables are there, and unread.
 
     For questions to many manifests at once: evidence, distances and images are not compared. Raises as
     `load_manifest`.
     """
-    folder = find_manifest(name, given)
+    folder = find_manifest(name, manifests)
     return while_steady(folder, partial(_open, folder))
 
 
@@ -263,9 +267,9 @@ def check_as_shipped(manifest: Manifest) -> None:
         )
 
 
-def load_classes(name: str | Path, given: Path | None = None) -> pa.Table:
+def load_classes(name: str | Path, manifests: Path | None = None) -> pa.Table:
     """Return the class table of `open_manifest`."""
-    return open_manifest(name, given).classes
+    return open_manifest(name, manifests).classes
 
 
 def read_manifest(folder: Path, *, older: bool = False) -> Manifest:

@@ -34,13 +34,13 @@ def unconfirmed_classes(manifest: Manifest) -> dict[str, list[UnconfirmedClass]]
     """
     columns = manifest.classes.select(["source", "class_id", "role"]).to_pylist()
     grouped = {(row["source"], row["class_id"]) for row in columns if row["role"] != "excluded"}
-    found = {}
+    unconfirmed = {}
     for name, declared in manifest.own.items():
         catalog = load_own_catalog(declared)
         classes = [c for c in catalog if (name, c.class_id) in grouped and is_unconfirmed(c)]
         if classes:
-            found[name] = _with_lines(catalog, classes)
-    return found
+            unconfirmed[name] = _with_lines(catalog, classes)
+    return unconfirmed
 
 
 def _with_lines(catalog: Catalog, classes: Iterable[CatalogClass]) -> list[UnconfirmedClass]:

@@ -311,7 +311,7 @@ def test_drop_leaks_takes_out_of_external_what_id_holds(pics):
         )
         return build(path, roots={"mypics": Path("pics")}).manifest
 
-    with pytest.raises(RecipeError, match="1 digest leaks between groups 'known' and 'outliers'"):
+    with pytest.raises(RecipeError, match="1 digest leak between groups 'known' and 'outliers'"):
         with_external("")
     manifest = with_external("drop_leaks = true\n")
     held = {part: set(read().column("image_id").to_pylist()) for part, read in manifest.parts.items()}
