@@ -66,8 +66,11 @@ lint: $(VENV)/dev
 test: lint
 	$(BIN)/pytest -n $(WORKERS)
 
+# ours beside a peer in one run (half an hour); JSON=docs/benchmarks.json stores it, and then
+# `python -m tests.benchmarks.record` makes the tables of README.md and docs/figures.md
+JSON ?=
 bench: $(VENV)/dev
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m tests.benchmarks $(addprefix --json ,$(JSON))
 
 # tests, exactness, benches and table 6 on a machine with a GPU, in BUDGET seconds at most (docs/gpu.md)
 BUDGET ?= 570

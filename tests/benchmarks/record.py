@@ -58,11 +58,11 @@ def measured(record: Mapping[str, Any]) -> list[Row]:
 
 def table(rows: Iterable[Row]) -> str:
     """Return rows in Markdown."""
-    lines = [
-        f"| {row.name} | {row.ours} | {row.peer if row.peer != '-' else ''} | "
-        f"{'' if row.ratio is None else f'{row.ratio:,.3g}'} |".replace("|  |", "| |")
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        ratio = "" if row.ratio is None else f"{row.ratio:,.0f}" if row.ratio >= 100 else f"{row.ratio:.3g}"
+        cells = (row.name, row.ours, "" if row.peer == "-" else row.peer, ratio)
+        lines.append("|" + "".join(f" {cell} |" if cell else " |" for cell in cells))
     return "\n".join((*HEAD, *lines)) + "\n"
 
 
