@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -387,13 +388,22 @@ def _resolve(self: Handler, name: str, revision: str, path: str, *, content: byt
     self.answer(file, headers=headers)
 
 
+class Server(ThreadingHTTPServer):
+    """A server that does not mind clients that hang up: their errors would be printed among the program's."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def serving(hub: Hub | None = None) -> Iterator[Hub]:
     """Serve on loopback until the block ends."""
     hub = hub or Hub()
     handler = type("Bound", (Handler,), {"hub": hub})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = Server(("127.0.0.1", 0), handler)
     hub.address = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
