@@ -68,6 +68,11 @@ Read = Callable[[str, str, frozenset[Need]], GroupOutputs]
 """(split, group, needs) -> the model's outputs, with at least those arrays."""
 
 
+def title_of(model: str, network: str) -> str:
+    """Return a model and the network that is a run of it, as messages name them."""
+    return network if network.startswith(model) else f"{model} ({network})"
+
+
 @dataclass(frozen=True, eq=False)
 class ModelRun:
     """One network on one benchmark: a model, or one of its runs (a seed, an optimizer).
@@ -99,6 +104,11 @@ class ModelRun:
         object.__setattr__(self, "name", self.name or self.model)
         for what, name in (("model", self.model), ("run", self.name)):
             check_name(what, name, where="results", longest=LONGEST_NAME)
+
+    @property
+    def title(self) -> str:
+        """The model and its network, as messages name them."""
+        return title_of(self.model, self.name)
 
     @classmethod
     def of(

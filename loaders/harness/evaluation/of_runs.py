@@ -146,31 +146,31 @@ class _Work:
             if sweep:
                 if any(one.optional and "head" in one.method.needs for one in chosen):
                     inside, _ = validation_sets(self.sets)
-                    chosen = self._with_head(chosen, run.name, run.group("val", inside[0]).head)
+                    chosen = self._with_head(chosen, run.title, run.group("val", inside[0]).head)
                 chosen = self._choose(chosen, number)
             needs: set[Any] = {name for one in chosen for name in one.needs}  # at once: one pass over images
             test = {group: run.group("test", group, needs) for group in self.sets.test}
             head = next(iter(test.values())).head
-            chosen = self._with_head(chosen, run.name, head)
+            chosen = self._with_head(chosen, run.title, head)
             read_ahead(chosen, self.sets, run)
         self.scored.update({group: seen.arrays.n for group, seen in test.items()})
-        predictions = _prediction_table(("", number), test, self.sets.test, run.name)
+        predictions = _prediction_table(("", number), test, self.sets.test, run.title)
         seen_on = run_notes({group: seen.notes for group, seen in test.items()})
         sizes = size_notes({group: seen.shape for group, seen in test.items()})
-        self.notes += [f"{run.name}: {note}" for note in (*seen_on, *sizes, *accuracy_notes(predictions))]
+        self.notes += [f"{run.title}: {note}" for note in (*seen_on, *sizes, *accuracy_notes(predictions))]
         self.predictions["", number] = predictions
         self.facts.append(_facts(number, run, test))
         use = _Use(run.model, run.model_key, _joined(seen.transform_key for seen in test.values()))
         self.uses[MODEL, number] = use
-        with self.progress.task(f"scoring {run.name}", len(chosen)) as task:
+        with self.progress.task(f"scoring {run.title}", len(chosen)) as task:
             for one in chosen:
-                with self._unless_unusable(one, number, run.name):
+                with self._unless_unusable(one, number, run.title):
                     fitted = learn(one, self.sets, run, head)
                     if fitted.probes:
                         needs.update(fitted.probes)
                         test = {group: run.group("test", group, needs) for group in self.sets.test}
                     seen_by_it = {group: (seen, seen.arrays) for group, seen in test.items()}
-                    self._score((one.label, number), fitted, seen_by_it, use, run.name)
+                    self._score((one.label, number), fitted, seen_by_it, use, run.title)
                 task.advance()
 
     @contextmanager
@@ -199,7 +199,7 @@ class _Work:
 
     def _usable(self, chosen: Sequence[Chosen], run: ModelRun) -> list[Chosen]:
         kept, notes = usable(chosen, self.sets, run)
-        self.notes += [f"{run.name}: {note}" for note in notes]
+        self.notes += [f"{run.title}: {note}" for note in notes]
         return kept
 
     def _with_head(self, chosen: Sequence[Chosen], name: str, head: Head | None) -> list[Chosen]:

@@ -26,6 +26,7 @@ from wordnet_splits.sealed import read_sealed, write_sealed
 from wordnet_splits.tabular import csv_table, terminal_width
 from wordnet_splits.untrusted import FEW_ROWS, check_regular, sha256_of
 
+from ..activations.runs import title_of
 from .about import COMPARED, About, Sealed
 from .rows import MAY_BE_EMPTY, SCHEMAS, SWEEPS, ResultTables
 from .tables import html_of, text_of
@@ -186,11 +187,7 @@ def refuse_other_results(
     except SplitsError as error:
         what = f"holds results that cannot be read: {error.what}"
         raise OutputError(what, where=str(folder), hint=hint) from error
-    others = [
-        run.name if run.name.startswith(run.model) else f"{run.model} ({run.name})"
-        for run in held.runs
-        if (run.model, run.model_key) not in models
-    ]
+    others = [title_of(run.model, run.name) for run in held.runs if (run.model, run.model_key) not in models]
     if held.benchmark != benchmark:
         raise OutputError(f"holds results on {held.benchmark}", where=str(folder), hint=hint)
     for what, words in COMPARED.items():

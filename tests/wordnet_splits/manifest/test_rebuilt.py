@@ -32,14 +32,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "digits"
 
 
-def rebuilt_after(read: Callable[[Path], manifest.Manifest], sources: Iterator[Path]) -> Callable:
+def rebuilt_after(read: Callable[..., manifest.Manifest], sources: Iterator[Path]) -> Callable:
     """Return ``read`` with a build that replaces the folder just after ``manifest.json`` was read."""
 
-    def reading(folder: Path) -> manifest.Manifest:
-        found = read(folder)
+    def reading(folder: Path, **options: bool) -> manifest.Manifest:
+        result = read(folder, **options)
         if (source := next(sources, None)) is not None:
             put(source, folder)
-        return found
+        return result
 
     return reading
 

@@ -273,3 +273,17 @@ def test_masked_arrays_are_refused(key):
     masked[3] = np.ma.masked
     with pytest.raises(DataError, match=r"id: \d+ of \d+ values are masked"):
         evaluate_arrays(given, "msp")
+
+
+def test_notes_of_two_models_name_each() -> None:
+    torch = pytest.importorskip("torch", reason="needs torch")
+    from loaders import evaluate
+
+    def always(label: int) -> object:
+        model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 6))
+        with torch.no_grad():
+            model[1].bias[label] += 100
+        return model
+
+    notes = evaluate({"first": always(0), "second": always(1)}, "digits", "energy").about.notes
+    assert {note.partition(":")[0] for note in notes} == {"first (Sequential)", "second (Sequential)"}
