@@ -14,7 +14,7 @@ from loaders.harness import remeasure
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation import check
 from loaders.harness.evaluation.about import MOST_REPLICATES, EvaluationOptions
-from loaders.harness.evaluation.check import check_results
+from loaders.harness.evaluation.check import check_results, sampled
 from loaders.harness.evaluation.measure import has_interval
 from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
@@ -148,3 +148,11 @@ def test_an_interval_that_is_absent_or_in_disorder_is_noticed_outside_the_sample
     assert (found.recomputed, found.of) == (0, ())
     alter(with_intervals, "msp", 0, lo)
     assert differing(with_intervals) == {"auroc"}
+
+
+def test_what_options_demand_is_bounded() -> None:
+    """Results may come from anyone, and checking them draws what their options say."""
+    sizes = {("msp", 0): 20_000, ("knn", 0): 20_000}
+    assert sampled(sizes, 100) is None  # all of them
+    assert len(sampled(sizes, 1_000) or ()) == 1
+    assert sampled(sizes, MOST_REPLICATES) == []
