@@ -107,7 +107,7 @@ faults: $(VENV)/dev
 croissant: $(VENV)/dev
 	EVERY_BENCHMARK=1 $(BIN)/pytest -n $(WORKERS) tests/wordnet_splits/hub/test_croissant.py
 
-# thirteen hundred hostile files, seeded (minutes; not part of `make test`)
+# seventeen hundred hostile files, seeded (minutes; not part of `make test`)
 fuzz: $(VENV)/dev
 	$(BIN)/python -m tests.fuzz --workers $(WORKERS) --table docs/hostile-input.md
 

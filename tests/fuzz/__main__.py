@@ -18,7 +18,7 @@ from tests.fuzz.running import cases, fuzz
 def main() -> int:
     """Run all cases; 1 where one ended badly."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
-    parser.add_argument("--cases", type=int, default=1300, help="of all kinds")
+    parser.add_argument("--cases", type=int, default=1700, help="of all kinds")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="parts of the names of the kinds to run, by commas")
     parser.add_argument("--workers", type=int, default=2)

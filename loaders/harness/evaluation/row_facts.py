@@ -13,7 +13,7 @@ from ..detectors.registry import get_method
 from .about import About, RunFacts
 from .derive import MODEL
 from .rows import ResultTables
-from .sweeps import Disagreement, sweeps_of
+from .sweeps import Disagreement
 
 OF_ALL = ("benchmark", "version", "images_fingerprint")
 """Columns that are the same in every row, and fields of `About`."""
@@ -28,7 +28,8 @@ def disagreements(results: ResultTables) -> Iterator[Disagreement]:
         for value in table[name].unique().to_pylist():
             if value != due:
                 yield "every row", name, value, due
-    swept = sweeps_of(results)
+    pairs = results.sweeps.select(["detector", "run"]).group_by(["detector", "run"]).aggregate([])
+    swept = {(row["detector"], row["run"]) for row in pairs.to_pylist()}  # of as many rows as anyone likes
     used: dict[tuple[str, int], dict[str, Any]] = {}
     for values in dict.fromkeys(zip(*(table[name].to_pylist() for name in OF_DETECTOR), strict=True)):
         row = dict(zip(OF_DETECTOR, values, strict=True))
