@@ -28,7 +28,7 @@ def test_every_sentence_names_the_nearest_id_class_and_where_the_two_meet(rows):
             continue
         edges = "1 edge" if row["distance"] == 1 else f"{row['distance']} edges"
         lcs = row["lcs"]
-        meet = f"{taxonomy.lemmas(lcs)[0].replace('_', ' ')} ({lcs}: {taxonomy.definition(lcs)})"
+        meet = f"{taxonomy.lemmas(lcs)[0].replace('_', ' ')} ({lcs}: {taxonomy.first_definition(lcs)})"
         assert f"ID class is {names[row['nearest_id']]}, {edges} away through {meet}; " in row["evidence"]
         assert not re.search(r"or \d+ more|\b1 (edges|classes|candidates)\b", row["evidence"])
 
