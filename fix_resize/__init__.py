@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from fix_resize.resize import apply, apply_many, backend_names
 from fix_resize.spec import ResizeSpec, get_spec, spec_names
-from wordnet_splits.lazy import names_of
+from wordnet_splits.base.lazy import names_of
 
 if TYPE_CHECKING:
     from fix_resize.auditing.named import audit

@@ -24,7 +24,7 @@ import torch
 
 from fix_resize.spec import ResizeSpec, Step, plan
 from fix_resize.windows import HALF, PRECISION_BITS, Windows, passes
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 ResizeMethod = Literal["matrix", "gather"]
 Pass = Callable[[torch.Tensor], torch.Tensor]

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from fix_resize.spec import Step
-from wordnet_splits.lazy import need
+from wordnet_splits.base.lazy import need
 
 
 def nearest(image: Image.Image, step: Step) -> Image.Image:

@@ -25,7 +25,7 @@ from numba.extending import intrinsic
 
 from fix_resize.spec import ResizeSpec, Step, plan
 from fix_resize.windows import HALF, PRECISION_BITS, passes
-from wordnet_splits.digests import Pixels
+from wordnet_splits.base.digests import Pixels
 
 LANES: Final = 16
 GROUP: Final = 5

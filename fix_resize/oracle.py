@@ -12,7 +12,7 @@ import numpy as np
 
 from fix_resize.spec import ResizeSpec, Size, Step, plan
 from fix_resize.windows import HALF, PRECISION_BITS, Axis, Windows, windows
-from wordnet_splits.digests import Pixels
+from wordnet_splits.base.digests import Pixels
 
 AXES: Final[dict[Axis, int]] = {"vertical": 0, "horizontal": 1}
 OTHER: Final[dict[Axis, Axis]] = {"vertical": "horizontal", "horizontal": "vertical"}

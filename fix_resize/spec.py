@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, get_args
 from PIL import features
 
 from fix_resize.decode import COLOUR_RULE, INVERTED_RULE, MAX_PIXELS, QuarantinedImageError
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError, unknown
 
 Size = tuple[int, int]
 """Height and width in pixels."""

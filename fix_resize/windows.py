@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fix_resize.spec import Step
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError, unknown
 
 Axis = Literal["horizontal", "vertical"]
 Floats = npt.NDArray[np.float64]

@@ -15,7 +15,7 @@ __all__ = ["UnknownDetectionSet", "evaluate", "evaluate_arrays"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from wordnet_splits.lazy import names_of, need
+    from wordnet_splits.base.lazy import names_of, need
 
     if name in EVALUATION:
         return names_of(__name__, {"harness": EVALUATION})(name)

@@ -15,9 +15,10 @@ from PIL import Image
 from torch.utils.data import Dataset
 
 from wordnet_splits import torch as named_by_pickles
-from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import DataError
-from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.packed.reading import PartImages, RowNumbers, different_sizes
 from wordnet_splits.sources.roots import Roots
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.packed import open_store
 from wordnet_splits.packed.reading import RAW_VIEW, PartImages, spec_id

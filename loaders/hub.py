@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from wordnet_splits.lazy import need
+from wordnet_splits.base.lazy import need
 
 if TYPE_CHECKING:
     from .dataset import UnknownDetectionSet

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wordnet_splits.errors import ManifestError, MissingImageError, SourceError, unknown
+from wordnet_splits.base.errors import ManifestError, MissingImageError, SourceError, unknown
 from wordnet_splits.manifest import GroupRow, Manifest, Part
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA, SPLITS
 from wordnet_splits.packed.reading import PartImages, RawImages, no_root, open_sources, present

@@ -12,12 +12,12 @@ from pathlib import Path
 from loaders.harness.evaluation.about import Sealed, fingerprints_of
 from loaders.harness.evaluation.results import ABOUT
 from loaders.harness.leaderboard.facts import facts_of
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.sealed import CHECKSUM, write_sealed
+from wordnet_splits.base.untrusted import read_json, validated
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry
-from wordnet_splits.manifest import load_manifest
-from wordnet_splits.manifest.finding import shipped_folder
-from wordnet_splits.sealed import CHECKSUM, write_sealed
-from wordnet_splits.untrusted import read_json, validated
+from wordnet_splits.manifest.shipped import shipped_folder
 
 
 def reseal(folder: Path) -> bool:

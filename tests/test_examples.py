@@ -13,13 +13,13 @@ from PIL import Image
 import wordnet_splits
 from tests.hub_server import at_hand
 from tests.wordnet_splits import own_pictures as own
-from wordnet_splits.cli import output
-from wordnet_splits.cli.options import examples_of
-from wordnet_splits.cli.runner import run
+from wordnet_splits.finding import find_manifest
 from wordnet_splits.hub.address import Address
-from wordnet_splits.hub.publishing import publish
-from wordnet_splits.hub.release import gather
-from wordnet_splits.manifest import find_manifest
+from wordnet_splits.publishing.publish import publish
+from wordnet_splits.publishing.release import gather
+from wordnet_splits.terminal import output
+from wordnet_splits.terminal.options import examples_of
+from wordnet_splits.terminal.runner import run
 
 PROGRAMS = {
     "wordnet-splits": "wordnet_splits.cli.main",

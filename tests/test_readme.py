@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import wordnet_splits
-from wordnet_splits.build import build
+from wordnet_splits.making import build
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"

@@ -14,47 +14,47 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wordnet_splits.build import Build as Build
-    from wordnet_splits.build import build as build_benchmark
+    from wordnet_splits.audit.audit import audit as audit_classes
+    from wordnet_splits.audit.class_sets import class_set as class_set
+    from wordnet_splits.audit.class_sets import class_sets as class_sets
+    from wordnet_splits.audit.thresholds import thresholds as thresholds
+    from wordnet_splits.base.errors import SplitsError as SplitsError
     from wordnet_splits.catalog import Catalog as Catalog
     from wordnet_splits.catalog import catalog_names as catalog_names
     from wordnet_splits.catalog import load_catalog as load_catalog
     from wordnet_splits.catalog.check import check_catalogs as check_catalogs
     from wordnet_splits.catalog.inventory import load_inventory as load_inventory
     from wordnet_splits.catalog.inventory import load_list as load_list
-    from wordnet_splits.errors import SplitsError as SplitsError
+    from wordnet_splits.checks.doctor import doctor as diagnose
+    from wordnet_splits.checks.freeze import freeze as freeze
+    from wordnet_splits.checks.leaks import report_leaks
+    from wordnet_splits.checks.listing import list_all as list_benchmarks
+    from wordnet_splits.checks.verify import verify as verify_benchmark
+    from wordnet_splits.duplicates.join import join as join
+    from wordnet_splits.duplicates.near_duplicates import near_duplicates as find_near_duplicates
     from wordnet_splits.exchange.export import export_benchmark as export_benchmark
     from wordnet_splits.exchange.importing import import_benchmark as import_benchmark
     from wordnet_splits.fetching.source import fetch as fetch_source
+    from wordnet_splits.fidelity.fidelity import fidelity as fidelity_rows
+    from wordnet_splits.finding import load_manifest as load_manifest
+    from wordnet_splits.finding import manifest_names as manifest_names
+    from wordnet_splits.making import Build as Build
+    from wordnet_splits.making import build as build_benchmark
     from wordnet_splits.manifest import Manifest as Manifest
-    from wordnet_splits.manifest import load_manifest as load_manifest
-    from wordnet_splits.manifest import manifest_names as manifest_names
     from wordnet_splits.manifest.diff import diff_manifests as diff_manifests
     from wordnet_splits.propose import propose as propose_synsets
     from wordnet_splits.propose.making import make_catalog as make_catalog
+    from wordnet_splits.publishing.cite import cite as cite_benchmark
     from wordnet_splits.recipe import Recipe as Recipe
     from wordnet_splits.recipe import class_set_names as class_set_names
     from wordnet_splits.recipe import load_recipe as load_recipe
     from wordnet_splits.recipe import recipe_names as recipe_names
-    from wordnet_splits.reports.audit import audit as audit
-    from wordnet_splits.reports.cite import cite as cite_benchmark
-    from wordnet_splits.reports.class_sets import class_set as class_set
-    from wordnet_splits.reports.class_sets import class_sets as class_sets
     from wordnet_splits.reports.distance import distance as distance
-    from wordnet_splits.reports.doctor import doctor as diagnose
     from wordnet_splits.reports.explain import explain as explain_class
     from wordnet_splits.reports.explain import explain_all as explain_benchmark
-    from wordnet_splits.reports.fidelity import fidelity as fidelity_rows
-    from wordnet_splits.reports.freeze import freeze as freeze
-    from wordnet_splits.reports.join import join as join
-    from wordnet_splits.reports.leaks import report_leaks
-    from wordnet_splits.reports.listing import list_all as list_benchmarks
-    from wordnet_splits.reports.near_duplicates import near_duplicates as find_near_duplicates
-    from wordnet_splits.reports.new import new as new_recipe
-    from wordnet_splits.reports.own_inventory import make_inventory as make_inventory
-    from wordnet_splits.reports.robust import robust as robust
-    from wordnet_splits.reports.thresholds import thresholds as thresholds
-    from wordnet_splits.reports.verify import verify as verify_benchmark
+    from wordnet_splits.reports.make_inventory import make_inventory as make_inventory
+    from wordnet_splits.reports.new_recipe import new as new_recipe
+    from wordnet_splits.robust.robust import robust as robust_roles
     from wordnet_splits.similarity import compare as compare
     from wordnet_splits.similarity import matrix as similarity_matrix
     from wordnet_splits.sources import open_source as open_source
@@ -64,56 +64,56 @@ if TYPE_CHECKING:
     from wordnet_splits.taxonomy.search import find_synsets as find_synsets
 
 # public name -> module, and the name there where it differs. No public name is a module's: importing
-# wordnet_splits.build anywhere would put the module in its place
+# wordnet_splits.making anywhere would put the module in its place
 _PUBLIC = {
-    "Build": "build",
+    "Build": "making",
     "Catalog": "catalog",
     "Manifest": "manifest",
     "Recipe": "recipe",
-    "SplitsError": "errors",
+    "SplitsError": "base.errors",
     "Taxonomy": "taxonomy",
-    "audit": "reports.audit",
-    "build_benchmark": "build:build",
+    "audit_classes": "audit.audit:audit",
+    "build_benchmark": "making:build",
     "catalog_names": "catalog",
     "check_catalogs": "catalog.check",
-    "cite_benchmark": "reports.cite:cite",
-    "class_set": "reports.class_sets",
+    "cite_benchmark": "publishing.cite:cite",
+    "class_set": "audit.class_sets",
     "class_set_names": "recipe",
-    "class_sets": "reports.class_sets",
+    "class_sets": "audit.class_sets",
     "compare": "similarity",
     "diff_manifests": "manifest.diff",
-    "diagnose": "reports.doctor:doctor",
+    "diagnose": "checks.doctor:doctor",
     "distance": "reports.distance",
     "explain_benchmark": "reports.explain:explain_all",
     "explain_class": "reports.explain:explain",
     "fetch_source": "fetching.source:fetch",
     "export_benchmark": "exchange",
-    "fidelity_rows": "reports.fidelity:fidelity",
-    "find_near_duplicates": "reports.near_duplicates:near_duplicates",
+    "fidelity_rows": "fidelity.fidelity:fidelity",
+    "find_near_duplicates": "duplicates.near_duplicates:near_duplicates",
     "find_synsets": "taxonomy.search",
-    "freeze": "reports.freeze",
-    "join": "reports.join",
+    "freeze": "checks.freeze",
+    "join": "duplicates.join",
     "import_benchmark": "exchange",
-    "list_benchmarks": "reports.listing:list_all",
+    "list_benchmarks": "checks.listing:list_all",
     "load_catalog": "catalog",
     "load_inventory": "catalog.inventory",
     "load_list": "catalog.inventory",
-    "load_manifest": "manifest",
+    "load_manifest": "finding",
     "load_recipe": "recipe",
     "make_catalog": "propose.making",
-    "make_inventory": "reports.own_inventory",
-    "manifest_names": "manifest",
-    "new_recipe": "reports.new:new",
+    "make_inventory": "reports.make_inventory",
+    "manifest_names": "finding",
+    "new_recipe": "reports.new_recipe:new",
     "open_source": "sources",
     "propose_synsets": "propose:propose",
     "recipe_names": "recipe",
-    "report_leaks": "reports.leaks",
-    "robust": "reports.robust",
+    "report_leaks": "checks.leaks",
+    "robust_roles": "robust.robust:robust",
     "similarity_matrix": "similarity:matrix",
     "source_info": "sources",
     "source_names": "sources",
-    "thresholds": "reports.thresholds",
-    "verify_benchmark": "reports.verify:verify",
+    "thresholds": "audit.thresholds",
+    "verify_benchmark": "checks.verify:verify",
 }
 __all__ = [
     "Build",
@@ -122,7 +122,7 @@ __all__ = [
     "Recipe",
     "SplitsError",
     "Taxonomy",
-    "audit",
+    "audit_classes",
     "build_benchmark",
     "catalog_names",
     "check_catalogs",
@@ -158,7 +158,7 @@ __all__ = [
     "propose_synsets",
     "recipe_names",
     "report_leaks",
-    "robust",
+    "robust_roles",
     "similarity_matrix",
     "source_info",
     "source_names",

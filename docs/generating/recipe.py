@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from generating.markdown import attributes, sections, spoken, table
-from wordnet_splits.catalog import own_sources
+from wordnet_splits.catalog import declarations as own_sources
 from wordnet_splits.recipe import recipe
 from wordnet_splits.rules import engine, model
 from wordnet_splits.rules.registry import find_operator

@@ -25,7 +25,7 @@ from fix_resize.broken import between_neighbours
 from fix_resize.resize import apply
 from fix_resize.spec import CenterCrop, ResizeSpec
 from fix_resize.windows import Floats
-from wordnet_splits.digests import Pixels
+from wordnet_splits.base.digests import Pixels
 
 PairFinding = Literal["clean", "filtered", "aliased", "altered"]
 FINDINGS: Final[tuple[PairFinding, ...]] = get_args(PairFinding)

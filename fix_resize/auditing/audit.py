@@ -23,9 +23,9 @@ from fix_resize.auditing.smoothness import BLOCK, smoothness, total_variation
 from fix_resize.auditing.verdict import Audit, PairedAudit, audit
 from fix_resize.spec import Resize, ResizeSpec, Size, get_spec
 from fix_resize.windows import Floats
-from wordnet_splits.errors import DataError, SourceError
-from wordnet_splits.manifest.parquet import schema_of
-from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.base.errors import DataError, SourceError
+from wordnet_splits.base.parquet import schema_of
+from wordnet_splits.base.progress import Progress, Silent
 
 SCHEMA: Final = schema_of(
     "image_id variation:float64 smoothness:float64 whiteness:float64 original fix_variation:float64 "

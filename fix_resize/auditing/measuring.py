@@ -14,9 +14,9 @@ from fix_resize.auditing.sets import Pictures, readable
 from fix_resize.auditing.smoothness import BLOCK, total_variation, whiteness
 from fix_resize.spec import Size
 from fix_resize.windows import Floats
-from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import DataError, SourceError
-from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.errors import DataError, SourceError
+from wordnet_splits.base.progress import Progress, Silent
 
 OTHER_SIZE: Final = "size"
 """The reason for leaving out a picture of another size; other reasons are kinds of errors."""

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from fix_resize.auditing.audit import Report, run_audit
 from fix_resize.auditing.plots import require_plots
 from fix_resize.auditing.sets import open_pictures
-from wordnet_splits.errors import OutputError
-from wordnet_splits.progress import Progress
+from wordnet_splits.base.errors import OutputError
+from wordnet_splits.base.progress import Progress
 from wordnet_splits.sources.roots import Roots
 
 

@@ -16,9 +16,9 @@ from fix_resize.auditing.sets import Pictures, readable
 from fix_resize.auditing.study import Comparison
 from fix_resize.resize import apply
 from fix_resize.spec import ResizeSpec, get_spec
-from wordnet_splits import files
-from wordnet_splits.digests import Pixels
-from wordnet_splits.manifest.parquet import write_table
+from wordnet_splits.base import files
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.parquet import write_table
 
 AS_STORED: Final = "as stored"
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wordnet_splits.errors import DataError, SourceError
-from wordnet_splits.untrusted import LARGEST_PICTURE, LONGEST_NAME, open_parquet, parquet_errors
+from wordnet_splits.base.errors import DataError, SourceError
+from wordnet_splits.base.untrusted import LARGEST_PICTURE, LONGEST_NAME, open_parquet, parquet_errors
 
 COLUMNS: Final = ("image", "img")
 """Columns that may hold pictures: a struct of bytes and path, as `datasets` writes it, or bytes."""

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fix_resize.windows import Floats
-from wordnet_splits import plotting
-from wordnet_splits.digests import Pixels
-from wordnet_splits.plotting import BLACK, BLUE, GREY, ORANGE
+from wordnet_splits.base import plotting
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.plotting import BLACK, BLUE, GREY, ORANGE
 
 BINS: Final = 36
 WIDEST: Final = 15

@@ -29,14 +29,14 @@ from fix_resize.decode import decode
 from fix_resize.pipeline.image_folder import ImageFolder
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec
-from wordnet_splits.errors import DataError, SourceError, unknown
-from wordnet_splits.manifest import Manifest, load_manifest, manifest_names
-from wordnet_splits.manifest.finding import is_path, unknown_benchmark
+from wordnet_splits.base.errors import DataError, SourceError, unknown
+from wordnet_splits.base.untrusted import expanded
+from wordnet_splits.finding import is_path, load_manifest, manifest_names, unknown_benchmark
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.sources.base import as_rgb
 from wordnet_splits.sources.pixels import EXTENSIONS
 from wordnet_splits.sources.roots import Roots
-from wordnet_splits.untrusted import expanded
 
 Readable = Image.Image | SourceError | DataError
 """A picture as RGB, or why it cannot be read."""

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fix_resize.windows import Floats
-from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.errors import DataError
 
 BLOCK: Final = 512
 """Pictures processed at a time, so that memory use stays constant."""

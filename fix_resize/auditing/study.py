@@ -17,10 +17,10 @@ from fix_resize.auditing.verdict import SUSPICIOUS_ABOVE, WHITE_SHARE, Audit, Pa
 from fix_resize.resize import apply
 from fix_resize.spec import ResizeSpec, get_spec, spec_names
 from fix_resize.windows import Floats
-from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import DataError, SourceError
-from wordnet_splits.progress import Progress, Silent
-from wordnet_splits.tabular import markdown_table
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.errors import DataError, SourceError
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.tabular import markdown_table
 
 ONE_SIZE: Final = "give a reference and specs of one size"
 

@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json, RootOptions, add_command, parse_roots
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, say_some, show
-from wordnet_splits.errors import SplitsError, unknown
+from wordnet_splits.base.errors import SplitsError, unknown
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import Json, RootOptions, add_command
+from wordnet_splits.terminal.output import (
+    DONE,
+    LEFT_OUT,
+    NEGATIVE,
+    print_json,
+    print_table,
+    say,
+    say_some,
+    show,
+)
 
 if TYPE_CHECKING:
     from fix_resize.auditing.audit import Report
@@ -62,7 +72,7 @@ def audit_set(
     Exit code 1: it is filtered in another way, aliased, altered or suspicious; 3: pictures were left out.
     """
     import fix_resize
-    from wordnet_splits.progress import OnStderr
+    from wordnet_splits.base.progress import OnStderr
 
     report = fix_resize.audit(
         pictures,
@@ -109,7 +119,7 @@ def study_specs(
     from fix_resize.auditing.sets import open_pictures
     from fix_resize.auditing.study import COLUMNS, FIGURES, compare_specs
     from fix_resize.spec import spec_names
-    from wordnet_splits.progress import OnStderr
+    from wordnet_splits.base.progress import OnStderr
 
     for name in spec or ():
         if name not in spec_names():

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from wordnet_splits.cli.options import AllowMissing, Json, Local, add_command, parse_roots
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, say, say_some, show
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import AllowMissing, Json, Local, add_command
+from wordnet_splits.terminal.output import DONE, LEFT_OUT, NEGATIVE, print_json, say, say_some, show
 
 if TYPE_CHECKING:
     from fix_resize.pipeline import Built
@@ -78,7 +79,7 @@ def build_set(
     images. from-manifest: groups of any benchmark. folder: any folder of images, names kept.
     """
     import fix_resize
-    from wordnet_splits.progress import OnStderr
+    from wordnet_splits.base.progress import OnStderr
 
     built = fix_resize.build(
         what,
@@ -168,7 +169,7 @@ def verify_set(
 ) -> int:
     """Compare every picture, table and figure of an output with what was built."""
     import fix_resize
-    from wordnet_splits.progress import OnStderr
+    from wordnet_splits.base.progress import OnStderr
 
     found = fix_resize.verify(folder, against=against, progress=OnStderr())
     if json:

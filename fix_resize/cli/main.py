@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fix_resize.cli import audit, build
-from wordnet_splits.cli.options import make_program
-from wordnet_splits.cli.runner import start
+from wordnet_splits.terminal.options import make_program
+from wordnet_splits.terminal.runner import start
 
 app = make_program(
     "fix-resize",

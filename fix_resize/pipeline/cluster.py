@@ -1,4 +1,4 @@
-"""Shards on a Dask cluster: the same function, jobs and records as in `wordnet_splits.workers`."""
+"""Shards on a Dask cluster: the same function, jobs and records as in `wordnet_splits.base.workers`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from fix_resize.pipeline.shards import ShardJob, ShardOutcome, run_shard
-from wordnet_splits.errors import SplitsError
-from wordnet_splits.lazy import need
-from wordnet_splits.untrusted import printable
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.lazy import need
+from wordnet_splits.base.untrusted import printable
 
 ENCRYPTED: Final = ("tls", "wss")
 

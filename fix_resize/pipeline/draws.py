@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from wordnet_splits.build.images import Shortfall, select_images
-from wordnet_splits.build.population import expand
-from wordnet_splits.errors import MissingImageError, SourceError
+from wordnet_splits.base.errors import MissingImageError, SourceError
+from wordnet_splits.making.images import Shortfall, select_images
+from wordnet_splits.making.population import expand
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.recipe import Group, ImageRule, Recipe, load_recipe
 from wordnet_splits.sources import Source

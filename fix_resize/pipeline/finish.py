@@ -15,10 +15,10 @@ from fix_resize.pipeline.output import SCHEMA, Description
 from fix_resize.pipeline.selection import Worklist
 from fix_resize.pipeline.shards import ShardOutcome, table_of
 from fix_resize.spec import ResizeSpec
-from wordnet_splits.errors import OutputError
-from wordnet_splits.files import writing
-from wordnet_splits.manifest.parquet import read_table
-from wordnet_splits.sealed import write_sealed
+from wordnet_splits.base.errors import OutputError
+from wordnet_splits.base.files import writing
+from wordnet_splits.base.parquet import read_table
+from wordnet_splits.base.sealed import write_sealed
 
 _ROWS: Final = 65_536
 """Rows of a row group, and of what is held at a time."""

@@ -23,11 +23,11 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from fix_resize.pipeline.tables import GO_ON, OWN_FILES, SPEC_KEY, UNFINISHED, BuildItem
-from wordnet_splits import untrusted
-from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import DataError, unknown
-from wordnet_splits.files import FileId, file_id, replacing, write_bytes
-from wordnet_splits.manifest.parquet import IMAGE, hub_metadata, schema_of
+from wordnet_splits.base import untrusted
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.files import FileId, file_id, replacing, write_bytes
+from wordnet_splits.base.parquet import IMAGE, hub_metadata, schema_of
 
 COMPRESSION: Final = 1
 """zlib's fastest level; others hardly make photographs of 32 pixels any smaller."""

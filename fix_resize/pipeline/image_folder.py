@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import read_picture
 from wordnet_splits.sources.base import Raw, Row, Source
 from wordnet_splits.sources.layouts.walk import check_root, entries
 from wordnet_splits.sources.pixels import EXTENSIONS
-from wordnet_splits.untrusted import read_picture
 
 SPLIT = "all"
 

@@ -19,11 +19,11 @@ from pydantic import Field
 from fix_resize.pipeline.formats import Kept, decode_png, get_format
 from fix_resize.pipeline.tables import IMAGE_SCHEMA, IMAGES, OUTPUT
 from fix_resize.spec import ResizeSpec
-from wordnet_splits import untrusted
-from wordnet_splits.digests import Pixels, digest_pixels
-from wordnet_splits.errors import DataError, MissingImageError, OutputError
-from wordnet_splits.fields import Count, Sha256, StrictModel
-from wordnet_splits.sealed import read_sealed
+from wordnet_splits.base import untrusted
+from wordnet_splits.base.digests import Pixels, digest_pixels
+from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
+from wordnet_splits.base.fields import Count, Sha256, StrictModel
+from wordnet_splits.base.sealed import read_sealed
 
 SCHEMA: Final = 2
 

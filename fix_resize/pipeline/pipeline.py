@@ -28,13 +28,13 @@ from fix_resize.pipeline.selection import Identify, Worklist
 from fix_resize.pipeline.shards import ShardJob, ShardOutcome, finished, marker_of, read_record, run_shard
 from fix_resize.pipeline.tables import ABOUT, GO_ON, MISSING_SCHEMA, UNFINISHED, WORK, BuildItem, plain
 from fix_resize.spec import ResizeSpec
-from wordnet_splits import untrusted
-from wordnet_splits.build.images import Shortfall
-from wordnet_splits.errors import DataError, MissingImageError, OutputError
-from wordnet_splits.files import is_lock, locked, write_json, writing
-from wordnet_splits.progress import Progress, Silent
-from wordnet_splits.tabular import Tabular
-from wordnet_splits.workers import run_jobs
+from wordnet_splits.base import untrusted
+from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
+from wordnet_splits.base.files import is_lock, locked, write_json, writing
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.base.workers import run_jobs
+from wordnet_splits.making.images import Shortfall
 
 SHARD_SIZE: Final = 1000
 """Images of a shard: a few seconds of work, so that little has to be repeated."""

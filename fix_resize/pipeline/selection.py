@@ -20,12 +20,13 @@ import pyarrow.compute as pc
 
 from fix_resize.pipeline.draws import Draw, draw_group
 from fix_resize.pipeline.image_folder import ImageFolder
-from wordnet_splits.build.images import Shortfall
-from wordnet_splits.errors import DataError, SourceError, SplitsError, unknown
-from wordnet_splits.manifest import Manifest, fingerprint, load_manifest
-from wordnet_splits.manifest.parquet import schema_of
+from wordnet_splits.base.errors import DataError, SourceError, SplitsError, unknown
+from wordnet_splits.base.parquet import schema_of
+from wordnet_splits.base.progress import Progress
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.making.images import Shortfall
+from wordnet_splits.manifest import Manifest, fingerprint
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.progress import Progress
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources import Source, open_source, root_variable, source_class
 from wordnet_splits.sources.roots import Roots

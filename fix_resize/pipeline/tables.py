@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wordnet_splits.files import replacing
+from wordnet_splits.base.files import replacing
+from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.manifest.fingerprint import row_line
-from wordnet_splits.manifest.parquet import schema_of
 
 SPEC_KEY: Final = "resize-spec"
 """Key of the spec's id in every PNG file and in the metadata of every table."""
@@ -42,9 +42,9 @@ IMAGE_SCHEMA: Final = schema_of(
 )
 """One row per picture.
 
-``digest`` is of the source's image (`wordnet_splits.digests`: of its file, or of its pixels where the source
-is lossless), ``pixel_sha256`` of the picture (`digests.digest_pixels`). ``width``, ``height`` and ``mode``
-are the picture's, ``source_*`` those of what it was made from, ``notes`` what the colour rule did
+``digest`` is of the source's image (`wordnet_splits.base.digests`: of its file, or of its pixels where the
+source is lossless), ``pixel_sha256`` of the picture (`digests.digest_pixels`). ``width``, ``height`` and
+``mode`` are the picture's, ``source_*`` those of what it was made from, ``notes`` what the colour rule did
 (`wordnet_splits.sources.pixels.NOTES`). ``spec`` is the id of the resize spec; ``file`` and ``row`` say where
 the picture is.
 """

@@ -24,10 +24,10 @@ from fix_resize.pipeline.selection import (
 )
 from fix_resize.resize import why_not
 from fix_resize.spec import ResizeSpec, get_spec
-from wordnet_splits.errors import SplitsError, unknown
-from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.base.errors import SplitsError, unknown
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.untrusted import expanded
 from wordnet_splits.sources.roots import Roots
-from wordnet_splits.untrusted import expanded
 
 BACKENDS: Final = ("auto", "pillow", "numba", "numpy")
 FOLDER: Final = "folder"

@@ -15,12 +15,12 @@ from fix_resize.pipeline import tables
 from fix_resize.pipeline.formats import checksum, decode_png, get_format
 from fix_resize.pipeline.output import Output, open_images, open_output
 from fix_resize.pipeline.selection import ORDER, fingerprint_of_images
-from wordnet_splits import untrusted
-from wordnet_splits.digests import digest_pixels
-from wordnet_splits.errors import DataError, Problem
-from wordnet_splits.manifest.parquet import read_table
-from wordnet_splits.progress import Progress, Silent
-from wordnet_splits.tabular import Tabular
+from wordnet_splits.base import untrusted
+from wordnet_splits.base.digests import digest_pixels
+from wordnet_splits.base.errors import DataError, Problem
+from wordnet_splits.base.parquet import read_table
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.tabular import Tabular
 
 ROWS: Final = 8192
 """Rows of the table held at a time."""

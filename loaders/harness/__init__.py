@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wordnet_splits.lazy import names_of
+from wordnet_splits.base.lazy import names_of
 
 if TYPE_CHECKING:
     from .comparison import compare, nearness

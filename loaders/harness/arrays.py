@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError, unknown
 
 Array = npt.NDArray[Any]
 CHUNK = 4096

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from .arrays import CHUNK, Array
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from .arrays import Array
 

@@ -14,8 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import DataError, SplitsError, unknown
-from wordnet_splits.untrusted import printable
+from wordnet_splits.base.errors import DataError, SplitsError, unknown
+from wordnet_splits.base.untrusted import printable
 
 LONGEST_REASON = 300
 FOREIGN = (Exception, SystemExit)

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.similarity import matrix
 

@@ -12,7 +12,7 @@ from PIL import Image
 from fix_resize.decode import decode
 from fix_resize.spec import Resize, Size, Step
 from fix_resize.windows import FILTERS
-from wordnet_splits.digests import Pixels
+from wordnet_splits.base.digests import Pixels
 
 
 class Case(NamedTuple):

@@ -11,7 +11,7 @@ from PIL import Image
 from fix_resize.resize import ENGINES, apply
 from fix_resize.spec import Resize, Step, get_spec
 from tests.fix_resize.cases import Pixels, random_picture
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
 
 
 def picture(height: int = 256, width: int = 256, seed: int = 20) -> Pixels:

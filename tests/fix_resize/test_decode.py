@@ -15,7 +15,7 @@ from PIL import ExifTags, Image, ImageFile
 
 from fix_resize.decode import MAX_PIXELS, REASONS, QuarantinedImageError, decode
 from fix_resize.spec import get_spec, plan
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
 
 RNG = np.random.default_rng(30)
 RGB = RNG.integers(0, 256, (24, 32, 3), dtype=np.uint8)

@@ -17,7 +17,7 @@ from fix_resize.resize import BACKENDS, apply, apply_many, backend_names, pillow
 from fix_resize.spec import CenterCrop, Resize, ResizeSpec, get_spec, plan
 from fix_resize.windows import FILTERS, first_axis, passes, windows
 from tests.fix_resize.cases import Case, Pixels, random_cases, random_picture
-from wordnet_splits.errors import DataError, SplitsError, UnknownNameError
+from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 
 CASES = 2000
 FIX = get_spec("fix")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fix_resize.spec import get_spec
-from tests.fix_resize.golden_tables import FOLDER, TABLES, Row, combined, compute, frozen
+from tools.golden_tables import FOLDER, TABLES, Row, combined, compute, frozen
 
 IMAGES = {"imagenet": 200, "dtd": 60, "tiny-imagenet-val": 10_000}
 

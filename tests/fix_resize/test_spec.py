@@ -9,7 +9,7 @@ import pytest
 
 from fix_resize.decode import QuarantinedImageError
 from fix_resize.spec import SPECS, CenterCrop, Resize, ResizeSpec, get_spec, plan, spec_names
-from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.base.errors import DataError, UnknownNameError
 
 # Frozen: an id stands in the metadata of every set that was built, so it never changes under a name.
 IDS = {

@@ -11,7 +11,7 @@ from PIL import Image
 from fix_resize.resize import apply_many, pillow_resize
 from fix_resize.spec import get_spec
 from tests.fix_resize.cases import random_cases, random_picture
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra [torch])")
 from fix_resize import backend_torch  # noqa: E402 - it imports torch

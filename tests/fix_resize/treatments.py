@@ -13,7 +13,7 @@ from PIL import Image
 
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec
-from wordnet_splits.digests import Pixels
+from wordnet_splits.base.digests import Pixels
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset
 
 from loaders import UnknownDetectionSet
 from tests.photographs import COUNT, SHARK, TENCH, image_file
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.sources.digits import load_digits_pixels
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")

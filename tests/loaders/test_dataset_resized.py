@@ -20,7 +20,7 @@ from fix_resize.pipeline.selection import select_manifest
 from fix_resize.spec import get_spec
 from loaders import UnknownDetectionSet
 from tests.photographs import COUNT, SHARK, image_file, jpeg
-from wordnet_splits.errors import DataError, MissingImageError, SourceError
+from wordnet_splits.base.errors import DataError, MissingImageError, SourceError
 from wordnet_splits.packed.pack import pack
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")

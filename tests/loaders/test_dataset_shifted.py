@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
 from loaders import UnknownDetectionSet
 from tests.photographs import jpeg
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.finding import load_manifest
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 

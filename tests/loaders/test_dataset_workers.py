@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from loaders import UnknownDetectionSet
-from wordnet_splits.errors import MissingImageError
+from wordnet_splits.base.errors import MissingImageError
 from wordnet_splits.packed.pack import pack
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")

@@ -37,12 +37,12 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 
-from wordnet_splits.catalog.own_sources import Declaration, own_sources, unknown_source
-from wordnet_splits.errors import DataError, unknown
-from wordnet_splits.files import FileId, file_id
-from wordnet_splits.names import check_name
-from wordnet_splits.tabular import Tabular
-from wordnet_splits.untrusted import read_text
+from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.files import FileId, file_id
+from wordnet_splits.base.names import check_name
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.catalog.declarations import Declaration, own_sources, unknown_source
 
 CATALOGS = Path(__file__).parent.parent / "data" / "catalogs"
 MAPPED = ("exact", "variant", "head", "wider", "hand", "proposed")

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wordnet_splits.base.tabular import Records
 from wordnet_splits.catalog.catalog import (
     MAPPED,
     Catalog,
@@ -15,7 +16,6 @@ from wordnet_splits.catalog.catalog import (
     load_catalog,
     read_catalog,
 )
-from wordnet_splits.tabular import Records
 from wordnet_splits.taxonomy import Taxonomy
 
 OWN = ".tsv"

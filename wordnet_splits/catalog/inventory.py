@@ -12,12 +12,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wordnet_splits.base.digests import DIGEST_BYTES
+from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.files import FileId, file_id
+from wordnet_splits.base.parquet import read_table
 from wordnet_splits.catalog.catalog import catalog_names, known_sources, load_catalog
-from wordnet_splits.catalog.own_sources import Declaration, own_sources, unknown_source
-from wordnet_splits.digests import DIGEST_BYTES
-from wordnet_splits.errors import DataError, unknown
-from wordnet_splits.files import FileId, file_id
-from wordnet_splits.manifest.parquet import read_table
+from wordnet_splits.catalog.declarations import Declaration, own_sources, unknown_source
 
 DATA = Path(__file__).parent.parent / "data"
 INVENTORY_SCHEMA = pa.schema(
@@ -65,7 +65,7 @@ def load_inventory(source: str, split: str) -> pa.Table | None:
     Returns
     -------
     Columns image_id, class_id, split (all ``split``) and digest (32 bytes; of every image or of none, see
-    ``wordnet_splits.digests``), sorted by image_id, which is unique; where images show several classes,
+    ``wordnet_splits.base.digests``), sorted by image_id, which is unique; where images show several classes,
     ``also`` lists the further ones.
 
     Raises

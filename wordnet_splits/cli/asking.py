@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
+from wordnet_splits.base.untrusted import printable
 from wordnet_splits.propose.making import Question, Reply
 from wordnet_splits.taxonomy import Taxonomy
-from wordnet_splits.untrusted import printable
 
 KEYS = "up, down: choose - Enter: take - /: another noun - n: no synset - s: later - b: back - q: stop"
 UP, DOWN, ENTER, END = "up", "down", "enter", "end"

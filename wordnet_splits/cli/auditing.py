@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json, Manifests, RootOptions, add_command, parse_roots
-from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say, show, show_fields
-from wordnet_splits.tabular import terminal_width
+from wordnet_splits.base.tabular import terminal_width
+from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.taxonomy import load
+from wordnet_splits.terminal.options import Json, Manifests, RootOptions, add_command
+from wordnet_splits.terminal.output import DONE, NEGATIVE, print_json, print_table, say, show, show_fields
 
 
 def register(app: typer.Typer) -> None:
@@ -61,7 +62,7 @@ def audit_classes(
     json: Json = False,
 ) -> int:
     """Check a list of classes by WordNet: which equal, lie below or above a known class, or bear its name."""
-    from wordnet_splits.reports.audit import LIMITS, SHOWN, audit
+    from wordnet_splits.audit.audit import LIMITS, SHOWN, audit
 
     parse_roots(root or [])  # a dataset of one's own may be declared there
     found = audit(classes, against, of=of, column=column, images=images, manifests=manifests)
@@ -106,7 +107,7 @@ def show_thresholds(
     json: Json = False,
 ) -> int:
     """Say how many other classes are near, far, below or above known ones, threshold by threshold."""
-    from wordnet_splits.reports.thresholds import thresholds
+    from wordnet_splits.audit.thresholds import thresholds
 
     parse_roots(root or [])
     found = thresholds(classes, against, measure=measure, of=of, column=column, manifests=manifests)

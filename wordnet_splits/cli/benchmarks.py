@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.options import (
+from wordnet_splits.base.errors import RecipeError, SplitsError
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import (
     AllowMissing,
     Json,
     Local,
@@ -16,16 +18,14 @@ from wordnet_splits.cli.options import (
     RootOptions,
     Workers,
     add_command,
-    parse_roots,
 )
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, show
-from wordnet_splits.errors import RecipeError, SplitsError
+from wordnet_splits.terminal.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, show
 
 if TYPE_CHECKING:
-    from wordnet_splits.build import Build
+    from wordnet_splits.checks.verify import CheckedGroup, Verification
+    from wordnet_splits.making import Build
     from wordnet_splits.manifest import GroupRow
     from wordnet_splits.recipe import Recipe
-    from wordnet_splits.reports.verify import CheckedGroup, Verification
 
 BenchmarkNames = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Benchmarks, or recipe files.")
@@ -55,7 +55,7 @@ def register(app: typer.Typer) -> None:
 
 def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
     """List the benchmarks, their groups, published and frozen counts."""
-    from wordnet_splits.reports.listing import list_all
+    from wordnet_splits.checks.listing import list_all
 
     found = list_all(manifests)
     if json:
@@ -82,10 +82,10 @@ def build_benchmarks(
     json: Json = False,
 ) -> int:
     """Build manifests from rules, inventories and the roots at hand."""
-    from wordnet_splits.build import build, several
-    from wordnet_splits.progress import OnStderr
+    from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.checks.listing import buildable
+    from wordnet_splits.making import build, run_for_each
     from wordnet_splits.recipe import load_recipe, own_of, recipe_names
-    from wordnet_splits.reports.listing import buildable
 
     chosen = _names_or_all(names, all_, buildable())
     roots = parse_roots(root or [], own_of(*chosen))
@@ -99,7 +99,7 @@ def build_benchmarks(
             and recipe != load_recipe(recipe.name)
         ):
             say(f"{name}: {recipe.name} is another benchmark's name; give this one a name of its own")
-    for result in several(
+    for result in run_for_each(
         build,
         recipes,
         what="building",
@@ -148,7 +148,7 @@ def freeze_benchmarks(
     json: Json = False,
 ) -> int:
     """Copy verified builds with nothing missing into the frozen manifests."""
-    from wordnet_splits.reports.freeze import freeze
+    from wordnet_splits.checks.freeze import freeze
 
     found = sorted(f.parent.name for f in built.glob("*/manifest.json") if "@" not in f.parent.name)
     chosen = _names_or_all(names, all_, found, where=f"builds in {built}")
@@ -171,17 +171,17 @@ def verify_benchmarks(
     json: Json = False,
 ) -> int:
     """Check frozen manifests against the rules, and against raw data where roots are given."""
-    from wordnet_splits.build import several
-    from wordnet_splits.manifest import manifest_names
-    from wordnet_splits.progress import OnStderr
+    from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.checks.verify import verify
+    from wordnet_splits.finding import manifest_names
+    from wordnet_splits.making import run_for_each
     from wordnet_splits.recipe import own_of
-    from wordnet_splits.reports.verify import verify
 
     where = f"frozen manifests in {manifests}" if manifests else "frozen manifests"
     chosen = _names_or_all(names, all_ or not names, manifest_names(manifests), where=where)
     roots = parse_roots(root or [], own_of(*chosen, manifests=manifests))
     found = []
-    for result in several(
+    for result in run_for_each(
         verify,
         chosen,
         what="verifying",
@@ -211,7 +211,7 @@ def diff_benchmarks(
     json: Json = False,
 ) -> int:
     """Show what differs between two manifests, class by class and image by image."""
-    from wordnet_splits.manifest import load_manifest
+    from wordnet_splits.finding import load_manifest
     from wordnet_splits.manifest.diff import diff_manifests
 
     found = diff_manifests(*(load_manifest(place, as_shipped=False, older=True) for place in (a, b)))
@@ -278,8 +278,8 @@ def print_groups(benchmarks: Sequence[tuple[str, Sequence[GroupRow], Sequence[st
 
 def _buildable(recipe: Recipe) -> Recipe:
     """Return the recipe; refuse a shipped one that awaits a list (in others a list's name may be wrong)."""
+    from wordnet_splits.checks.listing import awaited_lists
     from wordnet_splits.recipe import recipe_names
-    from wordnet_splits.reports.listing import awaited_lists
 
     if recipe.name in recipe_names() and (absent := awaited_lists(recipe)):
         raise RecipeError(

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.options import Json, WordNet, add_command, make_family
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, say_some, show
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.taxonomy import load
+from wordnet_splits.terminal.options import Json, WordNet, add_command, make_family
+from wordnet_splits.terminal.output import (
+    DONE,
+    LEFT_OUT,
+    NEGATIVE,
+    print_json,
+    print_table,
+    say,
+    say_some,
+    show,
+)
 
 if TYPE_CHECKING:
     from wordnet_splits.propose.classes import FoundClasses
@@ -127,10 +136,10 @@ def make_own_catalog(
 
 
 def _classes(name: list[str] | None, root: Path | None, names: Path | None) -> tuple[FoundClasses, str]:
-    from wordnet_splits.catalog.own_sources import name_beside
+    from wordnet_splits.base.untrusted import printable
+    from wordnet_splits.catalog.declarations import name_beside
     from wordnet_splits.propose.class_folders import classes_below
     from wordnet_splits.propose.classes import listed_classes, read_names
-    from wordnet_splits.untrusted import printable
 
     if [bool(name), root is not None, names is not None].count(True) != 1:
         raise SplitsError("give class names, --root or --names, one of them", where="catalog make")

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json, add_command
-from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, print_table, say, show
+from wordnet_splits.terminal.options import Json, add_command
+from wordnet_splits.terminal.output import DONE, NEGATIVE, print_json, print_table, say, show
 
 COLUMNS = ("set", "paper", "groups", "classes", "only published", "only ours", "elsewhere", "checked")
 
@@ -35,7 +35,7 @@ def show_sets(
         return _show_all(json)
     if published is not None:
         return _show_differences(name, published, json)
-    from wordnet_splits.reports.class_sets import class_set
+    from wordnet_splits.audit.class_sets import class_set
 
     found = class_set(name)
     if json:
@@ -47,7 +47,7 @@ def show_sets(
 
 
 def _show_all(json: bool) -> int:
-    from wordnet_splits.reports.class_sets import class_sets
+    from wordnet_splits.audit.class_sets import class_sets
 
     rows = class_sets()
     code = DONE if all(row.as_said for row in rows) else NEGATIVE
@@ -66,7 +66,7 @@ def _show_all(json: bool) -> int:
 
 
 def _show_differences(name: str, published: Path, json: bool) -> int:
-    from wordnet_splits.reports.class_sets import class_set, list_sha256, read_published
+    from wordnet_splits.audit.class_sets import class_set, list_sha256, read_published
 
     found = class_set(name)
     lines = read_published(published, found)

@@ -8,15 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from wordnet_splits.cli.options import Json, Manifests, RootOptions, Workers, add_command, parse_roots
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, say_some, show
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import Json, Manifests, RootOptions, Workers, add_command
+from wordnet_splits.terminal.output import (
+    DONE,
+    LEFT_OUT,
+    NEGATIVE,
+    print_json,
+    print_table,
+    say,
+    say_some,
+    show,
+)
 
 if TYPE_CHECKING:
-    from wordnet_splits.errors import Problem
-    from wordnet_splits.reports.doctor import Awaited, BenchmarkState, Diagnosis
-    from wordnet_splits.reports.join import By, Join
-    from wordnet_splits.reports.leaks import LeakReport
-    from wordnet_splits.reports.near_duplicates import NearReport
+    from wordnet_splits.base.errors import Problem
+    from wordnet_splits.checks.doctor import Awaited, BenchmarkState, Diagnosis
+    from wordnet_splits.checks.leaks import LeakReport
+    from wordnet_splits.duplicates.join import By, Join
+    from wordnet_splits.duplicates.near_duplicates import NearReport
 
 
 SHOWN_PAIRS = 20
@@ -123,8 +133,8 @@ def fetch_source(
 
     Ctrl-C loses nothing: the same command goes on where it stopped.
     """
+    from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.fetching.source import fetch, offered
-    from wordnet_splits.progress import OnStderr
 
     if dry_run:
         wanted = [
@@ -152,8 +162,8 @@ def fetch_source(
 
 def examine(root: RootOptions = None, manifests: Manifests = None, json: Json = False) -> int:
     """Look at every source's root, and say what each benchmark lacks."""
-    from wordnet_splits.progress import OnStderr
-    from wordnet_splits.reports.doctor import carried, doctor
+    from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.checks.doctor import carried, doctor
 
     roots = parse_roots(root or [], carried(manifests))
     given = {name: roots[name] for name in (text.partition("=")[0] for text in root or [])}
@@ -173,7 +183,7 @@ def examine(root: RootOptions = None, manifests: Manifests = None, json: Json = 
 
 
 def _print_sources_at_hand(found: Diagnosis, most: int | None) -> None:
-    from wordnet_splits.reports.doctor import held_text
+    from wordnet_splits.checks.doctor import held_text
 
     rows = []
     for s in found.sources:
@@ -244,10 +254,10 @@ def show_leaks(
     Exit code 1 where a leak is found that the manifest does not record, or one recorded is not found; the
     look-alikes of --near are for a person to judge and never change the exit code.
     """
-    from wordnet_splits.manifest import load_manifest
-    from wordnet_splits.progress import OnStderr
-    from wordnet_splits.reports.leaks import report_leaks
-    from wordnet_splits.reports.near_duplicates import near_duplicates
+    from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.checks.leaks import report_leaks
+    from wordnet_splits.duplicates.near_duplicates import near_duplicates
+    from wordnet_splits.finding import load_manifest
 
     manifest = load_manifest(name, manifests)
     roots = parse_roots(root or [], manifest.own)
@@ -265,7 +275,7 @@ def show_leaks(
 
 
 def _print_exact(report: LeakReport) -> None:
-    from wordnet_splits.reports.leaks import AS_RECORDED
+    from wordnet_splits.checks.leaks import AS_RECORDED
 
     for leak in report.leaks:
         status = leak.severity if leak.status == AS_RECORDED else leak.status.upper()
@@ -327,8 +337,8 @@ def join_copies(
 
     Exit code 1 where nothing is joined, 3 where an image of SOURCE-A is not.
     """
-    from wordnet_splits.progress import OnStderr
-    from wordnet_splits.reports.join import join
+    from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.duplicates.join import join
 
     way = cast("By", by)  # join refuses what is none
     found = join(a, b, by=way, roots=parse_roots(root or []), workers=workers, progress=OnStderr())
@@ -361,7 +371,7 @@ def cite_benchmark(
     json: Json = False,
 ) -> int:
     """Print BibTeX of a benchmark's paper, of WordNet, of every source and of this program."""
-    from wordnet_splits.reports.cite import cite
+    from wordnet_splits.publishing.cite import cite
 
     found = cite(benchmark, manifests=manifests)
     if json:

@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.options import AllowMissing, Json, Manifests, RootOptions, add_command, parse_roots
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, say_some, show
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import AllowMissing, Json, Manifests, RootOptions, add_command
+from wordnet_splits.terminal.output import (
+    DONE,
+    LEFT_OUT,
+    NEGATIVE,
+    print_json,
+    print_table,
+    say,
+    say_some,
+    show,
+)
 
 if TYPE_CHECKING:
     from wordnet_splits.exchange import Imported
@@ -50,8 +60,8 @@ def export(
     json: Json = False,
 ) -> int:
     """Write a benchmark in another project's format, or a part of one."""
+    from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.exchange import export_benchmark
-    from wordnet_splits.progress import OnStderr
     from wordnet_splits.recipe import own_of
 
     done = export_benchmark(
@@ -101,8 +111,8 @@ def import_(
     What `export` wrote comes back as it was: the fingerprints are compared (exit code 1 where they differ).
     Other lists become a recipe, OUT/NAME.toml, with its lists beside it.
     """
+    from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.exchange import import_benchmark
-    from wordnet_splits.progress import OnStderr
 
     fallbacks = [text for text in source or [] if "=" not in text]
     if len(fallbacks) > 1:

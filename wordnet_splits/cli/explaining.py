@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.options import Json, Manifests, RootOptions, WordNet, add_command, parse_roots
-from wordnet_splits.cli.output import DONE, print_json, print_table, say, show, show_fields
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.taxonomy import Taxonomy, load
+from wordnet_splits.terminal.options import Json, Manifests, RootOptions, WordNet, add_command
+from wordnet_splits.terminal.output import DONE, print_json, print_table, say, show, show_fields
 
 HierarchyOption = Annotated[str, typer.Option(help="wordnet (the full graph) or imagenet-tree.")]
 
@@ -185,8 +186,8 @@ def show_tree(
 
 def show_fidelity(json: Json = False) -> int:
     """Print what the papers publish beside what our rules give, with each keyword switch in turn."""
-    from wordnet_splits.reports.fidelity import fidelity
-    from wordnet_splits.reports.keyword_switches import keyword_switches, switch_table
+    from wordnet_splits.fidelity.fidelity import fidelity
+    from wordnet_splits.fidelity.keyword_switches import keyword_switches, switch_table
 
     rows, switches = fidelity(), keyword_switches()
     if json:
@@ -235,7 +236,7 @@ def search_synsets(
 
 
 def _taxonomy(wordnet: str | None, hierarchy: str) -> Taxonomy:
-    from wordnet_splits.errors import unknown
+    from wordnet_splits.base.errors import unknown
 
     if hierarchy not in ("wordnet", "imagenet-tree"):
         raise unknown("hierarchy", hierarchy, ("wordnet", "imagenet-tree"), where="--hierarchy")

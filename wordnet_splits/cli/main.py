@@ -10,14 +10,14 @@ from wordnet_splits.cli import (
     datasets,
     exchanging,
     explaining,
-    own,
     packing,
     publishing,
     robustness,
     site,
 )
-from wordnet_splits.cli.options import make_program
-from wordnet_splits.cli.runner import run, start
+from wordnet_splits.cli import new_benchmark as own
+from wordnet_splits.terminal.options import make_program
+from wordnet_splits.terminal.runner import run, start
 
 __all__ = ["app", "main", "run"]
 

@@ -7,17 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.options import (
-    AllowMissing,
-    Json,
-    Manifests,
-    RootOptions,
-    Workers,
-    add_command,
-    parse_roots,
-)
-from wordnet_splits.cli.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, show
-from wordnet_splits.errors import SplitsError, UnknownNameError
+from wordnet_splits.base.errors import SplitsError, UnknownNameError
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import AllowMissing, Json, Manifests, RootOptions, Workers, add_command
+from wordnet_splits.terminal.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, show
 
 SHOWN_PROBLEMS = 20
 COLUMNS = ("split", "group", "source", "view", "layout", "rows", "missing", "bytes", "images", "sha256")
@@ -48,8 +41,8 @@ def pack_benchmark(
     """Write a benchmark's images into one memory-mapped store, or check such a store."""
     if check:
         return _check(benchmark, _out(benchmark, out), manifests, json)
+    from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.packed.pack import pack
-    from wordnet_splits.progress import OnStderr
     from wordnet_splits.recipe import own_of
 
     if benchmark is None:
@@ -99,7 +92,7 @@ def _row(entry: Any) -> dict[str, Any]:
 
 
 def _check(benchmark: str | None, folder: Path, manifests: Path | None, json: bool) -> int:
-    from wordnet_splits.manifest import load_manifest
+    from wordnet_splits.finding import load_manifest
     from wordnet_splits.packed import check_store, open_store
 
     name = benchmark or open_store(folder).benchmark

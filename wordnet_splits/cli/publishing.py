@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json, Manifests, RootOptions, Workers, add_command, parse_roots
-from wordnet_splits.cli.output import DONE, print_json, print_table, say, show
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import Json, Manifests, RootOptions, Workers, add_command
+from wordnet_splits.terminal.output import DONE, print_json, print_table, say, show
 
 if TYPE_CHECKING:
-    from wordnet_splits.hub.publishing import Publication
+    from wordnet_splits.publishing.publish import Publication
 
 SHOWN = 20
 
@@ -62,12 +63,12 @@ def publish_benchmarks(
 
     The token is that of the Hub's own library: `hf auth login`, or the variable HF_TOKEN.
     """
+    from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.hub.address import Address, parse_address
-    from wordnet_splits.hub.card import card_of
-    from wordnet_splits.hub.publishing import publish
-    from wordnet_splits.hub.release import folders_at, gather
-    from wordnet_splits.manifest.finding import shipped_folder
-    from wordnet_splits.progress import OnStderr
+    from wordnet_splits.manifest.shipped import shipped_folder
+    from wordnet_splits.publishing.card import card_of
+    from wordnet_splits.publishing.publish import publish
+    from wordnet_splits.publishing.release import folders_at, gather
     from wordnet_splits.recipe import own_of
 
     address = parse_address(repo, where="ORG/NAME")
@@ -134,9 +135,9 @@ def pull_benchmarks(
 
     Ctrl-C loses nothing: the same command goes on where it stopped.
     """
+    from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.hub.address import parse_address
     from wordnet_splits.hub.pulling import pull
-    from wordnet_splits.progress import OnStderr
 
     found = pull(parse_address(repo, where="ORG/NAME"), out=out, progress=OnStderr())
     if json:
@@ -173,9 +174,9 @@ def write_croissant(
     json: Json = False,
 ) -> int:
     """Write a benchmark's Croissant metadata, with responsible-AI fields: what `publish` puts beside it."""
-    from wordnet_splits.files import write_text
-    from wordnet_splits.hub.croissant import croissant_of
-    from wordnet_splits.manifest import load_manifest
+    from wordnet_splits.base.files import write_text
+    from wordnet_splits.finding import load_manifest
+    from wordnet_splits.publishing.croissant import croissant_of
 
     text = croissant_of(load_manifest(benchmark, manifests))
     if out is not None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json, Manifests, add_command
-from wordnet_splits.cli.output import DONE, print_json, print_table, say, show
+from wordnet_splits.terminal.options import Json, Manifests, add_command
+from wordnet_splits.terminal.output import DONE, print_json, print_table, say, show
 
 if TYPE_CHECKING:
-    from wordnet_splits.reports.robust import Robust, RobustClass
+    from wordnet_splits.robust.robust import Robust, RobustClass
 
 SHOWN = 20
 """Classes shown without --all."""
@@ -44,7 +44,7 @@ def show_robust(
     json: Json = False,
 ) -> int:
     """Say which roles survive another sense, measure, hierarchy and WordNet."""
-    from wordnet_splits.reports.robust import robust
+    from wordnet_splits.robust.robust import robust
     from wordnet_splits.rules.evidence import counted
 
     found = robust(benchmark, wordnets=wordnet, manifests=manifests)

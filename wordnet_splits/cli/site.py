@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json, Manifests, add_command
-from wordnet_splits.cli.output import DONE, print_json, say, show
-from wordnet_splits.progress import OnStderr
+from wordnet_splits.base.progress import OnStderr
+from wordnet_splits.terminal.options import Json, Manifests, add_command
+from wordnet_splits.terminal.output import DONE, print_json, say, show
 
 MiB = 1 << 20
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.untrusted import MiB, printable
 from wordnet_splits.exchange.sidecar import Sidecar
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.untrusted import MiB, printable
 
 MOST_ENTRIES = 20_000_000
 """Of one import; ImageNet-21K has 14 million images."""

@@ -9,15 +9,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.catalog.own_sources import in_force
-from wordnet_splits.errors import OutputError, Problem, SplitsError, unknown
-from wordnet_splits.exchange.formats import get_format
+from wordnet_splits.base.errors import OutputError, Problem, SplitsError, unknown
+from wordnet_splits.base.files import locked, replacing_folder
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.catalog.declarations import in_force
+from wordnet_splits.exchange.formats.registry import get_format
 from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.exchange.sidecar import write_sidecar
-from wordnet_splits.files import locked, replacing_folder
-from wordnet_splits.manifest import Manifest, Part, load_manifest
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.packed.reading import open_sources
-from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources.roots import Roots
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wordnet_splits.errors import Problem
-from wordnet_splits.exchange.against import InCommon
-from wordnet_splits.exchange.digest_matching import LeftOut
+from wordnet_splits.base.errors import Problem
+from wordnet_splits.exchange.archives.digest_matching import LeftOut
 from wordnet_splits.exchange.entries import ListEntry
+from wordnet_splits.exchange.overlap import InCommon
 from wordnet_splits.manifest import Manifest
 
 

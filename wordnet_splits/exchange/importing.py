@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from wordnet_splits.build import BuildOptions
-from wordnet_splits.errors import DataError, SplitsError, unknown
+from wordnet_splits.base.errors import DataError, SplitsError, unknown
+from wordnet_splits.base.files import locked
+from wordnet_splits.base.files import restore as put_back
+from wordnet_splits.base.progress import Progress
+from wordnet_splits.exchange.archives.facets import import_facets
+from wordnet_splits.exchange.archives.kim_archive import import_archive
 from wordnet_splits.exchange.entries import ImportTask
-from wordnet_splits.exchange.facets import import_facets
-from wordnet_splits.exchange.formats import ARCHIVES, get_format
+from wordnet_splits.exchange.formats.registry import ARCHIVES, get_format
 from wordnet_splits.exchange.imported import Imported
-from wordnet_splits.exchange.kim_archive import import_archive
-from wordnet_splits.exchange.own import own_benchmark
+from wordnet_splits.exchange.lists_as_recipe import own_benchmark
 from wordnet_splits.exchange.resolve import refusal, resolve
 from wordnet_splits.exchange.restore import differences, restore
 from wordnet_splits.exchange.sidecar import read_sidecar
-from wordnet_splits.files import locked
-from wordnet_splits.files import restore as put_back
+from wordnet_splits.making import BuildOptions
 from wordnet_splits.manifest import read_manifest, write_manifest
 from wordnet_splits.manifest.tables import ROLES, SPLITS
-from wordnet_splits.progress import Progress
 from wordnet_splits.sources import source_names
 from wordnet_splits.sources.roots import Roots
 

@@ -17,10 +17,10 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.untrusted import printable
 from wordnet_splits.exchange.entries import slug
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.untrusted import printable
 
 LONGEST = 255
 """Bytes of a file's name."""

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from wordnet_splits.errors import MissingImageError, Problem, SourceError
+from wordnet_splits.base.errors import MissingImageError, Problem, SourceError
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.untrusted import LARGEST_PICTURE, opened
 from wordnet_splits.exchange.naming import Ambiguous, tree_path
 from wordnet_splits.exchange.paths import official_path
 from wordnet_splits.manifest import Manifest, Part
@@ -24,9 +26,7 @@ from wordnet_splits.packed.reading import (
     file_extension,
     no_root,
 )
-from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source, source_class
-from wordnet_splits.untrusted import LARGEST_PICTURE, opened
 
 JPEG = ".jpg"
 """Extension of a picture of which nothing tells what its file holds."""

@@ -9,9 +9,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.errors import DataError
-from wordnet_splits.untrusted import read_text
 
 TABLE = Path(__file__).parent.parent / "data" / "exchange" / "paths.tsv"
 _FIELD = re.compile(r"\{(\w+)\}")

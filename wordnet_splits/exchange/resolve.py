@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.catalog import catalog_names, load_catalog
+from wordnet_splits.catalog.declarations import own_sources
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.catalog.own_sources import own_sources
-from wordnet_splits.errors import DataError
 from wordnet_splits.exchange.entries import MOST_ENTRIES, ListEntry
 from wordnet_splits.exchange.naming import from_tree
 from wordnet_splits.exchange.paths import located
-from wordnet_splits.files import FileId, file_id
 from wordnet_splits.sources import source_class, source_names
 
 SHOWN = 3

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 
 import pyarrow.compute as pc
 
-from wordnet_splits.build import BuildOptions
-from wordnet_splits.build.assemble import Rules, assemble, decide
-from wordnet_splits.build.images import Selection, select_images
-from wordnet_splits.build.run import missing_error, read_pixels
+from wordnet_splits.base.errors import DataError, Problem
+from wordnet_splits.base.untrusted import printable
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.errors import DataError, Problem
 from wordnet_splits.exchange.entries import ListEntry
 from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.exchange.sidecar import Sidecar
+from wordnet_splits.making import BuildOptions
+from wordnet_splits.making.assemble import Rules, assemble, decide
+from wordnet_splits.making.images import Selection, select_images
+from wordnet_splits.making.run import missing_error, read_pixels
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.manifest.tables import CUT_ORDER
 from wordnet_splits.recipe import Group
 from wordnet_splits.sources import open_source
 from wordnet_splits.taxonomy import load
-from wordnet_splits.untrusted import printable
 
 Images = dict[str, dict[str, bytes | None]]
 """Class id -> image id -> digest."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.untrusted import printable
 from wordnet_splits.exchange.entries import ImportTask, ListEntry
 from wordnet_splits.manifest.tables import SPLITS
-from wordnet_splits.untrusted import printable
 
 TEXTS: Final = ("source", "image_id", "class_id", "role", "group", "split", "view", "digest")
 

@@ -11,12 +11,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from wordnet_splits.fields import BenchmarkName, Name, Sha256, StrictModel
+from wordnet_splits.base.fields import BenchmarkName, Name, Sha256, StrictModel
+from wordnet_splits.base.sealed import read_sealed, write_sealed
+from wordnet_splits.base.untrusted import validated
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.data import Declared, MissingRow, PartRow
 from wordnet_splits.recipe import Recipe
-from wordnet_splits.sealed import read_sealed, write_sealed
-from wordnet_splits.untrusted import validated
 
 NAME: Final = "wordnet-splits.json"
 

@@ -11,12 +11,12 @@ from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from wordnet_splits.errors import OutputError, SourceError
+from wordnet_splits.base.errors import OutputError, SourceError
+from wordnet_splits.base.files import PART, locked, replacing, writing
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.untrusted import opened, printable
 from wordnet_splits.fetching.unpacking import LARGEST
-from wordnet_splits.files import PART, locked, replacing, writing
-from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources.info import Download
-from wordnet_splits.untrusted import opened, printable
 
 TIMEOUT_SECONDS: Final = 60
 _PIECE: Final = 1 << 20

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import SourceError, unknown
+from wordnet_splits.base.errors import SourceError, unknown
+from wordnet_splits.base.files import write_text
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.fetching.download import download
-from wordnet_splits.fetching.hub import fetch_from_hub
+from wordnet_splits.fetching.hub_copy import fetch_from_hub
 from wordnet_splits.fetching.unpacking import unpack
-from wordnet_splits.files import write_text
-from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import source_class
 from wordnet_splits.sources.info import Download, SourceInfo, source_info
-from wordnet_splits.tabular import Tabular
 
 
 @dataclass(frozen=True)

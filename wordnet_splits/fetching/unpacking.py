@@ -8,10 +8,10 @@ import zlib
 from pathlib import Path
 from typing import Final
 
-from wordnet_splits.errors import SourceError, UnsafeDataError
-from wordnet_splits.files import PART, writing
-from wordnet_splits.progress import Progress
-from wordnet_splits.untrusted import below, opened, printable
+from wordnet_splits.base.errors import SourceError, UnsafeDataError
+from wordnet_splits.base.files import PART, writing
+from wordnet_splits.base.progress import Progress
+from wordnet_splits.base.untrusted import below, opened, printable
 
 LARGEST: Final = 1 << 41
 """Bytes of an archive; ImageNet's training set has 138 GB."""

@@ -1,3 +1,3 @@
-"""Benchmarks as a dataset repository of the Hugging Face Hub: its card, publishing, pulling."""
+"""Reading benchmarks from dataset repositories of the Hugging Face Hub."""
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import platformdirs
 
-from wordnet_splits.errors import SplitsError
-from wordnet_splits.untrusted import printable
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.untrusted import printable
 
 SCHEME = "hf://datasets/"
 MAIN = "main"

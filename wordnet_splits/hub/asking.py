@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from wordnet_splits.errors import HubError
-from wordnet_splits.files import writing
-from wordnet_splits.untrusted import printable
+from wordnet_splits.base.errors import HubError
+from wordnet_splits.base.files import writing
+from wordnet_splits.base.untrusted import printable
 
 SILENCE: Final = 30.0
 """Seconds without an answer, or without a byte of one, after which a server is given up."""

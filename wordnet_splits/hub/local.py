@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.hub.address import SCHEME, parse_address
 
 

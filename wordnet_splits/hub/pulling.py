@@ -8,24 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import HubError, ManifestError, unknown
-from wordnet_splits.files import locked, replacing_folder, write_json
+from wordnet_splits.base.errors import HubError, ManifestError, unknown
+from wordnet_splits.base.files import locked, replacing_folder, write_json
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.base.untrusted import below, read_json
 from wordnet_splits.hub.address import Address
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
-from wordnet_splits.lazy import names_of
+from wordnet_splits.hub.succession import changed_values
 from wordnet_splits.manifest import Manifest, read_manifest
 from wordnet_splits.manifest.carried import carried_files
 from wordnet_splits.manifest.data import check_data
-from wordnet_splits.manifest.manifest import manifest_files, shipped_data
-from wordnet_splits.manifest.succession import changed_values
-from wordnet_splits.progress import Progress, Silent
-from wordnet_splits.tabular import Tabular
-from wordnet_splits.untrusted import below, read_json
+from wordnet_splits.manifest.manifest import manifest_files
+from wordnet_splits.manifest.shipped import shipped_data
 
 RECORD = "pulled.json"
 INCOMING = ".incoming"
-_checks = names_of("wordnet_splits", {"reports.verify": ("verify_received",)})
-"""Imported late: verifying reads manifests, and a manifest of the Hub is pulled when it is read."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +175,7 @@ def _taken(
             )
     received = {path: fetch(path) for path in manifest_files(data)}
     manifest = read_manifest(incoming / name)
-    _check(manifest, name, repository.where(name, commit=commit))
+    _check(manifest, name, incoming / name, repository.where(name, commit=commit))
     with replacing_folder(folder / name) as part:
         for path, file in received.items():
             (part / path).parent.mkdir(parents=True, exist_ok=True)
@@ -185,7 +183,7 @@ def _taken(
     return read_manifest(folder / name)
 
 
-def _check(manifest: Manifest, name: str, where: str) -> None:
+def _check(manifest: Manifest, name: str, incoming: Path, where: str) -> None:
     """Refuse what `verify` objects to, and another benchmark under the name of one that is shipped."""
     taken_back = "nothing was taken: tell whoever published it"
     if manifest.name != name:
@@ -197,7 +195,9 @@ def _check(manifest: Manifest, name: str, where: str) -> None:
             where=where,
             hint="nothing was taken: it is another benchmark under its name",
         )
-    problems = _checks("verify_received")(manifest.folder)
+    from wordnet_splits.checks.verify import verify_received  # it reads manifests, which may be of the Hub
+
+    problems = verify_received(incoming)
     if problems:
         raise ManifestError(problems[0].detail, where=where, hint=taken_back)
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from wordnet_splits.errors import DataError, HubError, HubUnreachableError, SplitsError
+from wordnet_splits.base.errors import DataError, HubError, HubUnreachableError, SplitsError
+from wordnet_splits.base.lazy import need
+from wordnet_splits.base.untrusted import below, check_regular, opened, printable, sha256_of
 from wordnet_splits.hub.asking import Asker, Refusal
-from wordnet_splits.lazy import need
-from wordnet_splits.untrusted import below, check_regular, opened, printable, sha256_of
 
 LARGEST: Final = 1 << 40
 PIECE: Final = 1 << 20

@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from wordnet_splits.manifest.data import GroupRow, ManifestData
-from wordnet_splits.manifest.finding import find_manifest, manifest_names
-from wordnet_splits.manifest.manifest import (
-    Manifest,
-    Part,
-    altered,
-    load_classes,
-    load_manifest,
-    open_manifest,
-    read_manifest,
-    write_manifest,
-)
+from wordnet_splits.manifest.manifest import Manifest, Part, write_manifest
+from wordnet_splits.manifest.reading import altered, read_manifest
 
 __all__ = [
     "GroupRow",
@@ -21,11 +12,6 @@ __all__ = [
     "ManifestData",
     "Part",
     "altered",
-    "find_manifest",
-    "load_classes",
-    "load_manifest",
-    "manifest_names",
-    "open_manifest",
     "read_manifest",
     "write_manifest",
 ]

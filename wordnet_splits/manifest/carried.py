@@ -16,14 +16,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.catalog import inventory as inventories
-from wordnet_splits.catalog.catalog import catalog_names, load_own_catalog
-from wordnet_splits.catalog.own_sources import INVENTORY, Declaration, parse_declaration
-from wordnet_splits.errors import DataError, ManifestError, unknown
-from wordnet_splits.files import write_text
-from wordnet_splits.manifest.data import SourceRow
-from wordnet_splits.sources.own.layout import layout_names
-from wordnet_splits.untrusted import (
+from wordnet_splits.base.errors import DataError, ManifestError, unknown
+from wordnet_splits.base.files import write_text
+from wordnet_splits.base.untrusted import (
     LARGEST_TABLE,
     LARGEST_TEXT,
     LARGEST_TOML,
@@ -32,6 +27,11 @@ from wordnet_splits.untrusted import (
     read_text,
     sha256_of,
 )
+from wordnet_splits.catalog import inventory as inventories
+from wordnet_splits.catalog.catalog import catalog_names, load_own_catalog
+from wordnet_splits.catalog.declarations import INVENTORY, Declaration, parse_declaration
+from wordnet_splits.manifest.data import SourceRow
+from wordnet_splits.sources.own.layout import layout_names
 
 FOLDER: Final = "sources"
 

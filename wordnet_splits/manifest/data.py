@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from wordnet_splits.errors import ManifestError
-from wordnet_splits.fields import (
+from wordnet_splits.base.errors import ManifestError
+from wordnet_splits.base.fields import (
     BenchmarkName,
     Count,
     Counted,
@@ -19,7 +19,7 @@ from wordnet_splits.fields import (
     StrictModel,
     Version,
 )
-from wordnet_splits.untrusted import validated
+from wordnet_splits.base.untrusted import validated
 
 SCHEMA = 1
 ChannelValues = Annotated[list[float], Field(min_length=3, max_length=3)]

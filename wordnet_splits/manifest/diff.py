@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.manifest.fingerprint import CLASS_IDENTITY, IMAGE_IDENTITY
 from wordnet_splits.manifest.manifest import Manifest
-from wordnet_splits.tabular import Tabular
 
 TableRow = dict[str, Any]
 

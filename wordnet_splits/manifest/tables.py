@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from wordnet_splits.errors import ManifestError
+from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.manifest.data import GroupRow
 
 ROLES = ("id", "near", "far", "external", "csid", "excluded")

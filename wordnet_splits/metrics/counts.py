@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 Array = npt.NDArray[Any]
 Scores = npt.ArrayLike  # any one-dimensional array of numbers, torch tensors included

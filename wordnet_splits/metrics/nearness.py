@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.agreement import mean_ranks
 from wordnet_splits.metrics.counts import Array, Scores, as_score_pair, ratio, to_numpy
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.counts import (
     Array,
     RankCounts,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
-from wordnet_splits.errors import unknown
+from wordnet_splits.base.errors import unknown
 from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts
 
 Kernel = Callable[[RankCounts], Array]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.metrics.counts import Array, Scores, to_numpy
 
 EPSILON = 1e-3

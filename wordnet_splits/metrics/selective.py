@@ -25,7 +25,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts, ratio, steps
 from wordnet_splits.metrics.ranking import auroc
 from wordnet_splits.metrics.registry import ID_CORRECT, metric, of_classified, of_pair, of_pooled

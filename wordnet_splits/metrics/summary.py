@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_flags, as_scores, rank_counts
 
 ID_ROLES = ("id", "csid")  # csid: covariate-shifted ID, pooled with ID in full-spectrum evaluation

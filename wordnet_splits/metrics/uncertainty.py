@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.counts import Array, RankCounts
 from wordnet_splits.metrics.registry import METRICS, get_metric
 from wordnet_splits.metrics.summary import ScoreSet, pool, split_sides

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.catalog.own_sources import in_force
-from wordnet_splits.digests import digest_file, digest_pixels
-from wordnet_splits.errors import Problem, SplitsError
+from wordnet_splits.base.digests import digest_file, digest_pixels
+from wordnet_splits.base.errors import Problem, SplitsError
+from wordnet_splits.catalog.declarations import in_force
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.packed.entry import part_paths
 from wordnet_splits.packed.images import PackedImages, file_sha256

@@ -8,10 +8,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
-from wordnet_splits.errors import SourceError
-from wordnet_splits.fields import BenchmarkName, Count, Name, Sha256, StrictModel
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.fields import BenchmarkName, Count, Name, Sha256, StrictModel
+from wordnet_splits.base.sealed import read_sealed
 from wordnet_splits.manifest import Part
-from wordnet_splits.sealed import read_sealed
 
 SCHEMA: Final = 1
 NAME: Final = "packed.json"

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import DataError, SourceError, check_memory
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.errors import DataError, SourceError, check_memory
+from wordnet_splits.base.untrusted import GiB, check_regular, opened, printable
 from wordnet_splits.packed.entry import REPACK, PartEntry, part_paths
 from wordnet_splits.packed.reading import RowNumbers, file_extension, png, stack
 from wordnet_splits.sources.pixels import decode_bytes
-from wordnet_splits.untrusted import GiB, check_regular, opened, printable
 
 INDEX_SCHEMA: Final = pa.schema(
     [

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from wordnet_splits import files
-from wordnet_splits.errors import MissingImageError, OutputError, Problem, unknown
-from wordnet_splits.manifest import Manifest, Part, load_manifest
+from wordnet_splits.base import files
+from wordnet_splits.base.errors import MissingImageError, OutputError, Problem, unknown
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.packed.entry import part_paths
 from wordnet_splits.packed.part_writer import PartTask, write_part
 from wordnet_splits.packed.reading import no_root, open_sources, spec_id
 from wordnet_splits.packed.store import PackedStore, is_store, open_store
-from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources import Source
 from wordnet_splits.sources.roots import Roots
 from wordnet_splits.sources.stamps import stamps

@@ -15,14 +15,14 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.errors import DataError, MissingImageError, Problem, SourceError
+from wordnet_splits.base.errors import DataError, MissingImageError, Problem, SourceError
+from wordnet_splits.base.progress import Progress
+from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.manifest import Part
 from wordnet_splits.packed.entry import PartEntry
 from wordnet_splits.packed.images import INDEX_SCHEMA, crc_of
 from wordnet_splits.packed.reading import RAW_VIEW, AlteredImageError, RawImages, spec_id
-from wordnet_splits.progress import Progress
 from wordnet_splits.sources import Source
-from wordnet_splits.workers import run_jobs
 
 CHUNK = 64  # images a worker renders at a time: at 100 kB each, 6 MB travel back
 SMALL = 96 * 96  # pixels up to which image files, all of one size, are kept decoded

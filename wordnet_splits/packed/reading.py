@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
 
-from wordnet_splits.catalog.own_sources import Declaration, in_force
-from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import DataError, SourceError
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.errors import DataError, SourceError
+from wordnet_splits.catalog.declarations import Declaration, in_force
 from wordnet_splits.sources import Raw, Source, check_source, open_source, root_variable, source_class
 from wordnet_splits.sources.base import as_rgb
 from wordnet_splits.sources.roots import Roots, resolve_root

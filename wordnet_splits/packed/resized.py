@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from wordnet_splits.digests import Pixels
+from wordnet_splits.base.digests import Pixels
 from wordnet_splits.packed.reading import RowNumbers, png, stack
 
 if TYPE_CHECKING:

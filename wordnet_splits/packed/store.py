@@ -22,12 +22,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.sealed import write_sealed
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.packed.entry import NAME, REPACK, PartEntry, StoreFile, read_store_file
 from wordnet_splits.packed.images import PackedImages
 from wordnet_splits.packed.reading import RAW_VIEW, spec_id
-from wordnet_splits.sealed import write_sealed
 
 
 @dataclass

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
-from wordnet_splits.catalog.own_sources import declare_beside, name_beside, own_sources
+from wordnet_splits.base.untrusted import printable
+from wordnet_splits.catalog.declarations import declare_beside, name_beside, own_sources
 from wordnet_splits.propose.classes import FoundClasses, NamedClass, checked
 from wordnet_splits.rules.evidence import counted
 from wordnet_splits.sources.layouts.walk import check_root, entries
 from wordnet_splits.sources.own import open_layout
 from wordnet_splits.sources.own.folders import Folders, Parts, class_folders, is_picture
-from wordnet_splits.untrusted import printable
 
 SHOWN = 3
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wordnet_splits.errors import DataError
-from wordnet_splits.names import check_name
-from wordnet_splits.untrusted import read_text
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.names import check_name
+from wordnet_splits.base.untrusted import read_text
 
 ALL = "all"
 """The split of a dataset that has none."""

@@ -9,8 +9,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import DataError
-from wordnet_splits.files import clear_parts_of, locked
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.files import clear_parts_of, locked
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.propose.class_folders import classes_below
 from wordnet_splits.propose.classes import FoundClasses, listed_classes, read_names
 from wordnet_splits.propose.proposals import Proposal, propose
@@ -23,7 +24,6 @@ from wordnet_splits.propose.writing import (
     write_catalog,
     write_explained,
 )
-from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy, load
 
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wordnet_splits.errors import DataError
-from wordnet_splits.names import check_name
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.names import check_name
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.propose.common import common_synsets
 from wordnet_splits.propose.model import Model, best
 from wordnet_splits.propose.reading import read_parsed
 from wordnet_splits.propose.reasons import COMMON, Candidate, Explainer
 from wordnet_splits.propose.words import parse_name
-from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy, load
 
 OFFERED = 8

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.files import write_text
 from wordnet_splits.catalog import CONFIDENCE, FIXED_COLUMNS, read_catalog
-from wordnet_splits.errors import DataError
-from wordnet_splits.files import write_text
 from wordnet_splits.propose.classes import FoundClasses
 from wordnet_splits.propose.proposals import Proposal
 from wordnet_splits.taxonomy import Taxonomy

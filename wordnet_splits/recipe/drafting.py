@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wordnet_splits.base.errors import RecipeError, SplitsError, unknown
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.errors import RecipeError, SplitsError, unknown
 from wordnet_splits.similarity.measures import BEYOND_ONE, MEASURES
 from wordnet_splits.sources import source_class
 from wordnet_splits.sources.noise import NoiseSource

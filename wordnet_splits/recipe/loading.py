@@ -13,16 +13,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from wordnet_splits.base.errors import ManifestError, RecipeError, SplitsError, unknown
+from wordnet_splits.base.fields import NAME_PATTERN
+from wordnet_splits.base.untrusted import LARGEST_TOML, parse_toml, read_text, validated
 from wordnet_splits.catalog import catalog_names
-from wordnet_splits.catalog.own_sources import Declaration, in_force, together
-from wordnet_splits.errors import ManifestError, RecipeError, SplitsError, unknown
-from wordnet_splits.fields import NAME_PATTERN
+from wordnet_splits.catalog.declarations import Declaration, in_force, together
+from wordnet_splits.finding import find_manifest, is_path, load_manifest, manifest_names, unknown_benchmark
 from wordnet_splits.hub.address import SCHEME
-from wordnet_splits.manifest import Manifest, find_manifest, load_manifest, manifest_names, read_manifest
-from wordnet_splits.manifest.finding import is_path, unknown_benchmark
+from wordnet_splits.manifest import Manifest, read_manifest
 from wordnet_splits.recipe.recipe import Recipe
 from wordnet_splits.recipe.text import explain_validation, lines_below
-from wordnet_splits.untrusted import LARGEST_TOML, parse_toml, read_text, validated
 
 BENCHMARKS, CLASS_SETS = "recipes", "class_sets"
 """Folders of shipped recipes: those that are frozen, and those whose classes alone are somebody's list."""
@@ -237,8 +237,8 @@ def _leaks_between(leaks: list[dict[str, Any]], groups: dict[str, Any]) -> list[
 def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> None:
     from fix_resize.spec import spec_names
     from wordnet_splits.catalog import known_sources
-    from wordnet_splits.catalog.own_lists import known_lists, unknown_list
-    from wordnet_splits.catalog.own_sources import unknown_source
+    from wordnet_splits.catalog.declarations import unknown_source
+    from wordnet_splits.catalog.user_lists import known_lists, unknown_list
 
     lists = known_lists(recipe.folder)
     groups = {g.name for g in recipe.group}

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from wordnet_splits.catalog.own_sources import Declaration
-from wordnet_splits.fields import Count, Name, Role, Sha256, Version
+from wordnet_splits.base.fields import Count, Name, Role, Sha256, Version
+from wordnet_splits.base.tabular import html_table
+from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.manifest.tables import SPLITS
 from wordnet_splits.rules.model import ClassRule, Yes, operands, rule_text
-from wordnet_splits.tabular import html_table
 
 NoiseSide = Annotated[int, Field(gt=0, le=4096, strict=True)]
 

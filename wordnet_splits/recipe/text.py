@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from wordnet_splits.errors import RecipeError
+from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.rules.model import operators_in_words
 
 

@@ -6,8 +6,8 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from wordnet_splits.errors import unknown
-from wordnet_splits.tabular import markdown_table, write_csv
+from wordnet_splits.base.errors import unknown
+from wordnet_splits.base.tabular import markdown_table, write_csv
 
 LATEX = {
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits import plotting
-from wordnet_splits.build.class_table import MEASURES
-from wordnet_splits.build.inversions import NEARNESS, Inversion, inversions
-from wordnet_splits.errors import unknown
+from wordnet_splits.base import plotting
+from wordnet_splits.base.errors import unknown
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.making.class_table import MEASURES
+from wordnet_splits.making.inversions import NEARNESS, Inversion, inversions
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics import auroc
 from wordnet_splits.recipe import Recipe
 from wordnet_splits.reports.explain import manifest_of
-from wordnet_splits.tabular import Tabular
 
 COLOURS = {"near": plotting.ORANGE, "far": plotting.BLUE}
 """Of the roles that detection is measured on; the others are grey."""

@@ -9,16 +9,17 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from wordnet_splits.build import build
-from wordnet_splits.build.standing import nearer_ood_classes
-from wordnet_splits.errors import SplitsError, UnknownNameError, unknown
-from wordnet_splits.manifest import Manifest, load_classes, load_manifest, manifest_names
+from wordnet_splits.base.errors import SplitsError, UnknownNameError, unknown
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.finding import load_manifest, manifest_names
+from wordnet_splits.making import build
+from wordnet_splits.making.nearest_class import nearer_ood_classes
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.reports.appendix import format_rows
 from wordnet_splits.reports.margin import margin
 from wordnet_splits.rules import ClassRule
 from wordnet_splits.similarity import similarity
-from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy, load
 
 TableRow = dict[str, Any]
@@ -132,7 +133,7 @@ def _elsewhere(row: TableRow, benchmark: str, manifests: Path | None) -> list[Ta
     for name in manifest_names(manifests):
         if name == benchmark:
             continue
-        classes = load_classes(name, manifests)
+        classes = load_manifest(name, manifests, check="classes").classes
         same = pc.and_(
             pc.equal(classes["source"], row["source"]), pc.equal(classes["class_id"], row["class_id"])
         )

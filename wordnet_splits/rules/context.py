@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from wordnet_splits.base.errors import TaxonomyError, unknown
 from wordnet_splits.catalog import Catalog, CatalogClass, load_catalog
-from wordnet_splits.errors import TaxonomyError, unknown
 from wordnet_splits.rules.model import Hierarchy, Operand
 from wordnet_splits.rules.verdict import Key
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wordnet_splits import sampling
-from wordnet_splits.errors import RecipeError
+from wordnet_splits.base import sampling
+from wordnet_splits.base.errors import RecipeError
 from wordnet_splits.rules import families, glosses, labels, naming, nearness, parts, selection, structure
 from wordnet_splits.rules.context import Context, Question
 from wordnet_splits.rules.model import ClassRule, Expression

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
-from wordnet_splits.errors import unknown
+from wordnet_splits.base.errors import unknown
 
 if TYPE_CHECKING:
     from wordnet_splits.taxonomy import Taxonomy

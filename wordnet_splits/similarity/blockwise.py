@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.errors import TaxonomyError
+from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.similarity import allpairs, measures
 from wordnet_splits.similarity.allpairs import Above, Block, Places, Tile
 from wordnet_splits.similarity.measures import READINGS

@@ -34,11 +34,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.errors import unknown
+from wordnet_splits.base.errors import unknown
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.similarity import allpairs, blockwise, measures
 from wordnet_splits.similarity.blockwise import Array, height, no_common_ancestor
 from wordnet_splits.similarity.measures import FORMULAS, MEASURES, READINGS
-from wordnet_splits.tabular import Tabular
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.taxonomy.graph import Ints
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from wordnet_splits.catalog.own_sources import in_force
+from wordnet_splits.catalog.declarations import in_force
 from wordnet_splits.manifest import GroupRow, Manifest
+from wordnet_splits.publishing.cite import cite
 from wordnet_splits.recipe import load_recipe, recipe_names
-from wordnet_splits.reports.cite import cite
 from wordnet_splits.rules.words import rule_words
 from wordnet_splits.site.columns import columns
 from wordnet_splits.sources import source_class

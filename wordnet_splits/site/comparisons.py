@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from wordnet_splits.audit.thresholds import thresholds
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.parquet import read_table
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.errors import DataError
+from wordnet_splits.fidelity.fidelity import fidelity
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.manifest.parquet import read_table
 from wordnet_splits.reports.distance import distance
-from wordnet_splits.reports.fidelity import fidelity
-from wordnet_splits.reports.thresholds import thresholds
 from wordnet_splits.site.columns import columns, shown
 from wordnet_splits.site.synsets import Synsets
 from wordnet_splits.site.tree import kept_nodes

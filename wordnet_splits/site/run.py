@@ -12,11 +12,11 @@ from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any, Final
 
-from wordnet_splits import files
-from wordnet_splits.errors import OutputError, SplitsError
-from wordnet_splits.manifest import load_manifest, manifest_names
-from wordnet_splits.manifest.finding import shipped_folder
-from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.base import files
+from wordnet_splits.base.errors import OutputError, SplitsError
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.finding import load_manifest, manifest_names
+from wordnet_splits.manifest.shipped import shipped_folder
 from wordnet_splits.site.benchmarks import about
 from wordnet_splits.site.classes import ROLES, benchmark_page, search_page
 from wordnet_splits.site.comparisons import audit_page, distances_page, fidelity_page, imagenet21k_page

@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.parquet import read_table
+from wordnet_splits.base.sealed import read_sealed
+from wordnet_splits.base.untrusted import parse_json, sha256_of
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
-from wordnet_splits.manifest.parquet import read_table
 from wordnet_splits.metrics.registry import METRICS
-from wordnet_splits.sealed import read_sealed
 from wordnet_splits.site.columns import columns
-from wordnet_splits.untrusted import parse_json, sha256_of
 
 RESULTS, ABOUT = "results.parquet", "about.json"
 FIGURE = ("model", "detector", "params", "group", "role", "metric")

@@ -6,9 +6,9 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.catalog.own_sources import declare_beside, own_sources, unknown_source
-from wordnet_splits.digests import digest_file, digest_pixels
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.digests import digest_file, digest_pixels
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.catalog.declarations import declare_beside, own_sources, unknown_source
 from wordnet_splits.sources.base import SCAN_SCHEMA, Raw, Source, register, registered
 from wordnet_splits.sources.info import SourceInfo, source_info
 from wordnet_splits.sources.layouts.walk import check_root

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from wordnet_splits import digests, errors
+from wordnet_splits.base import digests, errors
+from wordnet_splits.base.errors import MissingImageError, SourceError
 from wordnet_splits.catalog import Catalog, load_catalog
-from wordnet_splits.errors import MissingImageError, SourceError
 from wordnet_splits.sources.pixels import check_bytes, decode_bytes
 
 SCAN_SCHEMA = pa.schema([("image_id", pa.string()), ("class_id", pa.string()), ("split", pa.string())])

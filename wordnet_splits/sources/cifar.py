@@ -12,8 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from wordnet_splits.base.errors import SourceError
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import OneCopyPerProcess, Raw, Row, register
 from wordnet_splits.sources.layouts.cifar_pickles import PickleLayout, Pickles
 from wordnet_splits.sources.layouts.matching import Copy, Index, match

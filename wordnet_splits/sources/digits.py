@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wordnet_splits.errors import DataError, SourceError
+from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.sources.base import Raw, Row, Source, as_rgb, parse_position, register
 
 PATH = Path(__file__).parent.parent / "data" / "digits" / "digits.xz"

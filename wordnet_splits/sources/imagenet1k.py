@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
 from wordnet_splits.sources.base import Row, register
 from wordnet_splits.sources.layouts.corruptions import is_corrupted
 from wordnet_splits.sources.layouts.declared import openood

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+from wordnet_splits.base.errors import MissingImageError, SourceError
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.errors import MissingImageError, SourceError
 from wordnet_splits.sources.base import Row, register
 from wordnet_splits.sources.layouts.declared import openood
 from wordnet_splits.sources.layouts.folders import ClassFolders, class_folders

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from wordnet_splits.catalog.own_sources import Declaration, own_sources, unknown_source
+from wordnet_splits.catalog.declarations import Declaration, own_sources, unknown_source
 
 
 @dataclass(frozen=True)

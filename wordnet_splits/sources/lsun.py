@@ -15,12 +15,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import read_picture
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import OneCopyPerProcess, Raw, Row, register
 from wordnet_splits.sources.layouts.lmdb_files import LmdbFile
 from wordnet_splits.sources.layouts.walk import bases, entries, folders, subfolder
-from wordnet_splits.untrusted import read_picture
 
 SPLITS = ("train", "val")
 EXTENSIONS = ("webp", "jpg", "jpeg", "png")

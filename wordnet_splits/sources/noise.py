@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import DataError, SourceError, unknown
 from wordnet_splits.sources.base import Raw, Row, Source, as_rgb, register
 
 RandomWords = npt.NDArray[np.uint64]

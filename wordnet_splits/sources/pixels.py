@@ -25,7 +25,7 @@ from PIL import (
     WebPImagePlugin,
 )
 
-from wordnet_splits.errors import SourceError, SplitsError, out_of_memory
+from wordnet_splits.base.errors import SourceError, SplitsError, out_of_memory
 
 MAX_PIXELS = 89_478_485  # where Pillow begins to warn; ImageNet's largest picture has 61 million
 

@@ -11,15 +11,21 @@ Relative paths in it are relative to the file.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import platformdirs
 
-from wordnet_splits.catalog.own_sources import declare_beside, name_beside, unknown_source
-from wordnet_splits.errors import SourceError
-from wordnet_splits.sources import VARIABLE_PREFIX, check_source, root_variable, source_names
-from wordnet_splits.untrusted import expanded, printable, read_toml
+from wordnet_splits.base.errors import SourceError, SplitsError
+from wordnet_splits.base.untrusted import expanded, printable, read_toml
+from wordnet_splits.catalog.declarations import (
+    Declaration,
+    declare_beside,
+    in_force,
+    name_beside,
+    unknown_source,
+)
+from wordnet_splits.sources import VARIABLE_PREFIX, check_source, root_variable, source_class, source_names
 
 Roots = Mapping[str, Path | str]
 """The folder of each source, by the source's name."""
@@ -114,3 +120,29 @@ def _root(name: str, value: object, path: Path) -> Path:
     root = path.parent / expanded(value, where=str(path))
     check_source(name, root, where=str(path))
     return root
+
+
+def parse_roots(given: Sequence[str], own: Mapping[str, Declaration] | None = None) -> dict[str, Path]:
+    """Return the folder of every source that has one: ``--root NAME=DIR``, environment, roots.toml.
+
+    Parameters
+    ----------
+    own : the datasets that the benchmark at work comes with: names that may have a root, too.
+
+    Raises
+    ------
+    SplitsError : not of that form, or of an unknown source.
+    """
+    flags: dict[str, Path] = {}
+    for text in given:
+        name, equals, folder = text.partition("=")
+        if not equals or not folder:
+            raise SplitsError(
+                f"{text!r} is not NAME=DIR", where="--root", hint="as in --root cifar100=data/cifar"
+            )
+        flags[name] = Path(folder)
+    with in_force(own or {}):
+        declare_roots(flags)
+        rooted = (n for n in source_names() if source_class(n).rooted)
+        found = {n: resolve_root(n, flags) for n in rooted}
+    return {n: root for n, root in found.items() if root is not None}

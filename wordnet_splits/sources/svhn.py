@@ -17,15 +17,15 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import SourceError, check_memory
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.errors import SourceError, check_memory
+from wordnet_splits.base.untrusted import check_link, check_regular, opened, printable
 from wordnet_splits.sources.base import Order, register
 from wordnet_splits.sources.info import source_info
 from wordnet_splits.sources.layouts.parquet_nameless import HubLayout
 from wordnet_splits.sources.layouts.parquet_positional import hub_positions
 from wordnet_splits.sources.layouts.positional import PositionalLayout, PositionalSource
 from wordnet_splits.sources.layouts.walk import bases
-from wordnet_splits.untrusted import check_link, check_regular, opened, printable
 
 SHAPE = (32, 32, 3)
 SPLITS = ("train", "test", "extra")

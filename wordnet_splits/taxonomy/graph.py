@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.errors import TaxonomyError
+from wordnet_splits.base.errors import TaxonomyError
 
 Ints = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from wordnet_splits.errors import TaxonomyError
+from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.taxonomy import shipped, wn_lexicon, wndb
 from wordnet_splits.taxonomy.taxonomy import Taxonomy
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from wordnet_splits.errors import unknown
+from wordnet_splits.base.errors import unknown
 from wordnet_splits.taxonomy.graph import Bytes, Ints
 
 KINDS = ("member", "part", "substance")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wordnet_splits.tabular import Tabular
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.taxonomy.taxonomy import Taxonomy, load
 
 

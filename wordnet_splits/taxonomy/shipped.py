@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, TaxonomyError
+from wordnet_splits.base.errors import DataError, TaxonomyError
 from wordnet_splits.taxonomy import wndb
 from wordnet_splits.taxonomy.graph import Graph
 from wordnet_splits.taxonomy.lexicon import Lexicon

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.errors import TaxonomyError
+from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.taxonomy import graph, lexicon, shipped, wndb
 from wordnet_splits.taxonomy import tree as projection
 from wordnet_splits.taxonomy.graph import Graph, Ints

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from wordnet_splits.errors import TaxonomyError
+from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.taxonomy.graph import Graph
 
 CHOICES = files("wordnet_splits") / "data" / "wordnet" / "imagenet_tree.tsv"

@@ -7,8 +7,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from wordnet_splits.errors import TaxonomyError
-from wordnet_splits.lazy import need
+from wordnet_splits.base.errors import TaxonomyError
+from wordnet_splits.base.lazy import need
 
 if TYPE_CHECKING:
     from wn import Synset

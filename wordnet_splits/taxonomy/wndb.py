@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.errors import OutputError, TaxonomyError
+from wordnet_splits.base.errors import OutputError, TaxonomyError
 from wordnet_splits.taxonomy import graph, lexicon, parts
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def directory_texts(folder: Path, without: Collection[str] = ()) -> dict[str, by
     TaxonomyError : one of ``FILES`` cannot be read.
     """
     # loading the embedded database needs neither pydantic nor Parquet, which would double its time
-    from wordnet_splits.untrusted import read_bytes
+    from wordnet_splits.base.untrusted import read_bytes
 
     try:
         return {

@@ -19,9 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from torch import Tensor
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.manifest.data import Declared
-from wordnet_splits.progress import Progress, Silent
 
 from ..arrays import Arrays, ArrayView, Head
 from ..backend.keys import list_key

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from wordnet_splits import errors
-from wordnet_splits.errors import DataError, SplitsError
-from wordnet_splits.progress import Progress, Task
+from wordnet_splits.base import errors
+from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.progress import Progress, Task
 
 from ..arrays import Array
 from ..backend.ranks import Ranks

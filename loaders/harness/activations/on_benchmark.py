@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from wordnet_splits.base.progress import Counted, Named, Progress, Silent, Task
 from wordnet_splits.manifest import Manifest, Part
-from wordnet_splits.progress import Counted, Named, Progress, Silent, Task
 from wordnet_splits.sources.roots import Roots
 
 from ...dataset import UnknownDetectionSet

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.names import check_name
+from wordnet_splits.base.untrusted import LONGEST_NAME
 from wordnet_splits.manifest import Part
-from wordnet_splits.names import check_name
-from wordnet_splits.untrusted import LONGEST_NAME
 
 from ..arrays import Array, Arrays, Head
 from ..detectors.softmax import log_sum_exp, logits_of

@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits import files
-from wordnet_splits.digests import digest_json
-from wordnet_splits.errors import DataError, check_memory
-from wordnet_splits.sealed import read_sealed, write_sealed
-from wordnet_splits.untrusted import GiB, sha256_of
+from wordnet_splits.base import files
+from wordnet_splits.base.digests import digest_json
+from wordnet_splits.base.errors import DataError, check_memory
+from wordnet_splits.base.sealed import read_sealed, write_sealed
+from wordnet_splits.base.untrusted import GiB, sha256_of
 
 from ..arrays import Array, ArrayView
 from .schema import SCHEMA, ArrayRecord, GroupRecord, ShardRecord

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import torch
 
+from wordnet_splits.base.digests import canonical
 from wordnet_splits.catalog import catalog_names
-from wordnet_splits.digests import canonical
 
 LIST_COLUMNS = ("source", "image_id", "view")
 DIGEST = "digest"

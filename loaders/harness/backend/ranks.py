@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
 
 from ..plugins import in_one_line
 

@@ -19,10 +19,10 @@ from PIL import Image
 from torch import Tensor
 
 from fix_resize.spec import CenterCrop, Resize
-from wordnet_splits.digests import canonical, digest_json
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.digests import canonical, digest_json
+from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.manifest.data import Declared
-from wordnet_splits.untrusted import sha256_of
 
 from ..plugins import imported
 

@@ -14,9 +14,9 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor, nn
 
-from wordnet_splits.errors import DataError, UnsafeDataError, check_memory
-from wordnet_splits.lazy import need
-from wordnet_splits.untrusted import GiB, opened, printable
+from wordnet_splits.base.errors import DataError, UnsafeDataError, check_memory
+from wordnet_splits.base.lazy import need
+from wordnet_splits.base.untrusted import GiB, opened, printable
 
 from ..plugins import in_one_line, reason
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wordnet_splits.cli import enter
+from wordnet_splits.terminal.entry import enter
 
 
 def program() -> None:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json
-from wordnet_splits.cli.output import DONE, print_json, say, show
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.terminal.options import Json
+from wordnet_splits.terminal.output import DONE, print_json, say, show
 
 from ..comparison.run import REPLICATES, compare
 from .printing import Detectors, names_of, print_tables

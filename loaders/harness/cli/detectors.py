@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.options import Json
-from wordnet_splits.cli.output import DONE, print_json, print_table, show
-from wordnet_splits.errors import unknown
+from wordnet_splits.base.errors import unknown
+from wordnet_splits.terminal.options import Json
+from wordnet_splits.terminal.output import DONE, print_json, print_table, show
 
 from ..detectors import Method, get_method, list_detectors, preset, preset_names
 from ..detectors.choosing import presets_of

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json, add_command, make_program
-from wordnet_splits.cli.output import DONE, NEGATIVE, print_json, say_some, show
-from wordnet_splits.cli.runner import start
-from wordnet_splits.progress import OnStderr
+from wordnet_splits.base.progress import OnStderr
+from wordnet_splits.terminal.options import Json, add_command, make_program
+from wordnet_splits.terminal.output import DONE, NEGATIVE, print_json, say_some, show
+from wordnet_splits.terminal.runner import start
 
 from . import train
 from .compare import compare_results

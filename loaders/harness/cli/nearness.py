@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json
-from wordnet_splits.cli.output import DONE, print_json, say, show
+from wordnet_splits.terminal.options import Json
+from wordnet_splits.terminal.output import DONE, print_json, say, show
 
 from ..comparison.class_nearness import REPLICATES, nearness
 from .compare import ResultFolders

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json
-from wordnet_splits.cli.output import DONE, print_json, print_table, say
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.terminal.options import Json
+from wordnet_splits.terminal.output import DONE, print_json, print_table, say
 
 from ..plots.registry import list_plots
 from ..plots.run import GRAPH, GRAPH_TITLE, GRAPHML, plot

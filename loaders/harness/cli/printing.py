@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.cli.output import print_table, show
-from wordnet_splits.tabular import terminal_width
+from wordnet_splits.base.tabular import terminal_width
+from wordnet_splits.terminal.output import print_table, show
 
 from ..evaluation.tables import Table
 

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json
-from wordnet_splits.cli.output import DONE, print_json, say
+from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.leaderboard import ENTRY
 from wordnet_splits.metrics.uncertainty import REPLICATES
-from wordnet_splits.progress import OnStderr
+from wordnet_splits.terminal.options import Json
+from wordnet_splits.terminal.output import DONE, print_json, say
 
 from ..evaluation.recompute import remeasure
 from ..leaderboard.submit import renew

@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.catalog.own_sources import Declaration, together
-from wordnet_splits.cli.options import Json, PackedOption, RootOptions, parse_roots
-from wordnet_splits.cli.output import DONE, print_json, say
-from wordnet_splits.errors import SplitsError
-from wordnet_splits.manifest import find_manifest, read_manifest
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.catalog.declarations import Declaration, together
+from wordnet_splits.finding import find_manifest
+from wordnet_splits.manifest import read_manifest
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import Json, PackedOption, RootOptions
+from wordnet_splits.terminal.output import DONE, print_json, say
 
 from ..evaluation.results import benchmark_of
 from ..reporting.run import MISTAKES, report

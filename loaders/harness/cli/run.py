@@ -9,20 +9,20 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.cli.options import (
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.lazy import need
+from wordnet_splits.base.progress import OnStderr
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import (
     AllowMissing,
     BenchmarkOption,
     Device,
     Json,
     PackedOption,
     RootOptions,
-    parse_roots,
 )
-from wordnet_splits.cli.output import DONE, LEFT_OUT, print_json, say, show
-from wordnet_splits.errors import SplitsError
-from wordnet_splits.lazy import need
-from wordnet_splits.manifest import load_manifest
-from wordnet_splits.progress import OnStderr
+from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_json, say, show
 
 from ..detectors import parse_detectors, preset
 from ..detectors.choosing import PRESET

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from wordnet_splits.cli.options import Json
-from wordnet_splits.cli.output import DONE, print_json, say, show
+from wordnet_splits.base.progress import OnStderr
+from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.leaderboard import read_entry
-from wordnet_splits.manifest.manifest import shipped_data
-from wordnet_splits.progress import OnStderr
-from wordnet_splits.untrusted import read_text
+from wordnet_splits.manifest.shipped import shipped_data
+from wordnet_splits.terminal.options import Json
+from wordnet_splits.terminal.output import DONE, print_json, say, show
 
 from ..leaderboard.submit import submit
 

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordnet_splits.cli.options import (
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.lazy import need
+from wordnet_splits.finding import find_manifest
+from wordnet_splits.manifest import read_manifest
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import (
     BenchmarkOption,
     Device,
     Json,
     PackedOption,
     RootOptions,
     add_command,
-    parse_roots,
 )
-from wordnet_splits.cli.output import DONE, print_json, print_table, say, show
-from wordnet_splits.errors import SplitsError
-from wordnet_splits.lazy import need
-from wordnet_splits.manifest import find_manifest, read_manifest
+from wordnet_splits.terminal.output import DONE, print_json, print_table, say, show
 
 if TYPE_CHECKING:
     from ..training.recipe import TrainingRecipe
@@ -66,7 +67,7 @@ def train(
 ) -> int:
     """Train models of a benchmark's ID classes; killed runs resume, finished ones are kept."""
     torch = need("torch", "torch", where="unknown-eval train")
-    from wordnet_splits.progress import OnStderr
+    from wordnet_splits.base.progress import OnStderr
 
     from ..training import load_recipe
     from ..training import train as train_models

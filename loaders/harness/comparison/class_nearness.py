@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.metrics import bootstrap_indices, interval, mean_ranks
 from wordnet_splits.metrics.counts import ratio
 

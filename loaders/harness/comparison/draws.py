@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import kendall_tau, mean_ranks, spread
 
 from ..evaluation.tables import layout_of, published_rows

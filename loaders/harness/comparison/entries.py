@@ -16,10 +16,11 @@ from typing import Final
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, UnknownNameError
-from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.base.untrusted import printable
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics import ScoreSet
-from wordnet_splits.untrusted import printable
 
 from ..evaluation.about import COMPARED
 from ..evaluation.derive import DetectorRun, scored_images

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wordnet_splits.errors import unknown
+from wordnet_splits.base.errors import unknown
 from wordnet_splits.metrics import METRICS, ScoreSet, bootstrap_replicates
 
 from ..arrays import Array

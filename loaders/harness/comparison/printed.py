@@ -7,7 +7,7 @@ from dataclasses import asdict
 from html import escape
 from itertools import pairwise
 
-from wordnet_splits.tabular import Tabular, html_table, text_table
+from wordnet_splits.base.tabular import Tabular, html_table, text_table
 
 from ..evaluation.tables import NOTHING, Table
 from .draws import Agreement, DrawComparison

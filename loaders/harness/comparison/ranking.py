@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import get_metric, interval, mean_ranks, spread
 
 from ..arrays import Array

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import (
     Robustness,
     Spread,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.metrics import interval
 
 from ..detectors import get_method

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from wordnet_splits.errors import SplitsError, unknown
+from wordnet_splits.base.errors import SplitsError, unknown
 
 from ..plugins import imported, parse_named, split_list
 from .foreign import pytorch_ood_method

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, ArrayView
 

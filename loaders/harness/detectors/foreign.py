@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
 from ..plugins import Value

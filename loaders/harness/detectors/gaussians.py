@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError, unknown
 
 from ..arrays import Array, Arrays, ArrayView, Head
 from .classwise import class_means, classes_of, labelled_chunks

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
 
 from ..arrays import Array, Arrays, Head
 from .classwise import class_means, mean_of

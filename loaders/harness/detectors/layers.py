@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, SplitsError
-from wordnet_splits.lazy import need
+from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.lazy import need
 from wordnet_splits.metrics import auroc
 
 from ..arrays import Array, Arrays, ArrayView, FittedArrays, Head

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
 
 from ..arrays import Array, Arrays, Head
 from .paper import PAPERS

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, ArrayView, Head
 from ..threads import available, in_order

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
-from wordnet_splits.lazy import need
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.lazy import need
 from wordnet_splits.metrics import auroc
 
 from ..arrays import Array, Arrays, Head

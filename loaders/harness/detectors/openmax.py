@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, SplitsError, unknown
+from wordnet_splits.base.errors import DataError, SplitsError, unknown
 
 from ..arrays import Array, Arrays, Head
 from .classwise import class_means

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
 
 from ..arrays import Array, Arrays, Head
 from .logits import positive

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
 
 from ..arrays import Array, Arrays
 from .logits import positive

@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from wordnet_splits.errors import SplitsError, unknown
+from wordnet_splits.base.errors import SplitsError, unknown
 
 from ..arrays import Array, Arrays
 from ..plugins import Value, converted, show_named

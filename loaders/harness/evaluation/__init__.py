@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wordnet_splits.lazy import names_of
+from wordnet_splits.base.lazy import names_of
 
 if TYPE_CHECKING:
     from .check import CheckedResults, check_results

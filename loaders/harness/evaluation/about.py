@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from wordnet_splits.fields import Count
+from wordnet_splits.base.fields import Count
 from wordnet_splits.manifest import Manifest
 
 Share = Annotated[float, Field(gt=0, lt=1)]

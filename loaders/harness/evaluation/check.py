@@ -11,11 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordnet_splits.errors import DataError, UnknownNameError
-from wordnet_splits.manifest import Manifest, load_manifest
-from wordnet_splits.manifest.manifest import shipped_data
-from wordnet_splits.progress import Progress
-from wordnet_splits.tabular import Tabular
+from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.base.progress import Progress
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.shipped import shipped_data
 
 from . import row_facts
 from .about import fingerprints_of

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.metrics import ScoreSet, composition, gamma, gamma_minus, gamma_plus
-from wordnet_splits.progress import Progress, Silent
 
 from ..arrays import Array
 from .about import EvaluationOptions, RunFacts

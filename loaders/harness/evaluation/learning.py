@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import auroc
 
 from ..activations.runs import ModelRun

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.progress import Progress
+from wordnet_splits.base.untrusted import printable, validated
 from wordnet_splits.metrics.counts import to_numpy
-from wordnet_splits.progress import Progress
-from wordnet_splits.untrusted import printable, validated
 
 from ..activations.runs import GroupOutputs, ModelRun
 from ..arrays import Array, Arrays, Head

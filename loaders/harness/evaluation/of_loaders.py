@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset, default_collate
 
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.progress import Counted, Progress
 from wordnet_splits.manifest import Manifest, Part
-from wordnet_splits.progress import Counted, Progress
 
 from ..activations.batches import refuse_unscaled
 from ..activations.extraction import image_generator, outputs_of

@@ -10,11 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from wordnet_splits.errors import DataError, SourceError, unknown
-from wordnet_splits.manifest import Manifest, load_manifest
-from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.base.errors import DataError, SourceError, unknown
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.untrusted import validated
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources.roots import Roots
-from wordnet_splits.untrusted import validated
 
 from ...opening import PackedFolders
 from ..activations.on_benchmark import BenchmarkImages, model_run

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.progress import Progress, Silent
 
 from ..activations.runs import GroupOutputs, ModelRun, predict
 from ..arrays import Array, Head

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.manifest import fingerprint as fingerprints
 from wordnet_splits.manifest.data import SCHEMA, check_data

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.progress import Progress
+from wordnet_splits.base.untrusted import validated
 from wordnet_splits.metrics.uncertainty import REPLICATES
-from wordnet_splits.progress import Progress
-from wordnet_splits.untrusted import validated
 
 from .about import EvaluationOptions
 from .derive import DetectorRun, derive, similarities

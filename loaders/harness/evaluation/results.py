@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from wordnet_splits import files
-from wordnet_splits.errors import DataError, OutputError, SplitsError
-from wordnet_splits.lazy import names_of
-from wordnet_splits.manifest.parquet import read_table, write_table
-from wordnet_splits.sealed import read_sealed, write_sealed
-from wordnet_splits.tabular import csv_table, terminal_width
-from wordnet_splits.untrusted import FEW_ROWS, check_regular, sha256_of
+from wordnet_splits.base import files
+from wordnet_splits.base.errors import DataError, OutputError, SplitsError
+from wordnet_splits.base.lazy import names_of
+from wordnet_splits.base.parquet import read_table, write_table
+from wordnet_splits.base.sealed import read_sealed, write_sealed
+from wordnet_splits.base.tabular import csv_table, terminal_width
+from wordnet_splits.base.untrusted import FEW_ROWS, check_regular, sha256_of
 
 from ..activations.runs import title_of
 from .about import COMPARED, About, Sealed

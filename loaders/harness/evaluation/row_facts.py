@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wordnet_splits.errors import SplitsError, UnknownNameError
-from wordnet_splits.untrusted import parse_json
+from wordnet_splits.base.errors import SplitsError, UnknownNameError
+from wordnet_splits.base.untrusted import parse_json
 
 from ..detectors.choosing import parse_detectors
 from ..detectors.registry import get_method

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.manifest.parquet import schema_of
-from wordnet_splits.tabular import Tabular
+from wordnet_splits.base.parquet import schema_of
+from wordnet_splits.base.tabular import Tabular
 
 from .about import About
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
 
 from ..arrays import CHUNK, Array, Arrays, ArrayView, Head
 from ..detectors import Chosen, Detector

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from wordnet_splits.errors import SplitsError
-from wordnet_splits.untrusted import parse_json
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.untrusted import parse_json
 
 from .learning import Tried
 from .rows import SWEEPS, ResultTables, table_of

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wordnet_splits.errors import SplitsError, unknown
+from wordnet_splits.base.errors import SplitsError, unknown
+from wordnet_splits.base.tabular import GAP, NARROWEST, html_table, text_table
+from wordnet_splits.base.untrusted import printable
 from wordnet_splits.metrics import spread
-from wordnet_splits.tabular import GAP, NARROWEST, html_table, text_table
-from wordnet_splits.untrusted import printable
 
 from ..detectors import get_method
 from .derive import MODEL

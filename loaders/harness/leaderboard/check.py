@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.progress import Progress
+from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.leaderboard import read_entry
-from wordnet_splits.progress import Progress
-from wordnet_splits.tabular import Tabular
 
 from ..evaluation.check import CheckedResults, Difference, check_results
 from ..evaluation.results import ABOUT

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from wordnet_splits.errors import SplitsError, UnknownNameError
+from wordnet_splits.base.errors import SplitsError, UnknownNameError
 from wordnet_splits.leaderboard import read_entry
 
 from ..detectors.registry import get_method

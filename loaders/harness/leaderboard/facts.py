@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from wordnet_splits.errors import UnknownNameError
+from wordnet_splits.base.errors import UnknownNameError
+from wordnet_splits.base.untrusted import sha256_of, validated
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.leaderboard import Facts
-from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.fingerprint import of_rows
-from wordnet_splits.untrusted import sha256_of, validated
 
 from ..evaluation.about import About
 from ..evaluation.results import ABOUT, LARGEST_FILE, Results

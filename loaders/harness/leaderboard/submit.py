@@ -6,13 +6,13 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from wordnet_splits import files
-from wordnet_splits.errors import DataError, OutputError
+from wordnet_splits.base import files
+from wordnet_splits.base.errors import DataError, OutputError
+from wordnet_splits.base.progress import Progress
+from wordnet_splits.base.sealed import write_sealed
+from wordnet_splits.base.untrusted import sha256_of, validated
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
-from wordnet_splits.manifest.finding import shipped_folder
-from wordnet_splits.progress import Progress
-from wordnet_splits.sealed import write_sealed
-from wordnet_splits.untrusted import sha256_of, validated
+from wordnet_splits.manifest.shipped import shipped_folder
 
 from ..comparison.entries import Source
 from ..evaluation.about import IN_PYTHON

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, ArrayView
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError, unknown
 
 from ..backend.ranks import choose_device
 from ..backend.transforms import Transform

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Head
 from ..backend.keys import model_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array
 from .drawing import Picture

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits import plotting
-from wordnet_splits.untrusted import printable
+from wordnet_splits.base import plotting
+from wordnet_splits.base.untrusted import printable
 
 from .shapes import Bars, Heat, Lines, Points, Shape
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from .drawing import Picture
 from .registry import plot_kind

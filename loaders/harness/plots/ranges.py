@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import spread
 
 from ..comparison.class_nearness import OURS, nearness_of

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError, unknown
 
 from .drawing import Picture
 from .subject import Subject

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wordnet_splits import files
-from wordnet_splits.errors import OutputError
+from wordnet_splits.base import files
+from wordnet_splits.base.errors import OutputError
 
 from ..comparison.entries import Given
 from . import drawing

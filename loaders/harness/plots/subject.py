@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.metrics import ScoreSet
 
 from ..comparison.entries import Draw, Entry, Given, Source, draws_of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from .registry import register_probe
 from .replay import replayed

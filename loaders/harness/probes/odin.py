@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from .registry import probe_name, register_probe
 

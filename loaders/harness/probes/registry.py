@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from wordnet_splits.errors import DataError, SplitsError, unknown
+from wordnet_splits.base.errors import DataError, SplitsError, unknown
 
 from ..plugins import converted, parse_named, show_named
 

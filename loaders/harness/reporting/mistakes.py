@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits.errors import SplitsError
-from wordnet_splits.lazy import need
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.lazy import need
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.similarity.similarity import path_between
 from wordnet_splits.sources.roots import Roots

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 
-from wordnet_splits.lazy import need
-from wordnet_splits.untrusted import printable
+from wordnet_splits.base.lazy import need
+from wordnet_splits.base.untrusted import printable
 
 from ..evaluation.tables import NOTHING, Table
 from .mistakes import Mistake

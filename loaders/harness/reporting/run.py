@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from wordnet_splits import files
-from wordnet_splits.errors import SplitsError
-from wordnet_splits.lazy import MissingPackageError
+from wordnet_splits.base import files
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.lazy import MissingPackageError
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources.roots import Roots
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wordnet_splits.lazy import names_of
+from wordnet_splits.base.lazy import names_of
 
 if TYPE_CHECKING:
     from .checkpoints import load_checkpoint

@@ -16,11 +16,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from wordnet_splits import files
-from wordnet_splits.digests import DIGEST_BYTES
-from wordnet_splits.errors import DataError
-from wordnet_splits.sealed import read_sealed, write_sealed
-from wordnet_splits.untrusted import GiB, read_bytes
+from wordnet_splits.base import files
+from wordnet_splits.base.digests import DIGEST_BYTES
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.sealed import read_sealed, write_sealed
+from wordnet_splits.base.untrusted import GiB, read_bytes
 
 from ..backend.weights import checked_state, fill, load_tensors
 from . import networks

@@ -13,9 +13,10 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from wordnet_splits.errors import DataError
-from wordnet_splits.manifest import Manifest, load_manifest
-from wordnet_splits.progress import Progress, Silent
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources.roots import Roots
 
 from ...dataset import UnknownDetectionSet

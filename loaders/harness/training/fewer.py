@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.sampling import ordered, share_total
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.sampling import ordered, share_total
 
 
 def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[np.int64]:

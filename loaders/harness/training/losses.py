@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 """(logits (n, C), labels (n,)) -> scalar."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fix_resize.spec import Size
-from wordnet_splits.errors import DataError, unknown
+from wordnet_splits.base.errors import DataError, unknown
 
 from .choices import NETWORKS, list_networks
 

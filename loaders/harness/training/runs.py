@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from wordnet_splits import files
-from wordnet_splits.errors import DataError, OutputError, unknown
+from wordnet_splits.base import files
+from wordnet_splits.base.errors import DataError, OutputError, unknown
+from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.progress import Progress, Silent
 from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders

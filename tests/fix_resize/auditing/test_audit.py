@@ -22,7 +22,7 @@ from fix_resize.pipeline.selection import select_folder
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec
 from tests.fix_resize.made_photos import photo, save
-from wordnet_splits.errors import DataError, OutputError, SourceError
+from wordnet_splits.base.errors import DataError, OutputError, SourceError
 from wordnet_splits.packed.pack import pack
 
 

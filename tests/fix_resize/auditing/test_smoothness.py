@@ -15,7 +15,7 @@ from fix_resize.auditing.verdict import Audit, audit
 from fix_resize.resize import apply_many
 from fix_resize.spec import get_spec, spec_names
 from tests.fix_resize.cases import images_below
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import ScoreSet, bootstrap
 
 SETS = {"photographs": "imagenet/train", "textures": "dtd/images", "food": "food-101/images"}

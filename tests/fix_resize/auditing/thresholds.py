@@ -24,7 +24,7 @@ from fix_resize.auditing.verdict import ALIASED, WHITE_SHARE, Audit, PairedAudit
 from fix_resize.spec import get_spec
 from tests.fix_resize.cases import images_below
 from tests.fix_resize.treatments import MIXTURES, PART_NEAREST, TREATMENTS, Photo
-from wordnet_splits import files
+from wordnet_splits.base import files
 
 SETS = {"photographs": "imagenet/train", "textures": "dtd/images", "food": "food-101/images"}
 FIRST, SECOND = HALVES = ("first half", "second half")

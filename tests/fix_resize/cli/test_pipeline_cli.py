@@ -17,9 +17,9 @@ from fix_resize.pipeline import shards
 from fix_resize.pipeline.cluster import check_address
 from tests.fix_resize.sets import jpeg, make_folder, photographs
 from tests.fix_resize.sets import run as run_process
+from wordnet_splits.base.sampling import ordered
 from wordnet_splits.cli.main import run
-from wordnet_splits.manifest import load_manifest
-from wordnet_splits.sampling import ordered
+from wordnet_splits.finding import load_manifest
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from fix_resize import get_spec
 from fix_resize.pipeline import Built, PipelineSettings, pipeline
 from fix_resize.pipeline.selection import select_folder
 from tests.fix_resize.sets import finished_shards, photographs, run, tree
-from tests.wordnet_splits.test_workers import run_killed_once
+from tests.wordnet_splits.base.test_workers import run_killed_once
 
 pytestmark = [
     pytest.mark.faults,
@@ -86,7 +86,7 @@ HALTING = """
 import sys
 from fix_resize.cli import main
 from fix_resize.pipeline import pipeline
-from wordnet_splits.cli.runner import run
+from wordnet_splits.terminal.runner import run
 
 read, seen = pipeline.read_record, []
 

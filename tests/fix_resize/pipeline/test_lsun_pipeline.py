@@ -17,11 +17,12 @@ from fix_resize.decode import decode
 from fix_resize.pipeline.output import open_output
 from fix_resize.pipeline.selection import Worklist, select_manifest, select_named
 from tests.fix_resize.sets import photographs, run
-from wordnet_splits.build import build
+from wordnet_splits.base.sampling import ordered
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.manifest import load_manifest, write_manifest
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.making import build
+from wordnet_splits.manifest import write_manifest
 from wordnet_splits.recipe import load_recipe
-from wordnet_splits.sampling import ordered
 from wordnet_splits.sources import open_source
 
 SCENES = [item.class_id for item in load_catalog("lsun")]

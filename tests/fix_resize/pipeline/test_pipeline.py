@@ -22,10 +22,10 @@ from fix_resize.pipeline.output import open_output
 from fix_resize.pipeline.selection import select_folder
 from fix_resize.pipeline.shards import ShardJob, run_shard
 from fix_resize.pipeline.tables import IMAGE_SCHEMA, UNFINISHED, BuildItem
-from tests.fix_resize.golden_tables import frozen
 from tests.fix_resize.sets import finished_shards, jpeg, make_folder, tree
-from wordnet_splits.digests import digest_file, digest_pixels
-from wordnet_splits.errors import DataError, MissingImageError, OutputError, UnknownNameError
+from tools.golden_tables import frozen
+from wordnet_splits.base.digests import digest_file, digest_pixels
+from wordnet_splits.base.errors import DataError, MissingImageError, OutputError, UnknownNameError
 from wordnet_splits.sources import open_source
 
 FIX = get_spec("fix")

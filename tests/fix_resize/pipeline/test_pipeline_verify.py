@@ -16,7 +16,7 @@ from fix_resize.pipeline import verify as module
 from fix_resize.pipeline.selection import select_folder
 from fix_resize.pipeline.verify import verify
 from tests.fix_resize.sets import make_folder
-from wordnet_splits.errors import DataError, OutputError
+from wordnet_splits.base.errors import DataError, OutputError
 
 
 def built(root: Path, out: Path, file_format: str = "png", spec: str = "fix") -> Path:

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from PIL import Image
 
 from fix_resize.pipeline.formats import decode_png, encode_png
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 SIDES = array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=40)
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.digests import digest_json
-from wordnet_splits.errors import SplitsError
-from wordnet_splits.sealed import CHECKSUM
+from wordnet_splits.base.digests import digest_json
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.sealed import CHECKSUM
 
 
 def alterations(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, tuple[Any, ...], Any]]:

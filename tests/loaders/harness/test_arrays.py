@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loaders.harness.arrays import Arrays, ArrayView
-from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.base.errors import DataError, UnknownNameError
 
 lengths = st.lists(st.integers(0, 7), min_size=1, max_size=5)
 

@@ -19,8 +19,8 @@ from loaders.harness.plots import list_plots
 from loaders.harness.plots.run import GRAPH, plot
 from loaders.harness.plots.subject import Subject
 from tests.loaders.harness.evaluation.fake_runs import fake_run
-from wordnet_splits.errors import SplitsError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.finding import load_manifest
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.wordnet_splits.command import REPOSITORY
-from wordnet_splits.cli import INTERRUPTED, INTERRUPTION
+from wordnet_splits.terminal.entry import INTERRUPTED, INTERRUPTION
 
 PROGRAM = """
 import os, signal, sys, threading
-from wordnet_splits.cli.options import add_command, make_program
-from wordnet_splits.cli.runner import run
+from wordnet_splits.terminal.options import add_command, make_program
+from wordnet_splits.terminal.runner import run
 
 def extract() -> int:
     "Share a step."

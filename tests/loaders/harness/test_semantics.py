@@ -20,8 +20,8 @@ from loaders.harness.semantics import (
     pruned,
     similarities,
 )
-from wordnet_splits.errors import DataError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.similarity import compare
 
 DOG = ClassName("a", "dog", "dog", ("n02084071",))

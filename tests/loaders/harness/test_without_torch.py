@@ -12,7 +12,7 @@ import pytest
 
 from loaders.harness.training import augment, choices, losses, networks, optimizers
 from tests.wordnet_splits.command import environment
-from wordnet_splits.lazy import MissingPackageError, need
+from wordnet_splits.base.lazy import MissingPackageError, need
 
 BLOCKED = "import sys; sys.modules['torch'] = sys.modules['torchvision'] = None\n"
 COMMAND = "from loaders.harness.cli.main import main; main()"
@@ -96,7 +96,7 @@ def test_a_package_that_fails_to_load_is_not_called_absent(
     def fails(name: str) -> ModuleType:
         raise error
 
-    monkeypatch.setattr("wordnet_splits.lazy.import_module", fails)
+    monkeypatch.setattr("wordnet_splits.base.lazy.import_module", fails)
     with pytest.raises(MissingPackageError, match=says) as caught:
         need("torch", "torch", where="here")
     assert str(caught.value).count("\n") == 0

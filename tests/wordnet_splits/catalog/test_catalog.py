@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.catalog import catalog_names, load_catalog, read_catalog
-from wordnet_splits.errors import DataError, UnknownNameError
 
 CLASSES = {
     "caltech256": 256,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.facts.catalogs import CONVERTERS, hand_map, render
+from tools.facts.catalogs import CONVERTERS, hand_map, render
 from wordnet_splits.catalog import CATALOGS, catalog_names
 
 

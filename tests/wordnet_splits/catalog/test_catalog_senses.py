@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.catalog import CatalogClass, catalog_names, load_catalog
 from wordnet_splits.catalog.check import check_catalogs, naive_sense
-from wordnet_splits.errors import UnknownNameError
 from wordnet_splits.taxonomy import Taxonomy
 
 LARGEST = "imagenet21k"

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
+from wordnet_splits.base.digests import digest_file, digest_pixels
+from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.base.parquet import write_table
 from wordnet_splits.catalog import catalog_names, inventory, load_catalog
 from wordnet_splits.catalog.inventory import (
     INVENTORY_SCHEMA,
     inventory_splits,
     load_inventory,
 )
-from wordnet_splits.digests import digest_file, digest_pixels
-from wordnet_splits.errors import DataError, UnknownNameError
-from wordnet_splits.manifest.parquet import write_table
 
 # images, of each class (where all classes hold the same), whether digests are shipped, one known image
 PUBLISHED = {

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.base.parquet import write_table
 from wordnet_splits.catalog import inventory, load_catalog
 from wordnet_splits.catalog.inventory import (
     LIST_SCHEMA,
@@ -17,8 +19,6 @@ from wordnet_splits.catalog.inventory import (
     load_inventory,
     load_list,
 )
-from wordnet_splits.errors import DataError, UnknownNameError
-from wordnet_splits.manifest.parquet import write_table
 
 # Palechor et al., table 1: known, negative, unknown images, and the classes of each
 OPENSET = {

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.facts.inventories import Inventory, inventory_table, unique, write_digits, write_inventories
-from tests.facts.lists import openood_source, write_lists
-from tests.facts.published import Published
+from tools.facts.inventories import Inventory, inventory_table, unique, write_digits, write_inventories
+from tools.facts.lists import openood_source, write_lists
+from tools.facts.published import Published
+from wordnet_splits.base.digests import digest_pixels
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.parquet import read_table
 from wordnet_splits.catalog.inventory import DATA, load_inventory
-from wordnet_splits.digests import digest_pixels
-from wordnet_splits.errors import DataError
-from wordnet_splits.manifest.parquet import read_table
 from wordnet_splits.sources import digits
 from wordnet_splits.sources.digits import load_digits_pixels
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.made_manifests import altered
-from wordnet_splits.build import build
 from wordnet_splits.cli import datasets
 from wordnet_splits.cli.main import app, run
+from wordnet_splits.duplicates import near_duplicates
+from wordnet_splits.making import build
 from wordnet_splits.manifest import write_manifest
 from wordnet_splits.recipe import load_recipe, recipe_names
-from wordnet_splits.reports import near_duplicates
 from wordnet_splits.sources import source_names
 
 

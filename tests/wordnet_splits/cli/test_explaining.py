@@ -13,17 +13,17 @@ import pytest
 
 from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.recipes import FAR, KNOWN, group, write_recipe
-from wordnet_splits.build import build
+from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.catalog import catalog_names, load_catalog
-from wordnet_splits.cli.output import print_json
-from wordnet_splits.errors import TaxonomyError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.making import build
 from wordnet_splits.manifest.tables import CLASS_SCHEMA
 from wordnet_splits.reports.explain import explain
 from wordnet_splits.reports.margin import margin as margin_of
 from wordnet_splits.rules import ClassRule
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.terminal.output import print_json
 
 DOG, CAT, CARNIVORE, ANIMAL = "n02084071", "n02121620", "n02075296", "n00015388"
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
-from wordnet_splits.catalog.own_sources import own_sources
-from wordnet_splits.errors import DataError, ManifestError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import DataError, ManifestError
+from wordnet_splits.catalog.declarations import own_sources
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.site.benchmarks import about
 
@@ -32,7 +32,7 @@ def home(
 
     def go(name: str) -> Command:
         (tmp_path / name).mkdir(exist_ok=True)
-        monkeypatch.setattr("wordnet_splits.catalog.own_sources._BESIDE", {})
+        monkeypatch.setattr("wordnet_splits.catalog.declarations._BESIDE", {})
         return Command(capsys, monkeypatch, tmp_path / name)
 
     return go

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.wordnet_splits.command import Command
+from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.manifest import read_manifest
 from wordnet_splits.recipe import load_recipe
-from wordnet_splits.reports.thresholds import thresholds
 
 KNOWN = ["mouse", "hamster"]
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command, environment
-from wordnet_splits.manifest import load_classes
+from wordnet_splits.finding import load_manifest
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 
@@ -143,7 +143,8 @@ def test_a_local_build_takes_what_is_there_of_an_inventory(command: Command, pic
 
 def test_inventory_make_leaves_nothing_unfinished(command: Command, pics: Path) -> None:
     killed = (
-        "import os, sys; from wordnet_splits import files; from wordnet_splits.cli import main, runner\n"
+        "import os, sys; from wordnet_splits.base import files\n"
+        "from wordnet_splits.cli import main; from wordnet_splits.terminal import runner\n"
         "files._to_disk = lambda path: os.kill(os.getpid(), 9)\n"
         "runner.run(main.app, sys.argv[1:], 'wordnet-splits')"
     )
@@ -218,7 +219,7 @@ def test_a_class_without_a_synset_is_neither_near_nor_far_unless_it_is_listed_by
 
     def built() -> dict[str, dict[str, Any]]:
         assert command("build", "cats.toml", "--root", "mix=.").code == 0
-        rows = load_classes(Path("build") / "cats").to_pylist()
+        rows = load_manifest(Path("build") / "cats", check="classes").classes.to_pylist()
         return {row["class_id"]: row for row in rows if row["source"] == "mix"}
 
     rows = built()

@@ -9,10 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from wordnet_splits.errors import DataError, OutputError, SourceError, SplitsError, UnknownNameError
+from wordnet_splits.base.errors import DataError, OutputError, SourceError, SplitsError, UnknownNameError
 from wordnet_splits.exchange import export_benchmark, format_names, import_benchmark
 from wordnet_splits.exchange.sidecar import NAME
-from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest
 
 WITH_IMAGES = [name for name in format_names() if name != "pytorch-ood"]
 

@@ -21,7 +21,7 @@ from PIL import Image
 import wordnet_splits as ws
 from tests.wordnet_splits.command import environment
 from tests.wordnet_splits.fetching.server import Publisher, serving
-from wordnet_splits.errors import OutputError, SourceError, SplitsError, UnknownNameError
+from wordnet_splits.base.errors import OutputError, SourceError, SplitsError, UnknownNameError
 from wordnet_splits.fetching import source as fetching
 from wordnet_splits.sources.info import Download, SourceInfo, source_info
 

@@ -13,12 +13,13 @@ import pytest
 from tests import hub_server
 from tests.hub_server import Fault, Handler, Hub
 from tests.wordnet_splits.command import Command
-from wordnet_splits.errors import HubError, HubUnreachableError
-from wordnet_splits.hub import asking, publishing
+from wordnet_splits.base.errors import HubError, HubUnreachableError
+from wordnet_splits.hub import asking
 from wordnet_splits.hub.address import Address
-from wordnet_splits.hub.publishing import publish
-from wordnet_splits.hub.release import Release, gather
 from wordnet_splits.hub.repository import Repository
+from wordnet_splits.publishing import publish as publishing
+from wordnet_splits.publishing.publish import publish
+from wordnet_splits.publishing.release import Release, gather
 
 from .conftest import DIGITS
 

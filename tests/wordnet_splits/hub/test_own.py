@@ -12,8 +12,8 @@ import pytest
 from tests.hub_server import Hub
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
-from wordnet_splits.errors import SplitsError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.finding import load_manifest
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 
@@ -34,7 +34,7 @@ def published(hub: Hub, splits: Command, monkeypatch: pytest.MonkeyPatch) -> Hub
     assert splits("build", "mine.toml", *ROOT).code == 0
     for path in (*Path("pics").glob("mypics.*"), Path("pics/dataset.toml"), Path("mine.toml")):
         path.unlink()
-    monkeypatch.setattr("wordnet_splits.catalog.own_sources._BESIDE", {})
+    monkeypatch.setattr("wordnet_splits.catalog.declarations._BESIDE", {})
     done = splits("publish", "org/mine", "build/mine", "--revision", "v1", *ROOT, "--json")
     assert done.code == 0, done.err
     assert {f"mine/sources/{name}" for name in CARRIED} <= set(done.json["added"])

@@ -18,12 +18,12 @@ import pytest
 
 from tests.hub_server import TOKEN, Fault, Hub
 from tests.wordnet_splits.command import environment
-from wordnet_splits.build import build
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.hub.address import Address
-from wordnet_splits.hub.publishing import publish
-from wordnet_splits.hub.release import Release, gather
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.making import build
 from wordnet_splits.manifest.fingerprint import of_evaluation
+from wordnet_splits.publishing.publish import publish
+from wordnet_splits.publishing.release import Release, gather
 from wordnet_splits.recipe import load_recipe
 
 from .conftest import DIGITS, OTHER

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from wordnet_splits.build import build
-from wordnet_splits.errors import ManifestError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import ManifestError
+from wordnet_splits.checks.freeze import freeze
+from wordnet_splits.checks.verify import verify
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.making import build
 from wordnet_splits.manifest.data import check_data
-from wordnet_splits.reports.freeze import freeze
-from wordnet_splits.reports.verify import verify
 
 from ..recipes import KNOWN, write_recipe
 

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from wordnet_splits import files
-from wordnet_splits.errors import ManifestError
-from wordnet_splits.files import replacing_folder
-from wordnet_splits.manifest import load_manifest, manifest, open_manifest
-from wordnet_splits.manifest.finding import shipped_folder
-from wordnet_splits.reports import verify as verifying
-from wordnet_splits.reports.verify import verify
+from wordnet_splits.base import files
+from wordnet_splits.base.errors import ManifestError
+from wordnet_splits.base.files import replacing_folder
+from wordnet_splits.checks import verify as verifying
+from wordnet_splits.checks.verify import verify
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest, reading
+from wordnet_splits.manifest.reading import Check
+from wordnet_splits.manifest.shipped import shipped_folder
 
 OLD, NEW = (shipped_folder() / name for name in ("digits", "unknown-cifar-tinyval"))
 
@@ -32,27 +34,27 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "digits"
 
 
-def rebuilt_after(read: Callable[..., manifest.Manifest], sources: Iterator[Path]) -> Callable:
+def rebuilt_after(read: Callable[..., Manifest], sources: Iterator[Path]) -> Callable:
     """Return ``read`` with a build that replaces the folder just after ``manifest.json`` was read."""
 
-    def reading(folder: Path, **options: bool) -> manifest.Manifest:
-        result = read(folder, **options)
+    def read_and_replace(folder: Path, *arguments: bool, **options: bool) -> Manifest:
+        result = read(folder, *arguments, **options)
         if (source := next(sources, None)) is not None:
             put(source, folder)
         return result
 
-    return reading
+    return read_and_replace
 
 
-@pytest.mark.parametrize("load", [load_manifest, open_manifest])
-def test_a_reader_gets_the_new_one(folder: Path, monkeypatch: pytest.MonkeyPatch, load: Callable) -> None:
-    monkeypatch.setattr(manifest, "read_manifest", rebuilt_after(manifest.read_manifest, iter([NEW])))
-    assert load(folder).name == NEW.name
+@pytest.mark.parametrize("check", ["all", "classes"])
+def test_a_reader_gets_the_new_one(folder: Path, monkeypatch: pytest.MonkeyPatch, check: Check) -> None:
+    monkeypatch.setattr(reading, "_read", rebuilt_after(reading._read, iter([NEW])))
+    assert load_manifest(folder, check=check).name == NEW.name
 
 
 def test_verify_checks_the_new_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(NEW, folder)
-    monkeypatch.setattr(verifying, "read_manifest", rebuilt_after(manifest.read_manifest, iter([OLD])))
+    monkeypatch.setattr(verifying, "read_manifest", rebuilt_after(reading.read_manifest, iter([OLD])))
     assert verify(folder).ok
 
 
@@ -76,7 +78,7 @@ def test_what_is_altered_is_called_so(folder: Path) -> None:
 
 def test_builds_without_end_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     endless = (source for _ in range(99) for source in (NEW, OLD))
-    monkeypatch.setattr(manifest, "read_manifest", rebuilt_after(manifest.read_manifest, endless))
+    monkeypatch.setattr(reading, "_read", rebuilt_after(reading._read, endless))
     with pytest.raises(ManifestError, match="is being replaced all the time"):
         load_manifest(folder)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import RankCounts, ScoreSet, auroc, auroc_by_nearness, rank_counts
 from wordnet_splits.metrics.counts import count_below, least_count
 

@@ -14,7 +14,7 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import (
     aupr_in,
     aupr_out,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wordnet_splits import metrics
-from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.metrics import METRICS, evaluate, get_metric, list_metrics, metric, rank_counts
 
 from .reference import outcomes, samples, tied_scores

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.metrics import (
     Robustness,
     mixture_moments,

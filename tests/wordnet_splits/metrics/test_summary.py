@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.metrics import ScoreSet, aurc_unknown, auroc, composition, pool, role_means, spread
 
 ID = ScoreSet("cifar-40", "id", [0.9, 0.8, 0.4], [1, 1, 0])

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.metrics import (
     METRICS,
     ScoreSet,

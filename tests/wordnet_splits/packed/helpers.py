@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wordnet_splits.build import build
+from wordnet_splits.making import build
 
 
 def build_many(folder: Path) -> Path:

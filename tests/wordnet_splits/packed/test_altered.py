@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from wordnet_splits.digests import digest_json
-from wordnet_splits.errors import DataError, SourceError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.digests import digest_json
+from wordnet_splits.base.errors import DataError, SourceError
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.packed import check_store, open_store
 from wordnet_splits.packed.pack import pack
 from wordnet_splits.packed.store import PackedStore

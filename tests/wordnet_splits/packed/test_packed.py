@@ -21,8 +21,8 @@ from tests.photographs import (
     jpeg,
     write_root,
 )
-from wordnet_splits.errors import DataError, SourceError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import DataError, SourceError
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.packed import check_store, open_store, part_paths
 from wordnet_splits.packed.pack import pack
 from wordnet_splits.sources.digits import load_digits_pixels

@@ -15,9 +15,10 @@ import pytest
 
 from tests.made_manifests import altered
 from tests.photographs import COUNT, SHARK, TENCH, build_photographs, image_file, jpeg, write_root
+from wordnet_splits.base.errors import MissingImageError, OutputError, SourceError, UnknownNameError
 from wordnet_splits.cli.main import app, run
-from wordnet_splits.errors import MissingImageError, OutputError, SourceError, UnknownNameError
-from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.packed import check_store, open_store, part_paths
 from wordnet_splits.packed.pack import pack
 

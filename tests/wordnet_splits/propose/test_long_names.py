@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.names import MOST_LETTERS
 from wordnet_splits.catalog import read_catalog
-from wordnet_splits.errors import DataError
-from wordnet_splits.names import MOST_LETTERS
 from wordnet_splits.propose import propose
 from wordnet_splits.propose.candidates import Lemmas, routes
 from wordnet_splits.propose.classes import listed_classes

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.proposals.fitting import KIN, answered, fit, outcomes
-from tests.proposals.measure import SETS, held_out, reliability, reliability_table, score, score_table
+from tools.proposals.fitting import KIN, answered, fit, outcomes
+from tools.proposals.measure import SETS, held_out, reliability, reliability_table, score, score_table
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.propose import propose
 from wordnet_splits.propose.model import Model

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.propose import propose
 from wordnet_splits.propose.candidates import KINDS, Lemmas, routes
 from wordnet_splits.propose.reasons import _ROUTES, NO_NOUN

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proposals.measure import SETS
+from tools.proposals.measure import SETS
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.propose import propose
 from wordnet_splits.propose.reading import read_names

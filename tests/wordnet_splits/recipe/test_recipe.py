@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from wordnet_splits.build import build
-from wordnet_splits.errors import RecipeError, SplitsError, UnknownNameError, unknown
+from wordnet_splits.base.errors import RecipeError, SplitsError, UnknownNameError, unknown
+from wordnet_splits.making import build
 from wordnet_splits.recipe import class_set_names, load_recipe, recipe_names
 from wordnet_splits.recipe.text import lines_below, most_specific
 

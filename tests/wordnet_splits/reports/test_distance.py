@@ -11,8 +11,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from tests.wordnet_splits.command import Command
-from wordnet_splits.errors import OutputError, UnknownNameError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import OutputError, UnknownNameError
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.reports.distance import distance
 
 NAME = "unknown-cifar"

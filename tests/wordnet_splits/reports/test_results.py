@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.wordnet_splits.command import Command
-from wordnet_splits.build import build
-from wordnet_splits.errors import ManifestError
-from wordnet_splits.manifest import find_manifest, load_manifest
+from wordnet_splits.base.errors import ManifestError
+from wordnet_splits.checks.freeze import freeze
+from wordnet_splits.finding import find_manifest, load_manifest
+from wordnet_splits.making import build
 from wordnet_splits.manifest.diff import diff_manifests
-from wordnet_splits.reports.cite import cite
-from wordnet_splits.reports.freeze import freeze
+from wordnet_splits.publishing.cite import cite
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wordnet_splits.rules.toy import PETS, context, judge, load, taken
-from wordnet_splits import sampling
-from wordnet_splits.errors import RecipeError, UnknownNameError
+from wordnet_splits.base import sampling
+from wordnet_splits.base.errors import RecipeError, UnknownNameError
 from wordnet_splits.rules import ClassRule, Via, decide, sentence
 from wordnet_splits.rules.model import OPERATORS
 from wordnet_splits.rules.refused import what_refused

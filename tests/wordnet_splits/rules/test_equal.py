@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.wordnet_splits.recipes import HEAD, group, write_recipe
-from wordnet_splits.build.leaks import class_leaks
-from wordnet_splits.build.membership import decide_membership
+from wordnet_splits.audit.audit import audit
+from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.catalog import load_catalog
+from wordnet_splits.making.leaks import class_leaks
+from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.recipe import load_recipe
-from wordnet_splits.reports import worlds
-from wordnet_splits.reports.audit import audit
-from wordnet_splits.reports.thresholds import thresholds
+from wordnet_splits.robust import alternatives as worlds
 from wordnet_splits.rules.equal import are_equal
 from wordnet_splits.taxonomy import load
 

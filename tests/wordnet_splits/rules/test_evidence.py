@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from tests.wordnet_splits.rules.toy import PETS, context, judge, load
+from wordnet_splits.base.sampling import key as sampling_key
 from wordnet_splits.rules import ClassRule, sentence
 from wordnet_splits.rules.evidence import counted, renderer_names
 from wordnet_splits.rules.registry import operator_names
 from wordnet_splits.rules.verdict import RELATIONS, Finding, Verdict, Via
-from wordnet_splits.sampling import key as sampling_key
 
 GROUPS: dict[str, Any] = {"groups": {"id": [("pets", "pug")]}, "roles": {"id": "id"}}
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.facts import inflections
+from tools.facts import inflections
+from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.errors import UnknownNameError
 from wordnet_splits.rules.keywords import KINDS, abbreviations, lemma_index, matches, stopwords, variants
 from wordnet_splits.taxonomy import Taxonomy
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.wordnet_splits.rules.toy import PETS, THING, catalog, context, judge, load, taken
+from wordnet_splits.base.errors import SplitsError, TaxonomyError, UnknownNameError
 from wordnet_splits.catalog import Catalog
-from wordnet_splits.errors import SplitsError, TaxonomyError, UnknownNameError
 from wordnet_splits.rules import ClassRule, Context, Via, decide
 from wordnet_splits.rules.engine import COMBINATIONS
 from wordnet_splits.rules.model import OPERATORS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.reports.keyword_switches import keyword_switches, switch_table
+from wordnet_splits.fidelity.keyword_switches import keyword_switches, switch_table
 from wordnet_splits.rules import (
     ClassRule,
     Context,

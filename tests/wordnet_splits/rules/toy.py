@@ -19,8 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from wordnet_splits.base.errors import unknown
 from wordnet_splits.catalog import Catalog, CatalogClass
-from wordnet_splits.errors import unknown
 from wordnet_splits.rules import ClassRule, Context, Verdict, decide
 from wordnet_splits.taxonomy import Taxonomy
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wordnet_splits.errors import TaxonomyError, UnknownNameError
+from wordnet_splits.base.errors import TaxonomyError, UnknownNameError
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 

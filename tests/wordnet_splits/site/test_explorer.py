@@ -15,7 +15,7 @@ import pytest
 
 from tests.wordnet_splits.site.pages import read, rows
 from wordnet_splits.cli.main import app, run
-from wordnet_splits.manifest import find_manifest, load_manifest
+from wordnet_splits.finding import find_manifest, load_manifest
 from wordnet_splits.manifest.fingerprint import of_explanation
 
 LADDER = "rungs-cifar100"

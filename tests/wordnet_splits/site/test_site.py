@@ -12,10 +12,10 @@ import pytest
 
 from tests.wordnet_splits.command import Command
 from tests.wordnet_splits.site.pages import read, rows
-from wordnet_splits.errors import OutputError
-from wordnet_splits.manifest import find_manifest, load_manifest
+from wordnet_splits.audit.thresholds import thresholds
+from wordnet_splits.base.errors import OutputError
+from wordnet_splits.finding import find_manifest, load_manifest
 from wordnet_splits.reports.explain import explain
-from wordnet_splits.reports.thresholds import thresholds
 from wordnet_splits.site import make_site
 from wordnet_splits.site.tree import kept_nodes
 from wordnet_splits.taxonomy import load

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.sources import Source, open_source
 
 

@@ -21,7 +21,7 @@ from tests.wordnet_splits.sources.trees import (
     tar_bytes,
     write_images,
 )
-from wordnet_splits import errors
+from wordnet_splits.base import errors
 from wordnet_splits.sources import open_source, source_class, source_names
 
 DTD = some("dtd", "all")

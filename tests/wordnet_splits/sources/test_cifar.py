@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.catalog.inventory import load_inventory
-from wordnet_splits.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.sources import open_source
 
 from .cifar_copies import digests, scan, write_pickle

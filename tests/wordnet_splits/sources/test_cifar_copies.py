@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from wordnet_splits.errors import MissingImageError, SourceError, UnsafeDataError
+from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.sources import Source, open_source
 
 from .cifar_copies import (

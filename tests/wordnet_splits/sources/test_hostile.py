@@ -25,7 +25,7 @@ from tests.wordnet_splits.sources.trees import (
     tar_bytes,
     write_images,
 )
-from wordnet_splits.errors import SourceError, UnsafeDataError
+from wordnet_splits.base.errors import SourceError, UnsafeDataError
 from wordnet_splits.sources import open_source
 from wordnet_splits.sources.layouts import parquet_named
 from wordnet_splits.sources.layouts.unpickle import load_pickle

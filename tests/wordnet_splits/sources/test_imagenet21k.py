@@ -16,8 +16,8 @@ from tests.wordnet_splits.sources.trees import (
     train_tar,
     write_images,
 )
+from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.sources import Source, open_source
 
 IN_BOTH = ("n00470682", "n00474568")

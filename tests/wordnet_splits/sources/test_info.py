@@ -8,7 +8,7 @@ from importlib import resources
 
 import pytest
 
-from wordnet_splits import errors
+from wordnet_splits.base import errors
 from wordnet_splits.catalog import catalog_names
 from wordnet_splits.sources import source_class, source_info, source_names
 

@@ -28,7 +28,7 @@ from tests.wordnet_splits.sources.trees import (
     some,
     write_images,
 )
-from wordnet_splits import errors
+from wordnet_splits.base import errors
 from wordnet_splits.sources import SCAN_SCHEMA, Source, open_source
 
 

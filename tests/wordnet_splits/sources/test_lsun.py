@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from wordnet_splits.errors import MissingImageError, SourceError, UnsafeDataError
+from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.sources import Source, open_source
 
 from .cifar_copies import digests, scan

@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
+from wordnet_splits.base.digests import digest_pixels
+from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import INVENTORY_SCHEMA
-from wordnet_splits.digests import digest_pixels
-from wordnet_splits.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.sources import open_source, source_info
 from wordnet_splits.sources.layouts import idx, positional
 from wordnet_splits.sources.layouts.idx import read_idx

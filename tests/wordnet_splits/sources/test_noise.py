@@ -7,7 +7,7 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from wordnet_splits.errors import MissingImageError, SourceError
+from wordnet_splits.base.errors import MissingImageError, SourceError
 from wordnet_splits.sources import Source, noise, open_source
 from wordnet_splits.sources.noise import NoiseSource
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordnet_splits.errors import SourceError, UnknownNameError
+from wordnet_splits.base.errors import SourceError, UnknownNameError
 from wordnet_splits.sources import noise
 
 from .noise_thresholds import exact_thresholds

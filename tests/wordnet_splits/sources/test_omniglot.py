@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from wordnet_splits.base.errors import MissingImageError, SourceError, SplitsError, UnsafeDataError
 from wordnet_splits.catalog.inventory import load_inventory
-from wordnet_splits.errors import MissingImageError, SourceError, SplitsError, UnsafeDataError
 from wordnet_splits.sources import open_source
 
 from .cifar_copies import Rows, digests, scan

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.wordnet_splits import own_pictures as own
-from wordnet_splits import errors
+from wordnet_splits.base import errors
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.own_sources import declare_beside
+from wordnet_splits.catalog.declarations import declare_beside
 from wordnet_splits.propose.class_folders import declared_classes
 from wordnet_splits.sources import Source, open_source, source_info, source_names
 from wordnet_splits.sources.own import Image, Layout, Place
@@ -70,7 +70,7 @@ def test_class_folders_are_read_as_torchvision_reads_them(pics: Path) -> None:
 
 def test_a_worker_that_is_sent_a_source_need_not_know_its_declaration(pics: Path, monkeypatch: Any) -> None:
     sent = pickle.dumps(open_source("mypics", pics))
-    monkeypatch.setattr("wordnet_splits.catalog.own_sources._BESIDE", {})
+    monkeypatch.setattr("wordnet_splits.catalog.declarations._BESIDE", {})
     assert "mypics" not in source_names()
     assert len(rows(pickle.loads(sent))) == 20
 

@@ -10,11 +10,11 @@ import pytest
 
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.sources.test_own import rows
-from wordnet_splits import errors
-from wordnet_splits.build import build
+from wordnet_splits.base import errors
+from wordnet_splits.making import build
 from wordnet_splits.manifest import read_manifest
 from wordnet_splits.propose.class_folders import declared_classes
-from wordnet_splits.reports.own_inventory import make_inventory
+from wordnet_splits.reports.make_inventory import make_inventory
 from wordnet_splits.sources import open_source
 from wordnet_splits.sources.own import json_items as reader
 from wordnet_splits.sources.own.json_items import json_items

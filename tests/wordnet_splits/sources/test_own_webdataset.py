@@ -12,7 +12,7 @@ import pytest
 
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.sources.test_own import rows
-from wordnet_splits import errors
+from wordnet_splits.base import errors
 from wordnet_splits.propose.class_folders import declared_classes
 from wordnet_splits.sources import open_source
 

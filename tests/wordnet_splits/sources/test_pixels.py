@@ -18,7 +18,7 @@ from PIL import Image, ImageFile, TiffImagePlugin
 
 import fix_resize.decode
 from tests.wordnet_splits.sources.trees import jpeg
-from wordnet_splits import errors
+from wordnet_splits.base import errors
 from wordnet_splits.sources import pixels
 from wordnet_splits.sources.base import as_rgb
 from wordnet_splits.sources.pixels import check_bytes, decode_bytes

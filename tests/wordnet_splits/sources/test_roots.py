@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wordnet_splits import errors
+from wordnet_splits.base import errors
 from wordnet_splits.sources import roots
 
 

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
-from wordnet_splits.errors import MissingImageError, SourceError, UnsafeDataError
+from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.sources import Source, open_source, svhn
 
 from .cifar_copies import digests, scan, write_shards

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wordnet_splits.errors import MissingImageError, SourceError, UnsafeDataError
+from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDataError
 from wordnet_splits.sources import open_source
 
 from .cifar_copies import png, scan

@@ -17,7 +17,7 @@ from tests.wordnet_splits.sources.trees import (
     train_tar,
     val_tar,
 )
-from wordnet_splits import errors
+from wordnet_splits.base import errors
 from wordnet_splits.sources import Source, open_source
 from wordnet_splits.sources.layouts import tars
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wordnet_splits.errors import SourceError, UnsafeDataError
+from wordnet_splits.base.errors import SourceError, UnsafeDataError
 from wordnet_splits.sources.layouts.unpickle import load_pickle, read_pickle
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wordnet_splits.errors import TaxonomyError
+from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.taxonomy import Taxonomy, shipped
 from wordnet_splits.taxonomy.others import other_wordnet, sense_keys
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wordnet_splits.errors import TaxonomyError, UnknownNameError
+from wordnet_splits.base.errors import TaxonomyError, UnknownNameError
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.taxonomy.parts import KINDS
 

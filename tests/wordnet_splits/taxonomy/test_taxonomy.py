@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.facts.published import Published
-from tests.facts.tree import lines
+from tools.facts.published import Published
+from tools.facts.tree import lines
+from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.errors import TaxonomyError
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy, taxonomy
 from wordnet_splits.taxonomy.tree import CHOICES, imagenet_choices

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from wordnet_splits.base.errors import OutputError, TaxonomyError
 from wordnet_splits.catalog import catalog_names, load_catalog
-from wordnet_splits.errors import OutputError, TaxonomyError
 from wordnet_splits.taxonomy import Taxonomy, wndb
 from wordnet_splits.taxonomy import shipped as wndb_pack
 from wordnet_splits.taxonomy.lexicon import LemmaIndex

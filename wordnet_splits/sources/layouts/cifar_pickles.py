@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import LONGEST_NAME, check_link, opened
 from wordnet_splits.sources.layouts.matching import Copy, UnnamedPicture
 from wordnet_splits.sources.layouts.unpickle import LARGEST_FILE, load_pickle
 from wordnet_splits.sources.layouts.walk import bases
-from wordnet_splits.untrusted import LONGEST_NAME, check_link, opened
 
 SIDE = 32
 _CHANNELS = 3

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import printable
 from wordnet_splits.sources.layouts.folders import Spellings, class_paths
 from wordnet_splits.sources.layouts.names import NameIndex, Naming
 from wordnet_splits.sources.layouts.parts import Found
 from wordnet_splits.sources.layouts.tars import Opened, TarReader, stem_of
-from wordnet_splits.untrusted import printable
 
 
 @dataclass(frozen=True)

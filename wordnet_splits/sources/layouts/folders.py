@@ -10,12 +10,12 @@ from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import check_link, read_picture
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.layouts.names import Naming, split_extension
 from wordnet_splits.sources.layouts.parts import SAMPLE, Found
 from wordnet_splits.sources.layouts.walk import entries, subfolder
-from wordnet_splits.untrusted import check_link, read_picture
 
 LISTINGS = 64  # folder listings kept per process; one of 1,300 names takes about 0.2 MB
 

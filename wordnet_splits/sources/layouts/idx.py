@@ -20,15 +20,15 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from wordnet_splits.base.digests import Pixels, digest_pixels
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import check_link, opened, pieces, printable
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import load_inventory
-from wordnet_splits.digests import Pixels, digest_pixels
-from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import Order, as_rgb
 from wordnet_splits.sources.info import source_info
 from wordnet_splits.sources.layouts.positional import PositionalLayout
 from wordnet_splits.sources.layouts.walk import bases
-from wordnet_splits.untrusted import check_link, opened, pieces, printable
 
 SIDE = 28
 LARGEST_SPLIT = 100_000  # pictures; the largest published split has 60,000

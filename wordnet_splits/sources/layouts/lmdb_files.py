@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import SourceError
-from wordnet_splits.untrusted import check_link, check_regular
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import check_link, check_regular
 
 LARGEST_FILE = 1 << 40  # bytes; the largest published has 160 GB
 

@@ -10,9 +10,9 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from wordnet_splits.base.digests import Pixels, digest_pixels
+from wordnet_splits.base.errors import SourceError
 from wordnet_splits.catalog.inventory import load_inventory
-from wordnet_splits.digests import Pixels, digest_pixels
-from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.pixels import decode_bytes
 
 Place = TypeVar("Place")

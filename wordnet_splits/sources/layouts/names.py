@@ -10,9 +10,9 @@ from functools import cache
 
 import numpy as np
 
+from wordnet_splits.base.errors import SourceError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import load_inventory
-from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import Row
 
 IMAGE_EXTENSIONS = frozenset({"jpg", "jpeg", "png", "gif"})

@@ -12,11 +12,11 @@ from pathlib import Path, PurePosixPath
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import LARGEST_PICTURE, LONGEST_NAME, open_parquet, parquet_errors
 from wordnet_splits.sources.layouts.names import NameIndex, Naming, split_extension
 from wordnet_splits.sources.layouts.parts import Found
 from wordnet_splits.sources.layouts.walk import entries, subfolder
-from wordnet_splits.untrusted import LARGEST_PICTURE, LONGEST_NAME, open_parquet, parquet_errors
 
 # How the Hub calls a split, in a shard's name (validation-00000-of-00014) or its folder's (validation/0000).
 SPLIT_WORDS = {"train": "train", "validation": "val", "valid": "val", "val": "val", "test": "test"}

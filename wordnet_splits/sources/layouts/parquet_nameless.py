@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import DataError, SourceError
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.errors import DataError, SourceError
+from wordnet_splits.base.untrusted import open_parquet, parse_json
 from wordnet_splits.sources.layouts.matching import Copy, UnnamedPicture, decode_pixels
 from wordnet_splits.sources.layouts.parquet_named import FETCH, Shards, bytes_at, field, find_shards
 from wordnet_splits.sources.layouts.walk import bases
-from wordnet_splits.untrusted import open_parquet, parse_json
 
 LARGEST_SPLIT = 4 << 30  # bytes, unpacked; the largest known split has 1.5 GB
 

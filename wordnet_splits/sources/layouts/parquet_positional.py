@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from wordnet_splits.digests import Pixels
+from wordnet_splits.base.digests import Pixels
 from wordnet_splits.sources.layouts.parquet_nameless import HubLayout, NamelessParquet, RowPlace
 from wordnet_splits.sources.layouts.positional import PositionalLayout
 

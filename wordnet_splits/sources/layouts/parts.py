@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
 from wordnet_splits.sources.base import OneCopyPerProcess, Raw, Row
 from wordnet_splits.sources.layouts.names import Naming
 

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from wordnet_splits.digests import Pixels
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.digests import Pixels
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import read_picture
 from wordnet_splits.sources.layouts.matching import Copy, UnnamedPicture, decode_pixels
 from wordnet_splits.sources.layouts.walk import entries, folders, subfolder
-from wordnet_splits.untrusted import read_picture
 
 LOSSLESS = frozenset({"png", "bmp", "ppm", "tif", "tiff"})
 LARGEST_FILE = 1 << 20  # bytes; a picture of 32 x 32 has about 2 kB

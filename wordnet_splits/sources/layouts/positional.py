@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
+from wordnet_splits.base.digests import Pixels, digest_pixels
+from wordnet_splits.base.errors import SourceError
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
-from wordnet_splits.digests import Pixels, digest_pixels
-from wordnet_splits.errors import SourceError
 from wordnet_splits.sources.base import OneCopyPerProcess, Order, Raw, Row, as_rgb, parse_position
 
 

@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from weakref import finalize
 
-from wordnet_splits.errors import SourceError, UnsafeDataError
+from wordnet_splits.base.errors import SourceError, UnsafeDataError
+from wordnet_splits.base.untrusted import LARGEST_PICTURE, LONGEST_NAME, check_link, check_regular, printable
 from wordnet_splits.sources.layouts.names import NameIndex, Naming, split_extension
 from wordnet_splits.sources.layouts.parts import Found
-from wordnet_splits.untrusted import LARGEST_PICTURE, LONGEST_NAME, check_link, check_regular, printable
 
 MAX_MEMBERS = 200_000  # ImageNet's validation archive has 50,000, its largest class 1,300
 LARGEST_HEADER = 16 * 2**10  # bytes of what pax and GNU put before a member: its name, mostly

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
 from wordnet_splits.sources.layouts.names import Naming
 from wordnet_splits.sources.layouts.parts import Found, PartReader, SourcePart
 

@@ -23,8 +23,8 @@ from typing import Any, NoReturn, cast
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.errors import SourceError, UnsafeDataError
-from wordnet_splits.untrusted import opened
+from wordnet_splits.base.errors import SourceError, UnsafeDataError
+from wordnet_splits.base.untrusted import opened
 
 LARGEST_FILE = 1 << 30  # bytes; the largest published batch has 155 MB
 _LARGEST_RANK = 8

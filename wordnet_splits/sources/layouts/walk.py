@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from wordnet_splits.errors import SourceError, UnsafeDataError
-from wordnet_splits.untrusted import DEEPEST, check_link, expanded, unreadable
+from wordnet_splits.base.errors import SourceError, UnsafeDataError
+from wordnet_splits.base.untrusted import DEEPEST, check_link, expanded, unreadable
 
 LONE_LEVELS = 3  # root/dtd/dtd/images: archives unpacked into folders of their own name
 

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from wordnet_splits.errors import SourceError, UnsafeDataError
+from wordnet_splits.base.errors import SourceError, UnsafeDataError
+from wordnet_splits.base.untrusted import LARGEST_PICTURE, LONGEST_NAME, MiB, check_regular, printable
 from wordnet_splits.sources.layouts.names import Naming, split_extension
 from wordnet_splits.sources.layouts.parts import Found
 from wordnet_splits.sources.layouts.tars import MAX_MEMBERS
-from wordnet_splits.untrusted import LARGEST_PICTURE, LONGEST_NAME, MiB, check_regular, printable
 
 LARGEST_ARCHIVE = 32 * MiB  # Omniglot's largest has 10 MB; the index is held in memory, 500 bytes an entry
 

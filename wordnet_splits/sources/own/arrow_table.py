@@ -9,8 +9,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from wordnet_splits.errors import SourceError, check_memory
-from wordnet_splits.untrusted import MOST_ROWS, GiB, check_regular, printable
+from wordnet_splits.base.errors import SourceError, check_memory
+from wordnet_splits.base.untrusted import MOST_ROWS, GiB, check_regular, printable
 
 LARGEST: Final = 1024 * GiB
 """Bytes; a file is mapped, not read."""

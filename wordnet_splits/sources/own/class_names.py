@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from wordnet_splits.errors import SourceError
-from wordnet_splits.untrusted import check_link, printable, read_text
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import check_link, printable, read_text
 
 CLASS_NAMES: Final = "classnames.txt"
 

@@ -15,16 +15,16 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Final, NamedTuple
 
-from wordnet_splits.errors import SourceError
-from wordnet_splits.files import FileId, file_id
-from wordnet_splits.names import is_one_line
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.files import FileId, file_id
+from wordnet_splits.base.names import is_one_line
+from wordnet_splits.base.untrusted import printable
 from wordnet_splits.sources.layouts.parquet_named import SPLIT_WORDS
 from wordnet_splits.sources.own.class_names import same_name
 from wordnet_splits.sources.own.json_items import json_items
 from wordnet_splits.sources.own.layout import ALL, Image, without_extension
 from wordnet_splits.sources.own.picture_files import PictureFiles
 from wordnet_splits.sources.own.shards import shards, split_of
-from wordnet_splits.untrusted import printable
 
 USUAL: Final = "instances_*.json"
 TRIED: Final = 100

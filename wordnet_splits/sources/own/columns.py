@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from wordnet_splits.catalog.own_sources import Columns
-from wordnet_splits.errors import SourceError, unknown
-from wordnet_splits.untrusted import printable
+from wordnet_splits.base.errors import SourceError, unknown
+from wordnet_splits.base.untrusted import printable
+from wordnet_splits.catalog.declarations import Columns
 
 IMAGES: Final = ("image", "img", "file", "file_name", "filename", "path", "image_path", "picture")
 CLASSES: Final = ("class", "label", "category", "class_id", "class_name", "fine_label")

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar, Final
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import below, csv_rows, printable
 from wordnet_splits.sources.layouts.walk import entries
 from wordnet_splits.sources.own.class_names import class_names, class_of
 from wordnet_splits.sources.own.columns import class_column, image_column, split_column
 from wordnet_splits.sources.own.layout import ALL, Image, without_extension
 from wordnet_splits.sources.own.picture_files import PictureFiles
-from wordnet_splits.untrusted import below, csv_rows, printable
 
 DELIMITERS: Final = {".csv": ",", ".tsv": "\t"}
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import printable
 from wordnet_splits.sources.layouts.walk import entries
 from wordnet_splits.sources.own.layout import ALL, Image, without_extension
 from wordnet_splits.sources.own.picture_files import PictureFiles
 from wordnet_splits.sources.pixels import EXTENSIONS
-from wordnet_splits.untrusted import printable
 
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"})
 DEEPEST = 5

@@ -13,16 +13,16 @@ from typing import Any, Final
 import platformdirs
 from pydantic import BaseModel, ConfigDict
 
-from wordnet_splits.catalog.own_sources import Declaration
-from wordnet_splits.errors import DataError, HubError, SourceError
-from wordnet_splits.files import write_text
+from wordnet_splits.base.errors import DataError, HubError, SourceError
+from wordnet_splits.base.files import write_text
+from wordnet_splits.base.untrusted import printable, read_json, validated
+from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.hub.address import MAIN, Address, parse_address
 from wordnet_splits.hub.repository import RemoteFile, Repository, huggingface_home
 from wordnet_splits.sources.layouts.parquet_named import SPLIT_WORDS
 from wordnet_splits.sources.own.layout import ALL
 from wordnet_splits.sources.own.rows import Shard
 from wordnet_splits.sources.own.shards import split_of
-from wordnet_splits.untrusted import printable, read_json, validated
 
 CARD: Final = "README.md"
 

@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import below, printable, read_json
 from wordnet_splits.sources.layouts.parquet_named import SPLIT_WORDS
 from wordnet_splits.sources.own.arrow_table import ArrowTable
 from wordnet_splits.sources.own.hub_by_name import cached_copy, received
 from wordnet_splits.sources.own.layout import ALL, Image
 from wordnet_splits.sources.own.parquet_rows import ParquetTable
 from wordnet_splits.sources.own.rows import Rows, Shard, Table
-from wordnet_splits.untrusted import below, printable, read_json
 
 INFO: Final = "dataset_info.json"  # beside the files that it is of
 STATE: Final = "state.json"  # of a dataset that was saved

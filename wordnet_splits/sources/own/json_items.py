@@ -9,8 +9,8 @@ from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 from typing import Any, Final
 
-from wordnet_splits.errors import SourceError
-from wordnet_splits.untrusted import HALF_A_PAIR, GiB, MiB, holds_half_a_pair, opened, printable
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import HALF_A_PAIR, GiB, MiB, holds_half_a_pair, opened, printable
 
 LARGEST: Final = 64 * GiB
 LARGEST_ITEM: Final = 16 * MiB

@@ -13,9 +13,9 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Final, NamedTuple
 
-from wordnet_splits.catalog.own_sources import Declaration
-from wordnet_splits.errors import SourceError, unknown
-from wordnet_splits.names import is_one_line
+from wordnet_splits.base.errors import SourceError, unknown
+from wordnet_splits.base.names import is_one_line
+from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.sources.pixels import EXTENSIONS
 
 GROUP: Final = "wordnet_splits.layouts"

@@ -14,11 +14,11 @@ from typing import ClassVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import LONGEST_NAME, open_parquet, parquet_errors
 from wordnet_splits.sources.own.layout import Image, without_extension
 from wordnet_splits.sources.own.rows import Rows, Shard, Table
 from wordnet_splits.sources.own.shards import shards, split_of
-from wordnet_splits.untrusted import LONGEST_NAME, open_parquet, parquet_errors
 
 
 class ParquetRows(Rows):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wordnet_splits.base.untrusted import check_link, read_picture
 from wordnet_splits.sources.own.layout import Layout, Place
-from wordnet_splits.untrusted import check_link, read_picture
 
 
 class PictureFiles(Layout):

@@ -15,14 +15,14 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-from wordnet_splits.catalog.own_sources import Declaration
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import below, printable, read_picture
+from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.sources.layouts.parquet_named import OPEN_SHARDS, bytes_at
 from wordnet_splits.sources.layouts.parquet_nameless import label_names
 from wordnet_splits.sources.own.class_names import Names, class_names, class_of, distinct_names
 from wordnet_splits.sources.own.columns import class_column, image_column, split_column
 from wordnet_splits.sources.own.layout import Layout, Place
-from wordnet_splits.untrusted import below, printable, read_picture
 
 
 class Shard(NamedTuple):

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from wordnet_splits.errors import SourceError
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.untrusted import printable
 from wordnet_splits.sources.layouts.parquet_named import SPLIT_WORDS
 from wordnet_splits.sources.layouts.walk import entries
 from wordnet_splits.sources.own.layout import ALL
-from wordnet_splits.untrusted import printable
 
 DEEPEST: Final = 3
 """Folders between the root and its shards."""

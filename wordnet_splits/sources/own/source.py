@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+from wordnet_splits.base.errors import SourceError, unknown
+from wordnet_splits.base.untrusted import printable
 from wordnet_splits.catalog import Catalog
 from wordnet_splits.catalog.catalog import load_own_catalog
-from wordnet_splits.catalog.own_sources import Declaration
-from wordnet_splits.errors import SourceError, unknown
+from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.sources.base import OneCopyPerProcess, Row
 from wordnet_splits.sources.own.layout import Layout, Place, layout_class, open_layout
-from wordnet_splits.untrusted import printable
 
 
 class OwnSource(OneCopyPerProcess):

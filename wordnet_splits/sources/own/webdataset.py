@@ -16,9 +16,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
-from wordnet_splits.catalog.own_sources import Declaration
-from wordnet_splits.errors import SourceError, UnsafeDataError
-from wordnet_splits.names import is_one_line
+from wordnet_splits.base.errors import SourceError, UnsafeDataError
+from wordnet_splits.base.names import is_one_line
+from wordnet_splits.base.untrusted import LARGEST_PICTURE, parse_json, printable
+from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.sources.layouts.parquet_named import OPEN_SHARDS
 from wordnet_splits.sources.layouts.tars import Member, Opened
 from wordnet_splits.sources.own.class_names import class_names, class_of
@@ -26,7 +27,6 @@ from wordnet_splits.sources.own.columns import CLASSES
 from wordnet_splits.sources.own.layout import Image, Layout, Place
 from wordnet_splits.sources.own.shards import shards, split_of
 from wordnet_splits.sources.pixels import EXTENSIONS
-from wordnet_splits.untrusted import LARGEST_PICTURE, parse_json, printable
 
 LARGEST_LABEL: Final = 2**20  # bytes of a .cls, .json or .txt
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 
-from wordnet_splits.errors import DataError, UnsafeDataError
-from wordnet_splits.untrusted import opened
+from wordnet_splits.base.errors import DataError, UnsafeDataError
+from wordnet_splits.base.untrusted import opened
 
 from ...backend.weights import LARGEST, is_torchscript
 from ...plugins import in_one_line

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from PIL import Image
 
-from wordnet_splits.errors import DataError
-from wordnet_splits.lazy import need
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.lazy import need
 
 from ...backend.transforms import Transform, Triple
 from ...backend.weights import fill, read_state

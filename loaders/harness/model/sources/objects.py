@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from ...backend.weights import fill, read_state
 from ...plugins import imported, in_one_line

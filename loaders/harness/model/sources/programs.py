@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, fx
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from ...arrays import Head
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.errors import DataError, SplitsError, unknown
-from wordnet_splits.lazy import need
+from wordnet_splits.base.errors import DataError, SplitsError, unknown
+from wordnet_splits.base.lazy import need
 
 from ...backend.transforms import Transform
 from ...backend.weights import (

@@ -7,8 +7,8 @@ from pickle import UnpicklingError
 from typing import Any
 from urllib.error import URLError
 
-from wordnet_splits.errors import unknown
-from wordnet_splits.lazy import need
+from wordnet_splits.base.errors import unknown
+from wordnet_splits.base.lazy import need
 
 from ...backend.transforms import Transform, Triple
 from ...backend.weights import (

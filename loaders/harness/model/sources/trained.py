@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 from ...training.checkpoints import METADATA, load_checkpoint
 from .registry import Loaded, Request, model_source

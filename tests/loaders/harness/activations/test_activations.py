@@ -27,7 +27,7 @@ from loaders.harness.backend.transforms import (
     to_uint8,
 )
 from loaders.harness.model import load_model
-from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.manifest.data import Channels, Declared
 
 from ..model.networks import CLASSES, FEATURES, Scaled, Wrapped, small_network

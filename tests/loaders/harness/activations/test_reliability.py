@@ -21,8 +21,8 @@ from loaders.harness.activations import Store, extract
 from loaders.harness.activations.extraction import out_of_memory
 from loaders.harness.activations.store import StoredGroup, StoreError
 from loaders.harness.model import load_model
-from wordnet_splits import files
-from wordnet_splits.errors import DataError, OutputError, SplitsError
+from wordnet_splits.base import files
+from wordnet_splits.base.errors import DataError, OutputError, SplitsError
 
 from ..altering import assert_no_alteration_passes, reseal
 from ..model.networks import CLASSES, Greedy, Poisoned, Scaled, Wrapped, small_network

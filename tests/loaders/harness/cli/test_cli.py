@@ -23,11 +23,11 @@ from loaders.harness.evaluation.results import Results
 from loaders.harness.model import load_model
 from loaders.harness.model.class_map import LabelSpace
 from tests.photographs import SHARK, build_photographs, image_file, write_root
-from wordnet_splits.cli.runner import run
-from wordnet_splits.errors import DataError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.progress import Silent
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.metrics import auroc
-from wordnet_splits.progress import Silent
+from wordnet_splits.terminal.runner import run
 
 from ..model.networks import Wrapped, small_network
 

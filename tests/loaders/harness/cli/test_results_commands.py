@@ -15,9 +15,9 @@ from loaders.harness.cli.printing import names_of
 from loaders.harness.evaluation.of_runs import evaluate_runs
 from tests.loaders.harness.evaluation.fake_runs import fake_run
 from tests.wordnet_splits.command import environment
-from wordnet_splits.cli import output
-from wordnet_splits.cli.runner import run
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.terminal import output
+from wordnet_splits.terminal.runner import run
 
 BLOCKED = "import sys; sys.modules['torch'] = sys.modules['torchvision'] = None\n"
 MAIN = "from loaders.harness.cli.main import main; main()"

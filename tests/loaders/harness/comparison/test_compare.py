@@ -22,7 +22,7 @@ from loaders.harness.evaluation.measure import MEAN, POOLED
 from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
-from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.metrics import bootstrap_indices
 
 SETS = [

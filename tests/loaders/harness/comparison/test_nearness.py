@@ -15,8 +15,8 @@ from loaders.harness.plots import plot_data
 from loaders.harness.plots.subject import REPLICATES
 from loaders.harness.semantics import classes_of
 from tests.loaders.harness.comparison.test_compare import draw
-from wordnet_splits.errors import DataError, UnknownNameError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.metrics import bootstrap_indices
 from wordnet_splits.similarity import compare
 

@@ -14,7 +14,7 @@ from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.tables import Table
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.wordnet_splits.metrics import abdelzad
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import METRICS, robustness
 
 OPTIMIZERS = ("Adam", "RMSprop", "Adamax", "Nadam", "SGD", "Adagrad", "Adadelta")

@@ -14,7 +14,7 @@ from loaders.harness import compare, evaluate_arrays
 from loaders.harness.comparison.entries import draws_of
 from loaders.harness.evaluation.results import Results
 from loaders.harness.plots.subject import Subject
-from wordnet_splits.errors import DataError, OutputError
+from wordnet_splits.base.errors import DataError, OutputError
 
 K = 4
 

@@ -23,7 +23,7 @@ from loaders.harness.detectors import (
 from loaders.harness.evaluation.learning import combinations
 from loaders.harness.evaluation.scoring import confidence, fit
 from tests.loaders.harness.detectors.separable import head_of, images
-from wordnet_splits.errors import DataError, SplitsError, UnknownNameError
+from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.metrics import auroc
 
 BUILT_IN = list_detectors()

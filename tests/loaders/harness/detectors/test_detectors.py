@@ -26,7 +26,7 @@ from loaders.harness.evaluation import scoring
 from loaders.harness.evaluation.learning import combinations
 from loaders.harness.evaluation.scoring import Fitted, confidence, confidences, fit, predicted
 from tests.loaders.harness.detectors.separable import CLASSES, head_of, images, reordered
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import auroc
 
 BUILT_IN = list_detectors()

@@ -13,7 +13,7 @@ from loaders.harness.detectors.openmax import SHIFT, weibull
 from loaders.harness.detectors.shaping import Ranked
 from loaders.harness.evaluation.scoring import confidence, fit, predicted
 from tests.loaders.harness.detectors.separable import CLASSES, WIDTH, head_of, images
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
 
 TRAIN, VAL, KNOWN = images(800, seed=1), images(120, seed=2), images(200, seed=3)
 HEAD = head_of()

@@ -26,8 +26,8 @@ from loaders.harness.model.stages import as_maps, find_stages, like
 from loaders.harness.probes.stages import gram_rows, without_first_rank
 from tests.loaders.harness.detectors.separable import images
 from tests.loaders.harness.model.networks import small_network
-from wordnet_splits.errors import DataError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.finding import load_manifest
 
 TRAIN, VAL, KNOWN = images(800, seed=1), images(120, seed=2), images(200, seed=3)
 OUTSIDE = images(100, seed=5, unknown=True)

@@ -13,7 +13,7 @@ from loaders.harness.arrays import Arrays, ArrayView
 from loaders.harness.detectors import get_detector, neighbours
 from loaders.harness.evaluation.scoring import Fitted, confidence, confidences, fit
 from tests.loaders.harness.detectors.separable import WIDTH, images, reordered
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 TRAIN, KNOWN = images(1600, seed=1), images(300, seed=3)
 

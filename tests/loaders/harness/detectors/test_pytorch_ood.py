@@ -20,8 +20,8 @@ from loaders.harness.evaluation.scoring import confidence, fit
 from loaders.harness.model import load_model
 from tests.loaders.harness.detectors.separable import CLASSES, head_of, images, reordered
 from tests.loaders.harness.model.networks import small_network
-from wordnet_splits.errors import DataError, UnknownNameError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.metrics import auroc
 
 theirs = pytest.importorskip("pytorch_ood.detector", reason="pytorch-ood is not installed")

@@ -34,7 +34,7 @@ from loaders.harness.evaluation.learning import choose_on_validation, combinatio
 from loaders.harness.evaluation.scoring import confidence, fit, shares_work
 from loaders.harness.threads import available
 from tests.loaders.harness.detectors.separable import head_of, images, reordered
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import auroc
 
 BUILT_IN = list_detectors()

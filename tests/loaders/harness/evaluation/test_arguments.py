@@ -10,7 +10,7 @@ import pytest
 
 from loaders.harness import evaluate_arrays
 from loaders.harness.evaluation.about import MOST_REPLICATES
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
 
 torch = pytest.importorskip("torch", reason="needs torch")
 from torch import nn  # noqa: E402  (after the skip)

@@ -22,7 +22,7 @@ from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
 from loaders.harness.model.class_map import ClassMap
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
-from wordnet_splits.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.metrics import (
     ScoreSet,
     aurc,

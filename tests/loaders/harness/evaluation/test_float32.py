@@ -20,7 +20,7 @@ from loaders.harness.detectors.registry import choose, describe
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.scoring import confidence, fit
 from loaders.harness.narrowing import as_float32
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import kendall_tau
 
 K = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 torch = pytest.importorskip("torch", reason="needs torch")
 from torch import nn  # noqa: E402  (after the skip)

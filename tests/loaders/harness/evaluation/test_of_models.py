@@ -14,8 +14,8 @@ import loaders.harness
 from loaders.harness import Results, check_results, evaluate, load_model
 from loaders.harness.evaluation.measure import POOLED
 from loaders.harness.evaluation.tables import lines_below, tables
-from wordnet_splits.errors import DataError, OutputError, SourceError, SplitsError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import DataError, OutputError, SourceError, SplitsError
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.packed.pack import pack
 
 from ..model.networks import small_network

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from sklearn.metrics import roc_auc_score
 
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
 
 torch = pytest.importorskip("torch", reason="needs torch")
 from torch import nn  # noqa: E402  (after the skip)

@@ -14,7 +14,7 @@ from loaders.harness.detectors.choosing import preset
 from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 PARTS = [("known", "id", s, 20) for s in ("train", "val", "test")]
 FEW = fake_manifest([*PARTS, ("out", "far", "val", 9), ("far-a", "far", "test", 30)])

@@ -18,7 +18,7 @@ from loaders.harness.evaluation.rows import SWEEPS
 from loaders.harness.plots.run import plot
 from tests.loaders.harness.altering import refusal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
-from wordnet_splits.cli.runner import run
+from wordnet_splits.terminal.runner import run
 
 READERS: dict[str, Callable[[Path], object]] = {
     "check-results": lambda folder: check_results(folder, OPEN_SET),

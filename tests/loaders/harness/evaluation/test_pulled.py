@@ -11,11 +11,11 @@ from loaders.harness import check_results, evaluate
 from loaders.harness.cli.main import app
 from loaders.harness.leaderboard import read_entry, submit
 from tests.hub_server import at_hand
-from wordnet_splits.cli.runner import run
+from wordnet_splits.finding import find_manifest, load_manifest
 from wordnet_splits.hub.address import Address
-from wordnet_splits.hub.publishing import publish
-from wordnet_splits.hub.release import gather
-from wordnet_splits.manifest import find_manifest, load_manifest
+from wordnet_splits.publishing.publish import publish
+from wordnet_splits.publishing.release import gather
+from wordnet_splits.terminal.runner import run
 
 ADDRESS = "hf://datasets/org/set@v1/digits"
 

@@ -22,7 +22,7 @@ from loaders.harness.evaluation.rows import SCHEMAS
 from loaders.harness.leaderboard import submit
 from loaders.harness.leaderboard.check import check_entry
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 DETECTORS = ["msp", "knn[k=5]"]
 SCORES = ("scores.parquet", "predictions.parquet")

@@ -24,8 +24,8 @@ from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.rows import MAY_BE_EMPTY, SCHEMAS
 from tests.loaders.harness.altering import refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
-from wordnet_splits.errors import DataError, OutputError, UnknownNameError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
+from wordnet_splits.finding import load_manifest
 
 MANIFEST = fake_manifest(
     [

@@ -26,9 +26,10 @@ from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.sets import EvaluatedSets
 from loaders.harness.evaluation.tables import lines_below
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
-from wordnet_splits.errors import DataError, UnknownNameError
-from wordnet_splits.manifest import Manifest, load_manifest
-from wordnet_splits.manifest.parquet import write_table
+from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.base.parquet import write_table
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest
 
 DIGITS = load_manifest("digits")
 

@@ -28,10 +28,11 @@ from loaders.harness.evaluation.tables import (
 )
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.made_manifests import altered
-from wordnet_splits.errors import UnknownNameError
-from wordnet_splits.manifest import Manifest, load_manifest
+from wordnet_splits.base.errors import UnknownNameError
+from wordnet_splits.base.tabular import text_table
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics import METRICS
-from wordnet_splits.tabular import text_table
 
 SETS = [
     ("cifar-40", "id", "test", 80),

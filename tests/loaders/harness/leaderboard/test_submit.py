@@ -21,9 +21,9 @@ from loaders.harness.leaderboard import check_entries, read_entry, submit
 from loaders.harness.leaderboard.facts import facts_of
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
-from wordnet_splits.cli.runner import run
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.site.standings import leaderboard_page
+from wordnet_splits.terminal.runner import run
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ import pytest
 from loaders.harness.arrays import Arrays
 from loaders.harness.model.class_map import ClassMap, Label, LabelSpace
 from loaders.harness.model.class_match import class_map
-from wordnet_splits.errors import DataError, SplitsError, UnknownNameError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
+from wordnet_splits.finding import load_manifest
 
 SPACE = LabelSpace(
     (

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from loaders.harness.model import load_model, open_models
-from wordnet_splits.errors import SplitsError
+from wordnet_splits.base.errors import SplitsError
 
 from .networks import small_network
 

@@ -18,7 +18,7 @@ from loaders.harness.arrays import Head
 from loaders.harness.model import Model, load_model
 from loaders.harness.model.class_map import Label, LabelSpace
 from loaders.harness.model.sources import SOURCES
-from wordnet_splits.errors import DataError, SplitsError, UnknownNameError, UnsafeDataError
+from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError, UnsafeDataError
 
 from .networks import CLASSES, FEATURES, small_network
 

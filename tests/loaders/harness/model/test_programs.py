@@ -12,7 +12,7 @@ from torch.utils.data import TensorDataset
 
 from loaders.harness import evaluate, load_model
 from tests.loaders.harness.model.networks import CLASSES, small_network
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 SIZES = (1, 3, 4, 5, 9)
 

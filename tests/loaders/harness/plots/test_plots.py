@@ -25,8 +25,8 @@ from loaders.harness.plots import list_plots, plot_data
 from loaders.harness.plots.distributions import density_panel
 from loaders.harness.plots.shapes import Bars, Lines, Points
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
-from wordnet_splits.errors import DataError, OutputError, UnknownNameError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
+from wordnet_splits.finding import load_manifest
 
 SETS = [
     ("known", "id", "test", 90),

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="needs torch")
 from torch import nn  # noqa: E402  (after the skip)
 
 from loaders import evaluate  # noqa: E402
-from wordnet_splits.errors import DataError  # noqa: E402
+from wordnet_splits.base.errors import DataError  # noqa: E402
 
 K = 3
 STEPPING = "odin[eps=0.1],ip_ts_mlv[eps=0.1],mdsens"

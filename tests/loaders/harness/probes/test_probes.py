@@ -31,7 +31,7 @@ from loaders.harness.probes import (
     probe_name,
     register_probe,
 )
-from wordnet_splits.errors import DataError, SplitsError, UnknownNameError
+from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 
 from ..model.networks import small_network
 

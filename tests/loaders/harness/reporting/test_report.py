@@ -29,8 +29,8 @@ from loaders.harness.reporting.inline import inline_svg
 from loaders.harness.reporting.mistakes import with_pictures, worst_mistakes
 from loaders.harness.reporting.page import kinds, sort_key
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
-from wordnet_splits.errors import DataError
-from wordnet_splits.manifest import load_manifest
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.finding import load_manifest
 from wordnet_splits.similarity import compare
 
 HOSTILE_NAME = "<script>window.hacked=1</script>\"'><img src=x onerror=window.hacked=1>"

@@ -19,7 +19,7 @@ from loaders.harness.training.checkpoints import (
     save_state,
 )
 from loaders.harness.training.recipe import load_recipe
-from wordnet_splits.errors import DataError, OutputError, UnsafeDataError
+from wordnet_splits.base.errors import DataError, OutputError, UnsafeDataError
 
 from ..altering import assert_no_alteration_passes, reseal
 

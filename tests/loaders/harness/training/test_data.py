@@ -14,9 +14,9 @@ from loaders import UnknownDetectionSet
 from loaders.harness.backend.transforms import ONES, ZEROS
 from loaders.harness.training.data import load_arrays, load_training_data
 from loaders.harness.training.fewer import draw_rows
-from wordnet_splits.errors import DataError, UnknownNameError
-from wordnet_splits.manifest import load_manifest
-from wordnet_splits.sampling import key
+from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.base.sampling import key
+from wordnet_splits.finding import load_manifest
 
 CLASSES = ("zero", "one", "two", "three", "four", "five")
 

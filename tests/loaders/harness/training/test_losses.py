@@ -19,7 +19,7 @@ from loaders.harness.training.losses import (
     outlier_exposure_loss,
     softmax_loss,
 )
-from wordnet_splits.errors import DataError
+from wordnet_splits.base.errors import DataError
 
 Z = torch.tensor(
     [[2.0, -1.0, 0.5], [0.1, 0.2, 0.3], [-3.0, 4.0, 1.0], [0.0, 0.0, 5.0], [1.0, 1.5, -2.0]],

@@ -12,7 +12,7 @@ import torch
 
 from loaders.harness.training.optimizers import make_optimizer
 from loaders.harness.training.recipe import load_recipe
-from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.base.errors import DataError, UnknownNameError
 
 Vector = np.ndarray[Any, Any]
 EPS = 1e-7

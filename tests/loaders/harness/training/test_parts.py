@@ -14,7 +14,7 @@ from loaders.harness.training.choices import list_networks
 from loaders.harness.training.networks import build
 from loaders.harness.training.schedules import Constant, Cosine, OneCycle, Steps
 from loaders.harness.training.trainer import derive, epoch_batches
-from wordnet_splits.errors import DataError, UnknownNameError
+from wordnet_splits.base.errors import DataError, UnknownNameError
 
 
 def parameters(module: nn.Module) -> int:

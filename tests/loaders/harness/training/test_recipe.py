@@ -6,7 +6,7 @@ import pytest
 
 from loaders.harness.training.recipe import load_recipe, recipe_names
 from loaders.harness.training.trainer import Run
-from wordnet_splits.errors import RecipeError, UnknownNameError
+from wordnet_splits.base.errors import RecipeError, UnknownNameError
 
 RECIPE = """
 schema = 1

@@ -21,8 +21,8 @@ from loaders.harness.training.checkpoints import load_checkpoint, load_state
 from loaders.harness.training.data import TrainingData
 from loaders.harness.training.recipe import TrainingRecipe
 from loaders.harness.training.runs import Trained, choose_machine, plan_runs, train_runs
-from wordnet_splits.errors import DataError, OutputError, UnknownNameError
-from wordnet_splits.progress import Silent
+from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
+from wordnet_splits.base.progress import Silent
 
 CPU = choose_machine("cpu")
 

@@ -1,0 +1,45 @@
+"""The pages that set our figures beside the papers' hold exactly what the committed results give.
+
+``python -m tests.tools.pages.test_pages PAGE`` prints the rows.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.pages import class_sets, kim, nearness, openood, optimizers
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = {
+    "class-sets": class_sets,
+    "kim-cifar40": kim,
+    "nearness": nearness,
+    "openood-cifar100": openood,
+    "optimizers": optimizers,
+}
+
+
+def rows_of(name: str) -> Iterator[str]:
+    """Yield the rows of a page's tables in order, a blank line between tables."""
+    for table in PAGES[name].tables(ROOT / "manifests" / "results"):
+        yield from ("| " + " | ".join(row) + " |" for row in table)
+        yield ""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_holds_what_is_computed(name: str) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").splitlines()
+    computed = [row for row in rows_of(name) if row]
+    assert computed
+    assert [line for line in page if line in computed] == computed
+    shown = [line for line in page if line.startswith("|")]
+    heads = sum(line.startswith("|---") for line in shown)
+    assert len(shown) == len(computed) + 2 * heads, "a table of the page holds a row that nothing computes"
+
+
+if __name__ == "__main__":
+    print("\n".join(rows_of(sys.argv[1])))

@@ -1,0 +1,315 @@
+"""A list of classes against known ones: published lists recomputed with NLTK, files, errors, output."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.wordnet_splits.command import Command
+from tools.facts.published import Published
+from wordnet_splits.audit.audit import LEAKS, LIMITS, audit
+from wordnet_splits.audit.thresholds import thresholds
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.inventory import load_list
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.similarity import similarity
+
+ANIMAL = "n00015388"
+MALTESE, DOG, AXOLOTL, SPOON = "n02085936", "n02084071", "n01632777", "n04284002"
+
+
+@pytest.fixture
+def command(capsys, monkeypatch, tmp_path) -> Command:
+    return Command(capsys, monkeypatch, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def above(nltk_wordnet: Any) -> Callable[[str], dict[str, int]]:
+    """NLTK's ancestors of a wnid, each with the fewest edges up to it; itself at 0."""
+
+    @cache
+    def find(wnid: str) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for up, edges in nltk_wordnet.synset_from_pos_and_offset("n", int(wnid[1:])).hypernym_distances():
+            name = f"n{up.offset():08d}"
+            found[name] = min(edges, found.get(name, edges))
+        return found
+
+    return find
+
+
+def published(facts: Path, name: str) -> list[str]:
+    """Return the wnids of a published list."""
+    if name in ("hard", "easy"):
+        rows = Published(facts / "ssb/imagenet_osr_splits_winter21.tsv").rows()
+        return [wnid for kind, wnid in rows if kind == f"{name}_i21k_classes"]
+    if name == "imagenet-ood":
+        return [r["wnid"] for r in Published(facts / "field/imagenet_ood/classes.tsv").records()]
+    if name in ("test", "auxiliary"):
+        rows = Published(facts / "field/pascl_imagenet_extra/classes.tsv").records()
+        return [r["wnid"] for r in rows if (r["role"] == "auxiliary_ood_train") == (name == "auxiliary")]
+    return [c.class_id for c in load_catalog(name)]
+
+
+@pytest.mark.parametrize(
+    ("listed", "against", "size", "counts"),
+    [
+        ("hard", "imagenet1k", 980, (0, 160, 32)),
+        ("easy", "imagenet1k", 1000, (0, 0, 134)),
+        ("test", "imagenet1k", 1000, (0, 131, 138)),
+        ("imagenet-ood", "imagenet1k", 637, (0, 1, 2)),
+        ("test", "auxiliary", 1000, (0, 1000, 10)),
+    ],
+)
+def test_the_published_lists_leak_as_nltk_says(facts, above, listed, against, size, counts):
+    classes, known = published(facts, listed), set(published(facts, against))
+    found = audit(classes, against if against == "imagenet1k" else sorted(known))
+    assert [one.id for one in found.classes] == classes
+    assert (found.counts["classes"], found.known, len(classes)) == (size, len(known), size)
+    assert tuple(found.counts[r] for r in ("equal", "below", "above")) == counts
+    under = {c: {up: n for up, n in above(c).items() if up in known} for c in classes}
+    over: dict[str, dict[str, int]] = {c: {} for c in classes}
+    for wnid in known:
+        for up, edges in above(wnid).items():
+            if edges and up in over:
+                over[up][wnid] = edges
+    expected = sum(any(under[c].values()) for c in classes), sum(bool(over[c]) for c in classes)
+    assert (found.counts["below"], found.counts["above"]) == expected
+    assert found.counts["leaking"] == sum(bool(under[c] or over[c]) for c in classes)
+    assert found.drops == tuple(c for c in classes if under[c] or over[c])
+    for one in found.classes:
+        kin = {"below": under[one.id], "above": over[one.id]}
+        assert one.kin == len(under[one.id].keys() | over[one.id].keys())
+        if one.relation is None:
+            assert (one.kin, one.path, one.other, one.edges) == (0, (), None, None)
+            continue
+        if one.relation == "namesake":  # test_namesakes.py
+            assert one.kin == 0
+            continue
+        fewest = min(n for of_kind in kin.values() for n in of_kind.values())
+        assert kin[one.relation][one.other] == one.edges == fewest == len(one.path) - 1
+        assert (one.path[0], one.path[-1]) == (one.id, one.other)
+        upwards = one.path if one.relation == "below" else one.path[::-1]
+        assert all(above(low).get(high) == 1 for low, high in pairwise(upwards))
+
+
+def test_all_of_pascls_test_classes_lie_below_its_auxiliary_class_animal(facts):
+    assert ANIMAL in published(facts, "auxiliary")
+    found = audit(published(facts, "test"), [ANIMAL])
+    assert {(one.relation, one.other) for one in found.classes} == {("below", ANIMAL)}
+
+
+KILLER_WHALE, DOLPHINS, CLEAN = "n02071294", "n02068974", "openood-imagenet200-clean:ninco"
+
+
+@pytest.mark.parametrize(
+    ("listed", "known", "relation"),
+    [
+        ("ninco", KILLER_WHALE, {}),  # its false killer whale is filed under dolphin
+        (KILLER_WHALE, "ninco", {}),
+        (DOLPHINS, KILLER_WHALE, {DOLPHINS: "above"}),
+        ("ninco", DOLPHINS, {"pseudorca_crassidens": "equal", "tursiops_aduncus": "below"}),
+        (
+            "ninco",
+            "n02066707",
+            {"pseudorca_crassidens": "below", "tursiops_aduncus": "below"},
+        ),  # toothed whale
+        (CLEAN, KILLER_WHALE, {}),  # a group of a benchmark
+    ],
+)
+def test_no_class_lies_below_one_that_is_filed_under_something_wider(listed, known, relation):
+    given, against = (which if which in ("ninco", CLEAN) else [which] for which in (listed, known))
+    assert {one.id: one.relation for one in audit(given, against).leaking} == relation
+    above = {row["class_id"]: row["relation"] for row in thresholds(given, against).rows() if row["relation"]}
+    assert above == {c: r for c, r in relation.items() if r != "equal"}
+
+
+def test_meanings_are_wordnets_and_equal_is_the_same_synset(nltk_wordnet):
+    found = audit([MALTESE, DOG, AXOLOTL, "spoon"])
+    assert [one.relation for one in found.classes] == ["equal", "above", "equal", "above"]
+    for one in found.classes:
+        ends = (nltk_wordnet.synset_from_pos_and_offset("n", int(w[1:])) for w in (one.path[0], one.path[-1]))
+        own, other = (synset.definition().partition(";")[0] for synset in ends)
+        assert (one.gloss, one.other_gloss) == (own, other)
+    assert [one.kin for one in found.classes if one.relation == "equal"] == [1, 1]
+    assert found.first_sense == ("spoon",)
+
+
+def test_nearness_is_that_of_every_known_class_in_turn():
+    listed = ["n02504013", "n07873807", "n00001740"]
+    known = [c.class_id for c in load_catalog("imagenet1k")][::10]
+    found = audit(listed, known)
+    for one in found.classes:
+        pairs = {wnid: similarity.compare(one.id, wnid) for wnid in sorted(known)}
+        best = max(pairs, key=lambda wnid: pairs[wnid].mean)  # the first of equals
+        assert (one.nearest, one.mean) == (best, pairs[best].mean)
+        assert one.distance == min(pair.distance for pair in pairs.values())
+    for measure in ("mean", "distance"):
+        values = [getattr(one, measure) for one in found.classes]
+        ends = [min(values), *statistics.quantiles(values, n=4, method="inclusive"), max(values)]
+        assert list(found.nearness[measure].values()) == pytest.approx(ends)
+    assert sum(found.edges.values()) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options"),
+    [
+        ("a.txt", "# ours\nn02085936\n\nn02084071\n", {}),
+        ("a.txt", "n02085936 Maltese dog, Maltese terrier, Maltese\nn02084071 dog\n", {}),
+        ("a.txt", "maltese_dog.n.01\ndog\n", {}),
+        ("a.tsv", "# source: x\nimages\twnid\n5\tn02085936\n6\tn02084071\n", {}),
+        ("a.tsv", "known\tn02085936\nknown\tn02084071\n", {"column": "2"}),
+        ("a.csv", 'Class,note\nMaltese dog,"a, b"\ndog,\n', {}),
+        ("a.csv", "mine,note\nn02085936,x\nn02084071,y\n", {"column": "mine"}),
+        ("a.json", '["n02085936", "dog"]', {}),
+        ("a.json", '{"n02085936": "Maltese dog", "n02084071": "dog"}', {}),
+        ("a.json", '{"0": ["n02085936", "Maltese_dog"], "1": ["n02084071", "dog"]}', {}),
+        ("a.json", '{"known": ["x", "y", "z"], "unknown": ["n02085936", "dog"]}', {"column": "unknown"}),
+        ("a.json", '[{"name": "Maltese dog", "n": 1}, {"name": "dog", "n": 2}]', {}),
+    ],
+)
+def test_files_of_every_kind_hold_the_same_two_classes(tmp_path, name, content, options):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    found = audit(path, **options)
+    assert [(one.relation, one.path[0]) for one in found.classes] == [("equal", MALTESE), ("above", DOG)]
+    assert found.listed == name
+
+
+def test_a_class_that_is_listed_twice_counts_once_and_is_said():
+    found = audit([MALTESE, DOG, MALTESE])
+    assert [one.id for one in found.classes] == [MALTESE, DOG]
+    assert found.counts["repeated"] == 1
+    assert "repeated  1 entries, counted once" in str(found)
+
+
+def test_indices_and_names_of_a_source(tmp_path):
+    path = tmp_path / "indices.txt"
+    path.write_text("153\n29\n", encoding="utf-8")
+    assert [one.id for one in audit(path, of="imagenet1k").classes] == [MALTESE, AXOLOTL]
+    assert audit([153], [29], of="imagenet1k").ok
+    names = audit(["Aquarium_Fish", "baby"], "imagenet1k", of="cifar100")
+    assert [one.id for one in names.classes] == ["aquarium_fish", "baby"]
+
+
+def test_shipped_lists_and_groups_are_named(facts):
+    by_list = audit("openood/imagenet_test_ssb_hard", "imagenet1k")
+    assert {one.id for one in by_list.classes} == set(
+        load_list("openood/imagenet_test_ssb_hard")["class_id"].to_pylist()
+    )
+    table = load_manifest("unknown-cifar").classes
+    near = [
+        c
+        for c, g in zip(table["class_id"].to_pylist(), table["group"].to_pylist(), strict=True)
+        if g == "cifar-60"
+    ]
+    found = audit("unknown-cifar:cifar-60", "unknown-cifar:cifar-40")
+    assert sorted(one.id for one in found.classes) == sorted(near)
+    assert found.known == 40
+    assert (
+        audit("gaussian").counts | {"classes": 1, "without_synset": 1, "leaking": 0}
+        == audit("gaussian").counts
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "said"),
+    [
+        (
+            "axolotle\ndog\n",
+            (),
+            "1 of 2 entries are no class: 'axolotle' (line 1); did you mean 'axolotl.n.01'",
+        ),
+        ("n02086723\n", (), "other versions have other offsets"),
+        ("7\n", (), "say of which source's classes: --of imagenet1k"),
+        ("1001\n", ("--of", "imagenet1k"), "'1001' (line 1)"),
+        ("aple\n", ("--of", "cifar100"), "did you mean 'apple'"),
+        ("crane\n", ("--of", "imagenet1k"), "'crane' (line 1); did you mean 'n02012849' or 'n03126707'?"),
+        ("", (), "holds no class"),
+        ("dog\n", ("--against", "gaussian"), "gaussian: no class of it has a synset"),
+        (
+            "dog\n",
+            ("--against", "imagenet1kk"),
+            "unknown list of classes 'imagenet1kk'; did you mean 'imagenet1k'",
+        ),
+        ("dog\n", ("--against", "unknown-cifar:cifar-4"), "did you mean 'cifar-40'"),
+        ("dog\n", ("--of", "cifar"), "unknown source 'cifar'"),
+        ("a\tb\nx\ty\n", ("--column", "3"), "has no column 3"),
+        ("a\tb\nx\ty\n", ("--column", "c"), "unknown column 'c'"),
+        ("\x00\udc80", (), "is not UTF-8"),
+        ("a\t" + "x" * 200_000, (), "is not a table: field larger than field limit"),
+        ("x" * 200_000, (), "1 of 1 entries are no class: 'xxx"),
+    ],
+)
+def test_what_is_no_list_is_one_line(command, tmp_path, content, arguments, said):
+    path = tmp_path / "mine.txt"
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    assert said in command("audit", path, *arguments).error
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[[[]]]", "is not a wnid, name or index"),
+        ("7", "holds no list of classes"),
+        ("[true]", "is not a wnid, name or index"),
+        ('{"a": ["x", "y", "z"], "b": []}', "say which: --column a or b"),
+        ('[{"mine": "dog"}]', "say which: --column mine"),
+        ("[", "is not JSON"),
+    ],
+)
+def test_what_is_no_list_of_json_is_one_line(tmp_path, content, said):
+    path = tmp_path / "mine.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(SplitsError, match="^(?!.*\n)") as error:
+        audit(path)
+    assert said in str(error.value)
+
+
+def test_a_csv_with_semicolons_is_refused_with_advice_that_helps(command, tmp_path):
+    (tmp_path / "mine.csv").write_text("wnid;name\nn02085936;maltese\n", "utf-8")
+    said = command("audit", "mine.csv").error
+    assert "separated by semicolons, not by commas (save it with commas" in said
+
+
+def test_the_command_says_what_leaks_and_ends_with_one(command):
+    done = command("audit", "ssb-hard")
+    assert (done.code, done.err) == (1, "")
+    lines = done.out.splitlines()
+    assert lines[0] == "ssb-hard against imagenet1k: 1,000 and 1,000 classes"
+    assert max(map(len, lines)) <= 80
+    assert "and 172 more" in lines
+    assert tuple(lines[-len(LIMITS) :]) == LIMITS
+    found = command("audit", "ssb-hard", "--json").json
+    assert {"list", "against", "classes", "nearness", "counts", "drop"} <= found.keys()
+    assert len(found["drop"]) == found["counts"]["leaking"] == 192
+    assert [c["id"] for c in found["classes"] if c["relation"] in LEAKS] == found["drop"]
+    assert len(command("audit", "ssb-hard", "--all").out.splitlines()) > 192
+    assert found == json.loads(json.dumps(audit("ssb-hard").as_dict()))
+
+
+def test_a_clean_list_ends_with_nought_and_meanings_are_shown(command, tmp_path):
+    (tmp_path / "clean.txt").write_text("algebra\n", encoding="utf-8")
+    clean = command("audit", "clean.txt")
+    assert (clean.code, clean.err) == (0, "")
+    assert "a clean version drops 0" in clean.out
+    (tmp_path / "dog.txt").write_text("dog\n", encoding="utf-8")
+    shown = command("audit", "dog.txt", "--glosses")
+    assert shown.code == 1
+    assert "dog (dog.n.01) above n02110341 (dalmatian)" in shown.out
+    assert "dog.n.01 > dalmatian.n.02" in shown.out
+    assert "a member of the genus Canis" in shown.out
+
+
+def test_the_result_prints_as_a_table_of_eighty_columns():
+    lines = str(audit("imagenet21k", "imagenet1k")).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("n01440764") and "equal" in line for line in lines)

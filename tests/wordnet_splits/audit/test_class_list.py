@@ -1,0 +1,46 @@
+"""Lists of classes: tables of one column, and groups of benchmarks wherever these lie."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.wordnet_splits import own_pictures as own
+from wordnet_splits.audit.class_list import load_class_list
+from wordnet_splits.base.errors import DataError, UnknownNameError
+from wordnet_splits.manifest.shipped import shipped_folder
+from wordnet_splits.sources import open_source
+from wordnet_splits.taxonomy import Taxonomy
+
+
+@pytest.mark.usefixtures("own_datasets_forgotten")
+@pytest.mark.parametrize("column", [None, "1"])
+def test_names_of_one_column_may_hold_commas(tmp_path, column):
+    names = ["tench, Tinca tinca", "goldfish, Carassius auratus"]
+    own.class_folders(tmp_path, names, {"": 1})
+    own.catalog(tmp_path / "fish.tsv", names, {"all": 1})
+    own.declare(tmp_path, "fish", "folders")
+    open_source("fish", tmp_path)
+    path = tmp_path / "mine.tsv"
+    path.write_text("\n".join(names), "utf-8")
+    listed = load_class_list(path, Taxonomy.embedded(), of="fish", column=column)
+    assert [c.id for c in listed.classes] == names
+
+
+@pytest.mark.parametrize("column", ["2", "label"])
+def test_a_column_that_another_mark_hides_is_refused_with_advice_that_helps(tmp_path, column):
+    path = tmp_path / "mine.tsv"
+    path.write_text("number,label\n0,tench\n", "utf-8")
+    with pytest.raises(DataError, match="separated by commas, not by tabs"):
+        load_class_list(path, Taxonomy.embedded(), of="imagenet1k", column=column)
+
+
+def test_a_group_of_a_benchmark_is_found_by_a_path_too(tmp_path):
+    taxonomy = Taxonomy.embedded()
+    named = load_class_list("unknown-imagenet:food", taxonomy)
+    path = shipped_folder() / "unknown-imagenet"
+    assert load_class_list(f"{path}:food", taxonomy).classes == named.classes
+    with pytest.raises(UnknownNameError, match="unknown manifest"):
+        load_class_list(f"{tmp_path}/nowhere:food", taxonomy)
+    file = tmp_path / "dogs:mine.txt"
+    file.write_text("maltese\n", "utf-8")
+    assert len(load_class_list(file, taxonomy).classes) == 1

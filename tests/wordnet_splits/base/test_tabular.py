@@ -1,0 +1,71 @@
+"""Cells that a spreadsheet or a Markdown page would run are written so that neither does."""
+
+from __future__ import annotations
+
+import csv
+import doctest
+import io
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wordnet_splits.base import tabular
+from wordnet_splits.base.tabular import (
+    csv_cell,
+    csv_table,
+    from_csv_cell,
+    markdown_table,
+    markdown_text,
+    write_csv,
+)
+
+FORMULAS = ["=1+1", "+cmd", "-x", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''@x", "-", "+1 dog"]
+PLAIN = ["dog", "", "-1", "+1.5", "-.5e-3", "1-2", "'dog'", "a=b"]
+TEXTS = st.text(st.sampled_from("'=+-@\t\r1.e a|<"), max_size=6)
+
+
+def written(rows: list[list[object]]) -> list[list[str]]:
+    text = io.StringIO()
+    write_csv(text, rows)
+    return list(csv.reader(io.StringIO(text.getvalue(), newline="")))
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_formulas_get_an_apostrophe(text: str) -> None:
+    assert csv_cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_other_texts_and_numbers_stay(text: str) -> None:
+    assert csv_cell(text) == text
+
+
+@given(TEXTS)
+def test_every_text_comes_back(text: str) -> None:
+    assert from_csv_cell(csv_cell(text)) == text
+
+
+def test_numbers_and_nothing_are_no_formulas() -> None:
+    assert written([["=x", -1, -0.5, None, "-1"]]) == [["'=x", "-1", "-0.5", "", "-1"]]
+
+
+@given(st.lists(TEXTS | st.none(), max_size=5))
+def test_columns_are_guarded_as_cells_are(texts: list[str | None]) -> None:
+    table = csv_table(pa.table({"text": pa.array(texts, pa.string()), "n": list(range(len(texts)))}))
+    assert table["text"].to_pylist() == [None if t is None else csv_cell(t) for t in texts]
+    assert table["n"].to_pylist() == list(range(len(texts)))
+
+
+def test_markdown_has_no_html_and_no_columns_of_its_own() -> None:
+    assert (
+        markdown_text("<img src=x onerror=y> & a\nb\\|c") == "&lt;img src=x onerror=y&gt; &amp; a b\\\\\\|c"
+    )
+    head, rule, row = markdown_table(("a|b", "n"), [("CC BY | <b>NC</b>", 3)], right=("n",)).splitlines()
+    assert (head, rule) == ("| a\\|b | n |", "|---|---:|")
+    assert row == "| CC BY \\| &lt;b&gt;NC&lt;/b&gt; | 3 |"
+
+
+def test_examples() -> None:
+    assert doctest.testmod(tabular).failed == 0

@@ -1,0 +1,443 @@
+"""Builds: counts, draws that nothing moves, absence, leaks, and the manifest on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from wordnet_splits.base import sampling
+from wordnet_splits.base.errors import ManifestError, MissingImageError, OutputError, RecipeError, SourceError
+from wordnet_splits.base.files import locked
+from wordnet_splits.catalog.inventory import load_inventory
+from wordnet_splits.checks.freeze import freeze
+from wordnet_splits.checks.verify import verify
+from wordnet_splits.finding import load_manifest
+from wordnet_splits.making import build
+from wordnet_splits.manifest import altered, fingerprint
+
+HEAD = 'schema = 1\nname = "mine"\n'
+
+
+def group(name: str, role: str, source: str, classes: str, images: str, more: str = "") -> str:
+    return (
+        f'[[group]]\nname = "{name}"\nrole = "{role}"\nsource = "{source}"\n'
+        f"classes = {classes}\nimages = {images}\n{more}\n"
+    )
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    def write(*groups: str, head: str = HEAD) -> Path:
+        path = tmp_path / "mine.toml"
+        path.write_text(head + "\n".join(groups), encoding="utf-8")
+        return path
+
+    return write
+
+
+def rows(manifest, split, name) -> list[str]:
+    return manifest.images(split, name).column("image_id").to_pylist()
+
+
+def test_digits_is_what_the_issue_asks_for():
+    manifest = build("digits").manifest
+    counts = {(g.group, g.split): g.actual for g in manifest.groups}
+    assert counts["digits-0-5", "val"] == 6 * 20
+    assert counts["digits-0-5", "test"] == 6 * 60
+    inventory = load_inventory("digits", "all")
+    assert inventory is not None
+    of_id = sum(c in "012345" for c in inventory.column("class_id").to_pylist())
+    assert counts["digits-0-5", "train"] == of_id - 6 * 80
+    assert counts["digits-6-9", "test"] == 1797 - of_id
+    assert counts["gaussian", "test"] == counts["uniform", "test"] == 500
+    assert manifest.fingerprint is not None
+    assert manifest.data.fingerprints.pixels_in_all is not None
+
+
+def test_a_draw_takes_images_in_key_order_val_then_test_then_train():
+    manifest = build("digits").manifest
+    inventory = load_inventory("digits", "all")
+    assert inventory is not None
+    pairs = zip(
+        inventory.column("image_id").to_pylist(), inventory.column("class_id").to_pylist(), strict=True
+    )
+    threes = sampling.ordered("digits", 0, "digits", "3", [i for i, c in pairs if c == "3"])
+    cut = {"val": threes[:20], "test": threes[20:80], "train": threes[80:]}
+    for split, expected in cut.items():
+        table = manifest.images(split, "digits-0-5").to_pylist()
+        assert [r["image_id"] for r in table if r["class_id"] == "3"] == sorted(expected)
+
+
+def test_labels_follow_the_publishers_order():
+    table = build("unknown-cifar-tinyval").manifest.classes.to_pylist()
+    labels = [(r["label"], r["class_id"]) for r in table if r["role"] == "id"]
+    assert [n for n, _ in sorted(labels)] == list(range(40))
+    assert [c for _, c in sorted(labels)] == sorted(c for _, c in labels)  # CIFAR-100 is alphabetical
+    assert {r["label"] for r in table if r["role"] != "id"} == {-1}
+
+
+def test_tables_are_in_their_order():
+    manifest = build("digits").manifest
+    keys = [(r["role"], r["group"], r["source"], r["class_id"]) for r in manifest.classes.to_pylist()]
+    assert keys == sorted(keys)
+    images = [
+        (r["split"], r["role"], r["group"], r["source"], r["class_id"], r["image_id"])
+        for r in manifest.images().to_pylist()
+    ]
+    assert images == sorted(images)
+
+
+def test_every_class_of_every_source_is_in_the_class_table_with_evidence():
+    table = build("osc-p2").manifest.classes
+    assert table.num_rows == 1000
+    assert all(table.column("evidence").to_pylist())
+    assert all(r["via"] for r in table.to_pylist() if r["role"] != "excluded")
+    excluded = [r for r in table.to_pylist() if r["role"] == "excluded"]
+    assert len(excluded) == 1000 - 30 - 31 - 55
+    assert {(r["group"], r["label"]) for r in excluded} == {("", -1)}
+
+
+def test_another_seed_is_another_draw_with_its_own_name():
+    base, other = build("digits").manifest, build("digits", seed=1).manifest
+    assert other.name == "digits@seed=1"
+    assert rows(base, "val", "digits-0-5") != rows(other, "val", "digits-0-5")
+    assert rows(base, "test", "digits-6-9") == rows(other, "test", "digits-6-9")
+
+
+def test_a_later_count_never_moves_an_earlier_split(recipe):
+    def with_test(count: int) -> list[str]:
+        images = (
+            f'{{ val = {{ from = "all", per_class = 5 }}, test = {{ from = "all", per_class = {count} }} }}'
+        )
+        manifest = build(recipe(group("known", "id", "digits", '{ listed = ["0", "1"] }', images))).manifest
+        return rows(manifest, "val", "known")
+
+    assert with_test(3) == with_test(40)
+
+
+def test_a_manifest_written_and_read_is_the_same(tmp_path):
+    built = build("digits", out=tmp_path)
+    read = load_manifest(tmp_path / "digits")
+    assert read.data == built.manifest.data
+    assert read.images().equals(built.manifest.images())
+    assert altered(read) == []
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".digits.lock", "digits"]
+
+
+def test_writing_twice_gives_the_same_bytes(tmp_path):
+    for out in ("a", "b"):
+        build("digits", out=tmp_path / out)
+    files = sorted(
+        p.relative_to(tmp_path / "a") for p in (tmp_path / "a" / "digits").rglob("*") if p.is_file()
+    )
+    assert len(files) == 8
+    for path in files:
+        assert (tmp_path / "a" / path).read_bytes() == (tmp_path / "b" / path).read_bytes()
+
+
+def test_another_parquet_writer_changes_no_fingerprint(tmp_path):
+    build("digits", out=tmp_path)
+    before = load_manifest(tmp_path / "digits").data.fingerprints
+    for path in (tmp_path / "digits").rglob("*.parquet"):
+        table = pq.read_table(path)
+        pq.write_table(
+            table, path, version="1.0", compression="snappy", row_group_size=7, use_dictionary=False
+        )
+    manifest = load_manifest(tmp_path / "digits")
+    assert altered(manifest) == []
+    assert fingerprint.of_images([manifest.images()]).images == before.images_in_all
+
+
+def test_groups_that_ask_for_more_than_there_is(recipe):
+    images = '{ test = { from = "all", per_class = 500 } }'
+    with pytest.raises(RecipeError, match=r"500 images of class '0' wanted, 178 left"):
+        build(recipe(group("known", "id", "digits", '{ listed = ["0"] }', images)))
+
+
+def test_one_image_in_two_roles_is_refused(recipe):
+    images = '{ test = { from = "all", all = true } }'
+    known = group("known", "id", "digits", '{ listed = ["0"] }', images)
+    again = group("again", "near", "digits", '{ listed = ["0"] }', images, "reuse = true")
+    with pytest.raises(RecipeError, match="already taken|leaks between"):
+        build(recipe(known, again))
+
+
+def test_a_class_taken_is_not_offered_again(recipe):
+    images = '{ test = { from = "all", all = true } }'
+    known = group("known", "id", "digits", '{ listed = ["0"] }', images)
+    again = group("again", "near", "digits", '{ listed = ["0"] }', images)
+    with pytest.raises(RecipeError, match="takes no class at all"):
+        build(recipe(known, again))
+
+
+LEAKY = (
+    group(
+        "known", "id", "cifar10", '{ listed = ["dog", "cat"] }', '{ test = { from = "test", all = true } }'
+    ),
+    group(
+        "far", "far", "imagenet1k", '{ subtree = ["n02084071"] }', '{ test = { from = "val", all = true } }'
+    ),
+)
+
+
+def known_leak(kind: str, count: int) -> str:
+    return (
+        f'[[known_leak]]\nkind = "{kind}"\na = "group:known"\nb = "group:far"\n'
+        f'count = {count}\nreason = "a test"\n'
+    )
+
+
+def test_an_unnamed_leak_is_an_error_and_a_named_one_is_recorded(recipe):
+    with pytest.raises(RecipeError, match="ancestry leaks between groups 'known' and 'far'"):
+        build(recipe(*LEAKY))
+    entry = known_leak("ancestry", 118)
+    leaks = build(recipe(*LEAKY, entry)).manifest.data.leaks
+    named = [leak for leak in leaks if leak.b == "group:far"]
+    assert [(leak.kind, leak.count, leak.severity, leak.reason) for leak in named] == [
+        ("ancestry", 118, "known", "a test")
+    ]
+    with pytest.raises(RecipeError, match="118 ancestry leaks .* the recipe names 117"):
+        build(recipe(*LEAKY, entry.replace("118", "117")))
+
+
+def test_a_known_leak_that_matches_nothing_is_an_error(recipe):
+    entry = (
+        '[[known_leak]]\nkind = "class"\na = "group:known"\nb = "group:far"\ncount = 3\nreason = "a test"\n'
+    )
+    with pytest.raises(RecipeError, match="matches nothing"):
+        build(recipe(*LEAKY, entry, head=HEAD + "reproduces = true\n"))
+
+
+def test_drop_leaks_makes_the_cleaned_variant(recipe):
+    mixed = group(
+        "far", "far", "imagenet1k", '{ subtree = ["n02075296"] }', '{ test = { from = "val", all = true } }'
+    )
+    manifest = build(recipe(LEAKY[0], mixed, head=HEAD + "drop_leaks = true\n")).manifest
+    far = [r["name"] for r in manifest.classes.to_pylist() if r["group"] == "far"]
+    assert {leak.kind for leak in manifest.data.leaks} == {"sibling"}  # recorded, and no more
+    assert any("bear" in name for name in far)  # carnivores that are neither dog nor cat stay
+    assert not any("chihuahua" in name.lower() for name in far)
+    gone = [r for r in manifest.classes.to_pylist() if "drop_leaks" in r["evidence"]]
+    assert len(gone) >= 118
+    assert {r["role"] for r in gone} == {"excluded"}
+    assert ": it lies below the ID class " in gone[0]["evidence"]
+
+
+# -- roots -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def textures(tmp_path) -> Path:
+    """Two classes of DTD with a few real ids each, as its publisher lays them out."""
+    inventory = load_inventory("dtd", "all")
+    assert inventory is not None
+    ids = [i for i in inventory.column("image_id").to_pylist() if i.startswith(("banded/", "dotted/"))]
+    root = tmp_path / "dtd"
+    for n, image_id in enumerate(ids):
+        path = root / "images" / f"{image_id}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (16, 16), (n % 256, n // 256, 7)).save(path)
+    return root
+
+
+FAR = group(
+    "far", "far", "dtd", '{ listed = ["banded", "dotted"] }', '{ test = { from = "all", per_class = 30 } }'
+)
+KNOWN = group("known", "id", "digits", '{ listed = ["0"] }', '{ test = { from = "all", all = true } }')
+
+
+def test_a_root_fills_digests_and_moves_no_draw(recipe, textures, tmp_path):
+    path = recipe(KNOWN, FAR)
+    without, given = build(path).manifest, build(path, roots={"dtd": textures}).manifest
+    assert without.fingerprint == given.fingerprint
+    assert without.data.fingerprints.pixels_in_all is None
+    assert given.data.fingerprints.pixels_in_all is not None
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_missing_image_is_named_never_replaced(recipe, textures, workers):
+    path = recipe(KNOWN, FAR)
+    chosen = rows(build(path).manifest, "test", "far")
+    (textures / "images" / f"{chosen[0]}.jpg").unlink()
+    (textures / "images" / f"{chosen[1]}.jpg").write_bytes(b"\xff\xd8\xff\xe0 not a picture")
+    with pytest.raises(MissingImageError, match=r"1 of 60 images of dtd are missing .*1 of 60 .* unreadable"):
+        build(path, roots={"dtd": textures}, workers=workers)
+    left = build(path, roots={"dtd": textures}, allow_missing=True, workers=workers)
+    assert rows(left.manifest, "test", "far") == sorted(chosen[2:])
+    assert not left.manifest.complete
+    assert {(p.image_id, p.kind) for p in left.problems} == {
+        (chosen[0], "missing"),
+        (chosen[1], "unreadable"),
+    }
+
+
+def test_a_local_build_draws_from_what_a_root_holds_of_an_inventory(recipe, textures, tmp_path):
+    fives = '{ test = { from = "all", per_class = 5 } }'
+    every = '{ test = { from = "all", all = true } }'
+    two, rest = '{ listed = ["banded", "dotted"] }', '{ listed = ["braided"] }'
+    held = {i for i in sorted(load_inventory("dtd", "all")["image_id"].to_pylist()) if i[:6] == "banded"}
+    for gone in sorted(held)[10:]:
+        (textures / "images" / f"{gone}.jpg").unlink()
+    drawn = recipe(KNOWN, group("far", "far", "dtd", two, fives), group("near", "near", "dtd", rest, every))
+    roots = {"dtd": textures}
+    with pytest.raises(MissingImageError):
+        build(drawn, roots=roots)
+    found = build(drawn, roots=roots, local=True)
+    assert found.manifest.name == "mine@local"
+    assert found.manifest.complete
+    assert found.problems == []
+    taken = rows(found.manifest, "test", "far")
+    assert sorted(i.split("/")[0] for i in taken) == ["banded"] * 5 + ["dotted"] * 5
+    assert {i for i in taken if i.startswith("banded")} <= set(sorted(held)[:10])
+    order = sampling.ordered("mine", 0, "dtd", "banded", sorted(held)[:10])
+    assert {i for i in taken if i.startswith("banded")} == set(order[:5])
+    populations = {g.group: g.population for g in found.manifest.groups if g.split == "test"}
+    assert populations == {"known": None, "far": 10 + 120, "near": 0}
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, MemoryError, OSError(28, "no space"), SourceError("bad")]
+)
+def test_a_reading_that_ends_early_goes_on_where_it_was(recipe, textures, tmp_path, monkeypatch, error):
+    from wordnet_splits.making import digesting as pixels
+
+    path, out = recipe(KNOWN, FAR), tmp_path / "out"
+    monkeypatch.setattr(pixels, "CHUNK", 10)
+    reading = pixels.digest_chunk
+    done: list[str] = []
+
+    def interrupted(job):
+        if len(done) >= 30:
+            raise error
+        done.extend(job[1])
+        return reading(job)
+
+    monkeypatch.setattr(pixels, "digest_chunk", interrupted)
+    with pytest.raises(error if isinstance(error, type) else type(error)):
+        build(path, roots={"dtd": textures}, out=out)
+    assert not (out / "mine").exists()
+    again: list[str] = []
+    monkeypatch.setattr(pixels, "digest_chunk", lambda job: again.extend(job[1]) or reading(job))
+    resumed = build(path, roots={"dtd": textures}, out=out)
+    assert not set(done) & set(again)
+    assert len(done) + len(again) == 60
+    whole = build(path, roots={"dtd": textures})
+    assert resumed.manifest.data.fingerprints == whole.manifest.data.fingerprints
+    assert not (out / ".mine.journal").exists()
+
+
+def test_a_picture_replaced_after_an_interrupted_build_is_read_again(recipe, textures, tmp_path):
+    """The journal of a build that failed is no witness of files that were changed since."""
+    path, out = recipe(KNOWN, FAR), tmp_path / "out"
+    first, *_, last = rows(build(path).manifest, "test", "far")
+    lost = textures / "images" / f"{last}.jpg"
+    held = lost.read_bytes()
+    lost.unlink()
+    with pytest.raises(MissingImageError):
+        build(path, roots={"dtd": textures}, out=out)
+    lost.write_bytes(held)
+    replaced = textures / "images" / f"{first}.jpg"
+    Image.new("RGB", (70, 70), "red").save(replaced)
+    built = build(path, roots={"dtd": textures}, out=out)
+    digests = built.manifest.images("test", "far").select(["image_id", "digest"]).to_pylist()
+    found = {row["image_id"]: row["digest"] for row in digests}
+    assert found[first] == hashlib.sha256(replaced.read_bytes()).digest()
+    assert built.manifest.data.fingerprints == build(path, roots={"dtd": textures}).manifest.data.fingerprints
+
+
+def test_two_builds_into_one_folder_at_once(tmp_path):
+    with (
+        locked(tmp_path / "digits", busy="another build is writing here"),
+        pytest.raises(OutputError, match="another build is writing here"),
+    ):
+        build("digits", out=tmp_path)
+
+
+def test_an_output_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot be written"):
+        build("digits", out=tmp_path / "file")
+
+
+# -- freezing --------------------------------------------------------------------------------------------
+
+
+def test_freeze_then_verify(tmp_path, recipe):
+    build("digits", out=tmp_path / "build")
+    freeze("digits", built=tmp_path / "build", manifests=tmp_path / "manifests")
+    assert verify("digits", manifests=tmp_path / "manifests").problems == []
+
+
+def test_what_is_never_frozen(tmp_path, recipe, textures):
+    build("digits", seed=3, out=tmp_path)
+    with pytest.raises(ManifestError, match="never frozen"):
+        freeze("digits@seed=3", built=tmp_path, manifests=tmp_path / "manifests")
+    next((textures / "images" / "banded").iterdir()).unlink()
+    images = '{ test = { from = "all", all = true } }'
+    path = recipe(KNOWN, group("far", "far", "dtd", '{ listed = ["banded"] }', images))
+    build(path, roots={"dtd": textures}, allow_missing=True, out=tmp_path)
+    with pytest.raises(ManifestError, match="1 images are missing"):
+        freeze("mine", built=tmp_path, manifests=tmp_path / "manifests")
+
+
+def test_completing_fills_nulls_and_nothing_else(tmp_path, recipe, textures):
+    path, out, frozen = recipe(KNOWN, FAR), tmp_path / "build", tmp_path / "manifests"
+    build(path, out=out)
+    freeze("mine", built=out, manifests=frozen)
+    build(path, roots={"dtd": textures}, out=out)
+    freeze("mine", built=out, manifests=frozen)
+    assert load_manifest(frozen / "mine").data.fingerprints.pixels_in_all is not None
+    build(path, out=out)
+    with pytest.raises(ManifestError, match="test/far would be lost"):
+        freeze("mine", built=out, manifests=frozen)
+    build(recipe(KNOWN, FAR.replace("per_class = 30", "per_class = 31")), roots={"dtd": textures}, out=out)
+    with pytest.raises(ManifestError, match="frozen rows would change"):
+        freeze("mine", built=out, manifests=frozen)
+
+
+def test_provenance_stays_where_no_fingerprint_changes(tmp_path):
+    build("digits", out=tmp_path)
+    folder = freeze("digits", built=tmp_path, manifests=tmp_path / "manifests").folder
+    data = json.loads((folder / "manifest.json").read_text())
+    data["provenance"] = {"pyarrow": "1.0"}
+    (folder / "manifest.json").write_text(json.dumps(data))
+    freeze("digits", built=tmp_path, manifests=tmp_path / "manifests")
+    assert load_manifest(folder).data.provenance == {"pyarrow": "1.0"}
+
+
+def test_verify_finds_what_was_changed(tmp_path):
+    build("digits", out=tmp_path)
+    folder = freeze("digits", built=tmp_path, manifests=tmp_path / "manifests").folder
+    path = folder / "images" / "val" / "digits-0-5.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.slice(1), path)
+    found = verify("digits", manifests=tmp_path / "manifests")
+    assert {p.kind for p in found.problems} >= {"fingerprint", "image-not-frozen"}
+    named = [p.image_id for p in found.problems if p.kind == "image-not-frozen"]
+    assert named == [table.column("image_id")[0].as_py()]
+
+
+def test_verify_with_a_root_finds_altered_pixels(tmp_path, recipe, textures):
+    path = recipe(KNOWN, FAR)
+    build(path, roots={"dtd": textures}, out=tmp_path)
+    victim = rows(load_manifest(tmp_path / "mine"), "test", "far")[0]
+    Image.new("RGB", (16, 16), (250, 1, 2)).save(textures / "images" / f"{victim}.jpg")
+    found = verify(tmp_path / "mine", roots={"dtd": textures})
+    assert [(p.kind, p.image_id) for p in found.problems] == [("altered", victim)]
+
+
+def test_a_damaged_manifest_is_one_clear_error(tmp_path):
+    build("digits", out=tmp_path)
+    path = tmp_path / "digits" / "classes.parquet"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ManifestError, match=r"classes\.parquet"):
+        load_manifest(tmp_path / "digits")
+    pq.write_table(pa.table({"source": ["x"]}), path)
+    with pytest.raises(ManifestError, match="column 'class_id' is missing"):
+        load_manifest(tmp_path / "digits")

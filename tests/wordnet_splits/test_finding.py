@@ -1,0 +1,81 @@
+"""A bare name is that of a frozen benchmark, wherever one is named; a folder is named by a path."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fix_resize.auditing.sets import open_pictures
+from tests.wordnet_splits.command import Command
+from wordnet_splits.base.errors import ManifestError, UnknownNameError
+from wordnet_splits.finding import find_manifest, load_manifest
+from wordnet_splits.recipe import load_recipe, own_of
+
+FROZEN = find_manifest("digits")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory that holds other benchmarks, as ``digits`` and as ``mine``."""
+    other = find_manifest("rungs-cifar100")
+    for name in ("digits", "mine"):
+        shutil.copytree(other, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("here")
+def test_a_folder_does_not_take_the_place_of_a_frozen_benchmark() -> None:
+    assert find_manifest("digits") == FROZEN
+    assert load_manifest("digits").name == "digits"
+    assert load_recipe("digits").name == "digits"
+    assert own_of("digits") == {}
+    assert load_manifest("./digits").name == "rungs-cifar100"
+    assert load_recipe("./digits").name == "rungs-cifar100"
+    assert find_manifest(Path("digits")) == Path("digits")  # a path is a path, however short
+
+
+def test_paths_are_written_as_such(here: Path) -> None:
+    for path in ("./mine", "../" + here.name + "/mine", str(here / "mine")):
+        assert load_manifest(path).name == "rungs-cifar100"
+    with pytest.raises(ManifestError, match=r"no manifest\.json here"):
+        find_manifest(".")
+    with pytest.raises(UnknownNameError, match=r"unknown manifest '\./their'"):
+        find_manifest("./their")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_bare_folder_is_offered_as_a_path() -> None:
+    for look in (find_manifest, load_manifest, load_recipe, lambda name: open_pictures(f"{name}:rung-0")):
+        with pytest.raises(UnknownNameError) as refused:
+            look("mine")
+        assert refused.value.hint == "a bare name is that of a frozen benchmark; the folder here is ./mine"
+    with pytest.raises(UnknownNameError) as refused:
+        find_manifest("their")
+    assert "the folder here" not in str(refused.value.hint)
+
+
+def test_commands_and_loaders_name_benchmarks_alike(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splits = Command(capsys, monkeypatch, here)
+    for words in (
+        ["verify", "mine"],
+        ["explain", "mine", "bee"],
+        ["export", "mine", "--format", "csv", "--out", "x"],
+    ):
+        assert "the folder here is ./mine" in splits(*words).error
+    assert splits("diff", "digits", "./digits").code == 1
+    pytest.importorskip("torch")
+    from loaders import UnknownDetectionSet
+
+    assert UnknownDetectionSet("digits", role="near").manifest.folder == FROZEN
+    with pytest.raises(UnknownNameError, match="mine"):
+        UnknownDetectionSet("mine")
+
+
+@pytest.mark.usefixtures("here")
+def test_pictures_of_a_bare_name_are_those_of_the_frozen_benchmark() -> None:
+    assert len(open_pictures("digits:digits-6-9").ids) == 714

@@ -1,0 +1,122 @@
+"""Memory of detectors at the size of ImageNet, each measured in a process of its own.
+
+``python -m tools.benchmarks.bench_memory detectors`` and ``... bank ROWS`` are those processes.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loaders.harness.arrays import Arrays, ArrayView, Head
+from loaders.harness.detectors import Chosen, get_detector, list_detectors
+from loaders.harness.evaluation.scoring import confidence, fit
+
+from .rows import Row
+
+IMAGES, WIDTH, CLASSES = 50_000, 2048, 1000
+BANK, QUERIES, SHARD = 1_281_167, 2000, 4096
+CACHED = {"features", "logits", "labels", "head"}
+GIB, SECONDS = 8.0, 180.0
+SHORT: dict[str, dict[str, Any]] = {"opengan": {"epochs": 1}}
+
+
+def cached_detectors() -> list[Chosen]:
+    """Return the detectors that need features, logits, labels and the head of one model, and nothing else."""
+    found = [get_detector(name, **SHORT.get(name, {})) for name in list_detectors()]
+    return [
+        one
+        for one in found
+        if one.method.models == "one" and {*one.needs, *one.method.needs} - {"{on}"} <= CACHED
+    ]
+
+
+def all_detectors() -> dict[str, Any]:
+    """Fit and score each on the same images."""
+    rng = np.random.default_rng(0)
+    centres = rng.exponential(1.0, (CLASSES, WIDTH)).astype(np.float32)
+    labels = np.arange(IMAGES) % CLASSES
+    features = rng.standard_normal((IMAGES, WIDTH), dtype=np.float32)
+    for i in range(0, IMAGES, SHARD):
+        features[i : i + SHARD] = np.maximum(features[i : i + SHARD] + centres[labels[i : i + SHARD]], 0)
+    head = Head(centres / 40, np.zeros(CLASSES, np.float32))
+    data = Arrays.of(features=features, logits=features @ head.weight.T, labels=labels)
+    chosen = cached_detectors()
+    for one in chosen:
+        print(f"  {one.label} ...", file=sys.stderr, flush=True)
+        splits = one.method.splits
+        learn: Any = data if isinstance(one.method.fit_on, str) else dict.fromkeys(splits, data) or None
+        confidence(fit(one, learn, head), data)
+    return {"count": len(chosen)}
+
+
+def bank_on_disk(rows: int) -> dict[str, Any]:
+    """Search a bank of float16 features in shards on disk for the nearest of some images."""
+    rng = np.random.default_rng(0)
+    some = np.abs(rng.standard_normal((SHARD, WIDTH), dtype=np.float32)).astype(np.float16)
+    with tempfile.TemporaryDirectory() as folder:
+        parts = []
+        for start in range(0, rows, SHARD):
+            path = Path(folder) / f"{start:08d}.npy"
+            np.save(path, some[: rows - start, rng.permutation(WIDTH)])
+            parts.append(np.load(path, mmap_mode="r"))
+        bank = Arrays.of(features=ArrayView(parts))
+        queries = Arrays.of(features=np.abs(rng.standard_normal((QUERIES, WIDTH), dtype=np.float32)))
+        start_time = time.perf_counter()
+        confidence(fit(get_detector("knn", k=1000), bank), queries)
+        return {"seconds": time.perf_counter() - start_time}
+
+
+def run() -> list[Row]:
+    """Measure both."""
+    found = _in_a_process("detectors")
+    rows = [
+        Row(
+            f"peak memory, {found['count']} detectors, {IMAGES:,} x {WIDTH:,}, {CLASSES:,} classes",
+            f"{found['gib']:.1f} GiB",
+            "",
+            None,
+            f"<= {GIB:g} GiB",
+            found["gib"] <= GIB,
+        )
+    ]
+    room = shutil.disk_usage(tempfile.gettempdir()).free // (2 * WIDTH) * 9 // 10
+    size = min(BANK, room)
+    found = _in_a_process("bank", str(size))
+    named = f"knn[k=1000], {QUERIES:,} images against {size:,} x {WIDTH:,} float16 on disk"
+    rows.append(
+        Row(
+            named if size == BANK else f"{named} (no room for {BANK:,})",
+            f"{found['seconds']:.0f} s, {found['gib']:.1f} GiB",
+            "",
+            None,
+            f"<= {SECONDS:g} s, {GIB:g} GiB",
+            found["seconds"] <= SECONDS and found["gib"] <= GIB if size == BANK else None,
+        )
+    )
+    return rows
+
+
+def _in_a_process(*arguments: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tools.benchmarks.bench_memory", *arguments]
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    found: dict[str, Any] = json.loads(said.splitlines()[-1])
+    return found
+
+
+WORK: dict[str, Callable[..., dict[str, Any]]] = {"detectors": all_detectors, "bank": bank_on_disk}
+
+if __name__ == "__main__":
+    measured = WORK[sys.argv[1]](*map(int, sys.argv[2:]))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps({**measured, "gib": peak}))

@@ -1,0 +1,115 @@
+"""Import, class tables of all benchmarks, and an image table of ImageNet's size."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tools.benchmarks.rows import Row, fastest
+from wordnet_splits.base import sampling
+from wordnet_splits.base.parquet import write_table
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.checks.listing import buildable
+from wordnet_splits.making.class_table import build_class_table, labels_of
+from wordnet_splits.making.membership import decide_membership
+from wordnet_splits.manifest import fingerprint
+from wordnet_splits.manifest.tables import image_table
+from wordnet_splits.recipe import load_recipe
+from wordnet_splits.taxonomy import load
+
+IMAGES = 1_281_167
+
+
+def run() -> list[Row]:
+    """Return the rows of this file."""
+    return [import_time(), class_tables(), *image_rows()]
+
+
+def import_time() -> Row:
+    """Import the package in a fresh interpreter, beside an interpreter that imports nothing."""
+
+    def seconds(code: str) -> float:
+        return fastest(lambda: subprocess.run([sys.executable, "-c", code], check=True), 5)
+
+    bare, ours = seconds("pass"), seconds("import wordnet_splits")
+    loaded = seconds("import wordnet_splits as w; w.Taxonomy.embedded()") - bare
+    return Row(
+        "import wordnet_splits",
+        f"{ours - bare:.3f} s; with the taxonomy {loaded:.3f} s",
+        f"bare python {bare:.3f} s",
+        None,
+        "<= 0.3 s each",
+        ours - bare <= 0.3 and loaded <= 0.6,
+    )
+
+
+def class_tables() -> Row:
+    """Decide and write out the classes of every shipped benchmark, in a fresh interpreter."""
+    code = "import tools.benchmarks.bench_splits as b; b.make_class_tables()"
+    seconds = fastest(lambda: subprocess.run([sys.executable, "-c", code], check=True), 1)
+    return Row(
+        f"class tables of {len(buildable())} benchmarks",
+        f"{seconds:.2f} s",
+        "-",
+        None,
+        "<= 10 s",
+        seconds <= 10,
+    )
+
+
+def make_class_tables() -> None:
+    """Build the class table of every shipped benchmark."""
+    taxonomy = load()
+    for name in buildable():
+        recipe = load_recipe(name)
+        membership = decide_membership(recipe, recipe.seed, taxonomy)
+        build_class_table(membership, labels_of(membership), taxonomy)
+
+
+def imagenet_style_ids() -> dict[str, list[str]]:
+    """Return as many made-up ids as ImageNet has training images, spread as its own are, by a hash."""
+    images: dict[str, list[str]] = {}
+    for item in load_catalog("imagenet1k"):
+        count = item.counts["train"]
+        assert count is not None
+        numbers: set[int] = set()
+        salt = 0
+        while len(numbers) < count:
+            digest = hashlib.shake_128(f"{item.class_id}/{salt}".encode()).digest(4 * count)
+            words = (int.from_bytes(digest[n : n + 4], "little") for n in range(0, len(digest), 4))
+            numbers.update(w % 30_000 for w in words)
+            salt += 1
+        images[item.class_id] = [f"{item.class_id}_{n}" for n in sorted(numbers)[:count]]
+    return images
+
+
+def image_rows() -> list[Row]:
+    """Draw, tabulate, fingerprint and write 1.28 M images."""
+    images = imagenet_style_ids()
+    start = time.perf_counter()
+    cut = {c: sampling.ordered("bench", 0, "imagenet1k", c, ids) for c, ids in images.items()}
+    table = image_table(
+        source="imagenet1k",
+        role="id",
+        group="all",
+        split="train",
+        view="raw",
+        labels={c: n for n, c in enumerate(sorted(cut))},
+        images=cut,
+    )
+    fingerprint.of_images([table])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "images.parquet"
+        write_table(table, path)
+        seconds = time.perf_counter() - start
+        size = path.stat().st_size / table.num_rows
+    return [
+        Row(
+            f"image table of {table.num_rows:,} ids", f"{seconds:.2f} s", "-", None, "<= 10 s", seconds <= 10
+        ),
+        Row("its size without digests", f"{size:.2f} bytes a row", "-", None, "<= 4 bytes a row", size <= 4),
+    ]

@@ -1,0 +1,81 @@
+"""The stored run of ``make bench``, and the tables of README.md and docs/figures.md that are made from it.
+
+``python -m tools.benchmarks.record`` writes the tables again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from tools.benchmarks.rows import Row
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RECORD = REPOSITORY / "docs" / "benchmarks.json"
+FIRST_PAGE = (
+    "path, lch, wup, wup_wn of 1,000 x 1,000 ImageNet classes",
+    "all distances of 21,841 ImageNet-21K synsets, int8",
+    "packed CIFAR-100, batch_transform",
+    "AUROC, AP in, AP out, FPR95, 1,000,000 scores",
+)
+"""The rows that README.md shows."""
+PEERS = ("nltk", "numba", "numpy", "pillow", "pyarrow", "pytorch-ood", "scikit-learn", "torch", "torchvision")
+HEAD = ("| what | ours | peer | ratio |", "|---|---|---|---:|")
+TABLE = re.compile(rf"{re.escape(HEAD[0])}\n{re.escape(HEAD[1])}\n(?:\|.*\n)*")
+
+
+def machine() -> dict[str, Any]:
+    """Return what the figures were measured on."""
+    versions = {}
+    for name in PEERS:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {"python": platform.python_version(), "cores": os.cpu_count(), "versions": versions}
+
+
+def store(path: Path, module: str, rows: Sequence[Row], load: float) -> None:
+    """Store the rows of one module, and the load before it ran, in a record whose other modules stay."""
+    record = json.loads(path.read_text("utf-8")) if path.exists() else {"modules": {}}
+    record["machine"] = machine()
+    record["modules"][module] = {"load": round(load, 1), "rows": [row._asdict() for row in rows]}
+    record["modules"] = dict(sorted(record["modules"].items()))
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def measured(record: Mapping[str, Any]) -> list[Row]:
+    """Return the rows that were measured, in the order of the modules."""
+    rows = [Row(**row) for of_module in record["modules"].values() for row in of_module["rows"]]
+    return [row for row in rows if row.ok is not None]
+
+
+def table(rows: Iterable[Row]) -> str:
+    """Return rows in Markdown."""
+    lines = []
+    for row in rows:
+        ratio = "" if row.ratio is None else f"{row.ratio:,.0f}" if row.ratio >= 100 else f"{row.ratio:.3g}"
+        cells = (row.name, row.ours, "" if row.peer == "-" else row.peer, ratio)
+        lines.append("|" + "".join(f" {cell} |" if cell else " |" for cell in cells))
+    return "\n".join((*HEAD, *lines)) + "\n"
+
+
+def pages(record: Mapping[str, Any]) -> dict[Path, str]:
+    """Return the pages with the tables of a record."""
+    rows = measured(record)
+    first = [row for name in FIRST_PAGE for row in rows if row.name == name]
+    shown = {REPOSITORY / "README.md": first, REPOSITORY / "docs" / "figures.md": rows}
+    return {
+        path: TABLE.sub(lambda _, of=of: table(of), path.read_text("utf-8"), 1) for path, of in shown.items()
+    }
+
+
+if __name__ == "__main__":
+    for page, text in pages(json.loads(RECORD.read_text("utf-8"))).items():
+        page.write_text(text, "utf-8")

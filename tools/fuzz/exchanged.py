@@ -1,0 +1,54 @@
+"""The formats of other projects that are imported: lists, tables, shards, and an archive of folders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from tools.fuzz.kind import Kind, made_by
+from tools.fuzz.made import lists, pictures
+from tools.fuzz.made.making import Made
+
+
+def _exported(name: str) -> Callable[[Path], None]:
+    return lambda folder: made_by(
+        folder, "wordnet-splits", "export", "digits", "--format", name, "--out", "lists"
+    )
+
+
+def _archive(folder: Path) -> None:
+    """The folders of Kim et al. with pictures of our own, which no digest knows: their names are read."""
+    rng = np.random.default_rng(0)
+    for inside in ("train/cifar40/apple", "valid/cifar40/labels/baby", "test/cifar60/no-labels/0"):
+        (folder / "cifar-bench" / inside).mkdir(parents=True)
+        for number in range(2):
+            pixels = rng.integers(0, 256, (32, 32, 3), np.uint8)
+            Image.fromarray(pixels).save(folder / "cifar-bench" / inside / f"{number}.png")
+
+
+def _list(name: str, format_name: str, files: str, made: Made) -> Kind:
+    """A format of which an altered export must be refused, or named as altered."""
+    command = ("wordnet-splits", "import", format_name, "lists", "--out", "out")
+    notes = "lists/wordnet-splits.json"
+    patterns = [files, notes]
+    return Kind(name, _exported(format_name), command, patterns, True, 40, made, optional=(notes,))
+
+
+EXCHANGED = (
+    _list("OpenOOD lists", "openood", "lists/*.txt", lists.OPENOOD),
+    _list("openset-imagenet CSV", "openset-imagenet", "lists/*.csv", lists.csv("lists/*.csv")),
+    _list("plain CSV", "csv", "lists/images.csv", lists.csv("lists/images.csv")),
+    _list("WebDataset shards", "webdataset", "lists/**/*.tar", lists.SHARD),
+    Kind(
+        "archive of Kim et al.",
+        _archive,
+        ("wordnet-splits", "import", "kim-archive", "cifar-bench", "--allow-missing", "--out", "out"),
+        ["cifar-bench/**/*.png"],
+        share=30,
+        made=pictures.FOLDERS,
+        ends=3,
+    ),
+)

@@ -1,0 +1,344 @@
+"""Every kind of file that we read: how a sound one is made, and the command that reads it."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from tools.fuzz.exchanged import EXCHANGED
+from tools.fuzz.kind import Kind, made_by
+from tools.fuzz.made import (
+    archives,
+    listings,
+    pickles,
+    pictures,
+    recipes,
+    resealed,
+    results,
+    tables,
+    tars,
+    weights,
+)
+from tools.fuzz.own import ENTRIES, OWN
+from wordnet_splits.catalog.catalog import CATALOGS
+from wordnet_splits.catalog.inventory import DATA
+from wordnet_splits.finding import find_manifest
+
+IMAGES = {"a.jpg": "JPEG", "b.png": "PNG", "c.gif": "GIF", "d.bmp": "BMP", "e.webp": "WEBP", "f.tif": "TIFF"}
+
+
+def _recipe(folder: Path) -> None:
+    shutil.copy(CATALOGS.parent / "recipes" / "digits.toml", folder / "digits.toml")
+
+
+def _variant(folder: Path) -> None:
+    _recipe(folder)
+    (folder / "folder.toml").mkdir()
+    lines = ('extends = "digits.toml"', "schema = 1", 'name = "variant"', 'drop = ["uniform"]', "")
+    (folder / "variant.toml").write_text("\n".join(lines))
+
+
+def _lists(folder: Path) -> None:
+    for name in ("lists/openood/cifar10_test_tin.parquet", "inventories/svhn/test.parquet"):
+        (folder / name).parent.mkdir(parents=True)
+        shutil.copy(DATA / name, folder / name)
+
+
+def _class_map(folder: Path) -> None:
+    (folder / "map.json").write_text("[5, 4, 3, 2, 1, 0]")
+    (folder / "classes.txt").write_text("5\n4\n3\n2\n1\n0\n")
+
+
+def _manifest(folder: Path) -> None:
+    shutil.copytree(find_manifest("digits"), folder / "made" / "digits")
+
+
+def _store(folder: Path) -> None:
+    from wordnet_splits.packed.pack import pack
+
+    pack("digits", folder / "store", groups=["digits-6-9", "gaussian"])
+
+
+def _pictures(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    (folder / "in").mkdir()
+    for name, image_format in IMAGES.items():
+        pixels = rng.integers(0, 256, (90, 70, 3), np.uint8)
+        Image.fromarray(pixels).save(folder / "in" / name, image_format)
+
+
+@cache  # one example for all kinds of one format
+def _resized(file_format: str) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        _pictures(folder)
+        words = ["fix-resize", "build", "folder", "--root", "in", "--out", "out", "--format", file_format]
+        made_by(folder, *words, "--backend", "pillow")
+
+    return make
+
+
+def _cifar(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    names = [f"apple_s_{n:06d}.png" for n in range(6)]
+    batch = {"data": rng.integers(0, 256, (6, 3072), np.uint8), "fine_labels": [0] * 6, "filenames": names}
+    (folder / "train").write_bytes(pickle.dumps(batch, protocol=2))
+    (folder / "test").write_bytes(pickle.dumps({**batch, "filenames": names[::-1]}, protocol=4))
+
+
+def _tar(folder: Path) -> None:
+    from tests.wordnet_splits.sources.trees import IMAGENET_TRAIN, IMAGENET_VAL, train_tar, val_tar
+
+    (folder / "ILSVRC2012_img_train.tar").write_bytes(train_tar(IMAGENET_TRAIN))
+    (folder / "ILSVRC2012_img_val.tar").write_bytes(val_tar(IMAGENET_VAL))
+
+
+def _hub(folder: Path) -> None:
+    from tests.wordnet_splits.sources.trees import IMAGENET_TRAIN, hub_shards, jpeg
+
+    rows: list[tuple[str | None, bytes]] = [
+        (f"{i}.JPEG", jpeg(n)) for n, (i, _, _) in enumerate(sorted(IMAGENET_TRAIN))
+    ]
+    hub_shards(folder, "train", rows)
+
+
+def _nameless(folder: Path) -> None:
+    from tests.wordnet_splits.sources.trees import hub_shards
+
+    rng = np.random.default_rng(0)
+    rows: list[tuple[str | None, bytes]] = []
+    for number in range(6):
+        path = folder / f"{number}.png"
+        Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(path)
+        rows.append((None, path.read_bytes()))
+        path.unlink()
+    hub_shards(folder / "cropped_digits", "train", rows)
+
+
+def _lmdb(folder: Path) -> None:
+    from tests.wordnet_splits.sources.test_lsun import write_lmdb
+    from tests.wordnet_splits.sources.trees import jpeg
+
+    write_lmdb(folder / "bedroom_val_lmdb", {f"{n:040x}": jpeg(n) for n in range(40)})
+
+
+def _mat(folder: Path) -> None:
+    from scipy.io import savemat
+
+    rng = np.random.default_rng(0)
+    arrays = {
+        "X": rng.integers(0, 256, (32, 32, 3, 6), np.uint8),
+        "y": np.arange(1, 7, dtype=np.uint8)[:, None],
+    }
+    savemat(folder / "train_32x32.mat", arrays, do_compression=True)
+    savemat(folder / "test_32x32.mat", arrays)
+
+
+def _idx(folder: Path) -> None:
+    from tests.wordnet_splits.sources.test_mnist import write
+
+    write(folder)
+    write(folder, "train", ending=".gz")
+
+
+def _zips(folder: Path) -> None:
+    from tests.wordnet_splits.sources.test_omniglot import ANGELIC, OTHER, as_zip
+
+    as_zip(folder, "images_background", OTHER)
+    as_zip(folder, "images_evaluation", ANGELIC)
+
+
+def _textures(folder: Path) -> None:
+    from tests.wordnet_splits.sources.trees import in_class_folders, some, write_images
+
+    write_images(folder, in_class_folders(some("dtd", "all"), "images", extension="jpg"))
+
+
+def _roots(folder: Path) -> None:
+    lines = ('imagenet1k = "/data/imagenet"', 'dtd = "~/datasets/dtd"', 'lsun = "lsun"', "")
+    (folder / "roots.toml").write_text("\n".join(lines))
+
+
+def _catalog(folder: Path) -> None:
+    shutil.copy(CATALOGS / "svhn.tsv", folder / "svhn.tsv")
+
+
+def _class_lists(folder: Path) -> None:
+    (folder / "mine.txt").write_text("# mine\nalgebra\nn02084071\nspoon.n.01\n")
+    (folder / "known.tsv").write_text("wnid\tname\nn01440764\ttench\nn02691156\tairplane\n")
+    (folder / "mine.json").write_text('{"0": ["n02084071", "dog"], "1": ["n04284002", "spoon"]}')
+
+
+def _wndb(folder: Path) -> None:
+    from tests.wordnet_splits.taxonomy.test_taxonomy_words import small
+
+    small(folder)
+
+
+def _weights(folder: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    state = {"head.weight": torch.zeros(6, 4), "head.bias": torch.zeros(6)}
+    save_file(state, folder / "x.safetensors")
+    torch.save({"state_dict": state}, folder / "x.pt")
+
+
+_TRAIN = ("--epochs", "1", "--threads", "1", "--device", "cpu", "--seeds", "0")
+
+
+def _evaluated(folder: Path) -> None:
+    words = ["unknown-eval", "train", "--benchmark", "digits", "--recipe", "digits-demo", *_TRAIN]
+    made_by(folder, *words, "--out", "models")
+    made_by(folder, *EVALUATE, "--out", "results")
+
+
+def _swept(folder: Path) -> None:
+    from loaders.harness.evaluation.of_runs import evaluate_runs
+    from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
+
+    evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "knn,energy", sweep=True).write(folder / "results")
+
+
+EVALUATE = (
+    *(
+        "unknown-eval",
+        "run",
+        "--benchmark",
+        "digits",
+        "--model",
+        "trained:models/digits",
+        "--detectors",
+        "msp",
+    ),
+    *("--device", "cpu", "--store", "store"),
+)
+
+_VERIFY = ("fix-resize", "verify", "out")
+_FOLDER = ("fix-resize", "build", "folder", "--root", "in", "--out", "out", "--backend", "pillow")
+_CHECK = ("wordnet-splits", "pack", "digits", "--check", "--out", "store")
+_ANY = ["**/*"]
+
+LIGHT = (
+    Kind(
+        "recipe",
+        _recipe,
+        ("wordnet-splits", "build", "digits.toml", "--out", "out"),
+        ["*.toml"],
+        made=recipes.RECIPE,
+    ),
+    Kind(
+        "variant of a recipe",
+        _variant,
+        ("wordnet-splits", "build", "variant.toml", "--out", "out"),
+        ["digits.toml", "variant.toml"],
+        made=recipes.VARIANT,
+    ),
+    Kind("manifest", _manifest, ("wordnet-splits", "verify", "made/digits"), ["made/**/*"], True, 90),
+    Kind("packed store", _store, _CHECK, ["store/**/*"], True, 60, resealed.PACKED),
+    Kind("pictures", _pictures, _FOLDER, ["in/*"], share=80, made=pictures.PICTURES),
+    Kind(
+        "output of fix-resize (png)", _resized("png"), _VERIFY, ["out/**/*"], True, made=tables.SEALED_TABLE
+    ),
+    Kind(
+        "output of fix-resize (parquet)",
+        _resized("parquet"),
+        _VERIFY,
+        ["out/**/*"],
+        True,
+        made=tables.SEALED_TABLE,
+    ),
+    Kind("unfinished fix-resize build", _resized("png"), _FOLDER, ["out/.*/*"], share=30),
+    Kind(
+        "CIFAR pickles", _cifar, ("look", "cifar100", "."), ["train", "test"], share=70, made=pickles.PICKLES
+    ),
+    Kind("tar archives", _tar, ("look", "imagenet1k", "."), ["*.tar"], share=70, made=tars.TARS),
+    Kind("Hub Parquet", _hub, ("look", "imagenet1k", "."), ["*.parquet"], share=60, made=tables.HUB),
+    Kind(
+        "Hub Parquet without names", _nameless, ("look", "svhn", "."), ["cropped_digits/*"], made=tables.HUB
+    ),
+    Kind("LMDB", _lmdb, ("look", "lsun", "."), ["*/data.mdb"]),
+    Kind("MATLAB files", _mat, ("look", "svhn", "."), ["*.mat"]),
+    Kind("idx files", _idx, ("look", "fashion-mnist", "."), ["*-ubyte*"], share=60, made=archives.IDX_FILES),
+    Kind("zip archives", _zips, ("look", "omniglot", "."), ["*.zip"], share=60, made=archives.ZIPS),
+    Kind("class folders", _textures, ("look", "dtd", "."), ["images/*/*"], share=30, made=pictures.FOLDERS),
+    Kind("published lists, inventories", _lists, ("look", "lists", "."), _ANY, share=30),
+    Kind(
+        "class maps",
+        _class_map,
+        ("look", "mapping", "."),
+        ["map.json", "classes.txt"],
+        share=30,
+        made=listings.CLASS_MAP,
+    ),
+    Kind(
+        "roots.toml", _roots, ("look", "roots", "roots.toml"), ["roots.toml"], share=20, made=listings.ROOTS
+    ),
+    Kind("catalog", _catalog, ("look", "catalog", "svhn.tsv"), ["svhn.tsv"], share=30, made=listings.CATALOG),
+    Kind(
+        "class lists (text, TSV)",
+        _class_lists,
+        ("wordnet-splits", "audit", "mine.txt", "--against", "known.tsv"),
+        ["mine.txt", "known.tsv"],
+        share=30,
+        made=listings.CLASS_LISTS,
+    ),
+    Kind(
+        "class lists (JSON)",
+        _class_lists,
+        ("wordnet-splits", "audit", "mine.json", "--against", "known.tsv"),
+        ["mine.json"],
+        share=30,
+        made=listings.CLASS_LIST_JSON,
+    ),
+    Kind("WordNet files", _wndb, ("look", "wndb", "."), ["*.noun", "noun.exc"], share=20),
+)
+"""The kinds that are read without torch."""
+
+HEAVY = (
+    Kind("weights", _weights, ("weights", "x.safetensors", "x.pt"), ["x.*"], share=40, made=weights.WEIGHTS),
+    Kind(
+        "trained model",
+        _evaluated,
+        (*EVALUATE, "--out", "out"),
+        ["models/**/*"],
+        share=30,
+        made=resealed.MODEL,
+    ),
+    Kind(
+        "store of activations",
+        _evaluated,
+        (*EVALUATE, "--out", "again"),
+        ["store/**/*"],
+        share=30,
+        made=resealed.STORE,
+    ),
+    Kind(
+        "results",
+        _evaluated,
+        ("unknown-eval", "check-results", "results"),
+        ["results/**/*.parquet", "results/**/*.json"],
+        True,
+        30,
+    ),
+    Kind(
+        "results of a sweep",
+        _swept,
+        ("unknown-eval", "check-results", "results"),
+        ["results/*.parquet", "results/*.json"],
+        True,
+        40,
+        results.SWEPT,
+    ),
+)
+
+
+def kinds() -> tuple[Kind, ...]:
+    """Return the kinds that can be read here."""
+    return (*LIGHT, *EXCHANGED, *OWN, *((*HEAVY, *ENTRIES) if find_spec("torch") else ()))

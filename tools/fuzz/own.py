@@ -1,0 +1,169 @@
+"""Datasets of one's own, benchmarks that carry them, words to map, entries, a repository of the Hub."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from tests.wordnet_splits import own_pictures as own
+from tools.fuzz.kind import Kind, made_by
+from tools.fuzz.made import declarations
+from wordnet_splits.finding import find_manifest
+
+CLASSES = ("golden retriever", "teapot", "zebra", "acoustic guitar")
+COUNTS = {"train": 1, "test": 2}
+ROOT = ("--root", "mypics=pics")
+_INVENTORY = ("wordnet-splits", "inventory", "make", "mypics", *ROOT)
+_DECLARED = ["pics/dataset.toml", "pics/mypics.tsv"]
+_ROWS = [
+    (f"{split}/{name}/{n}.png", name, split)
+    for split, count in COUNTS.items()
+    for name in CLASSES
+    for n in range(count)
+]
+
+
+def _in_folders(folder: Path) -> None:
+    pics = folder / "pics"
+    own.class_folders(pics, CLASSES, COUNTS)
+    own.catalog(pics / "mypics.tsv", CLASSES, COUNTS)
+    own.declare(pics, "mypics", "folders")
+
+
+def _in_csv(folder: Path) -> None:
+    pics = folder / "pics"
+    own.table(pics, _ROWS, ("file", "label", "split"))
+    own.catalog(pics / "mypics.tsv", CLASSES, COUNTS)
+    own.declare(pics, "mypics", "csv", COLUMNS)
+
+
+COLUMNS = 'columns = { image = "file", class = "label", split = "split" }\n'
+
+
+def _in_parquet(folder: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pics = folder / "pics"
+    own.table(pics / "made", _ROWS, ("file", "label", "split"))
+    rows = [
+        {"file": {"bytes": (pics / "made" / path).read_bytes(), "path": path}, "label": name, "split": split}
+        for path, name, split in _ROWS
+    ]
+    shutil.rmtree(pics / "made")
+    pq.write_table(pa.Table.from_pylist(rows), pics / "rows.parquet")
+    own.catalog(pics / "mypics.tsv", CLASSES, COUNTS)
+    own.declare(pics, "mypics", "parquet", COLUMNS)
+
+
+def _in_coco(folder: Path) -> None:
+    pics = folder / "pics"
+    for split in COUNTS:
+        rows = [(path.replace("/", " "), name) for path, name, s in _ROWS if s == split]
+        own.table(pics / f"{split}2017", [(path,) for path, _ in rows], ("unused",))
+        document = {
+            "images": [{"id": n, "file_name": path} for n, (path, _) in enumerate(rows)],
+            "annotations": [
+                {
+                    "id": n,
+                    "image_id": n,
+                    "category_id": CLASSES.index(name),
+                    "area": 10.5,
+                    "bbox": [0, 0, 3, 4],
+                }
+                for n, (_, name) in enumerate(rows)
+            ],
+            "categories": [{"id": n, "name": name} for n, name in enumerate(CLASSES)],
+        }
+        (pics / "annotations").mkdir(exist_ok=True)
+        (pics / "annotations" / f"instances_{split}2017.json").write_text(json.dumps(document))
+    own.catalog(pics / "mypics.tsv", CLASSES, COUNTS)
+    own.declare(pics, "mypics", "coco")
+
+
+def _carrying(folder: Path) -> None:
+    """Make a benchmark that carries its dataset's declaration, catalog and inventory."""
+    _in_folders(folder)
+    made_by(folder, *_INVENTORY)
+    sides = ("--id", "mypics:golden retriever,teapot", "--near", "mypics")
+    made_by(folder, "wordnet-splits", "new", "mine", *sides, *ROOT)
+    made_by(folder, "wordnet-splits", "build", "mine.toml", "--out", "made", *ROOT)
+    shutil.rmtree(folder / "pics")
+
+
+@cache  # one set of results for all examples
+def _results() -> dict[str, bytes]:
+    from tempfile import TemporaryDirectory
+
+    from loaders.harness.evaluation.of_runs import evaluate_runs
+    from loaders.harness.leaderboard import submit
+    from tests.loaders.harness.evaluation.fake_runs import fake_run
+    from wordnet_splits.finding import load_manifest
+
+    manifest = load_manifest("digits")
+    with TemporaryDirectory() as scratch:
+        results = evaluate_runs(manifest, [fake_run(manifest, splits=("train", "test"))], "msp")
+        results.write(Path(scratch, "results"))
+        entry = submit(Path(scratch, "results"), by="somebody", name="linear", to=Path(scratch, "entries"))
+        return {path.name: path.read_bytes() for path in entry.iterdir()}
+
+
+def _entry(folder: Path) -> None:
+    (folder / "entries" / "linear").mkdir(parents=True)
+    for name, content in _results().items():
+        (folder / "entries" / "linear" / name).write_bytes(content)
+
+
+def _names(folder: Path) -> None:
+    names = ("blue whale", "caf\u00e9", "crane", "Hund", "ramen\tfood", "monarch\tinsect", "7", "other")
+    (folder / "names.txt").write_text("\n".join(names) + "\n", "utf-8")
+
+
+def _repository(folder: Path) -> None:
+    shutil.copytree(find_manifest("digits"), folder / "repository" / "digits")
+
+
+def _of(name: str, make: Callable[[Path], None], files: list[str], made: declarations.Made) -> Kind:
+    return Kind(f"own dataset ({name})", make, _INVENTORY, [*files, *_DECLARED], share=30, made=made)
+
+
+OWN = (
+    _of("folders", _in_folders, ["pics/*/*/*.png"], declarations.DECLARED),
+    _of("CSV", _in_csv, ["pics/labels.csv"], declarations.CSV),
+    _of("Parquet", _in_parquet, ["pics/*.parquet"], declarations.PARQUET),
+    _of("COCO", _in_coco, ["pics/annotations/*.json"], declarations.COCO),
+    Kind(
+        "benchmark that carries its dataset",
+        _carrying,
+        ("wordnet-splits", "verify", "./made/mine"),
+        ["made/mine/**/*"],
+        True,
+        50,
+    ),
+    Kind(
+        "names of classes",
+        _names,
+        ("wordnet-splits", "catalog", "make", "--names", "names.txt", "--out", "catalog.tsv"),
+        ["names.txt"],
+        share=40,
+        made=declarations.NAMES,
+        ends=3,
+    ),
+    Kind("repository of the Hub", _repository, ("look", "hub", "repository"), ["repository/**/*"], True, 50),
+)
+"""Kinds that are read without torch."""
+
+ENTRIES = (
+    Kind(
+        "entry of the leaderboard",
+        _entry,
+        ("unknown-eval", "check-results", "entries"),
+        ["entries/**/*.parquet", "entries/**/*.json"],
+        True,
+        50,
+    ),
+)
+"""Kinds whose reader needs torch."""

@@ -1,0 +1,110 @@
+"""``make gpu``: on a machine with an accelerator, in ten minutes at most: tests, exactness, benches, table 6.
+
+python -m tools.gpu [--out DIR] [--budget SECONDS] [--packed DIR ...] [--benchmark NAME] [--device cuda|cpu]
+
+Steps that are done in DIR are not repeated; one that was killed goes on. Exit code 0: all done; 1: a step
+failed; 2: no GPU; 3: a step was skipped or stopped for lack of time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tools.gpu.running import Step, exit_code, run_steps
+from wordnet_splits.base import files
+from wordnet_splits.base.errors import SplitsError
+
+BUDGET = 570.0
+BENCHMARK, TINY = "unknown-cifar-tinyval", "digits"
+
+
+def steps(device: str, benchmark: str, packed: list[Path], out: Path) -> list[Step]:
+    """Return the steps in order; on a CPU the same on next to nothing."""
+    tiny = device == "cpu"
+
+    def command(module: str, *more: str) -> tuple[str, ...]:
+        words = ["-m", f"tools.gpu.{module}", "--device", device]
+        words += ["--seconds", "{seconds}", "--figures", "{figures}"]
+        return (*words, *(["--tiny"] if tiny else []), *more)
+
+    least = 1.0 if tiny else 20.0
+    found = [
+        Step("tests", "CUDA tests" if not tiny else "tests", command("cuda_tests"), 0.2, least),
+        Step("exactness", "the torch resizer against NumPy", command("exactness"), 0.15, least),
+        Step("benches", "benches", command("benches"), 0.3, least),
+    ]
+    if packed or tiny:
+        words = ["--benchmark", benchmark, "--work", str(out / "work")]
+        words += ["--results", str(out / "results.tar")]
+        words += [word for folder in packed for word in ("--packed", str(folder))]
+        found.append(Step("table6", "Kim et al., table 6", command("table6", *words), 1.0, 3 * least))
+    return found
+
+
+def machine_of(device: str, benchmark: str) -> dict[str, Any]:
+    """Return what the results depend on."""
+    import numpy
+    import torch
+
+    found = {
+        "device": torch.cuda.get_device_name(device) if device != "cpu" else "cpu",
+        "processor": platform.machine(),
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": numpy.__version__,
+        "cuda": str(torch.version.cuda),
+        "cudnn": str(torch.backends.cudnn.version()),
+        "benchmark": benchmark,
+    }
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    return {**found, "commit": commit.stdout.strip() or "not known"}
+
+
+def has_gpu() -> bool:
+    """Say whether torch is here and sees one."""
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def main(arguments: list[str]) -> int:
+    """Run the steps and say where the results are."""
+    parser = argparse.ArgumentParser(prog="python -m tools.gpu")
+    parser.add_argument("--out", type=Path, default=Path("build/gpu"))
+    parser.add_argument("--budget", type=float, default=BUDGET)
+    parser.add_argument("--packed", type=Path, action="append", default=[])
+    parser.add_argument("--benchmark")
+    parser.add_argument("--device", default="cuda")
+    given = parser.parse_args(arguments)
+    if given.device != "cpu" and not has_gpu():
+        print("make gpu: no GPU here (or PyTorch has no CUDA); nothing was run", file=sys.stderr)
+        return 2
+    benchmark = given.benchmark or (TINY if given.device == "cpu" else BENCHMARK)
+    try:
+        with files.locked(given.out, busy="another `make gpu` is writing here"):
+            records = run_steps(
+                steps(given.device, benchmark, given.packed, given.out),
+                given.out,
+                given.budget,
+                machine_of(given.device, benchmark),
+                say=lambda text: print(text, flush=True),
+            )
+    except SplitsError as error:
+        print(f"make gpu: {error}", file=sys.stderr)
+        return 2
+    if not given.packed and given.device != "cpu":
+        print("table 6 is not among the steps: name packed images with PACKED=DIR (docs/gpu.md)")
+    print(f"summary: {given.out / 'summary.md'}")
+    return exit_code(records)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,151 @@
+"""The third step: resizing, extraction, and all detectors of stored arrays beside one pass of a ResNet-50."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+import torchvision
+
+from loaders.harness.activations import Store, extract
+from loaders.harness.activations.settings import deterministic
+from loaders.harness.arrays import Array, Arrays, Head
+from loaders.harness.backend.transforms import evaluation_transform
+from loaders.harness.detectors import get_detector, list_detectors
+from loaders.harness.evaluation.scoring import confidence, fit
+from loaders.harness.model import load_model
+from tools.benchmarks import bench_activations, bench_resize
+from tools.benchmarks.rows import fastest
+from wordnet_splits.base.errors import SplitsError
+
+from .figures import Figures, step_arguments
+
+CACHED = {"features", "logits", "labels", "head"}
+TRAINED = {"opengan"}
+BATCH, SIDE = 128, 224
+IMAGES, LEARN, WIDTH, CLASSES = 20_000, 20_000, 2048, 1000
+NORMALISED = evaluation_transform("none", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+def stored_arrays(n: int, width: int, classes: int, head: Head, centres: Array, seed: int) -> Arrays:
+    """Return features about the centre of each class, their logits and labels, as a network would give."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % classes
+    noise = rng.standard_normal((n, width), dtype=np.float32)
+    features = np.maximum(centres[labels] + 0.5 * noise, 0)
+    return Arrays.of(features=features, logits=features @ head.weight.T + head.bias, labels=labels)
+
+
+def cached_detectors() -> list[str]:
+    """Return the names of the detectors that need no more than what one pass stores of one model."""
+    chosen = [get_detector(name) for name in list_detectors()]
+    return [c.label for c in chosen if c.method.models == "one" and CACHED.issuperset(c.needs)]
+
+
+def detectors(figures: Figures, *, tiny: bool) -> dict[str, float]:
+    """Time every cached detector, fitting included; return the seconds of each."""
+    n, learn, width, classes = (300, 300, 16, 6) if tiny else (IMAGES, LEARN, WIDTH, CLASSES)
+    rng = np.random.default_rng(0)
+    centres = rng.exponential(1.0, (classes, width)).astype(np.float32)
+    weight = rng.normal(0, 0.05, (classes, width)).astype(np.float32) + centres / 40
+    head = Head(weight, np.zeros(classes, np.float32))
+    known, val, outside, seen = (
+        stored_arrays(rows, width, classes, head, centres, seed)
+        for seed, rows in enumerate((learn, learn // 10, learn // 10, n))
+    )
+    of_split = {"train": known, "val": val, "ood-val": outside}
+    seconds_of: dict[str, float] = {}
+    for name in cached_detectors():
+        chosen = get_detector(name)
+        given: Any = {split: of_split[split] for split in chosen.method.splits}
+        given = given[chosen.method.fit_on] if isinstance(chosen.method.fit_on, str) else given or None
+
+        def work(chosen: Any = chosen, given: Any = given) -> Array:
+            return confidence(fit(chosen, given, head), seen)
+
+        try:
+            seconds = fastest(work, 1)
+        except SplitsError as error:  # scikit-learn absent, say: named, and no reason to lose the others
+            figures.add(f"detector {name}", f"not measured: {error}")
+            continue
+        seconds_of[name] = seconds
+        figures.add(f"detector {name}", f"{seconds:.2f} s")
+    return seconds_of
+
+
+class RandomImages:
+    """The same few random photographs over and over, read as a dataset's are."""
+
+    transform = batch_transform = None
+
+    def __init__(self, n: int, side: int) -> None:
+        self.pixels = torch.randint(0, 256, (2 * BATCH, 3, side, side), dtype=torch.uint8)
+        row = {"source": "random", "class_id": "all", "role": "far", "group": "random", "split": "test"}
+        rows = [{**row, "image_id": str(i), "label": -1, "view": "raw", "digest": None} for i in range(n)]
+        self.table = pa.Table.from_pylist(rows, schema=bench_activations.IMAGE_SCHEMA)
+
+    def __getitems__(self, rows: list[int]) -> Any:
+        return SimpleNamespace(images=self.pixels[[row % len(self.pixels) for row in rows]])
+
+
+def extraction(figures: Figures, device: str, *, tiny: bool) -> float:
+    """Time a bare pass of a ResNet-50 and the extraction of its activations; return the pass's seconds."""
+    n, side = (2 * BATCH, 32) if tiny else (IMAGES, SIDE)
+    torch.manual_seed(0)
+    network = torchvision.models.resnet18() if tiny else torchvision.models.resnet50()
+    model, data = load_model(network.eval(), device=device), RandomImages(n, side)
+
+    def synchronised(work: Callable[[], object]) -> float:
+        began = time.perf_counter()
+        work()
+        if model.device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter() - began
+
+    def bare(images: int) -> None:
+        ready = NORMALISED.batch(data.pixels[:BATCH].to(model.device))
+        with torch.no_grad(), deterministic():
+            for _ in range(images // BATCH):
+                network(ready)
+
+    def ours() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            extract(model, data, Store(Path(folder)), batch_size=BATCH, transform=NORMALISED)
+
+    synchronised(lambda: bare(4 * BATCH if not tiny else BATCH))  # sets the kernels up
+    whole = synchronised(lambda: bare(n)) * n / (n // BATCH * BATCH)
+    name = type(network).__name__ + ("-18" if tiny else "-50")
+    figures.add(f"bare pass, {name}, {n:,} images of {side} pixels, float32", f"{whole:.2f} s")
+    seconds = synchronised(ours)
+    figures.add(f"extraction, {name}, the same", f"{seconds:.2f} s, {whole / seconds:.2f} x (target >= 0.9)")
+    return whole
+
+
+def main() -> int:
+    """Measure; nothing is asserted."""
+    given = step_arguments("benches").parse_args()
+    figures = Figures(given.figures)
+    if not given.tiny:
+        figures.add_row(bench_resize.on_a_gpu())
+        for row in bench_activations.run():
+            figures.add_row(row)
+    one_pass = extraction(figures, given.device, tiny=given.tiny)
+    seconds_of = detectors(figures, tiny=given.tiny)
+    without = {name: seconds for name, seconds in seconds_of.items() if name not in TRAINED}
+    for what, some in (("all detectors", seconds_of), ("all that train no network", without)):
+        total = sum(some.values())
+        met = "met" if total < one_pass else "not met"
+        figures.add(f"{what}, {len(some)}", f"{total:.2f} s; one pass {one_pass:.2f} s: {met}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

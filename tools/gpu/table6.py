@@ -1,0 +1,124 @@
+"""The last step: as much of Kim et al.'s table 6 as fits: networks by their recipe, and their detectors."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+from loaders.harness import evaluate, train
+from loaders.harness.detectors import parse_detectors
+from loaders.harness.training.data import load_training_data
+from loaders.harness.training.recipe import TrainingRecipe, load_recipe
+from loaders.harness.training.runs import choose_machine, plan_runs
+from loaders.harness.training.trainer import DeviceData, Trainer, reproducible
+from wordnet_splits.base import files
+from wordnet_splits.base.progress import Silent
+from wordnet_splits.base.untrusted import read_json
+
+from .figures import Figures, step_arguments
+
+NETWORKS = {"resnet20": 0.4, "resnet18": 0.35}
+"""Network -> its share of the step's time; what is left evaluates."""
+SEEDS, FEWEST_EPOCHS = 3, 5
+SLOWER = 1.15
+"""How much longer an epoch takes than its trial: validation, and the state written after each."""
+
+
+def planned(seconds: float, per_epoch: float, epochs: int) -> tuple[int, int]:
+    """Return the epochs and seeds that fit: all seeds with as many epochs as fit, fewer where too few; or 0.
+
+    >>> planned(100, 0.5, 200), planned(10, 1.0, 200), planned(3, 1.0, 200)
+    ((57, 3), (8, 1), (0, 0))
+    """
+    for seeds in range(SEEDS, 0, -1):
+        fits = int(seconds / (seeds * per_epoch * SLOWER))
+        if fits >= min(FEWEST_EPOCHS, epochs):
+            return min(fits, epochs), seeds
+    return 0, 0
+
+
+def plan(recipe: TrainingRecipe, given: argparse.Namespace) -> dict[str, list[int]]:
+    """Return network -> [epochs, seeds]: those of a run before, so that its models are gone on with."""
+    file = given.work / "plan.json"
+    if file.exists():
+        return dict(read_json(file))
+    found = {}
+    if given.tiny:
+        found[recipe.network] = [1, 2]
+    else:
+        machine = choose_machine(given.device)
+        data = DeviceData.of(load_training_data(given.benchmark, packed=given.packed), machine.device)
+        for network, share in NETWORKS.items():
+            (run,) = plan_runs(recipe, network=network)
+            with reproducible(machine.device):
+                per_epoch = Trainer(run, data, machine).seconds_per_epoch()
+            epochs, seeds = planned(share * given.seconds, per_epoch, recipe.epochs)
+            print(f"{network}: {per_epoch:.2f} s an epoch: {seeds} seeds of {epochs} epochs", flush=True)
+            found[network] = [epochs, seeds]
+    files.write_json(file, found)
+    return found
+
+
+def main() -> int:
+    """Train and evaluate; 1 where nothing fits."""
+    parser = step_arguments("table 6")
+    parser.add_argument("--benchmark", required=True)
+    parser.add_argument("--packed", action="append", help="of packed images")
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--results", type=Path, required=True, help="the archive of the results")
+    given = parser.parse_args()
+    ends, figures = time.monotonic() + given.seconds, Figures(given.figures)
+    given.work.mkdir(parents=True, exist_ok=True)
+    recipe = load_recipe("digits-demo" if given.tiny else "kim-cifar")
+    models: dict[str, list[str]] = {}
+    for network, (epochs, seeds) in plan(recipe, given).items():
+        if not epochs:
+            figures.add(network, "no time for it")
+            continue
+        began = time.monotonic()
+        trained = train(
+            given.benchmark,
+            recipe,
+            given.work / "models",
+            network=network,
+            seeds=range(seeds),
+            epochs=epochs,
+            packed=given.packed,
+            device=given.device,
+            command=" ".join(sys.argv),
+            progress=Silent(),
+            say=lambda text: print(text, flush=True),
+        )
+        models[f"{network}, {epochs} epochs"] = [f"trained:{one.folder}" for one in trained]
+        figures.add(
+            f"{network}: {seeds} seeds of {epochs} of {recipe.epochs} epochs",
+            f"{time.monotonic() - began:.0f} s, "
+            f"val accuracy {', '.join(str(t.metadata['selected'].get('val_accuracy')) for t in trained)}",
+        )
+    if not models:
+        return 1
+    print(f"{ends - time.monotonic():.0f} s are left for the evaluation", flush=True)
+    detectors = [one.label for one in parse_detectors("preset:kim", benchmark=given.benchmark)]
+    print(f"preset kim: {', '.join(detectors)}", flush=True)
+    results = evaluate(
+        models,
+        given.benchmark,
+        "preset:kim",
+        packed=given.packed,
+        allow_missing=True,
+        store=given.work / "activations",
+        device=given.device,
+    )
+    folder = given.work / "results"
+    results.write(folder, overwrite=True)
+    with files.replacing(given.results) as part, tarfile.open(part, "w") as archive:
+        archive.add(folder, "results")
+    figures.add("table 6, the paper's rows beside ours", str(results))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""The published class lists that our recipes rebuild, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from wordnet_splits.audit.class_sets import SetRow, class_sets
+from wordnet_splits.publishing.cite import paper_bibtex
+from wordnet_splits.recipe import PublishedList, load_recipe
+
+Row = tuple[str, ...]
+
+
+def tables(folder: Path) -> Iterator[list[Row]]:
+    """Yield the one table of the page; it rests on no results."""
+    del folder
+    yield [row_of(row, load_recipe(row.name).published_list) for row in class_sets()]
+
+
+def row_of(row: SetRow, told: PublishedList | None) -> Row:
+    """Return a set as the page shows it."""
+    assert told is not None
+    counts = (row.groups, row.classes, row.only_published, row.only_ours, row.elsewhere)
+    return (f"`{row.name}`", cited(row.paper), told.licence, *(f"{n:,}" for n in counts), row.checked)
+
+
+def cited(paper: str) -> str:
+    """Return a paper as a page names it: ``Ren et al. 2018``."""
+    lines = [line.strip() for line in paper_bibtex(paper).splitlines()]
+    fields = {key.strip(): value.strip(" {},") for key, _, value in (line.partition("=") for line in lines)}
+    authors = [author.partition(",")[0] for author in fields["author"].split(" and ")]
+    return f"{authors[0]}{' et al.' if len(authors) > 1 else ''} {fields['year']}"

@@ -1,0 +1,1 @@
+"""Published lists of classes against the classes that a model knows."""

@@ -1,0 +1,338 @@
+"""A list of classes as its author keeps it: a file of wnids, names or indices, or the name of one shipped.
+
+A file is text (an entry a line, what follows a wnid is a comment), a table (TSV, or CSV by its ending) or
+JSON (an array of entries, rows or objects; an object with wnids as keys, or with one list under each key).
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.base.errors import LONGEST, DataError, SplitsError, UnknownNameError, unknown
+from wordnet_splits.base.untrusted import DELIMITERS, check_delimiter, parse_json, printable, read_text
+from wordnet_splits.catalog import CatalogClass, load_catalog
+from wordnet_splits.catalog.catalog import covered, known_sources, load_own_catalog
+from wordnet_splits.catalog.user_lists import find_list, known_lists
+from wordnet_splits.finding import is_path, load_manifest, manifest_names
+from wordnet_splits.making.membership import decide_membership
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.propose.confirming import is_unconfirmed
+from wordnet_splits.recipe import class_set_names, load_recipe
+from wordnet_splits.taxonomy import Taxonomy
+
+COLUMNS = ("wnid", "wnids", "synset", "class_id", "class", "name", "index", "id")
+"""Headers of the column that holds the classes, the one looked for first at the start."""
+MOST = 100_000
+"""Classes of a list; WordNet has 82,115 nouns."""
+NAMED = 5
+"""Unknown entries that an error names."""
+
+_WNID_FIRST = re.compile(r"(n\d{8})(?:\s|,|$)")
+_WNID = re.compile(r"n\d{8}")
+
+Entries = Sequence[tuple[str, str]]
+"""Where each entry stands in its file, and the entry."""
+
+
+@dataclass(frozen=True)
+class ListedClass:
+    """A class by its author's name, and the synsets that it stands for.
+
+    ``unconfirmed`` where these were proposed at low confidence, and nobody confirmed them; ``mapped`` says
+    how a catalog maps the class to them.
+    """
+
+    id: str
+    name: str
+    wnids: tuple[str, ...]
+    unconfirmed: bool = False
+    mapped: str = "exact"
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """Return the synsets whose hyponyms are all of this class."""
+        return covered(self.wnids, self.mapped)
+
+
+@dataclass(frozen=True)
+class ClassList:
+    """The classes of a list, each once; ``first_sense`` are names of several senses, read as their first."""
+
+    name: str
+    classes: tuple[ListedClass, ...]
+    repeated: int = 0
+    first_sense: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return the name of each class by its id."""
+        return {one.id: one.name for one in self.classes}
+
+    def confirmed(self) -> ClassList:
+        """Return the same classes, those whose synsets nobody confirmed without any."""
+        classes = (replace(one, wnids=()) if one.unconfirmed else one for one in self.classes)
+        return replace(self, classes=tuple(classes))
+
+
+def load_class_list(
+    given: str | Path | Iterable[str | int],
+    taxonomy: Taxonomy,
+    *,
+    of: str | None = None,
+    column: str | None = None,
+    manifests: Path | None = None,
+) -> ClassList:
+    """Return the classes of a list.
+
+    Parameters
+    ----------
+    given : a source, ours or a user's own (``ssb-hard``: its catalog), a shipped list of images
+        (``openood/imagenet_test_ssb_hard``: its classes), a list of the field that a recipe rebuilds
+        (``tiered-imagenet``: what is published), a group of it or of a benchmark, which a frozen name, a path
+        or an address on the Hub gives (``tiered-imagenet:test``, ``unknown-imagenet:food``,
+        ``build/mine:food``), a file, or the entries.
+    of : the source whose class ids, names and indices the entries are; without it they are wnids and nouns
+        of WordNet.
+    column : of a file: the table's column by name or number from 1, or the key of a JSON object.
+
+    Raises
+    ------
+    UnknownNameError : no such list, or entries that name no class; near names are offered.
+    DataError : a file that holds no list of classes.
+    """
+    if isinstance(given, str | Path):
+        text = str(given)
+        if classes := _known(text, taxonomy, manifests):
+            return ClassList(text, tuple(classes))
+        path = Path(given)
+        if not path.exists():
+            names = (*known_sources(), *known_lists(), *class_set_names(), *manifest_names(manifests))
+            error = unknown("list of classes", text, names)
+            hint = error.hint or "or a file of wnids, names or indices; BENCHMARK:GROUP for a group"
+            raise UnknownNameError(error.what, near=error.near, hint=hint)
+        name, entries = path.name, _entries(path, column)
+    else:
+        name, entries = "list", [(f"entry {n}", str(e)) for n, e in enumerate(given, 1)]
+    return _resolved(name, entries, taxonomy, of)
+
+
+def _known(name: str, taxonomy: Taxonomy, manifests: Path | None) -> Sequence[ListedClass]:
+    """Return the classes of a list that is known by name or is a benchmark's group; none of any other."""
+    if name in known_sources():
+        return [_of_catalog(c) for c in load_catalog(name)]
+    if name in known_lists():
+        table = find_list(name).select(["source", "class_id"])
+        pairs = dict.fromkeys(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return [_of_catalog(load_catalog(s)[i]) for s, i in pairs]
+    if name in class_set_names():
+        return _of_class_set(name, None, taxonomy)
+    benchmark, colon, group = name.rpartition(":")  # an address on the Hub has a colon of its own
+    if benchmark in class_set_names():
+        return _of_class_set(benchmark, group, taxonomy)
+    of_path = is_path(benchmark) and not Path(name).exists()  # a file's name may have a colon, too
+    if colon and (of_path or benchmark in manifest_names(manifests)):
+        return _of_manifest(load_manifest(benchmark, manifests, check="classes"), group)
+    return ()
+
+
+def _of_manifest(manifest: Manifest, group: str) -> Sequence[ListedClass]:
+    """Return the classes of a group; how they are mapped stands in their catalogs, not in the class table."""
+    rows = manifest.classes.select(["group", "source", "class_id", "name", "wnids"]).to_pylist()
+    if group not in (groups := {row["group"] for row in rows} - {""}):
+        raise unknown("group", group, groups, where=manifest.name)
+    of_group = [row for row in rows if row["group"] == group]
+    catalogs = {
+        source: load_own_catalog(manifest.own[source]) if source in manifest.own else load_catalog(source)
+        for source in {row["source"] for row in of_group}
+    }
+    return [
+        replace(
+            _of_catalog(catalogs[row["source"]][row["class_id"]]),
+            name=row["name"],
+            wnids=tuple(row["wnids"]),
+        )
+        for row in of_group
+    ]
+
+
+def _of_class_set(name: str, only: str | None, taxonomy: Taxonomy) -> Sequence[ListedClass]:
+    """Return the classes of one group of a set, or of those that are published."""
+    recipe = load_recipe(name)
+    every = [group.name for group in recipe.group]
+    if only is not None and only not in every:
+        raise unknown("group", only, every, where=name)
+    told = recipe.published_list.groups if recipe.published_list else None
+    wanted = [only] if only is not None else list(told or every)
+    groups = decide_membership(recipe, recipe.seed, taxonomy).groups
+    items = (load_catalog(g.source)[c] for g in recipe.group if g.name in wanted for c in groups[g.name])
+    return [_of_catalog(item) for item in items]
+
+
+def _of_catalog(item: CatalogClass) -> ListedClass:
+    return ListedClass(item.class_id, item.name, item.wnids, is_unconfirmed(item), item.mapped)
+
+
+def _entries(path: Path, column: str | None) -> Entries:
+    text = read_text(path)
+    if path.suffix == ".json":
+        content = parse_json(text, where=str(path))
+        entries = [(f"entry {n}", e) for n, e in enumerate(_of_json(content, column, str(path)), 1)]
+    else:
+        entries = list(_of_text(text, column, path))
+    if not entries:
+        raise DataError("holds no class", where=str(path))
+    if len(entries) > MOST:
+        raise DataError(f"holds {len(entries):,} entries, at most {MOST:,} are read", where=str(path))
+    return entries
+
+
+def _of_json(content: Any, column: str | None, where: str) -> list[str]:
+    if isinstance(content, dict):
+        if column is not None and column in content:
+            content = content[column]
+        elif content and all(_WNID.fullmatch(key) for key in content):
+            content = list(content)
+        elif column is None and any(isinstance(v, list) and len(v) > 2 for v in content.values()):
+            raise DataError("holds several lists", where=where, hint=f"say which: --column {_some(content)}")
+        else:  # ImageNet's {"0": ["n01440764", "tench"], ...}
+            content = list(content.values())
+    if not isinstance(content, list):
+        raise DataError("holds no list of classes", where=where)
+    return [_of_row(row, column, where) for row in content]
+
+
+def _of_row(row: Any, column: str | None, where: str) -> str:
+    cell = row
+    if isinstance(row, dict):
+        cell = row.get(_named(list(row), column, where))
+    elif isinstance(row, list) and row:
+        cell = row[0]
+    if isinstance(cell, bool) or not isinstance(cell, str | int):
+        raise DataError(f"{printable(cell)!r} is not a wnid, name or index", where=where)
+    return str(cell)
+
+
+def _of_text(text: str, column: str | None, path: Path) -> Iterator[tuple[str, str]]:
+    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(n, line) for n, line in lines if not line.startswith("#")]
+    mark = "," if path.suffix == ".csv" else "\t"
+    if not lines or (mark not in lines[0][1] and path.suffix not in (".csv", ".tsv")):
+        for n, line in lines:
+            wnid = _WNID_FIRST.match(line.strip())
+            yield f"line {n}", wnid[1] if wnid else line.strip()
+        return
+    try:
+        rows = list(csv.reader((line for _, line in lines), delimiter=mark))
+    except csv.Error as cause:  # a cell of more than 131,072 letters
+        raise DataError(f"is not a table: {cause}", where=str(path)) from None
+    head = [cell.strip() for cell in rows[0]]
+    _check_delimiter(head, mark, column, str(path))
+    if column is not None and column.isdecimal():
+        place, start = int(column) - 1, 0
+    elif column is not None or any(cell.lower() in COLUMNS for cell in head):
+        place, start = head.index(_named(head, column, str(path))), 1
+    else:
+        place, start = 0, 0
+    for (n, _), row in list(zip(lines, rows, strict=False))[start:]:
+        if not 0 <= place < len(row):
+            raise DataError(f"has no column {place + 1}", where=f"{path}:{n}")
+        yield f"line {n}", row[place].strip()
+
+
+def _check_delimiter(head: Sequence[str], mark: str, column: str | None, where: str) -> None:
+    """Refuse a first row whose columns another mark separates; in a list of one column a name may hold it."""
+    if column is None:
+        parts = (part.strip().lower() for other in DELIMITERS for part in head[0].split(other))
+        is_head = any(part in COLUMNS for part in parts)
+    else:
+        is_head = int(column) > len(head) if column.isdecimal() else column not in head
+    if is_head:
+        check_delimiter(head, mark, where=where)
+
+
+def _named(head: Sequence[str], column: str | None, where: str) -> str:
+    """Return the header of the column that holds the classes."""
+    if column is not None:
+        if column not in head:
+            raise unknown("column", column, head, where=where)
+        return column
+    lower = {cell.lower(): cell for cell in reversed(head)}
+    for wanted in COLUMNS:
+        if wanted in lower:
+            return lower[wanted]
+    raise DataError(
+        "no column is known to hold the classes", where=where, hint=f"say which: --column {_some(head)}"
+    )
+
+
+def _some(names: Iterable[str]) -> str:
+    return " or ".join(printable(name, 40) for name in list(names)[:NAMED])
+
+
+def _resolved(name: str, entries: Entries, taxonomy: Taxonomy, of: str | None) -> ClassList:
+    find = _of_source(of) if of is not None else _of_wordnet(taxonomy)
+    found: dict[str, ListedClass] = {}
+    guessed: dict[str, None] = {}
+    failed: list[tuple[str, str, SplitsError]] = []
+    known = 0
+    for place, text in entries:
+        try:
+            one = find(text)
+        except SplitsError as error:
+            failed.append((place, text, error))
+            continue
+        known += 1
+        found.setdefault(one.id, one)
+        if of is None and len(taxonomy.senses(text.replace(" ", "_"))) > 1:
+            guessed[text] = None
+    if failed:
+        named = ", ".join(f"{printable(text, LONGEST)!r} ({place})" for place, text, _ in failed[:NAMED])
+        more = f" and {len(failed) - NAMED:,} more" if len(failed) > NAMED else ""
+        first = failed[0][2]
+        what = f"{len(failed):,} of {len(entries):,} entries are no class: {named}{more}"
+        raise UnknownNameError(what, where=name, near=first.near, hint=None if first.near else first.hint)
+    return ClassList(name, tuple(found.values()), known - len(found), tuple(guessed))
+
+
+def _of_wordnet(taxonomy: Taxonomy) -> Callable[[str], ListedClass]:
+    def find(text: str) -> ListedClass:
+        if text.isdecimal():
+            raise UnknownNameError(
+                f"{text} is an index", hint="say of which source's classes: --of imagenet1k"
+            )
+        wnid = taxonomy.find(text)
+        return ListedClass(text, taxonomy.name(wnid), (wnid,))
+
+    return find
+
+
+def _of_source(source: str) -> Callable[[str], ListedClass]:
+    catalog = load_catalog(source)
+    names: dict[str, dict[str, CatalogClass]] = {}
+    for item in catalog:
+        for word in (item.name, *item.name.split(", ")):
+            names.setdefault(_folded(word), {})[item.class_id] = item
+    by_index: Mapping[str, CatalogClass] = {str(item.index): item for item in catalog}
+
+    def find(text: str) -> ListedClass:
+        if text in catalog:
+            return _of_catalog(catalog[text])
+        named = list(names.get(_folded(text), {}).values())
+        named = [item for item in named if item.name == text] or named  # Turkey and turkey
+        if len(named) > 1:
+            raise UnknownNameError(f"{text!r} names {len(named)} classes", near=[c.class_id for c in named])
+        item = named[0] if named else by_index.get(text)
+        if item is None:
+            raise unknown("class", text, {*names, *(c.class_id for c in catalog)})
+        return _of_catalog(item)
+
+    return find
+
+
+def _folded(word: str) -> str:
+    return word.casefold().replace("_", " ")

@@ -1,0 +1,262 @@
+"""Class sets: the published lists of classes that our recipes rebuild, and what differs, class by class."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from wordnet_splits.base.errors import DataError, RecipeError, unknown
+from wordnet_splits.base.tabular import Records, Tabular
+from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.making.membership import Membership, decide_membership
+from wordnet_splits.recipe import PublishedList, Recipe, class_set_names, load_recipe
+from wordnet_splits.rules import Verdict, sentence
+from wordnet_splits.rules.verdict import Finding
+from wordnet_splits.taxonomy import Taxonomy, load
+
+HEADERS = {
+    "group": ("group", "role", "split", "set", "dataset", "category"),
+    "superclass": ("superclass", "superclass_wnid", "superclass_node", "category"),
+    "class_id": ("class_id", "wnid"),
+}
+"""What publishers call our columns; of those a file has, the first one counts."""
+
+Line = tuple[str, ...]
+"""A class of a list, by the columns that are published."""
+
+
+@dataclass(frozen=True)
+class SetClass:
+    """One class of a set: ``place`` in its group, the ``superclass`` that the rule took it by, and why."""
+
+    group: str
+    place: int
+    superclass: str
+    source: str
+    class_id: str
+    name: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A class that a published list has otherwise than we, each place as its columns; empty where absent."""
+
+    class_id: str
+    name: str
+    published: str
+    ours: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class ClassSet(Tabular):
+    """The classes that a recipe takes, in the order of its groups and rules.
+
+    ``refused`` says of each other class why a rule that names a synset above it did not take it, else why the
+    last rule did not.
+    """
+
+    recipe: Recipe
+    classes: tuple[SetClass, ...]
+    refused: Mapping[str, str]
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return the classes."""
+        return [vars(one) for one in self.classes]
+
+    @property
+    def published(self) -> PublishedList:
+        """What is published; RecipeError where the recipe names no list."""
+        if self.recipe.published_list is None:
+            raise RecipeError("rebuilds no published list", where=self.recipe.name)
+        return self.recipe.published_list
+
+    def lines(self) -> list[Line]:
+        """Return the classes of the groups that are published, by the columns that are."""
+        told = self.published
+        own = [one for one in self.classes if told.groups is None or one.group in told.groups]
+        return [tuple(str(getattr(one, column)) for column in told.columns) for one in own]
+
+    @property
+    def same(self) -> bool:
+        """Whether the classes are those published, by the SHA-256 of the list."""
+        return list_sha256(self.lines(), ordered=self.published.ordered) == self.published.sha256
+
+    def differences(self, published: Iterable[Line]) -> Records[Difference]:
+        """Return every class that stands otherwise in a published list, sorted by class."""
+        theirs, ours = self._by_class(published), self._by_class(self.lines())
+        said = {one.class_id: one for one in self.classes}
+        found = []
+        for class_id in sorted(c for c in theirs.keys() | ours.keys() if theirs.get(c) != ours.get(c)):
+            name = said[class_id].name if class_id in said else self._name(class_id)
+            why = said[class_id].evidence if class_id in said else self.refused.get(class_id, self._absent)
+            found.append(Difference(class_id, name, theirs.get(class_id, ""), ours.get(class_id, ""), why))
+        return Records(found)
+
+    def _by_class(self, lines: Iterable[Line]) -> dict[str, str]:
+        """Return where each class stands: its other columns, or ``listed`` where there is none."""
+        at = self.published.columns.index("class_id")
+        return {line[at]: " ".join(line[:at] + line[at + 1 :]) or "listed" for line in lines}
+
+    @property
+    def _absent(self) -> str:
+        return f"no class of {' or '.join(self.recipe.sources)}"
+
+    def _name(self, class_id: str) -> str:
+        from wordnet_splits.catalog import load_catalog
+
+        catalogs = (load_catalog(source) for source in self.recipe.sources)
+        return next((catalog[class_id].name for catalog in catalogs if class_id in catalog), "")
+
+
+@dataclass(frozen=True)
+class SetRow:
+    """One set in the table of all: our classes, and how many differ from what is published.
+
+    ``checked`` is ``same`` where the SHA-256 of our list is that of the published one, ``differs`` where it
+    is not; how many differ is then what the recipe says, and `ClassSet.differences` shows them.
+    """
+
+    name: str
+    paper: str
+    groups: int
+    classes: int
+    only_published: int
+    only_ours: int
+    elsewhere: int
+    checked: Literal["same", "differs"]
+    note: str
+
+    @property
+    def as_said(self) -> bool:
+        """Whether the list is the same just where the recipe says that nothing differs."""
+        return (self.checked == "same") == (not self.only_published + self.only_ours + self.elsewhere)
+
+
+def class_set(name: str | Path | Recipe, taxonomy: Taxonomy | None = None) -> ClassSet:
+    """Return the classes of a recipe.
+
+    Examples
+    --------
+    >>> [one.name for one in class_set("imagenette").classes[:2]]
+    ['tench', 'English springer']
+    """
+    recipe = load_recipe(name)
+    membership = decide_membership(recipe, recipe.seed, taxonomy or load())
+    refused = {
+        (source, class_id): max(reversed(verdicts), key=lambda each: bool(_superclass(each[1])))
+        for (source, class_id), verdicts in membership.refusals.items()
+    }
+    why = {
+        class_id: _said(verdict, source, class_id, group.name, membership)
+        for (source, class_id), (group, verdict) in refused.items()
+    }
+    return ClassSet(recipe, tuple(_classes(recipe, membership)), why)
+
+
+def class_sets(taxonomy: Taxonomy | None = None) -> Records[SetRow]:
+    """Return every shipped class set beside what is published."""
+    taxonomy = taxonomy or load()
+    return Records(_row(class_set(name, taxonomy)) for name in class_set_names())
+
+
+def read_published(path: Path, found: ClassSet) -> list[Line]:
+    """Return the lines of a published list in a table of tabs with a head; ``#`` begins a comment.
+
+    Of a file of several lists the lines of other groups than the set's are left out.
+
+    Raises
+    ------
+    DataError : not such a table. UnknownNameError : it lacks a column.
+    """
+    text = [line for line in read_text(path).splitlines() if line.strip() and line[0] != "#"]
+    try:
+        head, *rows = csv.reader(text, delimiter="\t", quoting=csv.QUOTE_NONE)
+    except (csv.Error, ValueError):
+        raise DataError("is not a table of tabs with a head", where=str(path)) from None
+    places = [_place_of(column, head, path) for column in found.published.columns]
+    if any(len(row) != len(head) for row in rows):
+        raise DataError("has rows of other lengths than its head", where=str(path))
+    lines = [tuple(row[place] for place in places) for row in rows]
+    if "group" not in found.published.columns:
+        return lines
+    at = found.published.columns.index("group")
+    lines = [(*line[:at], line[at].replace("_", "-").lower(), *line[at + 1 :]) for line in lines]
+    own = {group.name for group in found.recipe.group}
+    return [line for line in lines if line[at] in own]
+
+
+def list_sha256(lines: Iterable[Line], *, ordered: bool) -> str:
+    """Return the SHA-256 of a list's lines, their columns joined by tabs, sorted unless ``ordered``."""
+    text = ["\t".join(line) + "\n" for line in lines]
+    return hashlib.sha256("".join(text if ordered else sorted(text)).encode()).hexdigest()
+
+
+def _place_of(column: str, head: Sequence[str], path: Path) -> int:
+    for name in HEADERS[column]:
+        if name in head:
+            return list(head).index(name)
+    raise unknown("column", column, head, where=str(path))
+
+
+def _classes(recipe: Recipe, membership: Membership) -> Iterator[SetClass]:
+    from wordnet_splits.catalog import load_catalog
+
+    for group in recipe.group:
+        catalog = load_catalog(group.source)
+        verdicts = {
+            c: membership.verdicts[group.name, (group.source, c)] for c in membership.groups[group.name]
+        }
+        ordered = sorted(verdicts, key=lambda c: (_rank(c, verdicts[c]), catalog[c].index, c))
+        for place, c in enumerate(ordered):
+            said = _said(verdicts[c], group.source, c, group.name, membership)
+            yield SetClass(
+                group.name, place, _superclass(verdicts[c]), group.source, c, catalog[c].name, said
+            )
+
+
+def _said(verdict: Verdict, source: str, class_id: str, group: str, membership: Membership) -> str:
+    assert membership.context is not None
+    return sentence(verdict, source=source, class_id=class_id, group=group, context=membership.context)
+
+
+def _superclass(verdict: Verdict) -> str:
+    """Return the synset at or below which the rule took a class; empty where it goes by none."""
+    return next((via.wnid or "" for via in verdict.via if via.relation in ("equal", "ancestor")), "")
+
+
+def _rank(class_id: str, verdict: Verdict) -> int:
+    """Return the place that the rule gives a class before the order of its source does."""
+    ranks = [RANKS[f.test.operator](class_id, f) for f in verdict.findings if f.test.operator in RANKS]
+    return ranks[0] if ranks else 0
+
+
+def _as_listed(class_id: str, finding: Finding) -> int:
+    ids: tuple[str, ...] = finding.test.value.ids
+    return ids.index(class_id) if class_id in ids else 0
+
+
+RANKS: dict[str, Callable[[str, Finding], int]] = {
+    "listed": _as_listed,  # in an array classes stand in the order of the labels
+    "siblings": lambda _, finding: int(finding.words[2]),  # family after family
+}
+
+
+def _row(found: ClassSet) -> SetRow:
+    told = found.published
+    return SetRow(
+        found.recipe.name,
+        found.recipe.paper,
+        len(found.recipe.group),
+        len(found.classes),
+        told.only_published,
+        told.only_ours,
+        told.elsewhere,
+        "same" if found.same else "differs",
+        told.note,
+    )

@@ -1,0 +1,178 @@
+"""What pictures say of an audited list: equal digests, and pictures that somebody has looked at.
+
+NINCO's authors looked through samples of popular OOD sets and kept the pictures that show no class of
+ImageNet-1K. A picture that they kept, of a class below or above a known one, says that WordNet's word is
+too strict of it. Of pictures that they did not keep nothing is published, not even which they were.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.audit.class_list import ClassList
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.catalog import catalog_names, load_catalog
+from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
+from wordnet_splits.catalog.user_lists import find_list, known_lists
+from wordnet_splits.finding import load_manifest
+
+LOOKED_AT = "ninco/"
+"""Family of the lists of pictures that were looked at and kept."""
+BY_SYNSET = frozenset({"ssb-hard", "imagenet21k"})
+"""Sources of these lists whose class ids are wnids, whatever list the class is met in."""
+NONE = "none"
+"""In place of a relation."""
+
+Image = tuple[str, str, bytes | None]
+"""Source, image_id, digest where known."""
+
+
+@dataclass(frozen=True)
+class ClassImages:
+    """Of a class: its pictures (None where they are not known), those with a digest, those whose digest is
+    that of a picture of a known class, and those that were looked at and kept."""
+
+    id: str
+    relation: str | None
+    images: int | None
+    digests: int
+    same: int
+    kept: int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Pictures of one sample that were kept, in all and of the list's classes by relation (or ``none``)."""
+
+    name: str
+    kept: int
+    by_relation: dict[str, int]
+
+
+@dataclass(frozen=True)
+class ImageNotes(Tabular):
+    """What digests and people who looked say of a list's pictures; ``known_digests`` were compared with."""
+
+    classes: tuple[ClassImages, ...]
+    known_digests: int
+    samples: tuple[Sample, ...]
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return the fields of each class."""
+        return [asdict(one) for one in self.classes]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what ``audit --images --json`` adds."""
+        return asdict(self)
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Return the figures as names and texts."""
+        held = [one.images for one in self.classes if one.images is not None]
+        said = [("pictures", f"{sum(held):,} known by name" if held else "none known by name")]
+        digests, same = (sum(getattr(one, name) for one in self.classes) for name in ("digests", "same"))
+        if digests and self.known_digests:
+            said.append(
+                ("digests", f"{same:,} of {digests:,} equal one of {self.known_digests:,} of known classes")
+            )
+        else:
+            said.append(("digests", "of one side at least none is known"))
+        for sample in self.samples:
+            spread = ", ".join(f"{count:,} {relation}" for relation, count in sample.by_relation.items())
+            said.append(("looked at", f"{sample.name} kept {sum(sample.by_relation.values()):,}: {spread}"))
+        return said
+
+
+def note_images(
+    listed: ClassList,
+    known: ClassList,
+    relations: Mapping[str, str | None],
+    manifests: Path | None = None,
+) -> ImageNotes:
+    """Return what is known of the pictures of a list's classes.
+
+    ``relations`` are of its classes, by id. Samples are named only where every known class is one of
+    ImageNet-1K: only those were looked for.
+    """
+    own, theirs = _images(listed.name, manifests), _images(known.name, manifests)
+    digests = {digest for images in (theirs or {}).values() for _, _, digest in images if digest}
+    samples: list[Sample] = []
+    kept: Counter[str] = Counter()
+    if _looked_for(known):
+        for name in (name for name in list_names() if name.startswith(LOOKED_AT)):
+            found = _kept(name, listed)
+            kept.update(found)
+            by_relation: Counter[str] = Counter()
+            for class_id, count in found.items():
+                by_relation[relations[class_id] or NONE] += count
+            if found:
+                samples.append(Sample(name, len(load_list(name)), dict(by_relation)))
+    rows = tuple(
+        ClassImages(
+            one.id,
+            relations[one.id],
+            None if own is None else len(own.get(one.id, ())),
+            sum(digest is not None for _, _, digest in (own or {}).get(one.id, ())),
+            sum(digest in digests for _, _, digest in (own or {}).get(one.id, ())),
+            kept[one.id],
+        )
+        for one in listed.classes
+    )
+    return ImageNotes(rows, len(digests), tuple(samples))
+
+
+def _looked_for(known: ClassList) -> bool:
+    looked_for = {wnid for item in load_catalog("imagenet1k") for wnid in item.wnids}
+    return all(wnid in looked_for for one in known.classes for wnid in one.wnids)
+
+
+def _kept(name: str, listed: ClassList) -> dict[str, int]:
+    """Return how many pictures of each class of the list a sample kept."""
+    table = load_list(name)
+    source = table["source"][0].as_py()
+    if source not in BY_SYNSET and source not in _sources(listed.name):
+        return {}
+    counts = Counter(table["class_id"].to_pylist())
+    return {one.id: counts[one.id] for one in listed.classes if counts[one.id]}
+
+
+def _sources(name: str) -> set[str]:
+    """Return the sources of a shipped list's pictures."""
+    if name in catalog_names():
+        return {name}
+    return set(find_list(name)["source"].to_pylist()) if name in known_lists() else set()
+
+
+def _images(name: str, manifests: Path | None) -> dict[str, list[Image]] | None:
+    """Return the pictures of each class of a source, a shipped list or a group; None of anything else."""
+    if name in catalog_names():
+        tables = [t for split in inventory_splits(name) if (t := load_inventory(name, split)) is not None]
+        if not tables:
+            return None
+        rows = [(*row, name) for table in tables for row in zip(*_columns(table), strict=True)]
+    elif name in known_lists():
+        table = find_list(name)
+        digests: dict[tuple[str, str], bytes | None] = {}
+        for source in set(table["source"].to_pylist()):
+            for images in (_images(source, manifests) or {}).values():
+                digests |= {(source, image_id): digest for _, image_id, digest in images}
+        ids, classes, from_ = (table[c].to_pylist() for c in ("image_id", "class_id", "source"))
+        found = [digests.get(key) for key in zip(from_, ids, strict=True)]
+        rows = list(zip(ids, classes, found, from_, strict=True))
+    elif ":" in name:
+        benchmark, _, group = name.partition(":")
+        table = load_manifest(benchmark, manifests).images(group=group)
+        rows = list(zip(*_columns(table), table["source"].to_pylist(), strict=True))
+    else:
+        return None
+    by_class: dict[str, list[Image]] = {}
+    for image_id, class_id, digest, source in rows:
+        by_class.setdefault(class_id, []).append((source, image_id, digest))
+    return by_class
+
+
+def _columns(table: Any) -> list[list[Any]]:
+    return [table[column].to_pylist() for column in ("image_id", "class_id", "digest")]

@@ -1,0 +1,172 @@
+"""Classes that bear the name of a known class, or that WordNet defines by one, without being its kin.
+
+WordNet has *red fox* twice, once as Vulpes vulpes and once as Vulpes fulva, and no way up from one leads to
+the other; ImageNet's pictures show one animal. A *pullet*, a young hen, lies below another hen than the known
+one. So neither is clear of what is known, though no relation in the graph says so.
+
+A class bears the name of another where a lemma of the one is a lemma of the other, compared as keywords are
+with lemmas: case folded, hyphens as blanks. One that is filed under something wider goes by its own name.
+
+It is defined by another where its definition names that as what it is, and says or implies a sex or an age
+("an adult female hog", "a domestic hen ready to brood"), or where both definitions end in one clause ("that
+carries passengers") and it lies below a hypernym of the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from wordnet_splits.audit.class_list import ClassList, ListedClass
+from wordnet_splits.rules.equal import folded_name
+from wordnet_splits.similarity.blockwise import no_common_ancestor
+from wordnet_splits.taxonomy import Taxonomy
+
+SEXES = frozenset({"male", "female"})
+AGES = frozenset({"young", "immature", "baby", "infant", "newborn", "adult", "mature"})
+CLAUSES = frozenset({"that", "which", "who", "whose"})
+ENDS = CLAUSES | {
+    *(
+        "of",
+        "with",
+        "without",
+        "in",
+        "on",
+        "at",
+        "for",
+        "from",
+        "to",
+        "by",
+        "as",
+        "like",
+        "near",
+        "not",
+        "less",
+    ),
+    *("and", "or", "used", "having", "usually", "especially", "ready", "when", "is", "are", "whole"),
+}
+"""Words after which a definition no longer says what its class is."""
+
+
+@dataclass(frozen=True)
+class Namesake:
+    """A known class whose name a class bears, or by which WordNet defines it (``by_definition``).
+
+    ``path`` has the wnids from the class up to a common ancestor and down to the known class, by the fewest
+    ``edges``.
+    """
+
+    known: str
+    wnid: str
+    known_wnid: str
+    path: tuple[str, ...]
+    by_definition: bool
+
+    @property
+    def edges(self) -> int:
+        """Return the edges between the two."""
+        return len(self.path) - 1
+
+
+def namesakes(
+    classes: Iterable[ListedClass], known: ClassList, taxonomy: Taxonomy
+) -> dict[str, list[Namesake]]:
+    """Return, of each class that has some, its namesakes among the known classes, the closest first.
+
+    Raises
+    ------
+    TaxonomyError : a class and its namesake are under different roots.
+    """
+    finder = _Finder(known, taxonomy)
+    by_class = {item.id: finder.find(item) for item in classes if item.wnids}
+    return {class_id: of_class for class_id, of_class in by_class.items() if of_class}
+
+
+class _Finder:
+    """The known classes by name and by definition."""
+
+    def __init__(self, known: ClassList, taxonomy: Taxonomy) -> None:
+        self._taxonomy = taxonomy
+        self._named: dict[str, set[tuple[str, str]]] = {}
+        self._clauses: dict[str, set[tuple[str, str]]] = {}
+        self._sexed: set[tuple[str, str]] = set()
+        for item in known.classes:
+            for wnid in item.wnids:
+                for name in _names(item, wnid, taxonomy):
+                    self._named.setdefault(name, set()).add((item.id, wnid))
+            for wnid in item.covers:
+                definition = _Definition.of(wnid, taxonomy)
+                if definition.clause:
+                    self._clauses.setdefault(definition.clause, set()).add((item.id, wnid))
+                if SEXES.intersection(definition.what):
+                    self._sexed.add((item.id, wnid))
+
+    def find(self, item: ListedClass) -> list[Namesake]:
+        by_name = {
+            (known, wnid, known_wnid)
+            for wnid in item.wnids
+            for name in _names(item, wnid, self._taxonomy)
+            for known, known_wnid in self._named.get(name, ())
+        }
+        by_definition = {
+            (known, wnid, known_wnid) for wnid in item.covers for known, known_wnid in self._defining(wnid)
+        } - by_name
+        pairs = [(pair, False) for pair in by_name] + [(pair, True) for pair in by_definition]
+        namesakes_of_class = [
+            Namesake(known, wnid, known_wnid, _path(wnid, known_wnid, self._taxonomy), defined)
+            for (known, wnid, known_wnid), defined in pairs
+            if wnid != known_wnid
+        ]
+        return sorted(
+            namesakes_of_class, key=lambda n: (n.by_definition, n.edges, n.known, n.wnid, n.known_wnid)
+        )
+
+    def _defining(self, wnid: str) -> set[tuple[str, str]]:
+        """Return the known (class, wnid) pairs that the definition of a synset names as what it is."""
+        definition = _Definition.of(wnid, self._taxonomy)
+        phrases = ("_".join(definition.what[n:]) for n in range(len(definition.what)))
+        named = {pair for phrase in phrases for pair in self._named.get(phrase, ())}
+        if not (SEXES | AGES).intersection(definition.what):
+            named &= self._sexed  # a hen is female: "a domestic hen" needs no more words
+        above = self._taxonomy.ancestors(wnid)
+        alike = {
+            pair
+            for pair in self._clauses.get(definition.clause, ())
+            if not above.keys().isdisjoint(self._taxonomy.parents(pair[1]))
+        }
+        return named | alike
+
+
+@dataclass(frozen=True)
+class _Definition:
+    """The words of a definition that say what it defines, and the relative clause that follows, or none."""
+
+    what: tuple[str, ...]
+    clause: str
+
+    @classmethod
+    def of(cls, wnid: str, taxonomy: Taxonomy) -> _Definition:
+        words = re.findall(r"[a-z][a-z'-]*|[^\sa-z]", taxonomy.first_definition(wnid).casefold())
+        end = next((n for n, word in enumerate(words) if word in ENDS or not word[0].isalpha()), len(words))
+        rest = words[end:]
+        return cls(tuple(words[:end]), " ".join(rest) if rest and rest[0] in CLAUSES else "")
+
+
+def _names(item: ListedClass, wnid: str, taxonomy: Taxonomy) -> set[str]:
+    names = taxonomy.lemmas(wnid) if wnid in item.covers else (item.name,)
+    return {folded_name(name) for name in names}
+
+
+def _path(a: str, b: str, taxonomy: Taxonomy) -> tuple[str, ...]:
+    """Return a shortest way from ``a`` up to a common ancestor and down to ``b``."""
+    up, down = taxonomy.ancestors(a), taxonomy.ancestors(b)
+    shared = up.keys() & down.keys()
+    if not shared:
+        raise no_common_ancestor(taxonomy, a, b)
+    top = min(shared, key=lambda wnid: (up[wnid] + down[wnid], wnid))
+    return (*taxonomy.path_up(a, top), *_downwards(taxonomy.path_up(b, top)))
+
+
+def _downwards(path: tuple[str, ...]) -> tuple[str, ...]:
+    return path[-2::-1]

@@ -1,0 +1,1 @@
+"""What everything else stands on: errors, files, untrusted input, progress, workers, tables of text."""

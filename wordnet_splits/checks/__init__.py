@@ -1,0 +1,1 @@
+"""Checks of benchmarks: verify, freeze, doctor, leaks, and the list of all."""

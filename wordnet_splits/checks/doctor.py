@@ -1,0 +1,349 @@
+"""What is at hand: every source under its root, and what each benchmark still lacks.
+
+A report, not a check: a bad root is reported in its row and stops nothing else. Of a frozen benchmark
+``manifest.json`` and the class table are read, its fingerprint compared, and each image table's file must be
+there; `verify` recomputes the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.declarations import Declaration, in_force, together
+from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
+from wordnet_splits.checks.listing import awaited_lists
+from wordnet_splits.finding import load_manifest, manifest_names
+from wordnet_splits.making.population import NO_POSITIONS, count_difference, expand
+from wordnet_splits.manifest import Manifest, Part
+from wordnet_splits.recipe import Group, ImageRule, Recipe, load_recipe, own_of, recipe_names
+from wordnet_splits.sources import Source, open_source, root_variable, source_class, source_names
+from wordnet_splits.sources.roots import Roots, all_roots, roots_file
+
+BUILT_IN, NO_ROOT, BAD_ROOT, COMPLETE, INCOMPLETE = (
+    "built in",
+    "no root",
+    "bad root",
+    "complete",
+    "incomplete",
+)
+
+
+@dataclass
+class SplitState:
+    """One publisher's split: images held under the root, of how many published (None where not known)."""
+
+    split: str
+    held: int | None
+    expected: int | None
+    difference: str | None = None
+
+
+@dataclass
+class SourceState:
+    """One source: its ``state`` is built in, no root, bad root, complete or incomplete.
+
+    ``given_by`` is ``--root``, the environment variable or the path of ``roots.toml``; ``free`` the bytes
+    free on the root's volume; ``unexpected`` the names under the root that are not ids of the source, and how
+    often each.
+    """
+
+    name: str
+    state: str
+    root: str | None = None
+    given_by: str | None = None
+    layout: str | None = None
+    order: str | None = None
+    splits: list[SplitState] = field(default_factory=list)
+    unexpected: dict[str, int] = field(default_factory=dict)
+    free: int | None = None
+    error: dict[str, object] | None = None
+
+    def split(self, name: str) -> SplitState:
+        """Return the state of one publisher's split."""
+        return next(s for s in self.splits if s.split == name)
+
+
+@dataclass
+class Awaited:
+    """What a group's images wait for; ``ready`` where a build with the roots at hand would fill it."""
+
+    group: str
+    split: str
+    needs: str
+    ready: bool
+    reason: str
+
+
+@dataclass
+class BenchmarkState:
+    """One benchmark: whether it is frozen, which images await what, and how far its pixels are at hand."""
+
+    name: str
+    frozen: bool
+    awaits: list[Awaited] = field(default_factory=list)
+    pixels: dict[str, str] = field(default_factory=dict)
+    error: dict[str, object] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Say whether it is frozen down to its last image."""
+        return self.frozen and not self.awaits and self.error is None
+
+
+@dataclass(frozen=True)
+class Diagnosis(Tabular):
+    """What `doctor` found; a row is one publisher's split of a source."""
+
+    sources: Sequence[SourceState]
+    benchmarks: Sequence[BenchmarkState]
+
+    def of(self, sources: Collection[str]) -> Diagnosis:
+        """Return what concerns some sources: themselves, and the benchmarks that take images of one."""
+        users = [b for b in self.benchmarks if not b.pixels.keys().isdisjoint(sources)]
+        return Diagnosis([s for s in self.sources if s.name in sources], users)
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return source, its state and root, and the images held and expected of each split."""
+        return [
+            {"source": s.name, "state": s.state, "root": s.root, "layout": s.layout, **vars(split)}
+            for s in self.sources
+            for split in s.splits
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the diagnosis as ``doctor --json`` prints it."""
+        benchmarks = [{**asdict(b), "complete": b.complete} for b in self.benchmarks]
+        return {"sources": [asdict(s) for s in self.sources], "benchmarks": benchmarks}
+
+
+def doctor(
+    given: Roots | None = None,
+    *,
+    manifests: Path | None = None,
+    progress: Progress | None = None,
+) -> Diagnosis:
+    """Look at every source and benchmark.
+
+    Parameters
+    ----------
+    given : roots named by hand; the environment and ``roots.toml`` give the others.
+    manifests : folder of frozen manifests, else the usual ones.
+
+    Raises
+    ------
+    UnknownNameError, SourceError : a root of no known source, or an unreadable ``roots.toml``. Whatever is
+        wrong with a root itself is part of the report.
+    """
+    given = given or {}
+    frozen = manifest_names(manifests)
+    names = sorted({*recipe_names(), *frozen})
+    own = carried(manifests)
+    with in_force(own):
+        roots = all_roots(given)
+        states = {name: look_at(name, roots.get(name), given, progress) for name in source_names()}
+        benchmarks = [_benchmark(name, name in frozen, manifests, states, own) for name in names]
+    return Diagnosis(list(states.values()), benchmarks)
+
+
+def carried(manifests: Path | None = None) -> dict[str, Declaration]:
+    """Return the datasets that come with frozen benchmarks, but for those whose row tells of an error."""
+    found: dict[str, Declaration] = {}
+    for name in manifest_names(manifests):
+        with contextlib.suppress(SplitsError), in_force(own := own_of(name, manifests=manifests)):
+            found = together([found, own])
+    return found
+
+
+def look_at(
+    name: str, root: Path | None, given: Roots | None = None, progress: Progress | None = None
+) -> SourceState:
+    """Scan one source and compare what it holds with what its publisher has."""
+    cls = source_class(name)
+    expected = cls.expected()
+    if not cls.rooted:
+        splits = [SplitState(s, n, n) for s, n in expected.items()]
+        return SourceState(name, BUILT_IN, layout="embedded", splits=splits)
+    splits = [SplitState(s, None, n) for s, n in expected.items()]
+    if root is None:
+        return SourceState(name, NO_ROOT, splits=splits)
+    state = SourceState(name, BAD_ROOT, str(root), _given_by(name, given or {}), splits=splits)
+    with contextlib.suppress(OSError):  # a root that does not exist: opening it says so
+        state.free = shutil.disk_usage(root).free
+    try:
+        source = open_source(name, root)
+        state.layout, state.order = source.layout, source.order
+        counts = _count(source, sum(n or 0 for n in expected.values()), progress or Silent())
+    except SplitsError as error:
+        state.error = error.as_dict()
+        return state
+    except OSError as error:
+        reason = SplitsError(
+            f"the root cannot be read: {error.strerror or error}", where=str(root), hint="check the path"
+        )
+        state.error = reason.as_dict()
+        return state
+    for split in state.splits:
+        _fill(split, name, counts)
+    state.unexpected = dict(sorted(source.unexpected.items()))
+    whole = all(s.held == s.expected for s in state.splits if s.expected is not None)
+    state.state = COMPLETE if whole and any(s.held for s in state.splits) else INCOMPLETE
+    return state
+
+
+def _given_by(name: str, given: Roots) -> str:
+    if name in given:
+        return "--root"
+    variable = root_variable(name)
+    return variable if os.environ.get(variable) else str(roots_file())
+
+
+def _count(source: Source, expected: int, progress: Progress) -> Counter[tuple[str, str]]:
+    """Return the number of images by (split, class)."""
+    counts: Counter[tuple[str, str]] = Counter()
+    with progress.task(f"scanning {source.name}", expected) as task:
+        for batch in source.scan():
+            columns = (batch.column(c).to_pylist() for c in ("split", "class_id"))
+            counts.update(zip(*columns, strict=True))
+            task.advance(batch.num_rows)
+    return counts
+
+
+def _fill(split: SplitState, source: str, counts: Counter[tuple[str, str]]) -> None:
+    catalog = load_catalog(source)
+    split.held = sum(n for (name, _), n in counts.items() if name == split.split)
+    if split.split not in catalog.splits:
+        split.difference = f"how many {split.split} images {source} has is not published"
+        return
+    of_split = {c: n for (name, c), n in counts.items() if name == split.split}
+    split.difference = count_difference(catalog, split.split, of_split)
+
+
+def _benchmark(
+    name: str,
+    frozen: bool,
+    manifests: Path | None,
+    states: Mapping[str, SourceState],
+    own: Mapping[str, Declaration],
+) -> BenchmarkState:
+    found = BenchmarkState(name, frozen)
+    try:
+        manifest = load_manifest(name, manifests, check="classes") if frozen else None
+        recipe = load_recipe(manifest or name)
+        together([own, recipe.own])  # the states are of the first dataset of a name
+        with in_force(recipe.own):
+            found.awaits = list(_awaits(recipe, manifest, states))
+            found.pixels = {s: _pixels(s, recipe, states) for s in recipe.sources}
+    except SplitsError as error:
+        found.error = error.as_dict()
+    return found
+
+
+def _awaits(
+    recipe: Recipe, manifest: Manifest | None, states: Mapping[str, SourceState]
+) -> Iterator[Awaited]:
+    """Yield what the images of each (group, split) wait for, unless they are frozen."""
+    frozen: frozenset[Part] = frozenset(manifest.parts if manifest else ())
+    lacking = awaited_lists(recipe)
+    for name in lacking:
+        reason = "not ours to ship: `import` makes it of what its authors give out"
+        yield Awaited("", "", f"list {name}", False, reason)
+    for group in recipe.group:
+        for split, rule in group.images.items():
+            if (split, group.name) in frozen or rule.from_ is None:
+                continue
+            for publisher in _unlisted_splits(group, rule):
+                state = states[group.source]
+                held = state.split(publisher)
+                ready, reason = _readiness(state, held)
+                yield Awaited(group.name, split, f"{group.source} {publisher}", ready, reason)
+
+
+def _unlisted_splits(group: Group, rule: ImageRule) -> list[str]:
+    """Return the publisher's splits a rule draws from whose image ids no inventory holds."""
+    return [s for s in expand(group.source, rule.from_ or ()) if s not in inventory_splits(group.source)]
+
+
+def _readiness(state: SourceState, held: SplitState) -> tuple[bool, str]:
+    if state.state in (NO_ROOT, BAD_ROOT):
+        return False, f"{state.state} of {state.name}"
+    if held.difference is not None:
+        return False, held.difference
+    if state.order != "published":
+        return False, NO_POSITIONS
+    return True, "at hand: build and freeze"
+
+
+def _pixels(source: str, recipe: Recipe, states: Mapping[str, SourceState]) -> str:
+    """Say in a few words how far the pixels that a benchmark takes from a source are at hand."""
+    state = states[source]
+    if state.state in (BUILT_IN, NO_ROOT, BAD_ROOT):
+        return state.state
+    splits = _splits_used(recipe, source)
+    short = [s for s in state.splits if s.split in splits and (s.expected is None or s.held != s.expected)]
+    return ", ".join(lacking_text(s) for s in short) or COMPLETE
+
+
+def held_text(split: SplitState) -> str:
+    """Return how many images of a split are at hand, of how many published (``?`` where not known)."""
+    held = "-" if split.held is None else f"{split.held:,}"
+    return _of_split(split, f"{held} of {'?' if split.expected is None else f'{split.expected:,}'}")
+
+
+def lacking_text(split: SplitState) -> str:
+    """Return how many images of a split are not at hand, of how many published."""
+    held = split.held or 0
+    if split.expected is None:
+        return _of_split(split, f"{held:,} at hand of an unknown number")
+    if held > split.expected:
+        return _of_split(split, f"{held - split.expected:,} more than the {split.expected:,} published")
+    return _of_split(split, f"{split.expected - held:,} of {split.expected:,}")
+
+
+def _of_split(split: SplitState, text: str) -> str:
+    """Return ``text`` after the name of the split; a source of one split has no name for it but ``all``."""
+    return text if split.split == "all" else f"{split.split} {text}"
+
+
+def _splits_used(recipe: Recipe, source: str) -> tuple[str, ...]:
+    """Return the publisher's splits that a recipe takes images of a source from."""
+    used: set[str] = set()
+    for group in recipe.group:
+        for rule in group.images.values() if group.source == source else ():
+            if rule.list_ is not None:
+                used |= _splits_listed(rule.list_, source)
+            elif rule.from_ is not None:
+                used |= set(expand(source, rule.from_))
+    return tuple(sorted(used))
+
+
+@cache
+def _splits_listed(name: str, source: str) -> frozenset[str]:
+    """Return the publisher's splits that a list draws from; ids of no inventory may be of any without one."""
+    if name not in list_names():
+        return frozenset()
+    table = load_list(name)
+    left = table.filter(pc.equal(table["source"], source))["image_id"]
+    used = set()
+    for split in inventory_splits(source):
+        inventory = load_inventory(source, split)
+        assert inventory is not None
+        inside = pc.is_in(left, value_set=inventory["image_id"].combine_chunks())
+        if pc.any(inside, min_count=0).as_py():
+            used.add(split)
+            left = left.filter(pc.invert(inside))
+    elsewhere = set(load_catalog(source).splits) - set(inventory_splits(source))
+    return frozenset(used | elsewhere if len(left) else used)

@@ -1,0 +1,144 @@
+"""The leaks of a finished manifest, found again from its own tables, with every pair.
+
+`build` refuses a leak that its recipe does not name, and records what it accepts as counts and examples.
+This finds the same leaks anew, from the class table and the digests, lists all pairs, and says where what is
+found is not what is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.catalog.declarations import in_force
+from wordnet_splits.making.leaks import Leak, class_leaks, digest_leaks
+from wordnet_splits.making.membership import Membership
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.data import LeakRow
+from wordnet_splits.recipe import Recipe, load_recipe
+from wordnet_splits.taxonomy import load
+
+AS_RECORDED, NEW, CHANGED, GONE = "as recorded", "not recorded", "count differs", "recorded, not found"
+
+
+@dataclass(frozen=True)
+class FoundLeak:
+    """One kind of leak between two groups: ``pairs`` are class ids, or image ids for kind digest.
+
+    ``status`` is "as recorded", "not recorded", "count differs" or "recorded, not found"; ``severity`` and
+    ``reason`` are as recorded ("known" with the recipe's reason, or "recorded").
+    """
+
+    kind: str
+    a: str
+    b: str
+    pairs: list[tuple[str, str]]
+    recorded: int | None
+    severity: str
+    reason: str
+    status: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the leak as ``leaks --json`` prints it."""
+        return {**vars(self), "count": len(self.pairs), "pairs": [list(p) for p in self.pairs]}
+
+
+@dataclass(frozen=True)
+class LeakReport(Tabular):
+    """Every leak of a manifest; ``unchecked`` says of which sets identical pictures are not known yet."""
+
+    name: str
+    leaks: Sequence[FoundLeak]
+    unchecked: Sequence[dict[str, Any]]
+
+    @property
+    def ok(self) -> bool:
+        """Say whether every leak found is recorded, and every one recorded found."""
+        return all(leak.status == AS_RECORDED for leak in self.leaks)
+
+    @property
+    def exact(self) -> int:
+        """Return how many pairs were found among what was compared."""
+        return sum(len(leak.pairs) for leak in self.leaks)
+
+    @property
+    def groups_not_compared(self) -> int:
+        """Return how many groups have pictures that were not, or not all, compared."""
+        return len({row["group"] for row in self.unchecked})
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each pair."""
+        about = ("kind", "a", "b", "severity", "status", "reason")
+        return [
+            {**{name: getattr(leak, name) for name in about}, "first": first, "second": second}
+            for leak in self.leaks
+            for first, second in leak.pairs
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as ``leaks --json`` prints it."""
+        return {
+            "name": self.name,
+            "ok": self.ok,
+            "leaks": [leak.as_dict() for leak in self.leaks],
+            "exact": self.exact,
+            "groups_not_compared": self.groups_not_compared,
+            "unchecked": list(self.unchecked),
+        }
+
+
+def report_leaks(manifest: Manifest) -> LeakReport:
+    """Find the leaks between the groups of a manifest and compare them with those it records.
+
+    Raises
+    ------
+    ManifestError : the recipe in ``manifest.json`` is malformed.
+    """
+    recipe = load_recipe(manifest)
+    with in_force(manifest.own):
+        found = class_leaks(_membership(manifest, recipe), load())
+        found += digest_leaks(recipe, [read() for read in manifest.parts.values()])
+    recorded: dict[tuple[str, str, str], LeakRow] = {
+        (row.kind, row.a.removeprefix("group:"), row.b.removeprefix("group:")): row
+        for row in manifest.data.leaks
+    }
+    leaks = [_compared(leak, recorded.pop((leak.kind, leak.a, leak.b), None)) for leak in found]
+    for (kind, a, b), row in recorded.items():
+        leaks.append(FoundLeak(kind, a, b, [], row.count, row.severity, row.reason, GONE))
+    return LeakReport(manifest.name, leaks, _unchecked(manifest))
+
+
+def _compared(leak: Leak, row: LeakRow | None) -> FoundLeak:
+    if row is None:
+        return FoundLeak(leak.kind, leak.a, leak.b, leak.pairs, None, "not recorded", "", NEW)
+    status = AS_RECORDED if row.count == len(leak.pairs) else CHANGED
+    return FoundLeak(leak.kind, leak.a, leak.b, leak.pairs, row.count, row.severity, row.reason, status)
+
+
+def _membership(manifest: Manifest, recipe: Recipe) -> Membership:
+    groups: dict[str, list[str]] = {group.name: [] for group in recipe.group}
+    columns = (manifest.classes.column(c).to_pylist() for c in ("group", "class_id"))
+    for group, class_id in zip(*columns, strict=True):
+        if group in groups:
+            groups[group].append(class_id)
+    return Membership(recipe, groups)
+
+
+def _unchecked(manifest: Manifest) -> list[dict[str, Any]]:
+    """Return the sets whose images, or some of whose digests, are not known."""
+    rows = []
+    for row in manifest.groups:
+        part = (row.split, row.group)
+        if row.split == "classes":
+            continue
+        if part not in manifest.parts:
+            why = row.status
+        else:
+            table = manifest.parts[part]()
+            unknown = table.column("digest").null_count
+            why = f"{unknown:,} of {table.num_rows:,} digests unknown" if unknown else ""
+        if why:
+            rows.append({"group": row.group, "split": row.split, "source": row.source, "why": why})
+    return rows

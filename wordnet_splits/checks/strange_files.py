@@ -1,0 +1,49 @@
+"""Files in a manifest's folder that are not the manifest's, or that describe other files than it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from wordnet_splits.base.errors import ManifestError, SplitsError
+from wordnet_splits.base.untrusted import LARGEST_TABLE, read_json, sha256_of
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.manifest import companions, manifest_files
+
+CROISSANT: Final = "croissant.json"
+
+
+def strange_files(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Yield kind and sentence of each problem: another name than the manifest has, files that are not its."""
+    folder = manifest.folder
+    assert folder is not None
+    if folder.resolve().name != manifest.name:
+        yield "name", f"the folder {folder.name} holds the manifest of {manifest.name}"
+    known = [
+        *manifest_files(manifest.data),
+        *(path.relative_to(folder).as_posix() for path in companions(folder)),
+    ]
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder).as_posix()
+        if relative not in known and not (path.is_dir() and any(k.startswith(f"{relative}/") for k in known)):
+            yield "stray-file", f"{relative} belongs to no manifest"
+    yield from _stale_metadata(folder, manifest_files(manifest.data))
+
+
+def _stale_metadata(folder: Path, known: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield a problem where ``croissant.json`` is of other files than those beside it."""
+    path = folder / CROISSANT
+    if not path.is_file():
+        return
+    try:
+        described = read_json(path, error=ManifestError)
+        sums = {item.get("contentUrl"): item.get("sha256") for item in described["distribution"]}
+        held = {name: sha256_of(folder / name, largest=LARGEST_TABLE) for name in known if name in sums}
+    except (SplitsError, AttributeError, KeyError, TypeError):
+        yield "stale-file", f"{CROISSANT} cannot be read: `wordnet-splits croissant` writes it"
+        return
+    for name in sorted(held):
+        if sums[name] != held[name]:
+            again = "`wordnet-splits croissant` writes it again"
+            yield "stale-file", f"{CROISSANT} describes another {name}: {again}"

@@ -1,0 +1,114 @@
+"""Commands for a benchmark of one's own: a recipe from a sentence, the frozen inventory of a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordnet_splits.cli.benchmarks import print_groups
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import Json, RootOptions, Workers, add_command, make_family
+from wordnet_splits.terminal.output import DONE, print_json, say, show
+
+if TYPE_CHECKING:
+    from wordnet_splits.reports.new_recipe import NewRecipe
+
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SOURCE", help="SOURCE, SOURCE:CLASS,CLASS, SOURCE:N or SOURCE:MEASURE=VALUE[,N]; repeatable."
+    ),
+]
+
+
+NOTES = (
+    "N classes are drawn. MEASURE=VALUE is a threshold of the similarity to the nearest ID class: near\n"
+    "classes are at or above it, far and external ones below (`wordnet-splits thresholds` says how many are\n"
+    "where), kin of an ID class aside: --near imagenet21k:mean=0.6,100 --far imagenet21k:mean=0.4,100."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    new = [
+        "wordnet-splits new my-cifar --id cifar100:40 --near cifar100 --far svhn",
+        "wordnet-splits new pets --id cifar100:hamster,mouse --near cifar100:mean=0.6 --far digits",
+    ]
+    add_command(app, "new", new_recipe, new, NOTES)
+    make = [
+        "wordnet-splits inventory make mypics --root mypics=pics",
+        "wordnet-splits inventory make mypics --root mypics=pics --workers 2 --json",
+    ]
+    inventory = make_family(app, "inventory", "The frozen image ids and digests of your own datasets.", make)
+    add_command(inventory, "make", make_own_inventory, make)
+
+
+def new_recipe(
+    name: Annotated[str, typer.Argument(help="Of the benchmark; NAME.toml is written.")],
+    id_: Annotated[
+        str,
+        typer.Option("--id", metavar="SOURCE", help="ID: SOURCE, SOURCE:CLASS,CLASS or SOURCE:N."),
+    ],
+    near: Sets = None,
+    far: Sets = None,
+    external: Sets = None,
+    root: RootOptions = None,
+    out: Annotated[Path | None, typer.Option(help="The recipe to write; NAME.toml by default.")] = None,
+    json: Json = False,
+) -> int:
+    """Write a recipe with comments, and show what it gives: classes, images, evidence, overlaps."""
+    from wordnet_splits.reports.new_recipe import new
+
+    path, roots = out or Path(f"{name}.toml"), parse_roots(root or [])
+    made = new(name, path, known=id_, near=near or (), far=far or (), external=external or (), roots=roots)
+    for note in made.notes:
+        say(note)
+    if json:
+        print_json(made.as_dict())
+    else:
+        _print_new(made, root or [])
+    return DONE
+
+
+def _print_new(made: NewRecipe, roots: list[str]) -> None:
+    print_groups([(made.name, made.groups, None)])
+    show()
+    for row in made.evidence:
+        show(f"{row['source']}:{row['class_id']}: {row['evidence']}")
+    for line in made.overlaps:
+        show(line)
+    flags = "".join(f" --root {text}" for text in roots)
+    show(f"written: {made.out}; change what you like, then: wordnet-splits build {made.out}{flags}")
+
+
+def make_own_inventory(
+    source: Annotated[str, typer.Argument(help="A dataset of your own, as its dataset.toml names it.")],
+    root: RootOptions = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Option(help="A recipe whose [[source]] declares it.", exists=True, dir_okay=False),
+    ] = None,
+    workers: Workers = 1,
+    json: Json = False,
+) -> int:
+    """Freeze every image id of a dataset of your own with its digest, beside its catalog.
+
+    From then on draws are made from the inventory, without the pictures, and a picture that changed is found.
+    """
+    from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.recipe import own_of
+    from wordnet_splits.reports.make_inventory import make_inventory
+
+    roots = parse_roots(root or [], {} if recipe is None else own_of(recipe))
+    made = make_inventory(source, roots=roots, recipe=recipe, workers=workers, progress=OnStderr())
+    if made.unexpected:
+        names = ", ".join(list(made.unexpected)[:3])
+        say(f"{sum(made.unexpected.values()):,} other files are left out, such as {names}")
+    if json:
+        print_json(made.as_dict())
+        return DONE
+    counts = ", ".join(f"{split} {count:,}" for split, count in made.images.items())
+    show(f"{made.out}: {counts}; {'as frozen before' if made.same else 'frozen'}")
+    return DONE

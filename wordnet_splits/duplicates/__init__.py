@@ -1,0 +1,1 @@
+"""Equal and nearly equal images within and between datasets."""

@@ -1,0 +1,396 @@
+"""Which image of one copy of a dataset is which of another: by a rule that the names follow, or by pixels.
+
+OpenOOD renumbered CIFAR, and keeps MNIST and SVHN as JPEG, whose pixels are no longer the publisher's: the
+former are joined by digest when both copies are at hand, the latter by the number in the name, held against
+the labels. A guess by the place in each class is made on request only, and marked as one.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import pyarrow as pa
+
+from wordnet_splits.base.errors import Problem, SourceError, SplitsError, unknown
+from wordnet_splits.base.files import write_text
+from wordnet_splits.base.parquet import schema_of, write_table
+from wordnet_splits.base.progress import Progress
+from wordnet_splits.base.tabular import Tabular, write_csv
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.duplicates.positions import BY_ID, REASON, PositionGuess, guess_for, paired
+from wordnet_splits.making.digesting import read_digests
+from wordnet_splits.making.population import NO_POSITIONS
+from wordnet_splits.sources import open_source, source_class
+from wordnet_splits.sources.roots import Roots
+
+COLUMNS = ("a_id", "b_id", "class", "digest", "how")
+How = Literal["rule", "digest", "order", "unverified"]
+By = Literal["evidence", "position"]
+
+
+@dataclass(frozen=True)
+class JoinRule:
+    """How the ids of a copy hold the place in the publisher's file; see ``data/joins.toml``."""
+
+    copy: str
+    publisher: str
+    pattern: str
+    first: int
+    reason: str
+
+    def publishers_id(self, image_id: str) -> str | None:
+        """Return the publisher's id of an image of the copy, None where the name does not fit."""
+        match = re.fullmatch(self.pattern, image_id)
+        return match and f"{match['split']}/{int(match['number']) - self.first}"
+
+
+@dataclass(frozen=True)
+class JoinedPair:
+    """One image in both copies.
+
+    ``how`` is ``rule``, ``digest``, or ``order``: the pictures of the class that equal this one are joined in
+    the order of their ids, for nothing tells them apart; ``unverified`` is a guess by position. ``digest`` is
+    None where no pixels decided.
+    """
+
+    a_id: str
+    b_id: str
+    class_id: str
+    digest: bytes | None
+    how: How
+
+
+@dataclass(frozen=True)
+class Join(Tabular):
+    """What `join` found.
+
+    Attributes
+    ----------
+    a, b : the sources.
+    reason : the rule, or what was compared, in words.
+    splits : the splits compared.
+    pairs : the images joined, sorted by ``a_id``.
+    unmatched_a, unmatched_b : ids of each copy that have no counterpart, sorted.
+    problems : images that cannot be read.
+    """
+
+    a: str
+    b: str
+    reason: str
+    splits: tuple[str, ...]
+    pairs: Sequence[JoinedPair] = field(repr=False)
+    unmatched_a: Sequence[str] = field(repr=False)
+    unmatched_b: Sequence[str] = field(repr=False)
+    problems: Sequence[Problem] = field(repr=False, default=())
+
+    @property
+    def ambiguous(self) -> int:
+        """Return how many images were joined by the order of their ids alone."""
+        return sum(pair.how == "order" for pair in self.pairs)
+
+    @property
+    def verified(self) -> bool:
+        """Say whether every pair rests on a rule that labels confirm, or on pixels."""
+        return all(pair.how != "unverified" for pair in self.pairs)
+
+    @property
+    def complete(self) -> bool:
+        """Say whether every image of ``a`` was read and joined."""
+        return not self.unmatched_a and not any(p.source == self.a for p in self.problems)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each image joined: a_id, b_id, class, digest in hex or None, and how."""
+        return [
+            {"a_id": p.a_id, "b_id": p.b_id, "class": p.class_id}
+            | {"digest": p.digest.hex() if p.digest else None, "how": p.how}
+            for p in self.pairs
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the join as ``join --json`` prints it."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "reason": self.reason,
+            "splits": list(self.splits),
+            "joined": len(self.pairs),
+            "verified": self.verified,
+            "ambiguous": self.ambiguous,
+            "unmatched_a": list(self.unmatched_a),
+            "unmatched_b": list(self.unmatched_b),
+            "problems": [p.as_dict() for p in self.problems],
+        }
+
+    def write(self, path: Path | str) -> None:
+        """Write the rows as ``.csv`` or ``.parquet``. Raises SplitsError for another ending."""
+        path = Path(path)
+        if path.suffix == ".parquet":
+            table = pa.Table.from_pylist(self.rows(), schema=schema_of(" ".join(COLUMNS)))
+            write_table(table, path, metadata={"a": self.a, "b": self.b, "reason": self.reason})
+        elif path.suffix == ".csv":
+            text = io.StringIO()
+            write_csv(text, [COLUMNS, *(row.values() for row in self.rows())])
+            write_text(path, text.getvalue())
+        else:
+            raise SplitsError("a join is written as .csv or .parquet", where=str(path), hint="--out join.csv")
+
+
+def join(
+    a: str,
+    b: str,
+    *,
+    by: By = "evidence",
+    roots: Roots | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Join:
+    """Return which image of source ``a`` is which of source ``b``.
+
+    A copy whose names follow a known rule is joined by it: no root is needed, the labels of a root given are
+    the ones compared, and an image whose label contradicts the rule is not joined. Any other two are joined
+    by split, class and digest, the first two where both copies name them alike; equal pictures in the order
+    of their ids. Without a root, digests that are shipped stand for the pixels.
+
+    Parameters
+    ----------
+    by : ``position`` guesses that image n of a renumbered copy is the n-th of its class with the publisher.
+        Nobody has verified that: every such pair is ``unverified``, and nothing frozen rests on one.
+
+    Raises
+    ------
+    UnknownNameError : no such source, or no such way to join.
+    SourceError : a root is needed and not given, or is not this dataset; positions in it identify no image;
+        one copy is stored without loss, the other as JPEG; by position, counts of a class that differ.
+    """
+    for name in (a, b):
+        source_class(name)
+    if by not in get_args(By):
+        raise unknown("way to join", by, get_args(By))
+    if by == "position":
+        guess = guess_for(a, b)
+        found = _by_position(guess, roots or {})
+        return found if guess.copy == a else _flipped(found)
+    if (rule := join_rules().get(a)) is not None and rule.publisher == b:
+        return _by_rule(rule, roots or {})
+    if (rule := join_rules().get(b)) is not None and rule.publisher == a:
+        return _flipped(_by_rule(rule, roots or {}))
+    return _by_digest(a, b, roots or {}, workers, progress)
+
+
+@cache
+def join_rules() -> Mapping[str, JoinRule]:
+    """Return the known rules, by the copy that follows each."""
+    text = resources.files("wordnet_splits").joinpath("data/joins.toml").read_text("utf-8")
+    return {
+        name: JoinRule(name, entry["with"], entry["pattern"], entry["first"], entry["reason"])
+        for name, entry in tomllib.loads(text).items()
+    }
+
+
+Labels = dict[str, tuple[str, str]]
+"""image id -> (class id, split)."""
+
+
+def _by_rule(rule: JoinRule, roots: Roots) -> Join:
+    splits = splits_known(rule.copy, roots, digests=False) & splits_known(
+        rule.publisher, roots, digests=False
+    )
+    if not splits:
+        raise _no_root(rule.publisher, "image ids")
+    ours, theirs = (image_labels(name, roots, splits) for name in (rule.copy, rule.publisher))
+    pairs = []
+    for image_id, (class_id, _) in sorted(ours.items()):
+        other = rule.publishers_id(image_id)
+        if other is not None and theirs.get(other, ("", ""))[0] == class_id:
+            pairs.append(JoinedPair(image_id, other, class_id, None, "rule"))
+    return _result(rule.copy, rule.publisher, rule.reason, splits, pairs, ours, theirs)
+
+
+def _by_position(guess: PositionGuess, roots: Roots) -> Join:
+    if guess.order != BY_ID:
+        root = roots.get(guess.publisher)
+        layout = None if root is None else open_source(guess.publisher, root).layout
+        if layout != guess.order:
+            raise SourceError(
+                f"only the publisher's {guess.order} files of {guess.publisher} have his order",
+                where=None if root is None else str(root),
+                hint=f"--root {guess.publisher}=DIR of these files",
+            )
+    copies = splits_known(guess.copy, roots, digests=False) & guess.splits.keys()
+    ours = image_labels(guess.copy, roots, copies)
+    theirs = image_labels(guess.publisher, roots, {guess.splits[split] for split in copies})
+    if guess.order == BY_ID:
+        theirs = dict(sorted(theirs.items()))
+    held = {split for _, split in theirs.values()}
+    both = {split for _, split in ours.values() if guess.splits[split] in held}
+    if not both:
+        raise _no_root(guess.copy, "image ids")
+    offered = {guess.splits[split] for split in both}
+    catalog = load_catalog(guess.copy)  # it may have some of the publisher's classes only
+    ours = {i: label for i, label in ours.items() if label[1] in both}
+    theirs = {i: (c, split) for i, (c, split) in theirs.items() if split in offered and c in catalog}
+    pairs = [JoinedPair(a, b, c, None, "unverified") for a, b, c in paired(guess, ours, theirs)]
+    return _result(guess.copy, guess.publisher, REASON, both, pairs, ours, theirs)
+
+
+def _by_digest(a: str, b: str, roots: Roots, workers: int, progress: Progress | None) -> Join:
+    if source_class(a).lossless != source_class(b).lossless:
+        lossy, exact = sorted((a, b), key=lambda name: source_class(name).lossless)
+        raise SourceError(
+            f"{lossy} is stored as JPEG and {exact} without loss, so that no digest can be the same",
+            where=f"{a} and {b}",
+            hint="join copies that are stored alike",
+        )
+    by_split = bool(set(source_class(a).splits) & set(source_class(b).splits))
+    known_a, known_b = splits_known(a, roots), splits_known(b, roots)
+    for name, known in ((a, known_a), (b, known_b)):
+        if not known:
+            raise _no_root(name, "digests")
+    splits_a, splits_b = (known_a & known_b,) * 2 if by_split else (known_a, known_b)
+    if not splits_a:
+        raise _no_root(b, f"digests of {', '.join(sorted(known_a))}")
+    labels = image_labels(a, roots, splits_a), image_labels(b, roots, splits_b)
+    digests, problems = [], []
+    for name, of_copy in zip((a, b), labels, strict=True):
+        found, bad = image_digests(name, of_copy, roots, workers, progress)
+        digests.append(found)
+        problems += bad
+    key = _Key(by_split, _same_classes(a, b))
+    at: list[defaultdict[tuple[str, ...], list[str]]] = [defaultdict(list), defaultdict(list)]
+    for copy in (0, 1):
+        for image_id in sorted(digests[copy]):
+            at[copy][key.of(labels[copy][image_id], digests[copy][image_id])].append(image_id)
+    pairs = []
+    for image, ours in at[0].items():
+        theirs = at[1].get(image, [])
+        how: How = "digest" if len(ours) == len(theirs) == 1 else "order"
+        for mine, other in zip(ours, theirs, strict=False):
+            pairs.append(JoinedPair(mine, other, labels[0][mine][0], digests[0][mine], how))
+    compared = [*(["split"] if key.by_split else []), *(["class"] if key.by_class else []), "digest"]
+    reason = f"equal {' and '.join(compared)} of the {'pixels' if source_class(a).lossless else 'files'}"
+    return _result(a, b, reason, splits_a | splits_b, pairs, *labels, problems)
+
+
+@dataclass(frozen=True)
+class _Key:
+    """What two images must have in common."""
+
+    by_split: bool
+    by_class: bool
+
+    def of(self, labels: tuple[str, str], digest: bytes) -> tuple[str, ...]:
+        class_id, split = labels
+        return (split if self.by_split else "", class_id if self.by_class else "", digest.hex())
+
+
+def _same_classes(a: str, b: str) -> bool:
+    ours, theirs = ({c.class_id for c in load_catalog(name)} for name in (a, b))
+    return ours <= theirs or theirs <= ours
+
+
+def splits_known(name: str, roots: Roots, *, digests: bool = True) -> set[str]:
+    """Return the splits whose images can be told: those of a root, or of inventories (with digests)."""
+    if name in roots or not source_class(name).rooted:
+        return set(source_class(name).splits)
+    return {s for s in inventory_splits(name) if not digests or _has_digests(name, s)}
+
+
+def _has_digests(name: str, split: str) -> bool:
+    table = load_inventory(name, split)
+    return table is not None and table["digest"].null_count == 0
+
+
+def image_labels(name: str, roots: Roots, splits: Collection[str]) -> Labels:
+    """Return class and split of every image of some splits, from a root or inventories.
+
+    Raises
+    ------
+    SourceError : the root is not this dataset, or positions in it identify no image.
+    """
+    return {i: (c, s) for i, c, s in _rows(name, roots, splits)}
+
+
+def _rows(name: str, roots: Roots, splits: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    columns = ("image_id", "class_id", "split")
+    if name in roots or not source_class(name).rooted:
+        source = open_source(name, roots.get(name))
+        if source.order != "published":
+            raise SourceError(
+                f"no picture of {name} can be joined: {NO_POSITIONS}",
+                where=str(source.root),
+                hint="fetch the publisher's files",
+            )
+        tables = [pa.Table.from_batches([batch]) for batch in source.scan(splits)]
+    else:
+        tables = [table for s in sorted(splits) if (table := load_inventory(name, s)) is not None]
+    for table in tables:
+        yield from zip(*(table[c].to_pylist() for c in columns), strict=True)
+
+
+def image_digests(
+    name: str, labels: Labels, roots: Roots, workers: int, progress: Progress | None
+) -> tuple[dict[str, bytes], list[Problem]]:
+    """Return the digests of images, read under a root or from inventories, and what cannot be read."""
+    if name in roots or not source_class(name).rooted:
+        source = open_source(name, roots.get(name))
+        classes = {i: class_id for i, (class_id, _) in labels.items()}
+        return read_digests(source, classes, {}, workers=workers, progress=progress)
+    found: dict[str, bytes] = {}
+    for split in {split for _, split in labels.values()}:
+        table = load_inventory(name, split)
+        assert table is not None, "its splits are known"
+        found.update(zip(table["image_id"].to_pylist(), table["digest"].to_pylist(), strict=True))
+    return found, []
+
+
+def _result(
+    a: str,
+    b: str,
+    reason: str,
+    splits: Collection[str],
+    pairs: list[JoinedPair],
+    labels_a: Collection[str],
+    labels_b: Collection[str],
+    problems: Sequence[Problem] = (),
+) -> Join:
+    unread = Counter((p.source, p.image_id) for p in problems)
+    left_a = set(labels_a) - {p.a_id for p in pairs}
+    left_b = set(labels_b) - {p.b_id for p in pairs}
+    return Join(
+        a,
+        b,
+        reason,
+        tuple(sorted(splits)),
+        sorted(pairs, key=lambda p: p.a_id),
+        sorted(i for i in left_a if (a, i) not in unread),
+        sorted(i for i in left_b if (b, i) not in unread),
+        problems,
+    )
+
+
+def _flipped(found: Join) -> Join:
+    pairs = [replace(p, a_id=p.b_id, b_id=p.a_id) for p in found.pairs]
+    return replace(
+        found,
+        a=found.b,
+        b=found.a,
+        pairs=sorted(pairs, key=lambda p: p.a_id),
+        unmatched_a=found.unmatched_b,
+        unmatched_b=found.unmatched_a,
+    )
+
+
+def _no_root(name: str, what: str) -> SourceError:
+    return SourceError(
+        f"no root given for source {name}, and its {what} are not shipped", hint=f"--root {name}=DIR"
+    )

@@ -1,0 +1,304 @@
+"""Pictures of different sets of a benchmark that look the same: recompressed, scaled, recoloured, retouched.
+
+Identical pictures are found by digest when a benchmark is built (`build.leaks`); these need the
+pixels, hence the roots, and a person's eye: a pair is a suspicion, with its distance in bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from wordnet_splits.base.errors import MissingImageError, Problem, SourceError, SplitsError
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.workers import run_jobs
+from wordnet_splits.catalog.declarations import in_force
+from wordnet_splits.duplicates import perceptual_hash as ph
+from wordnet_splits.making.digesting import chunk_name
+from wordnet_splits.making.leaks import TRAINING_ROLES
+from wordnet_splits.manifest import Manifest, Part
+from wordnet_splits.sources import Source, open_source, source_class
+from wordnet_splits.sources.roots import Roots
+
+THRESHOLD = 24
+MAX_THRESHOLD = 40
+"""Beyond it nearly every pair of plain pictures is close."""
+MAX_PAIRS = 200_000
+CHUNK = 128
+STRIP = 1024  # rows of one search job
+
+
+@dataclass(frozen=True)
+class NearPair:
+    """Two pictures ``distance`` bits apart; ``guarded`` where one of the groups is ID or external."""
+
+    group_a: str
+    split_a: str
+    source_a: str
+    class_a: str
+    image_a: str
+    group_b: str
+    split_b: str
+    source_b: str
+    class_b: str
+    image_b: str
+    distance: int
+    guarded: bool
+
+
+@dataclass
+class Compared:
+    """One set: how many of its pictures were compared, and why not all."""
+
+    group: str
+    role: str
+    source: str
+    split: str
+    images: int | None
+    compared: int
+    why: str = ""
+
+
+@dataclass
+class NearReport:
+    """What `near_duplicates` found."""
+
+    threshold: int
+    compared: list[Compared] = field(default_factory=list)
+    pairs: list[NearPair] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def counts(self) -> dict[tuple[str, str, str, str], int]:
+        """Return the number of pairs by (group a, split a, group b, split b), in the order of `pairs`."""
+        counts: dict[tuple[str, str, str, str], int] = {}
+        for pair in self.pairs:
+            key = (pair.group_a, pair.split_a, pair.group_b, pair.split_b)
+            counts[key] = counts.get(key, 0) + 1
+        return counts
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as ``leaks --near --json`` prints it."""
+        return {
+            "hash": ph.NAME,
+            "bits": ph.BITS,
+            "threshold": self.threshold,
+            "compared": [vars(c) for c in self.compared],
+            "pairs": [vars(p) for p in self.pairs],
+            "problems": [p.as_dict() for p in self.problems],
+        }
+
+
+def near_duplicates(
+    manifest: Manifest,
+    roots: Roots,
+    *,
+    threshold: int = THRESHOLD,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> NearReport:
+    """Return the pairs of look-alike pictures in different groups, or in different splits of one group.
+
+    Sets whose source has no root are passed over and named. Pictures are hashed as the source holds them,
+    whatever the group's view. Pairs come sorted: ID and external groups first, then in the recipe's order of
+    groups, nearest first. The result depends neither on ``workers`` nor on the order of files.
+
+    Parameters
+    ----------
+    roots : folder of each source at hand.
+    threshold : greatest distance in bits, 0 to 40 of 128.
+    workers : processes that read pictures, and threads that compare them.
+
+    Raises
+    ------
+    SourceError : a root is absent, unreadable or of another dataset.
+    SplitsError : more than 200,000 pairs, or a threshold out of range.
+    """
+    if not 0 <= threshold <= MAX_THRESHOLD:
+        raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, not {threshold}")
+    report = NearReport(threshold)
+    with in_force(manifest.own):
+        sets = _sets_at_hand(manifest, roots, report)
+        names = sorted({s for table in sets.values() for s in _values(table, "source")})
+        opened = [open_source(n, roots.get(n) if source_class(n).rooted else None) for n in names]
+    hashes: dict[str, dict[str, bytes]] = {}
+    for name, source in zip(names, opened, strict=True):
+        ids = {i for table in sets.values() for i in _of_source(table, name)}
+        hashes[name], problems = hash_images(source, sorted(ids), workers=workers, progress=progress)
+        report.problems += problems
+    arranged = [_arrange(part, table, hashes, report) for part, table in sets.items()]
+    report.pairs = search(
+        [s for s in arranged if s.rows],
+        threshold,
+        order=list(dict.fromkeys(row.group for row in manifest.groups)),
+        workers=workers,
+        progress=progress,
+    )
+    return report
+
+
+def hash_images(
+    source: Source, ids: Sequence[str], *, workers: int = 1, progress: Progress | None = None
+) -> tuple[dict[str, bytes], list[Problem]]:
+    """Read, decode and hash pictures; return the hashes by id, and a problem for each that cannot be read."""
+    jobs = ((source, list(ids[n : n + CHUNK])) for n in range(0, len(ids), CHUNK))
+    hashes: dict[str, bytes] = {}
+    problems: list[Problem] = []
+    with (
+        (progress or Silent()).task(f"hashing {source.name}", len(ids)) as task,
+        closing(run_jobs(hash_chunk, jobs, workers, name=chunk_name, ordered=True)) as done,
+    ):
+        for (_, chunk), (found, bad) in done:
+            hashes |= found
+            problems += bad
+            task.advance(len(chunk))
+    return hashes, problems
+
+
+HashedChunk = tuple[dict[str, bytes], list[Problem]]
+
+
+def hash_chunk(job: tuple[Source, list[str]]) -> HashedChunk:
+    """Hash some pictures of a source; runs in a worker."""
+    source, ids = job
+    grids: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
+    problems: list[Problem] = []
+    for image_id in ids:
+        try:
+            grids[image_id] = ph.cells(source.decode(source.read([image_id])[0], image_id))
+        except MissingImageError as error:
+            problems.append(Problem("missing", source.name, None, image_id, str(error)))
+        except (SourceError, OSError) as error:
+            problems.append(Problem("unreadable", source.name, None, image_id, str(error)))
+    if not grids:
+        return {}, problems
+    rows = ph.hash_cells(np.stack(list(grids.values())))
+    return {i: row.tobytes() for i, row in zip(grids, rows, strict=True)}, problems
+
+
+@dataclass
+class HashedSet:
+    """The pictures of one (split, group): rows of (source, class_id, image_id), and their hashes (n, 16)."""
+
+    split: str
+    group: str
+    role: str
+    rows: list[tuple[str, str, str]]
+    hashes: ph.Hashes
+
+
+def search(
+    sets: Sequence[HashedSet],
+    threshold: int,
+    *,
+    order: Sequence[str],
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> list[NearPair]:
+    """Return the close pairs between every two sets, sorted; ``order`` is that of the groups.
+
+    Every pair of pictures is compared, about a billion in a few seconds, in blocks of constant size.
+    """
+    jobs = [(a, b, top) for a, b in _couples(sets, order) for top in range(0, len(a.rows), STRIP)]
+    total = sum(len(a.hashes[top : top + STRIP]) * len(b.hashes) for a, b, top in jobs)
+    found: list[NearPair] = []
+    with (
+        (progress or Silent()).task("comparing pairs", total) as task,
+        ThreadPoolExecutor(max(workers, 1)) as pool,
+    ):
+        try:
+            strips = pool.map(lambda job: _strip(job, threshold), jobs)
+            for (a, b, top), pairs in zip(jobs, strips, strict=True):
+                found += pairs
+                if len(found) > MAX_PAIRS:
+                    raise SplitsError(
+                        f"more than {MAX_PAIRS:,} pairs are at most {threshold} bits apart",
+                        hint="give a smaller --threshold",
+                    )
+                task.advance(len(a.hashes[top : top + STRIP]) * len(b.hashes))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    place = {group: n for n, group in enumerate(order)}
+    return sorted(found, key=lambda p: _rank(p, place))
+
+
+def _couples(sets: Sequence[HashedSet], order: Sequence[str]) -> list[tuple[HashedSet, HashedSet]]:
+    in_order = sorted(sets, key=lambda s: (order.index(s.group), s.split))
+    return list(combinations(in_order, 2))
+
+
+def _strip(job: tuple[HashedSet, HashedSet, int], threshold: int) -> list[NearPair]:
+    a, b, top = job
+    guarded = bool({a.role, b.role} & TRAINING_ROLES)
+    pairs = []
+    for rows, columns, distance in ph.close_pairs(a.hashes[top : top + STRIP], b.hashes, threshold):
+        for row, column, bits in zip(rows.tolist(), columns.tolist(), distance.tolist(), strict=True):
+            (source_a, class_a, image_a), (source_b, class_b, image_b) = a.rows[top + row], b.rows[column]
+            if (source_a, image_a) != (source_b, image_b):  # a group that reuses classes names it twice
+                pairs.append(
+                    NearPair(
+                        *(a.group, a.split, source_a, class_a, image_a),
+                        *(b.group, b.split, source_b, class_b, image_b),
+                        bits,
+                        guarded,
+                    )
+                )
+    return pairs
+
+
+def _rank(pair: NearPair, place: Mapping[str, int]) -> tuple[object, ...]:
+    groups = (place[pair.group_a], pair.split_a, place[pair.group_b], pair.split_b)
+    return (not pair.guarded, *groups, pair.distance, pair.image_a, pair.image_b)
+
+
+def _sets_at_hand(manifest: Manifest, roots: Roots, report: NearReport) -> dict[Part, pa.Table]:
+    """Return the image tables whose sources can be read; note every set in the report, in groups' order."""
+    sets: dict[Part, pa.Table] = {}
+    for row in manifest.groups:
+        part = (row.split, row.group)
+        if row.split == "classes":
+            continue
+        noted = Compared(row.group, row.role, row.source, row.split, None, 0)
+        report.compared.append(noted)
+        if part not in manifest.parts:
+            noted.why = row.status
+            continue
+        table = manifest.parts[part]()
+        noted.images = table.num_rows
+        if source_class(row.source).rooted and row.source not in roots:
+            noted.why = f"no root of {row.source}"
+        else:
+            sets[part] = table
+    return sets
+
+
+def _arrange(
+    part: Part, table: pa.Table, hashes: Mapping[str, Mapping[str, bytes]], report: NearReport
+) -> HashedSet:
+    columns = [_values(table, c) for c in ("source", "class_id", "image_id")]
+    rows = [row for row in zip(*columns, strict=True) if row[2] in hashes[row[0]]]
+    packed = b"".join(hashes[source][image_id] for source, _, image_id in rows)
+    noted = next(c for c in report.compared if (c.split, c.group) == part)
+    noted.compared = len(rows)
+    if len(rows) < table.num_rows:
+        noted.why = f"{table.num_rows - len(rows):,} missing or unreadable"
+    array = np.frombuffer(packed, np.uint8).reshape(-1, ph.BYTES)
+    return HashedSet(part[0], part[1], noted.role, rows, array)
+
+
+def _values(table: pa.Table, column: str) -> list[str]:
+    values: list[str] = table.column(column).to_pylist()
+    return values
+
+
+def _of_source(table: pa.Table, name: str) -> Iterator[str]:
+    for source, image_id in zip(_values(table, "source"), _values(table, "image_id"), strict=True):
+        if source == name:
+            yield image_id

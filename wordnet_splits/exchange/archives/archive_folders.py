@@ -1,0 +1,168 @@
+"""The folders of the archives of Kim et al.: which picture lies in which set, split and class folder.
+
+``<bench>/{train,valid,test}/<set>/{labels,no-labels}/...``, and ``<bench>/train/<ID set>/<class>/...``. Only
+the ID sets have class folders; what their ``no-labels`` holds is in ``labels`` once more. Every other set is
+one heap of pictures: folders below its ``no-labels`` are there because torchvision's reader wants some, and
+their names are not taken for classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.untrusted import printable, read_toml
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.recipe import Group, Recipe, load_recipe
+from wordnet_splits.sources.layouts.walk import entries, folders, subfolder
+from wordnet_splits.sources.pixels import EXTENSIONS
+
+TABLE: Final = Path(__file__).parent.parent.parent / "data" / "exchange" / "kim-archive.toml"
+SPLIT_FOLDERS: Final = {"train": "train", "valid": "val", "test": "test"}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One of the two archives.
+
+    Attributes
+    ----------
+    folder, name : what the authors call it, and what we call the benchmark in it.
+    like : our benchmark, whose groups have the roles, sources and publisher's splits.
+    sets : group of ``like`` by the name of the set's folder.
+    """
+
+    folder: str
+    name: str
+    like: str
+    sets: Mapping[str, str]
+
+    @property
+    def recipe(self) -> Recipe:
+        """Return the recipe of ``like``."""
+        return load_recipe(self.like)
+
+    @property
+    def id_set(self) -> str:
+        """Return the folder of the ID set."""
+        ids = {group.name for group in self.recipe.groups_with_role("id")}
+        return next(folder for folder, group in self.sets.items() if group in ids)
+
+
+@dataclass(frozen=True)
+class ArchivePicture:
+    """A picture: the class that its folder names, None where that says nothing, and its path in the bench."""
+
+    class_id: str | None
+    path: str
+
+
+@dataclass(frozen=True)
+class ArchivePart:
+    """One set of one split; ``group`` is None where we know no such set.
+
+    ``classes`` are those that class folders name, with pictures or without.
+    """
+
+    folder: str
+    split: str
+    group: Group | None
+    classes: tuple[str, ...]
+    pictures: tuple[ArchivePicture, ...]
+
+
+@dataclass(frozen=True)
+class Archive:
+    """An unpacked archive. Links are followed inside ``root``, of which ``base`` is the bench."""
+
+    bench: Bench
+    root: Path
+    base: Path
+    parts: tuple[ArchivePart, ...]
+
+
+@cache
+def benches() -> tuple[Bench, ...]:
+    """Return the two archives."""
+    return tuple(Bench(folder, **row) for folder, row in read_toml(TABLE).items())
+
+
+def open_archive(path: Path) -> Archive:
+    """Return what an unpacked archive holds; no picture is read.
+
+    Parameters
+    ----------
+    path : ``cifar-bench`` or ``imagenet-bench`` by any name, or a folder that holds one of them by its name.
+
+    Raises
+    ------
+    DataError : no such folder, not the archive, both of them, or a set without the folders it must have.
+    SourceError : a folder that cannot be listed, or folders in a circle.
+    UnsafeDataError : a link that leaves ``path``.
+    """
+    if not path.is_dir():
+        raise DataError("no such folder", where=printable(path))
+    root = path.resolve()
+    found = [(bench, base) for bench in benches() if (base := _base(bench, root)) is not None]
+    if len(found) != 1:
+        named = " and ".join(bench.folder for bench in benches())
+        wanted = " or ".join(f"{{train,valid,test}}/{bench.id_set}" for bench in benches())
+        what = f"holds both {named}" if found else f"is no archive of Kim et al.: no folder {wanted} here"
+        hint = (
+            "give one of them" if found else f"unpack {named.replace(' and ', ' or ')} and give that folder"
+        )
+        raise DataError(what, where=printable(path), hint=hint)
+    bench, base = found[0]
+    groups = {group.name: group for group in bench.recipe.group}
+    parts = []
+    for split in SPLIT_FOLDERS:
+        top = subfolder(base, split, root)
+        for name in folders(top, root) if top is not None else ():
+            group = groups[bench.sets[name]] if name in bench.sets else None
+            parts.append(_part(f"{split}/{name}", group, base, root))
+    if not any(part.pictures for part in parts):
+        raise DataError("holds no picture", where=printable(path))
+    return Archive(bench, root, base, tuple(parts))
+
+
+def _base(bench: Bench, root: Path) -> Path | None:
+    for base in (root, root / bench.folder):
+        if any(subfolder(base, f"{split}/{bench.id_set}", root) is not None for split in SPLIT_FOLDERS):
+            return base
+    return None
+
+
+def _part(folder: str, group: Group | None, base: Path, root: Path) -> ArchivePart:
+    here, split = base / folder, folder.partition("/")[0]
+    of_classes = group is not None and group.role == "id"
+    labels = subfolder(here, "labels", root) if of_classes else None
+    bare = subfolder(here, "no-labels", root)
+    if labels is None and bare is None:
+        if group is not None and not (of_classes and split == "train"):
+            wanted = "neither labels nor no-labels" if of_classes else "no folder no-labels"
+            raise DataError(f"holds {wanted}", where=printable(here), hint="unpack the archive again")
+        labels = here
+    if group is None or labels is None:
+        known: tuple[str, ...] = ()
+    else:
+        known = tuple(name for name in folders(labels, root) if name in load_catalog(group.source))
+    top = labels or bare or here
+    pictures = []
+    for path in _pictures(top, root):
+        first = Path(path).relative_to(top).parts[0]
+        class_id = first if first in known else None
+        pictures.append(ArchivePicture(class_id, Path(path).relative_to(base).as_posix()))
+    pictures.sort(key=lambda picture: picture.path)
+    return ArchivePart(folder, SPLIT_FOLDERS[split], group, known, tuple(pictures))
+
+
+def _pictures(folder: Path | str, root: Path) -> Iterator[str]:
+    for entry in entries(folder, root):
+        if entry.is_dir():
+            yield from _pictures(entry.path, root)
+        elif entry.name.rpartition(".")[2].lower() in EXTENSIONS:
+            yield entry.path

@@ -1,0 +1,113 @@
+"""Plain CSV with a head: ``images.csv`` and ``classes.csv`` hold all columns of the two tables of a manifest.
+
+A digest is in hex; lists and evidence (``wnids``, ``via``) are JSON; what is not known is empty. A text that
+a spreadsheet would take for a formula has an apostrophe in front (`wordnet_splits.base.tabular.csv_cell`),
+which reading removes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import pyarrow as pa
+
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.files import replacing
+from wordnet_splits.base.tabular import from_csv_cell, write_csv
+from wordnet_splits.base.untrusted import csv_rows
+from wordnet_splits.exchange.entries import ImportTask, ListEntry, label_of
+from wordnet_splits.exchange.outgoing import Export
+from wordnet_splits.exchange.rows import entry_of
+from wordnet_splits.manifest.tables import IMAGE_SCHEMA
+
+IMAGES, CLASSES = "images.csv", "classes.csv"
+NEEDED = ("source", "image_id")
+NEEDED_OF_CLASSES = ("source", "class_id", "role", "group")
+
+
+class PlainCsv:
+    """Both tables as CSV."""
+
+    about = "plain CSV: all columns of the image table, and of the class table"
+    pictures = False
+
+    def write(self, export: Export, folder: Path) -> None:
+        """Write the two files."""
+        with replacing(folder / CLASSES) as part, _text(part) as file:
+            _write(file, export.manifest.classes)
+        with replacing(folder / IMAGES) as part, _text(part) as file:
+            head = True
+            for _, table in export.tables():
+                export.images += table.num_rows
+                _write(file, table, head=head)
+                head = False
+            if head:
+                _write(file, IMAGE_SCHEMA.empty_table())
+
+    def read(self, reading: ImportTask) -> Iterator[ListEntry]:
+        """Yield the rows of ``images.csv`` of a folder, or of a file; only source and image_id must be there.
+
+        Where our notes do not say the classes, ``classes.csv`` of the folder does: an entry without an image
+        for each class of a group, so that a class of which no image is listed is not lost.
+
+        Raises
+        ------
+        DataError : no such file, a column or a cell that cannot be.
+        """
+        whole = reading.path.is_dir()
+        for row, where in _read(reading.path / IMAGES if whole else reading.path, NEEDED):
+            yield entry_of(_typed(row, where), reading, where)
+        if whole and reading.notes is None and (reading.path / CLASSES).exists():
+            for row, _ in _read(reading.path / CLASSES, NEEDED_OF_CLASSES):
+                if row["group"]:
+                    yield ListEntry(
+                        "",
+                        row["group"],
+                        source=row["source"],
+                        class_id=row["class_id"],
+                        image_id="",
+                        role=row["role"] or None,
+                    )
+
+
+def _read(path: Path, needed: Collection[str]) -> Iterator[tuple[dict[str, str], str]]:
+    """Yield the rows of a file that has some columns, and where each is."""
+    rows = csv_rows(path)
+    head = next(rows, [])
+    if missing := [name for name in needed if name not in head]:
+        columns = ", ".join(needed)
+        raise DataError(f"no column {missing[0]!r}", where=str(path), hint=f"needed: {columns}")
+    for number, cells in enumerate(rows, 2):
+        where = f"{path}, row {number}"
+        if len(cells) != len(head):
+            raise DataError(f"{len(cells)} cells, not {len(head)}", where=where)
+        yield dict(zip(head, map(from_csv_cell, cells), strict=True)), where
+
+
+def _typed(row: dict[str, str], where: str) -> dict[str, str | int | None]:
+    return {**row, "label": label_of(row["label"], where) if row.get("label") else None}
+
+
+def _text(path: Path) -> TextIO:
+    return path.open("w", encoding="utf-8", newline="")
+
+
+def _write(file: TextIO, table: pa.Table, *, head: bool = True) -> None:
+    if head:
+        write_csv(file, [table.column_names])
+    for batch in table.to_batches(max_chunksize=4096):
+        columns: Sequence[Sequence[Any]] = [column.to_pylist() for column in batch.columns]
+        write_csv(file, ([_cell(value) for value in row] for row in zip(*columns, strict=True)))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)

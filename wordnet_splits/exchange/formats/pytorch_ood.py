@@ -1,0 +1,102 @@
+"""Class lists for pytorch-ood: ``classes.json``, the class numbers of each source that are known or unknown.
+
+``TargetMapping(set(known), set(unknown))`` of pytorch-ood then maps a dataset's own labels (the catalog's
+index) to ours: 0..K-1 for known classes, a negative number for the others. No images are in it: the recipe
+draws them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.fields import StrictModel
+from wordnet_splits.base.files import write_json
+from wordnet_splits.base.untrusted import read_json, validated
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.exchange.entries import ImportTask, ListEntry
+from wordnet_splits.exchange.outgoing import Export
+from wordnet_splits.sources import source_names
+
+NAME: Final = "classes.json"
+SIDES: Final = {"id": "known", "csid": "known", "near": "unknown", "far": "unknown"}
+"""Which list a role's classes are in."""
+Numbers = list[Annotated[int, Field(ge=0, le=10**9)]]
+
+
+class _Group(StrictModel):
+    source: str
+    role: str
+    classes: Numbers
+
+
+class _Source(StrictModel):
+    known: Numbers
+    unknown: Numbers
+
+
+class _File(StrictModel):
+    sources: dict[str, _Source]
+    groups: dict[str, _Group] = Field(default_factory=dict)
+
+
+class PytorchOOD:
+    """Class lists."""
+
+    about = "pytorch-ood class lists: the known and unknown class numbers of each source; no images"
+    pictures = False
+
+    def write(self, export: Export, folder: Path) -> None:
+        """Write ``classes.json``; classes of the other roles (external, excluded) are in neither list."""
+        rows = export.manifest.classes.select(["source", "class_id", "role", "group"]).to_pylist()
+        sources: dict[str, dict[str, list[int]]] = {}
+        groups: dict[str, dict[str, object]] = {}
+        numbers: dict[str, list[int]] = {}
+        for row in rows:
+            number = load_catalog(row["source"])[row["class_id"]].index
+            lists = sources.setdefault(row["source"], {"known": [], "unknown": []})
+            if kind := SIDES.get(row["role"]):
+                lists[kind].append(number)
+            if row["group"]:
+                groups[row["group"]] = {"source": row["source"], "role": row["role"]}
+                numbers.setdefault(row["group"], []).append(number)
+        content = {
+            "sources": {name: {k: sorted(set(v)) for k, v in s.items()} for name, s in sources.items()},
+            "groups": {name: {**about, "classes": sorted(numbers[name])} for name, about in groups.items()},
+        }
+        write_json(folder / NAME, content)
+
+    def read(self, reading: ImportTask) -> Iterator[ListEntry]:
+        """Yield an entry without an image for each class of each group, or of each list.
+
+        Raises
+        ------
+        DataError, UnknownNameError : a source or a class number that does not exist.
+        """
+        path = reading.path / NAME if reading.path.is_dir() else reading.path
+        file = validated(_File, read_json(path), where=str(path))
+        groups = file.groups
+        if not groups:
+            several = len(file.sources) > 1
+            groups = {
+                f"{kind}-{name}" if several else kind: _Group(source=name, role=role, classes=numbers)
+                for name, lists in file.sources.items()
+                for kind, role, numbers in (("known", "id", lists.known), ("unknown", "far", lists.unknown))
+                if numbers
+            }
+        for name, group in groups.items():
+            if group.source not in source_names():
+                raise unknown("source", group.source, source_names(), where=f"{path}: group {name}")
+            by_number = {item.index: item.class_id for item in load_catalog(group.source)}
+            for number in group.classes:
+                if number not in by_number:
+                    what = f"{group.source} has no class {number}"
+                    raise DataError(what, where=f"{path}: group {name}", hint="0 is the publisher's first")
+                class_id = by_number[number]
+                yield ListEntry(
+                    "", name, source=group.source, class_id=class_id, image_id="", role=group.role
+                )

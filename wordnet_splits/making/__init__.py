@@ -1,0 +1,8 @@
+"""From a recipe to a manifest."""
+
+from __future__ import annotations
+
+from wordnet_splits.making.run import Build, BuildOptions, build, build_recipe
+from wordnet_splits.making.run_for_each import run_for_each
+
+__all__ = ["Build", "BuildOptions", "build", "build_recipe", "run_for_each"]

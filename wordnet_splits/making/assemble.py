@@ -1,0 +1,226 @@
+"""From what the rules decide and the images taken to a manifest: tables, leaks, fingerprints, counts."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+import pyarrow as pa
+
+from wordnet_splits.base.errors import Problem
+from wordnet_splits.catalog.catalog import catalog_names
+from wordnet_splits.catalog.declarations import Declaration, own_sources
+from wordnet_splits.making.class_table import Labels, build_class_table, labels_of
+from wordnet_splits.making.identical import drop_identical
+from wordnet_splits.making.images import Selection
+from wordnet_splits.making.inversions import NEARNESS, inversions
+from wordnet_splits.making.known_leaks import judge
+from wordnet_splits.making.leaks import (
+    Leak,
+    check_once,
+    class_leaks,
+    digest_leaks,
+    drop_leaking,
+    leak_evidence,
+)
+from wordnet_splits.making.membership import Membership, decide_membership
+from wordnet_splits.manifest import Manifest, Part, fingerprint
+from wordnet_splits.manifest.carried import source_rows
+from wordnet_splits.manifest.data import SCHEMA, check_data
+from wordnet_splits.manifest.tables import SPLITS, image_table
+from wordnet_splits.recipe import Recipe
+from wordnet_splits.rules.evidence import counted
+from wordnet_splits.taxonomy import Taxonomy
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a recipe's rules decide of the classes, and the leaks between classes."""
+
+    recipe: Recipe
+    seed: int
+    membership: Membership
+    leaks: list[Leak]
+
+
+def decide(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Rules:
+    """Decide the classes of every group. Raises RecipeError where a rule cannot be kept."""
+    membership = decide_membership(recipe, seed, taxonomy)
+    leaks = class_leaks(membership, taxonomy)
+    if recipe.drop_leaks:
+        drop_leaking(membership, leaks, taxonomy)
+        leaks = class_leaks(membership, taxonomy)
+    return Rules(recipe, seed, membership, leaks)
+
+
+def assemble(
+    rules: Rules,
+    selections: Sequence[Selection],
+    taxonomy: Taxonomy,
+    *,
+    missing: Sequence[Problem] = (),
+    resampled: bool = False,
+    strict: bool = True,
+) -> tuple[Manifest, list[Leak]]:
+    """Return the manifest of the images taken, and its leaks.
+
+    Parameters
+    ----------
+    missing : images that a root lacks, which ``selections`` no longer hold.
+    resampled : the seed is another than the recipe's.
+    strict : raise RecipeError for a leak that the recipe does not name, where it is the recipe's own draw.
+    """
+    recipe = rules.recipe
+    if recipe.drop_leaks:
+        drop_identical(selections)
+    labels = labels_of(rules.membership)
+    known = sorted(
+        (s for s in selections if s.awaiting is None), key=lambda s: (s.split, s.group.role, s.group.name)
+    )
+    tables = {(s.split, s.group.name): _table(s, labels) for s in known}
+    check_once(list(tables.values()), recipe.name)
+    leaks = [*rules.leaks, *digest_leaks(recipe, list(tables.values()))]
+    undigested = {s.group.name for s in selections if s.awaiting is not None or len(s.digests) < s.count}
+    judge(recipe, leaks, unknown_digests=undigested, strict=strict and not resampled and not missing)
+    of_leaks = leak_evidence(rules.membership, leaks, taxonomy)
+    classes = build_class_table(rules.membership, labels, taxonomy, of_leaks)
+    local = any(s.local for s in selections)
+    name = recipe.name + (f"@seed={rules.seed}" if resampled else "") + ("@local" if local else "")
+    awaiting = sorted({s.awaiting.source for s in selections if s.awaiting is not None})
+    sources = own_sources()
+    own = {n: sources[n] for n in recipe.sources_named if n in sources and n not in catalog_names()}
+    declared, groups = recipe.as_data(), group_rows(recipe, rules.membership, selections, _inverted(classes))
+    evaluation = fingerprint.of_evaluation(declared, groups)
+    data = {
+        "schema": SCHEMA,
+        "name": name,
+        "version": recipe.version,
+        "recipe": declared,
+        "seed": rules.seed,
+        "taxonomy": {"name": "WordNet", "version": taxonomy.version, "hierarchy": recipe.hierarchy},
+        "groups": groups,
+        **_fingerprints(classes, tables, own, evaluation, whole=not awaiting),
+        "leaks": [leak.as_dict() for leak in leaks],
+        "complete": not missing and not awaiting,
+        "missing": [p.as_dict() for p in missing],
+        "awaiting": awaiting,
+        "provenance": {
+            "wordnet-splits": version("wordnet-splits"),
+            "python": platform.python_version(),
+            "pyarrow": pa.__version__,
+        },
+    }
+    parts: dict[Part, Callable[[], pa.Table]] = {part: partial(_given, t) for part, t in tables.items()}
+    return Manifest(check_data(data, recipe.name), classes, parts, own=own), leaks
+
+
+def _inverted(classes: pa.Table) -> dict[str, str]:
+    """Say of each far group that holds classes nearer than the usual near one, how many."""
+    columns = classes.select(["source", "group", "class_id", "role", NEARNESS])
+    sentences: dict[str, list[str]] = {}
+    for inversion in inversions(columns.to_pylist()):
+        sentences.setdefault(inversion.far, []).append(inversion.sentence())
+    return {group: "; ".join(said) for group, said in sentences.items()}
+
+
+def _given(table: pa.Table) -> pa.Table:
+    return table
+
+
+def _fingerprints(
+    classes: pa.Table,
+    tables: Mapping[Part, pa.Table],
+    own: Mapping[str, Declaration],
+    evaluation: str,
+    *,
+    whole: bool,
+) -> dict[str, Any]:
+    of_parts, of_all = fingerprint.of_parts(tables.values())
+    in_all = of_all.images if whole else None
+    rows = [
+        {"split": split, "group": group, **vars(prints)}
+        for (split, group), prints in zip(tables, of_parts, strict=True)
+    ]
+    prints = {
+        "classes": fingerprint.of_classes(classes),
+        "explanation": fingerprint.of_explanation(classes),
+        "evaluation": evaluation,
+        "images": rows,
+        "images_in_all": in_all,
+        "pixels_in_all": of_all.pixels if whole else None,
+        "sources": [row.model_dump() for row in source_rows(own)],
+    }
+    return {"fingerprint": in_all, "fingerprints": prints}
+
+
+def _table(selection: Selection, labels: Labels) -> pa.Table:
+    group = selection.group
+    labelled = group.role in ("id", "csid")
+    return image_table(
+        source=group.source,
+        role=group.role,
+        group=group.name,
+        split=selection.split,
+        view=group.view,
+        labels={c: labels.get((group.source, c), -1) if labelled else -1 for c in selection.images},
+        images=selection.images,
+        digests=selection.digests,
+    )
+
+
+def _left_out(selection: Selection) -> str:
+    """Say why images are left out, and how many."""
+    reasons = {
+        "for showing a class of another role, or of none, besides": selection.mixed,
+        "as another set, split or class holds the same picture": selection.copies,
+    }
+    return "; ".join(f"left out, {why}: {counted(n, 'image')}" for why, n in reasons.items() if n)
+
+
+def group_rows(
+    recipe: Recipe,
+    membership: Membership,
+    selections: Sequence[Selection],
+    inverted: Mapping[str, str],
+) -> list[dict[str, Any]]:
+    """Return a row for the classes and each split of every group: published, expected, actual, status.
+
+    ``inverted`` says of a far group that some of its classes are nearer than near ones.
+    """
+    at = {(s.group.name, s.split): s for s in selections}
+    rows = []
+    for group in recipe.group:
+        common = {"group": group.name, "role": group.role, "source": group.source, "view": group.view}
+        count = len(membership.groups[group.name])
+        published = group.published.get("classes")
+        rows.append(
+            {**common, "split": "classes", "published": published, "expected": count, "actual": count}
+            | {"status": "complete", "note": group.note, "reason": inverted.get(group.name, "")}
+            | {"population": None}
+        )
+        for split in SPLITS:
+            if (group.name, split) not in at:
+                continue
+            selection = at[group.name, split]
+            awaiting = selection.awaiting
+            actual = None if awaiting else selection.count
+            short = actual is not None and actual != selection.expected
+            status = (
+                f"awaiting {awaiting.source}"
+                if awaiting
+                else f"missing {(selection.expected or 0) - (actual or 0):,}"
+                if short
+                else "complete"
+            )
+            row = {**common, "split": split, "published": group.published.get(split)}
+            row |= {"expected": selection.expected, "actual": actual, "status": status, "note": group.note}
+            row |= {
+                "reason": awaiting.reason if awaiting else _left_out(selection),
+                "population": selection.population if selection.local else None,
+            }
+            rows.append(row)
+    return rows

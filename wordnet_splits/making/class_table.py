@@ -1,0 +1,193 @@
+"""The class table: every class of every source of a recipe, its role, its evidence and how near it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from wordnet_splits.catalog import CatalogClass, load_catalog
+from wordnet_splits.making.membership import Membership
+from wordnet_splits.making.nearest_class import standings
+from wordnet_splits.manifest.tables import class_table
+from wordnet_splits.recipe import Group
+from wordnet_splits.rules import Key, Verdict, sentence
+from wordnet_splits.similarity import similarity
+from wordnet_splits.taxonomy import Taxonomy
+
+MEASURES = {"distance": "distance", "path": "path", "wup": "wup_wn", "lch": "lch", "mean": "mean"}
+"""Measure of each distance column that holds one."""
+
+DISTANCE_COLUMNS = ("own_wnid", "nearest_wnid", "nearest_id", "lcs", *MEASURES)
+
+PAIRS = 512
+"""Classes compared at a time; memory grows with its square."""
+
+
+Labels = Mapping[Key, int]
+"""The label of each class that the classifier has."""
+
+
+def labels_of(membership: Membership) -> Labels:
+    """Return the label of every ID class: 0..K-1 in the publishers' order, groups in file order.
+
+    A group that is not ``labelled`` has none: the classifier has no output for its classes. ``csid`` classes
+    carry the label of the ID class with the same synset.
+    """
+    labels: dict[Key, int] = {}
+    by_wnid: dict[str, int] = {}
+    for group in membership.recipe.groups_with_role("id"):
+        if not group.labelled:
+            continue
+        catalog = load_catalog(group.source)
+        for class_id in sorted(membership.groups[group.name], key=lambda c: catalog[c].index):
+            labels.setdefault((group.source, class_id), len(labels))
+            for wnid in catalog[class_id].wnids:
+                by_wnid.setdefault(wnid, labels[group.source, class_id])
+    for group in membership.recipe.groups_with_role("csid"):
+        catalog = load_catalog(group.source)
+        for class_id in membership.groups[group.name]:
+            found = [by_wnid[w] for w in catalog[class_id].wnids if w in by_wnid]
+            if found:
+                labels[group.source, class_id] = found[0]
+    return labels
+
+
+def build_class_table(
+    membership: Membership, labels: Labels, taxonomy: Taxonomy, leaks: Mapping[Key, str] | None = None
+) -> pa.Table:
+    """Return the class table: every catalog class of every source of the recipe.
+
+    ``leaks`` is what the evidence of a class adds about its leaks.
+    """
+    leaks = leaks or {}
+    id_keys = [
+        (g.source, c) for g in membership.recipe.groups_with_role("id") for c in membership.groups[g.name]
+    ]
+    rows: list[dict[str, object]] = []
+    placed: set[Key] = set()
+    for group in membership.recipe.group:
+        for class_id in membership.groups[group.name]:
+            key = (group.source, class_id)
+            placed.add(key)
+            verdict = membership.verdicts[group.name, key]
+            label = labels[key] if group.role in ("id", "csid") and key in labels else -1
+            rows.append(_row(key, group.role, group, label, verdict, membership))
+    for source in membership.recipe.sources:
+        for item in load_catalog(source):
+            key = (source, item.class_id)
+            if key in placed:
+                continue
+            refusals = [
+                _row(key, "excluded", g, -1, v, membership) for g, v in membership.refusals.get(key, ())
+            ]
+            if key in membership.removed:
+                group, reason = membership.removed[key]
+                refusals.append(
+                    _row(key, "excluded", group, -1, Verdict(False, ()), membership) | {"evidence": reason}
+                )
+            rows.append(_joined(refusals))
+    _add_distances(rows, id_keys, taxonomy)
+    for row, standing in zip(rows, standings(rows, taxonomy), strict=True):
+        row["evidence"] = f"{row['evidence']}; {standing}"
+        leak = leaks.get((str(row["source"]), str(row["class_id"])))
+        if leak is not None and row["role"] != "excluded":
+            row["evidence"] = f"{row['evidence']}; {leak}"
+    return class_table(rows)
+
+
+def _joined(refusals: Sequence[dict[str, Any]]) -> dict[str, object]:
+    """Return one row of a class that several groups refused: every rule, every sentence, all evidence."""
+    row = dict(refusals[-1])
+    row["rule"] = "; ".join(dict.fromkeys(r["rule"] for r in refusals))
+    row["evidence"] = "; ".join(r["evidence"] for r in refusals)
+    row["via"] = [via for r in refusals for via in r["via"]]
+    return row
+
+
+def _row(
+    key: Key, role: str, group: Group, label: int, verdict: Verdict, membership: Membership
+) -> dict[str, object]:
+    item = load_catalog(key[0])[key[1]]
+    context = membership.context
+    assert context is not None
+    return {
+        "source": key[0],
+        "class_id": key[1],
+        "name": item.name,
+        "wnids": list(item.wnids),
+        "role": role,
+        "group": "" if role == "excluded" else group.name,
+        "label": label,
+        "rule": membership.rules[group.name],
+        "via": [via._asdict() for via in verdict.via],
+        "evidence": sentence(verdict, source=key[0], class_id=key[1], group=group.name, context=context),
+    }
+
+
+def _add_distances(rows: Sequence[dict[str, object]], id_keys: Sequence[Key], taxonomy: Taxonomy) -> None:
+    """Fill the distance columns: the pair with the nearest other ID class, by the greatest mean score."""
+    own = {
+        (str(r["source"]), str(r["class_id"])): load_catalog(str(r["source"]))[str(r["class_id"])]
+        for r in rows
+    }
+    best = nearest_id_pairs(own, id_keys, taxonomy)
+    for row in rows:
+        row |= best.get((str(row["source"]), str(row["class_id"])), dict.fromkeys(DISTANCE_COLUMNS))
+
+
+def nearest_id_pairs(
+    classes: Mapping[Key, CatalogClass], id_keys: Sequence[Key], taxonomy: Taxonomy
+) -> dict[Key, dict[str, object]]:
+    """Return the distance columns of each class that has a synset.
+
+    The pair is the one with the greatest ``mean`` over all synset pairs with an ID class other than
+    itself, ties to the smaller (nearest_id, own_wnid, nearest_wnid).
+    """
+    id_pairs = sorted({(k[1], wnid, k[0]) for k in id_keys for wnid in load_catalog(k[0])[k[1]].wnids})
+    wnids = sorted({w for item in classes.values() for w in item.wnids})
+    if not id_pairs or not wnids:
+        return {}
+    columns = [wnid for _, wnid, _ in id_pairs]
+    score = similarity.matrix("mean", wnids, columns, taxonomy)
+    row_of = {w: n for n, w in enumerate(wnids)}
+    id_ids = np.array([class_id for class_id, _, _ in id_pairs])
+    id_sources = np.array([source for _, _, source in id_pairs])
+    found: dict[Key, tuple[str, str, str]] = {}
+    for key, item in classes.items():
+        if not item.wnids:
+            continue
+        block = score[[row_of[w] for w in sorted(item.wnids)]].copy()
+        block[:, (id_ids == key[1]) & (id_sources == key[0])] = -1.0
+        top = block.max()
+        if top < 0:
+            continue
+        own_at, id_at = np.nonzero(block == top)
+        found[key] = min(
+            (id_pairs[j][0], sorted(item.wnids)[i], id_pairs[j][1])
+            for i, j in zip(own_at.tolist(), id_at.tolist(), strict=True)
+        )
+    pairs = sorted({f[1:] for f in found.values()})
+    compared: dict[tuple[str, str], dict[str, object]] = {}
+    for start in range(0, len(pairs), PAIRS):
+        compared |= _compare_pairs(pairs[start : start + PAIRS], taxonomy)
+    return {
+        key: {"own_wnid": own, "nearest_wnid": nearest, "nearest_id": nearest_id, **compared[own, nearest]}
+        for key, (nearest_id, own, nearest) in found.items()
+    }
+
+
+def _compare_pairs(
+    pairs: Sequence[tuple[str, str]], taxonomy: Taxonomy
+) -> dict[tuple[str, str], dict[str, object]]:
+    """Return LCS and measures of each pair of synsets, equal to those of `similarity.compare`."""
+    (rows, row), (columns, column) = (
+        np.unique([pair[side] for pair in pairs], return_inverse=True) for side in (0, 1)
+    )
+    rows, columns, at = rows.tolist(), columns.tolist(), (row, column)
+    found = similarity.matrices(tuple(MEASURES.values()), rows, columns, taxonomy)
+    values = {name: found[measure][at].tolist() for name, measure in MEASURES.items()}
+    values["lcs"] = [taxonomy.wnid(node) for node in similarity.lcs_matrix(rows, columns, taxonomy)[at]]
+    return {pair: {name: column[n] for name, column in values.items()} for n, pair in enumerate(pairs)}

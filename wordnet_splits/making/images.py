@@ -1,0 +1,179 @@
+"""Which images each split of a group takes: a published list, a cut of a population, or generated noise."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wordnet_splits.base import sampling
+from wordnet_splits.base.errors import RecipeError
+from wordnet_splits.base.progress import Progress
+from wordnet_splits.making.expected import expected_count
+from wordnet_splits.making.plan import SplitPlan, plan_images
+from wordnet_splits.making.population import Awaiting, Most, Populations, Roles
+from wordnet_splits.recipe import Group, Recipe
+from wordnet_splits.sources import Source
+from wordnet_splits.sources.noise import NoiseId
+
+
+@dataclass
+class Selection:
+    """The images of one (group, split), or what they wait for.
+
+    ``drawn_from`` is how many images each class has to draw from, ``population`` their sum. Left out are
+    ``mixed`` images, which show a class of another role, too, and ``copies``, which are held elsewhere.
+    """
+
+    group: Group
+    split: str
+    expected: int | None
+    images: dict[str, list[str]] = field(default_factory=dict)
+    digests: dict[str, bytes] = field(default_factory=dict)
+    awaiting: Awaiting | None = None
+    local: bool = False
+    population: int | None = None
+    drawn_from: Mapping[str, int] = field(default_factory=dict)
+    mixed: int = 0
+    copies: int = 0
+
+    @property
+    def count(self) -> int:
+        """Return the number of images taken."""
+        return sum(map(len, self.images.values()))
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """A class of which fewer images are there than a split is to take."""
+
+    group: str
+    split: str
+    class_id: str
+    wanted: int
+    taken: int
+
+
+def select_images(
+    recipe: Recipe,
+    seed: int,
+    classes: Mapping[str, Sequence[str]],
+    sources: Mapping[str, Source],
+    *,
+    local: bool = False,
+    progress: Progress | None = None,
+    shortfalls: list[Shortfall] | None = None,
+) -> list[Selection]:
+    """Return a selection for every split of every group, in file order and cut order.
+
+    Parameters
+    ----------
+    classes : class ids of each group.
+    sources : opened source by name, where a root is at hand.
+    local : draw from what a root holds where its counts are unknown or differ.
+    shortfalls : where classes with too few images are noted, and taken whole, instead of raising.
+
+    Raises
+    ------
+    RecipeError : an image rule cannot be kept.
+    """
+    plans = plan_images(recipe, seed, classes)
+    most, roles = _most(plans), _roles(recipe, classes)
+    populations = Populations(sources, recipe.draw, seed, most, roles, local=local, progress=progress)
+    taken: dict[str, set[str]] = defaultdict(set)
+    chosen: dict[tuple[str, str], Selection] = {}
+    # what a list or an `all` names is fixed whatever the draws: it goes first, so that `rest` excludes it
+    for plan in sorted(plans, key=lambda r: 0 if r.rule.list_ is not None else 2 if r.rule.rest else 1):
+        group, split = plan.group, plan.split
+        already = taken[group.source]
+        if plan.pool:
+            selection = _cut(plan, plans, recipe.draw, seed, populations, already, shortfalls)
+        elif plan.rule.generate is not None:
+            assert group.noise is not None
+            ids = [str(NoiseId(group.noise.shape, group.noise.seed, n)) for n in range(plan.rule.generate)]
+            selection = Selection(group, split, len(ids), {"all": ids})
+        else:
+            keys = {(group.source, class_id): class_id for class_id in plan.classes}
+            images = {keys[key]: [*ids] for key, ids in plan.listed.items() if key in keys}
+            selection = Selection(group, split, sum(map(len, images.values())), images)
+        if selection.awaiting is None:
+            already.update(i for ids in selection.images.values() for i in ids)
+        chosen[group.name, split] = selection
+    return [chosen[r.group.name, r.split] for r in plans]
+
+
+def _roles(recipe: Recipe, classes: Mapping[str, Sequence[str]]) -> Roles:
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for group in recipe.group:
+        for class_id in classes[group.name]:
+            found[group.source, class_id].add(group.role)
+    return {key: frozenset(roles) for key, roles in found.items()}
+
+
+def _most(plans: Sequence[SplitPlan]) -> Most:
+    """Return the number of images that all plans together can need of each class: the listed ones, too.
+
+    A draw passes over listed images, so that it may reach as many further.
+    """
+    listed: Counter[tuple[str, str]] = Counter()
+    for images in {r.rule.list_: r.listed for r in plans}.values():
+        listed.update({key: len(ids) for key, ids in images.items()})
+    most: dict[str, dict[str, dict[str, int | None]]] = {}
+    for plan in plans:
+        source = plan.group.source
+        for publisher in plan.pool:
+            of_split = most.setdefault(source, {}).setdefault(publisher, {})
+            for class_id, count in plan.quota.items():
+                before = of_split.get(class_id, listed[source, class_id])
+                of_split[class_id] = None if before is None or count is None else before + count
+    return most
+
+
+def _cut(
+    plan: SplitPlan,
+    plans: Sequence[SplitPlan],
+    draw: str,
+    seed: int,
+    populations: Populations,
+    taken: set[str],
+    shortfalls: list[Shortfall] | None,
+) -> Selection:
+    group, split, members = plan.group, plan.split, plan.classes
+    population = populations.of(group.source, plan.pool)
+    if isinstance(population, Awaiting):
+        expected = expected_count(plan, plans, populations)
+        return Selection(group, split, expected, awaiting=population)
+    available = {c: [i for i in population.images.get(c, ()) if i not in taken] for c in members}
+    if plan.rule.all and any(len(available[c]) != population.counts[c] for c in members):
+        raise RecipeError(
+            "`all` asks for images that another split has already taken",
+            where=plan.where,
+            hint="use `rest`",
+        )
+    images = {}
+    for class_id, quota in plan.quota.items():
+        ids = available[class_id]
+        count = population.counts[class_id] // 2 if plan.rule.half else quota
+        if count is None:
+            images[class_id] = ids
+            continue
+        if count > len(ids) and shortfalls is None:
+            mixed = population.mixed[class_id]
+            besides = f", without {mixed} for showing a class of another role besides" if mixed else ""
+            left = f"{len(ids)} left in {' + '.join(plan.pool)}{besides}"
+            raise RecipeError(
+                f"{count} images of class {class_id!r} wanted, {left}",
+                where=plan.where,
+                hint="ask for fewer, or add a split to `from`",
+            )
+        if count > len(ids) and shortfalls is not None:
+            shortfalls.append(Shortfall(group.name, split, class_id, count, len(ids)))
+        images[class_id] = sampling.ordered(draw, seed, group.source, class_id, ids)[:count]
+    digests = population.digests
+    kept = {i: digests[i] for ids in images.values() for i in ids if i in digests}
+    selection = Selection(group, split, None, images, kept, local=population.local)
+    selection.drawn_from = {c: population.counts[c] for c in members}
+    selection.mixed = sum(population.mixed[c] for c in members)
+    selection.population = sum(selection.drawn_from.values())
+    selection.expected = selection.count
+    return selection

@@ -1,0 +1,378 @@
+"""Leaks between the sets of a benchmark: equal classes, kin in WordNet, identical pictures.
+
+Between an ID or external group and any other, a class of equal synsets, ancestry or an identical picture is
+an error, unless the recipe names it (or says it ``reproduces`` somebody's benchmark); so is a picture that an
+ID group holds in two splits or in two classes. The rest is recorded, with a reason where the recipe names it:
+ancestry between ID and near of one source, for near is near by design; anything between two OOD test groups;
+a far class that our own catalog contradicts, because it lies below a parent of a class of an ID source
+(``sibling``) or has the synset of a class left out.
+
+Nothing lies below a class whose catalog maps it to something wider than its name means: *marbled newt*,
+filed under newt, is not above the other newts. Two such classes of one synset are equal only if they have one
+name.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordnet_splits.base.errors import RecipeError
+from wordnet_splits.catalog import CatalogClass, load_catalog
+from wordnet_splits.making.membership import Membership
+from wordnet_splits.recipe import Group, Recipe
+from wordnet_splits.rules import Key
+from wordnet_splits.rules.equal import are_equal
+from wordnet_splits.rules.evidence import NAMED, listed
+from wordnet_splits.taxonomy import Taxonomy
+
+EXAMPLES = 5
+CLASS_KINDS = ("class", "ancestry", "sibling")
+"""Kinds of leaks between classes, the closest kin first."""
+TRAINING_ROLES = frozenset({"id", "external"})
+KEPT_FIRST = ("id", "csid", "near", "far", "external")
+"""Of two classes that leak, ``drop_leaks`` removes the one whose role stands later here."""
+
+
+@dataclass
+class Leak:
+    """What two sets share. ``pairs`` holds image ids for kind digest, else class ids.
+
+    ``a`` and ``b`` are groups; ``source:NAME`` is what no group took of a source.
+    """
+
+    kind: str
+    a: str
+    b: str
+    pairs: list[tuple[str, str]]
+    severity: str = "recorded"
+    reason: str = ""
+    certain: bool = True
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the leak as ``manifest.json`` holds it."""
+        return {
+            "kind": self.kind,
+            "a": as_operand(self.a),
+            "b": as_operand(self.b),
+            "count": len(self.pairs),
+            "examples": [list(p) for p in self.pairs[:EXAMPLES]],
+            "severity": self.severity,
+            "reason": self.reason,
+        }
+
+    def line(self) -> str:
+        """Return the leak as one line for a terminal."""
+        shown = ", ".join(a if a == b else f"{a} and {b}" for a, b in self.pairs[:EXAMPLES])
+        more = f", and {len(self.pairs) - EXAMPLES:,} more" if len(self.pairs) > EXAMPLES else ""
+        between = f"within {self.a}" if self.a == self.b else f"between {self.a} and {self.b}"
+        return f"{self.kind} leak {between}: {shown}{more}"
+
+
+@dataclass(frozen=True)
+class ClassSet:
+    """Classes that leaks are sought among: those of a group, or what no group took of a source."""
+
+    name: str
+    role: str
+    source: str
+    members: Mapping[str, CatalogClass]
+    """by class id"""
+
+    @property
+    def wnids(self) -> Iterator[tuple[str, str]]:
+        """Yield (wnid, class id) pairs."""
+        return ((wnid, c) for c, item in self.members.items() for wnid in item.wnids)
+
+    @property
+    def covers(self) -> Iterator[tuple[str, str]]:
+        """Yield (wnid, class id) pairs of the synsets whose hyponyms are of the class."""
+        return ((wnid, c) for c, item in self.members.items() for wnid in item.covers)
+
+
+def class_sets(membership: Membership) -> list[ClassSet]:
+    """Return the groups in file order, then what is left of the sources of ID and far groups."""
+    recipe = membership.recipe
+    sets = [_class_set(g.name, g.role, g.source, membership.groups[g.name]) for g in recipe.group]
+    for source in sorted({g.source for g in recipe.group if g.role in ("id", "far")}):
+        taken = {c for g in recipe.group if g.source == source for c in membership.groups[g.name]}
+        left = [item.class_id for item in load_catalog(source) if item.class_id not in taken]
+        sets.append(_class_set(f"source:{source}", "excluded", source, left))
+    return sets
+
+
+def _class_set(name: str, role: str, source: str, classes: Iterable[str]) -> ClassSet:
+    return ClassSet(name, role, source, {c: load_catalog(source)[c] for c in classes})
+
+
+def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
+    """Return the leaks of classes between every two sets, in the order of `class_sets`.
+
+    Kind ``class`` is an equal synset (or the same class), as `are_equal` has it, ``ancestry`` one above the
+    other. ``sibling`` is sought between a far group and the classes of an ID source: a far class below a
+    direct hypernym of one, named once for each set, with the class fewest edges away. Shifted copies of ID
+    classes are passed over: what they share is what the ID classes share.
+    """
+    sets = [one for one in class_sets(membership) if one.role != "csid"]
+    domain = {g.source for g in membership.recipe.groups_with_role("id")}
+    above = {wnid: taxonomy.ancestors(wnid) for one in sets for wnid, _ in one.wnids}
+    leaks = []
+    for a, b in combinations(sets, 2):
+        far, other = (b, a) if b.role == "far" else (a, b)
+        from_rules = "excluded" not in (a.role, b.role)
+        if not from_rules and far.role != "far":
+            continue
+        contradicts = far.role == "far" != other.role and other.source in domain
+        equal, ancestry = _shared_classes(a, b, above)
+        found = {"class": equal}
+        if from_rules or (contradicts and other.source != far.source):
+            found["ancestry"] = ancestry
+            if contradicts:
+                pairs = _siblings(far, other, above, taxonomy, {*equal, *ancestry})
+                found["sibling"] = pairs if far is a else sorted((y, x) for x, y in pairs)
+        leaks += [Leak(kind, a.name, b.name, pairs) for kind, pairs in found.items() if pairs]
+    return leaks
+
+
+def _shared_classes(
+    a: ClassSet, b: ClassSet, above: Mapping[str, Mapping[str, int]]
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return (equal, ancestry) class pairs of two sets, sorted."""
+    equal = {(c, c) for c in a.members.keys() & b.members.keys() if a.source == b.source}
+    sharing = _joined(a.wnids, b.wnids)
+    equal |= {(x, y) for x, y in sharing if are_equal(a.members[x], b.members[y])}
+    related = set(_joined(a.covers, _upwards(b.wnids, above)))
+    related |= set(_joined(_upwards(a.wnids, above), b.covers))
+    return sorted(equal), sorted(related - equal)
+
+
+def _upwards(
+    pairs: Iterable[tuple[str, str]], above: Mapping[str, Mapping[str, int]]
+) -> Iterator[tuple[str, str]]:
+    """Yield (ancestor, class id) pairs, the synsets themselves among the ancestors."""
+    return ((up, c) for wnid, c in pairs for up in above[wnid])
+
+
+def _joined(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of classes that share a synset."""
+    holders: dict[str, set[str]] = defaultdict(set)
+    for wnid, class_b in b:
+        holders[wnid].add(class_b)
+    return ((class_a, class_b) for wnid, class_a in a for class_b in holders.get(wnid, ()))
+
+
+def _siblings(
+    far: ClassSet,
+    other: ClassSet,
+    above: Mapping[str, Mapping[str, int]],
+    taxonomy: Taxonomy,
+    closer: Iterable[tuple[str, str]],
+) -> list[tuple[str, str]]:
+    """Return (far class, nearest class of ``other`` with a parent above it), kin in ``closer`` aside.
+
+    A far class that is mapped to something wider lies below its own synset, too.
+    """
+    children: dict[str, str] = {}  # a parent -> the first of its classes
+    for wnid, c in other.wnids:
+        for parent in taxonomy.parents(wnid):
+            children[parent] = min(children.get(parent, c), c)
+    known = {c for pair in closer for c in pair}
+    found = []
+    for c, item in far.members.items():
+        steps = [
+            (edges, children[up])
+            for wnid in item.wnids
+            for up, edges in above[wnid].items()
+            if up in children and (edges or wnid not in item.covers)
+        ]
+        if steps and c not in known:
+            found.append((c, min(steps)[1]))
+    return sorted(found)
+
+
+def digest_leaks(recipe: Recipe, tables: Sequence[pa.Table]) -> list[Leak]:
+    """Return the identical pictures between groups, and within a group across splits or classes.
+
+    One pair per shared digest and pair of groups, in time linear in the number of copies. A leak is not
+    ``certain`` while a digest of either group is unknown.
+    """
+    holders: dict[bytes, list[Copy]] = defaultdict(list)
+    shared = _repeated(table["digest"].drop_null() for table in tables)
+    for table in tables if len(shared) else ():
+        rows = table.filter(pc.is_in(table["digest"], shared))
+        for *place, digest in _columns(rows, "group", "split", "image_id", "class_id", "digest"):
+            holders[digest].append(Copy(*place))
+    incomplete = {table["group"][0].as_py() for table in tables if table["digest"].null_count}
+    order = {g.name: n for n, g in enumerate(recipe.group)}
+    pairs_between: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+    for copies in holders.values():
+        for groups, pair in _telling_pairs(copies, order).items():
+            pairs_between[groups].add(pair)
+    return [
+        Leak("digest", a, b, sorted(pairs), certain=not incomplete & {a, b})
+        for (a, b), pairs in sorted(
+            pairs_between.items(), key=lambda item: (order[item[0][0]], order[item[0][1]])
+        )
+    ]
+
+
+class Copy(NamedTuple):
+    """Where a picture is held."""
+
+    group: str
+    split: str
+    image_id: str
+    class_id: str
+
+
+def _telling_pairs(
+    copies: Iterable[Copy], order: Mapping[str, int]
+) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return a pair of images for every two groups that hold a picture, the first image of each.
+
+    For a group by itself: the first image, and the next one that is of another split or class.
+    """
+    first: dict[str, Copy] = {}
+    pairs: dict[tuple[str, str], tuple[str, str]] = {}
+    for copy in sorted(copies):
+        before = first.setdefault(copy.group, copy)
+        if (before.split, before.class_id) != (copy.split, copy.class_id):
+            pairs.setdefault((copy.group, copy.group), (before.image_id, copy.image_id))
+    for a, b in combinations(sorted(first, key=order.__getitem__), 2):
+        pairs[a, b] = first[a].image_id, first[b].image_id
+    return pairs
+
+
+def check_once(tables: Sequence[pa.Table], where: str) -> None:
+    """Raise RecipeError where one (source, image_id) is in two splits or groups."""
+    by_source: dict[str, list[pa.Table]] = defaultdict(list)
+    for table in tables:
+        if table.num_rows:
+            by_source[table["source"][0].as_py()].append(table)
+    for source, of_source in by_source.items():
+        shared = _repeated(table["image_id"].unique() for table in of_source)
+        seen: dict[str, str] = {}
+        for table in of_source if len(shared) else ():
+            rows = table.filter(pc.is_in(table["image_id"], shared))
+            for image_id, split, group in _columns(rows, "image_id", "split", "group"):
+                place = f"{group} ({split})"
+                before = seen.setdefault(image_id, place)
+                if before != place:
+                    raise RecipeError(
+                        f"image {image_id} of {source} is in {before} and in {place}",
+                        where=where,
+                        hint="let each image be taken once",
+                    )
+
+
+def _repeated(columns: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array:
+    """Return the values that several columns hold, or one several times."""
+    chunks = [chunk for column in columns for chunk in getattr(column, "chunks", [column])]
+    if not chunks:
+        return pa.array([])
+    counts = pc.value_counts(pa.chunked_array(chunks))
+    return counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+
+
+def _columns(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    return zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
+def drop_leaking(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> None:
+    """Take the classes that leak out of their groups, as ``drop_leaks`` says, each with the reason.
+
+    An equal class or ancestry between an ID or external group and any other is dropped, near classes above
+    or below an ID class included. The class goes whose role stands later in `KEPT_FIRST`, of two of one role
+    that of the later group; leaks to ID go first, so that nothing else is dropped on their account.
+    """
+    groups = {g.name: g for g in membership.recipe.group}
+    members = {one.name: one.members for one in class_sets(membership)}
+    dropped: dict[str, dict[str, str]] = defaultdict(dict)
+    pairs = []
+    for leak in leaks:
+        a, b = groups.get(leak.a), groups.get(leak.b)
+        if a is None or b is None or leak.kind not in ("class", "ancestry") or not trains(a, b):
+            continue
+        rank = KEPT_FIRST.index(a.role), KEPT_FIRST.index(b.role)
+        flip = rank[0] > rank[1]
+        keeps, goes = (b, a) if flip else (a, b)
+        pairs += [(min(rank), leak.kind, keeps, goes, *(pair[::-1] if flip else pair)) for pair in leak.pairs]
+    for _, kind, keeps, goes, kept, gone in sorted(pairs, key=lambda pair: pair[0]):
+        if kept not in dropped[keeps.name]:
+            relation = _relation(kind, members[goes.name][gone], members[keeps.name][kept], taxonomy)
+            name = load_catalog(keeps.source)[kept].name.replace("_", " ")
+            role = "ID" if keeps.role == "id" else keeps.role
+            dropped[goes.name].setdefault(gone, f"it {relation} the {role} class {name}")
+    for group in membership.recipe.group:
+        of_group = dropped[group.name]
+        membership.groups[group.name] = [c for c in membership.groups[group.name] if c not in of_group]
+        for class_id, leaking in of_group.items():
+            reason = f"not {group.name}: {leaking}, a leak, and the recipe says drop_leaks"
+            membership.removed[group.source, class_id] = (group, reason)
+
+
+def leak_evidence(membership: Membership, leaks: Iterable[Leak], taxonomy: Taxonomy) -> dict[Key, str]:
+    """Return what the evidence of a class adds about its leaks, closest kin first, with the recipe's reasons.
+
+    A sibling is mentioned for the far class only: it says nothing against the other.
+    """
+    sets = {one.name: one for one in class_sets(membership)}
+    clauses: dict[Key, dict[tuple[str, str, str], list[tuple[ClassSet, str]]]]
+    clauses = defaultdict(lambda: defaultdict(list))
+    for leak in sorted(
+        (k for k in leaks if k.kind != "digest"), key=lambda leak: CLASS_KINDS.index(leak.kind)
+    ):
+        for mine, other, swapped in ((leak.a, leak.b, False), (leak.b, leak.a, True)):
+            own, others = sets[mine], sets[other]
+            if own.role == "excluded" or (leak.kind == "sibling" and own.role != "far"):
+                continue
+            for pair in leak.pairs:
+                c, o = pair[::-1] if swapped else pair
+                relation = _relation(leak.kind, own.members[c], others.members[o], taxonomy)
+                clauses[own.source, c][leak.severity, relation, leak.reason].append((others, o))
+    return {
+        key: "; ".join(_clause(*said, kin) for said, kin in grouped.items())
+        for key, grouped in clauses.items()
+    }
+
+
+def _clause(severity: str, relation: str, reason: str, kin: Sequence[tuple[ClassSet, str]]) -> str:
+    kind = {"known": "known leak", "unnamed": "leak that the recipe does not name"}.get(severity, "leak")
+    names = [_called(others, class_id) for others, class_id in kin[:NAMED]]
+    more = [f"{len(kin) - NAMED:,} more"] if len(kin) > NAMED else []
+    return f"{kind}: it {relation} {listed([*names, *more])}" + (f" ({reason.rstrip('.')})" if reason else "")
+
+
+def _called(group: ClassSet, class_id: str) -> str:
+    role = "ID" if group.role == "id" else group.role
+    return f"the {role} class {load_catalog(group.source)[class_id].name.replace('_', ' ')}"
+
+
+def _relation(kind: str, own: CatalogClass, other: CatalogClass, taxonomy: Taxonomy) -> str:
+    if kind == "class":
+        return "has the synset of"
+    if kind == "sibling":
+        return "lies below a parent of"
+    below = any(taxonomy.ancestors(wnid).keys() & set(other.covers) for wnid in own.wnids)
+    return "lies below" if below else "lies above"
+
+
+def trains(a: Group, b: Group) -> bool:
+    """Say whether one of two groups is trained on, so that what they share matters."""
+    return a.name != b.name and "csid" not in (a.role, b.role) and bool({a.role, b.role} & TRAINING_ROLES)
+
+
+def inside_id(a: Group, b: Group) -> bool:
+    """Say whether what two groups share is within one of ID, so that a picture has two splits or classes."""
+    return a.name == b.name and a.role == "id"
+
+
+def as_operand(name: str) -> str:
+    """Return a set as a known leak and ``manifest.json`` name it."""
+    return name if name.startswith("source:") else f"group:{name}"

@@ -1,0 +1,97 @@
+"""From a recipe to its classes: which group takes each class, and why.
+
+Groups take classes in file order; a class taken is not offered again unless the group says ``reuse``.
+A class of no group is ``excluded`` and keeps the evidence of every rule that refused it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+from wordnet_splits.base.errors import RecipeError, SplitsError
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.user_lists import find_list
+from wordnet_splits.recipe import Group, Recipe
+from wordnet_splits.rules import Context, Key, Verdict, decide
+from wordnet_splits.rules.model import ids_listed, rule_text
+from wordnet_splits.rules.refused import what_refused
+from wordnet_splits.taxonomy import Taxonomy
+
+
+@dataclass
+class Membership:
+    """The classes of every group, and why.
+
+    Attributes
+    ----------
+    groups : class ids of each group.
+    verdicts : of each class taken, by (group, class).
+    refusals : of each class that no group took, every group that refused it, in file order.
+    removed : classes that ``drop_leaks`` took out again, with that group and the reason.
+    """
+
+    recipe: Recipe
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    verdicts: dict[tuple[str, Key], Verdict] = field(default_factory=dict)
+    refusals: dict[Key, list[tuple[Group, Verdict]]] = field(default_factory=dict)
+    removed: dict[Key, tuple[Group, str]] = field(default_factory=dict)
+    context: Context | None = None
+
+    @cached_property
+    def rules(self) -> dict[str, str]:
+        """The rule of each group as one line."""
+        return {g.name: rule_text(g.classes) for g in self.recipe.group}
+
+
+def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membership:
+    """Return which classes each group takes.
+
+    Raises
+    ------
+    RecipeError : a rule refers to a later group, a group takes no class, or a draw asks for too many.
+    """
+    membership = Membership(recipe)
+    context = Context(
+        taxonomy=taxonomy,
+        hierarchy=recipe.hierarchy,
+        roles={g.name: g.role for g in recipe.group},
+        draw=recipe.draw,
+        seed=seed,
+        published=partial(find_list, beside=recipe.folder),
+    )
+    membership.context = context
+    taken: set[Key] = set()
+    for group in recipe.group:
+        catalog = load_catalog(group.source)
+        offered = [c.class_id for c in catalog if group.reuse or (group.source, c.class_id) not in taken]
+        try:
+            verdicts = decide(group.classes, group.source, offered, context)
+        except SplitsError as error:
+            raise error.within(recipe.place(group.name)) from None
+        chosen = [c for c in offered if verdicts[c].accepted]
+        if not chosen:
+            raise RecipeError(
+                f"the rule takes no class at all: {what_refused(group.source, verdicts, context)}",
+                where=recipe.place(group.name),
+                hint="wider operands or bounds take more"
+                if offered
+                else "put the group before the one that takes its classes, or say reuse = true",
+            )
+        for class_id in sorted(ids_listed(group.classes) - {*offered}):
+            if (group.source, class_id) in taken:
+                raise RecipeError(
+                    f"class {class_id!r} is listed, but an earlier group has taken it",
+                    where=recipe.place(group.name),
+                    hint="take it out of the list, or say reuse = true",
+                )
+        membership.groups[group.name] = chosen
+        for class_id, verdict in verdicts.items():
+            key = (group.source, class_id)
+            if verdict.accepted:
+                membership.verdicts[group.name, key] = verdict
+            else:
+                membership.refusals.setdefault(key, []).append((group, verdict))
+        context.groups[group.name] = [(group.source, c) for c in chosen]
+        taken.update(context.groups[group.name])
+    return membership

@@ -1,0 +1,254 @@
+"""The images that a draw chooses from: the ids of a source's split, or the reason why they are not known.
+
+A population is an inventory, or a scan of a root whose counts equal the catalog's.  What a root merely
+happens to hold is never one, except on request (``local``), and then the result is named ``NAME@local``:
+of an inventory it is what the root holds of it.
+Of a scan only the ids are kept that can be drawn, so that the ten million of LSUN fit.
+
+An image that shows several classes is in a population only where all of them have the roles of its own class
+in the benchmark: a mixed image would be neither ID nor OOD.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from wordnet_splits.base import sampling
+from wordnet_splits.base.errors import RecipeError
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.catalog import Catalog, load_catalog
+from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.sources import Source
+
+NO_POSITIONS = "the copy is not the publisher's file for file, so positions in it identify no image"
+
+
+@dataclass(frozen=True)
+class Awaiting:
+    """A population whose ids are not known yet."""
+
+    source: str
+    reason: str
+
+
+@dataclass
+class Population:
+    """Image ids by class, the digests known without pixels, and how many images there are to draw from.
+
+    ``mixed`` counts those left out because they show a class of another role, too.
+    """
+
+    images: dict[str, list[str]]
+    counts: Counter[str]
+    digests: dict[str, bytes] = field(default_factory=dict)
+    local: bool = False
+    mixed: Counter[str] = field(default_factory=Counter)
+
+
+Roles = Mapping[tuple[str, str], frozenset[str]]
+"""The roles of each class of a benchmark, by (source, class id); none of a class of no group."""
+
+Most = Mapping[str, Mapping[str, Mapping[str, int | None]]]
+"""How many images can be drawn of each class, by source and publisher's split; None for all of them."""
+
+
+class Populations:
+    """Populations of every source of a build, loaded once each.
+
+    Parameters
+    ----------
+    sources : opened source by name, where a root is at hand.
+    draw, seed, most : what is to be drawn: of a scan, no more ids are kept.
+    roles : decides which images of several classes are mixed.
+    local : accept what a root holds where its counts are unknown or differ, or where it lacks images of an
+        inventory.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        draw: str,
+        seed: int,
+        most: Most,
+        roles: Roles,
+        *,
+        local: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        self._sources = sources
+        self._draw, self._seed, self._most = draw, seed, most
+        self._roles = roles
+        self._local = local
+        self._progress = progress or Silent()
+        self._cache: dict[tuple[str, str], Population | Awaiting] = {}
+        self._scans: dict[str, dict[str, Population]] = {}
+        self._held: dict[str, frozenset[str]] = {}
+
+    def of(self, source: str, splits: Iterable[str]) -> Population | Awaiting:
+        """Return the population of publishers' splits together, or what it waits for."""
+        parts = []
+        for split in splits:
+            part = self._of_split(source, split)
+            if isinstance(part, Awaiting):
+                return part
+            parts.append(part)
+        if len(parts) == 1:
+            return parts[0]
+        whole = Population(defaultdict(list), Counter(), local=any(p.local for p in parts))
+        for part in parts:
+            whole.digests |= part.digests
+            whole.counts.update(part.counts)
+            whole.mixed.update(part.mixed)
+            for class_id, ids in part.images.items():
+                whole.images[class_id] += ids
+        return whole
+
+    def listed_elsewhere(self, source: str, pool: Collection[str]) -> set[str]:
+        """Return the image ids that inventories give to publishers' splits outside ``pool``."""
+        others = (load_inventory(source, s) for s in inventory_splits(source) if s not in pool)
+        return {i for table in others if table is not None for i in table.column("image_id").to_pylist()}
+
+    def _of_split(self, source: str, split: str) -> Population | Awaiting:
+        at = (source, split)
+        if at not in self._cache:
+            self._cache[at] = self._find(source, split)
+        return self._cache[at]
+
+    def _find(self, source: str, split: str) -> Population | Awaiting:
+        if split in inventory_splits(source):
+            table = load_inventory(source, split)
+            assert table is not None
+            opened = self._sources.get(source)
+            # where positions identify no image, what a root holds says nothing of the inventory's ids
+            if self._local and opened is not None and opened.order == "published":
+                return self._held_of_table(source, table)
+            return self._of_table(source, table)
+        if source not in self._sources:
+            return Awaiting(source, f"the image ids of {source} {split} are not known without the dataset")
+        scanned = self._scan(source)[split]
+        difference = count_difference(load_catalog(source), split, scanned.counts + scanned.mixed)
+        if difference is None and self._sources[source].order == "published":
+            return scanned
+        if self._local and scanned.counts:
+            return Population(scanned.images, scanned.counts, local=True, mixed=scanned.mixed)
+        return Awaiting(source, difference or NO_POSITIONS)
+
+    def _scan(self, source: str) -> dict[str, Population]:
+        """Scan the splits of a root that something is drawn from and that no inventory lists."""
+        if source not in self._scans:
+            wanted = [s for s in self._most[source] if s not in inventory_splits(source)]
+            first = {
+                (s, c): sampling.First(self._draw, self._seed, source, c, most)
+                for s in wanted
+                for c, most in self._most[source][s].items()
+            }
+            counts: dict[str, Counter[str]] = {s: Counter() for s in wanted}
+            mixed: dict[str, Counter[str]] = {s: Counter() for s in wanted}
+            opened = self._sources[source]
+            published = sum(n or 0 for s, n in opened.expected().items() if s in wanted)
+            with self._progress.task(f"scanning {source}", published) as task:
+                for batch in opened.scan(wanted):
+                    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+                    for image_id, class_id, split in zip(
+                        *(c.to_pylist() for c in batch.columns), strict=True
+                    ):
+                        if self._is_mixed(source, class_id, opened.also.get(image_id, ())):
+                            mixed[split][class_id] += 1
+                        else:
+                            found[split, class_id].append(image_id)
+                    for (split, class_id), ids in found.items():
+                        counts[split][class_id] += len(ids)
+                        if (split, class_id) in first:
+                            first[split, class_id].add(ids)
+                    task.advance(batch.num_rows)
+            images: dict[str, dict[str, list[str]]] = {s: {} for s in wanted}
+            for (split, class_id), kept in first.items():
+                images[split][class_id] = kept.ids()
+            self._scans[source] = {s: Population(images[s], counts[s], mixed=mixed[s]) for s in wanted}
+        return self._scans[source]
+
+    def _held_of_table(self, source: str, table: pa.Table) -> Population:
+        """Return what a root holds of an inventory; the whole inventory where it holds none of it."""
+        held = self._held_ids(source)
+        present = pa.array([i in held for i in table["image_id"].to_pylist()], pa.bool_())
+        if present.true_count in (0, table.num_rows):
+            return self._of_table(source, table)
+        population = self._of_table(source, table.filter(present))
+        population.local = True
+        return population
+
+    def _held_ids(self, source: str) -> frozenset[str]:
+        """Return the image ids that a root holds in the splits that something is drawn from."""
+        if source not in self._held:
+            wanted = [s for s in self._most[source] if s in inventory_splits(source)]
+            opened = self._sources[source]
+            published = sum(n or 0 for s, n in opened.expected().items() if s in wanted)
+            image_ids: set[str] = set()
+            with self._progress.task(f"scanning {source}", published) as task:
+                for batch in opened.scan(wanted):
+                    image_ids.update(batch.column("image_id").to_pylist())
+                    task.advance(batch.num_rows)
+            self._held[source] = frozenset(image_ids)
+        return self._held[source]
+
+    def _of_table(self, source: str, table: pa.Table) -> Population:
+        images: dict[str, list[str]] = defaultdict(list)
+        mixed: Counter[str] = Counter()
+        ids, classes = table["image_id"].to_pylist(), table["class_id"].to_pylist()
+        several = table["also"].to_pylist() if "also" in table.column_names else [()] * len(ids)
+        for image_id, class_id, also in zip(ids, classes, several, strict=True):
+            if self._is_mixed(source, class_id, also):
+                mixed[class_id] += 1
+            else:
+                images[class_id].append(image_id)
+        counts = Counter({c: len(of_class) for c, of_class in images.items()})
+        digests = table["digest"].to_pylist()
+        known = {i: d for i, d in zip(ids, digests, strict=True) if d is not None}
+        return Population(dict(images), counts, known, mixed=mixed)
+
+    def _is_mixed(self, source: str, class_id: str, also: Collection[str]) -> bool:
+        """Return whether an image shows a class of other roles than its own class has."""
+        none: frozenset[str] = frozenset()
+        own = self._roles.get((source, class_id), none)
+        return any(self._roles.get((source, other), none) != own for other in also)
+
+
+def expand(source: str, splits: Iterable[str]) -> tuple[str, ...]:
+    """Return publishers' splits with ``all`` resolved; raise RecipeError for one that does not exist."""
+    known = load_catalog(source).splits
+    named = tuple(splits)
+    if named == ("all",):
+        return tuple(known)
+    for split in named:
+        if split not in known:
+            raise RecipeError(f"{source} has no split {split!r}", hint=f"it has {', '.join(known)}", near=())
+    return named
+
+
+def count_difference(catalog: Catalog, split: str, counts: Mapping[str, int]) -> str | None:
+    """Say how a scan's counts differ from the catalog's, or None when they are equal.
+
+    Classes whose counts are published only as a sum are compared by that sum.
+    """
+    held = {c.class_id: counts.get(c.class_id, 0) for c in catalog}
+    sums = catalog.group_counts(split)
+    held_sums: Counter[str] = Counter()
+    for c in catalog:
+        expected = catalog.count(c.class_id, split)
+        if expected is None and c.count_group in sums:
+            held_sums[c.count_group] += held[c.class_id]
+        elif expected is None:
+            return f"how many {split} images {catalog.source} has is not published"
+    wrong = [c for c in held if (n := catalog.count(c, split)) is not None and n != held[c]]
+    wrong += [g for g, n in sums.items() if held_sums[g] != n]
+    if not wrong:
+        return None
+    total = sum(n for c in held if (n := catalog.count(c, split)) is not None) + sum(sums.values())
+    return (
+        f"the root holds {sum(held.values()):,} of {total:,} {split} images of {catalog.source} "
+        f"({len(wrong):,} classes differ), so nothing is drawn from it"
+    )

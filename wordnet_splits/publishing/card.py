@@ -1,0 +1,186 @@
+"""The card of a dataset repository: what `datasets` loads, and everything a reader asks of a benchmark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from wordnet_splits.base.lazy import need
+from wordnet_splits.base.tabular import markdown_table, markdown_text
+from wordnet_splits.catalog.declarations import in_force, together
+from wordnet_splits.hub.address import MAIN, Address
+from wordnet_splits.manifest import GroupRow, Manifest
+from wordnet_splits.publishing.cite import cite
+from wordnet_splits.publishing.release import FENCE, RESULTS, Release
+from wordnet_splits.recipe import load_recipe, recipe_names
+from wordnet_splits.rules.words import rule_words
+from wordnet_splits.sources import source_class, source_info
+
+ABOUT = """# {name}
+
+Which classes and images are in-distribution, near-OOD, far-OOD, external (training outliers) or excluded,
+and why: made and checked by [wordnet-splits](https://pypi.org/project/wordnet-splits). No pixels are here: an
+`image_id` names the image in every copy of its source.
+"""
+WIDTH = 1000
+"""Letters of a YAML line: none of ours is folded."""
+
+
+def card_of(release: Release, address: Address) -> str:
+    """Return the text of ``README.md`` for a release, to be read at an address.
+
+    What stands in the release's own ``README.md`` comes first: its metadata (licence, tags), then its text.
+    """
+    with in_force(together(manifest.own for manifest in release.benchmarks)):
+        return _card_of(release, address)
+
+
+def _card_of(release: Release, address: Address) -> str:
+    name = address.repo.partition("/")[2]
+    head = {"pretty_name": name, "task_categories": ["image-classification"], **release.metadata}
+    head["configs"] = list(_configs(release))
+    yaml = need("yaml", "hub", where="the card")
+    metadata = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=WIDTH)
+    sections = [release.about.strip() or ABOUT.format(name=name).strip(), _reading(release, address)]
+    sections += ["## Benchmarks", *map(_benchmark, release.benchmarks)]
+    sections += [_sources(release), _checking(release, address), _citations(release)]
+    return f"{FENCE}{metadata}{FENCE}\n" + "\n\n".join(sections) + "\n"
+
+
+def _configs(release: Release) -> Iterator[dict[str, Any]]:
+    """Yield what `datasets` loads by name: images by split and classes of each benchmark, and results."""
+    for manifest in release.benchmarks:
+        splits = list(dict.fromkeys(split for split, _ in manifest.parts))
+        if splits:
+            files = [{"split": s, "path": f"{manifest.name}/images/{s}/*.parquet"} for s in splits]
+            yield {"config_name": manifest.name, "data_files": files}
+        classes = f"{manifest.name}/classes.parquet"
+        yield {
+            "config_name": f"{manifest.name}-classes",
+            "data_files": [{"split": "classes", "path": classes}],
+        }
+    if any(path.startswith(f"{RESULTS}/") and path.endswith("/results.parquet") for path in release.files):
+        files = [{"split": "results", "path": f"{RESULTS}/*/results.parquet"}]
+        yield {"config_name": RESULTS, "data_files": files}
+
+
+def _example(release: Release) -> tuple[Manifest, str, str]:
+    """Return a benchmark with images, and a split and a group of it."""
+    held = [manifest for manifest in release.benchmarks if manifest.parts] or list(release.benchmarks)
+    split, group = next(iter(held[0].parts), ("test", "GROUP"))
+    return held[0], split, group
+
+
+def _reading(release: Release, address: Address) -> str:
+    manifest, split, group = _example(release)
+    name, at = manifest.name, f"hf://datasets/{address.repo}@{address.revision}"
+    file = f"{name}/images/{split}/{group}.parquet"
+    return f"""## Read it
+
+Tables, without anything of ours:
+
+```python
+from datasets import load_dataset
+
+images = load_dataset("{address.repo}", "{name}", split="{split}", revision="{address.revision}")
+classes = load_dataset("{address.repo}", "{name}-classes", split="classes", revision="{address.revision}")
+```
+
+```python
+import pandas
+
+images = pandas.read_parquet("{at}/{file}")
+```
+
+```python
+import duckdb
+import polars
+from huggingface_hub import hf_hub_download
+
+path = hf_hub_download("{address.repo}", "{file}", repo_type="dataset", revision="{address.revision}")
+images = polars.read_parquet(path)
+images = duckdb.read_parquet(path).fetchall()
+```
+
+Any reader of [Croissant](https://mlcommons.org/croissant) takes `{name}/croissant.json`.
+
+The pictures, from your own copies of the sources, with every fingerprint compared:
+
+```python
+from loaders import UnknownDetectionSet
+
+test = UnknownDetectionSet("{at}/{name}", split="{split}", roots={{}})
+```"""
+
+
+def _benchmark(manifest: Manifest) -> str:
+    recipe = load_recipe(manifest)
+    data = manifest.data
+    lines = [f"### {manifest.name}", "", markdown_text(recipe.title or "A benchmark."), ""]
+    lines += [f"- version {manifest.version}, fingerprint `{manifest.fingerprint or 'none yet: see below'}`"]
+    taxonomy = data.taxonomy
+    decided_by = markdown_text(f"{taxonomy.name} {taxonomy.version}")
+    lines += [f"- decided by {decided_by}, hierarchy `{taxonomy.hierarchy}`"]
+    if data.awaiting:
+        awaited = ", ".join(data.awaiting)
+        lines += [f"- images of {awaited} are awaited: their ids are in no list that we may read"]
+    lines += [f"- {group.name}: {markdown_text(rule_words(group.classes))}" for group in recipe.group]
+    lines += ["", _table(manifest.groups)]
+    notes = dict.fromkeys(f"- {row.group}: {markdown_text(row.note)}" for row in manifest.groups if row.note)
+    lines += ["Notes:", "", *notes, ""] if notes else []
+    if data.leaks:
+        lines += ["Known leaks:", ""]
+        lines += [f"- {markdown_text(leak.sentence)}" for leak in data.leaks]
+    return "\n".join(lines).strip()
+
+
+def _table(groups: Sequence[GroupRow]) -> str:
+    columns = ("group", "role", "source", "split", "published", "here", "status")
+    rows = []
+    for row in groups:
+        here = _number(row.expected, "({:,})") if row.actual is None else _number(row.actual)
+        rows.append((row.group, row.role, row.source, row.split, _number(row.published), here, row.status))
+    return markdown_table(columns, rows, right=("published", "here"))
+
+
+def _number(value: int | None, form: str = "{:,}") -> str:
+    return "" if value is None else form.format(value)
+
+
+def _sources(release: Release) -> str:
+    names = sorted({name for m in release.benchmarks for name in load_recipe(m).sources_named})
+    intro = "## Sources\n\nThe pictures are their publishers', under their terms; none is here.\n\n"
+    infos = [source_info(name) for name in names]
+    rows = [(name, i.title, i.licence, i.url) for name, i in zip(names, infos, strict=True)]
+    return (intro + markdown_table(("source", "what", "licence", "where"), rows)).rstrip()
+
+
+def _checking(release: Release, address: Address) -> str:
+    manifest = _example(release)[0]
+    name = manifest.name
+    revision = "" if address.revision == MAIN else f"@{address.revision}"
+    rooted = [n for n in load_recipe(manifest).sources if source_class(n).rooted]
+    roots = "".join(f" --root {source}=DIR" for source in sorted(rooted))
+    recipe = name if name in recipe_names() else f"{address}/{name}"
+    return f"""## Make it anew, and check it
+
+```sh
+pip install 'wordnet-splits[hub]'
+wordnet-splits pull {address.repo}{revision}
+wordnet-splits build {recipe}{roots}
+wordnet-splits diff {address}/{name} build/{name}
+```
+
+`pull` recomputes every fingerprint before it takes a table. A row's `digest` is the SHA-256 of its pixels or
+its file where they were at hand, null where not. What WordNet calls near is so by senses and hypernyms alone:
+how alike two classes look is another question."""
+
+
+def _citations(release: Release) -> str:
+    found = (cite(manifest.folder or "") for manifest in release.benchmarks)
+    entries = dict.fromkeys(entry.bibtex for citation in found for entry in citation.entries)
+    text = "\n\n".join(entries)
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)  # no text of an entry ends the block
+    return f"## Cite\n\n{fence}bibtex\n{text}\n{fence}"

@@ -1,0 +1,208 @@
+"""Publishing: what a repository of the Hub lacks of a release, in one commit, and a tag that never moves."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.base.errors import HubError, HubUnreachableError, ManifestError
+from wordnet_splits.base.files import write_text
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.base.untrusted import read_json
+from wordnet_splits.hub.address import MAIN, Address
+from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
+from wordnet_splits.hub.succession import changed_values
+from wordnet_splits.manifest.data import check_data
+from wordnet_splits.publishing.card import card_of
+from wordnet_splits.publishing.croissant import FILE, croissant_of
+from wordnet_splits.publishing.release import CARD, Release
+
+
+@dataclass(frozen=True)
+class Publication(Tabular):
+    """What a repository lacked, and what was done.
+
+    Attributes
+    ----------
+    address : the repository at the tag, or at its main branch.
+    commit : what the main branch, or the tag, points to now; None where nothing was sent.
+    added, changed, removed, same : paths in the repository.
+    tagged : whether the tag was made now.
+    sent : whether anything was sent; not in a dry run.
+    not_compared : in a dry run, why nothing is known of what the repository holds: all files are ``added``.
+    """
+
+    address: Address
+    benchmarks: Sequence[str]
+    commit: str | None
+    added: Sequence[str]
+    changed: Sequence[str]
+    removed: Sequence[str]
+    same: Sequence[str]
+    tagged: bool
+    sent: bool
+    not_compared: str = ""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return path and state of each file."""
+        states = {name: getattr(self, name) for name in ("added", "changed", "removed", "same")}
+        return sorted(
+            ({"path": path, "state": state} for state, paths in states.items() for path in paths),
+            key=lambda row: row["path"],
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as ``publish --json`` prints it."""
+        return {**vars(self), "address": str(self.address)}
+
+
+def publish(
+    address: Address,
+    release: Release,
+    *,
+    tag: str | None = None,
+    private: bool = False,
+    dry_run: bool = False,
+) -> Publication:
+    """Make a repository hold a release: only files that differ are sent, in one commit.
+
+    Files of the release's benchmarks and results that it no longer has are removed; other files of the
+    repository stay. The same release again changes nothing.
+
+    Parameters
+    ----------
+    tag : the name that the commit gets; None gives none.
+    private : whether a repository that is made now is seen by its owners alone.
+    dry_run : say what would be done.
+
+    Raises
+    ------
+    MissingPackageError : huggingface_hub is not installed.
+    HubError : the Hub refuses; the repository holds benchmarks that the release lacks; the tag is there, and
+        holds something else.
+    ManifestError : a frozen value would change under its version.
+    """
+    repository = Repository(address.repo)
+    tagged_address = Address(address.repo, tag or MAIN)
+    with tempfile.TemporaryDirectory() as folder:
+        local = {**release.files, **_described(release, tagged_address, Path(folder))}
+        try:
+            head = repository.commit(MAIN)
+            held = repository.files(head) if head else {}
+        except HubUnreachableError as error:
+            if not dry_run:
+                raise
+            return replace(
+                _publication(tagged_address, release, None, local, local, []), not_compared=error.what
+            )
+        if head and tag and (tagged := repository.tags().get(tag)):
+            _check_tag(repository, tag, tagged, local, release)
+            return _publication(tagged_address, release, tagged, {}, local, [])
+        _check_others(repository, held, release)
+        differing = {p: file for p, file in local.items() if p not in held or not held[p].is_at(file)}
+        removed = sorted(p for p in held if p not in local and _is_ours(p, release))
+        if head:
+            _check_versions(repository, head, held, differing, release, Path(folder))
+        if dry_run or not (differing or removed or tag):
+            return _publication(tagged_address, release, head, differing, local, removed, held=held)
+        if head is None:
+            repository.create(private=private)
+            head = repository.commit(MAIN)
+        commit = head
+        if differing or removed:
+            names = ", ".join(release.names[:3]) + (", ..." if len(release.names) > 3 else "")
+            message = f"{tag or 'update'}: {names}"
+            commit = repository.change(differing, removed, parent=head, message=message)
+        if tag and commit:
+            repository.tag(tag, commit)
+    return _publication(
+        tagged_address, release, commit, differing, local, removed, held=held, tagged=bool(tag), sent=True
+    )
+
+
+def _described(release: Release, address: Address, folder: Path) -> dict[str, Path]:
+    """Write the card, and each benchmark's Croissant metadata; return them by path in the repository."""
+    url = f"https://huggingface.co/datasets/{address.repo}"
+    texts = {CARD: card_of(release, address)}
+    for manifest in release.benchmarks:
+        told = croissant_of(manifest, metadata=release.metadata, url=url)
+        texts[f"{manifest.name}/{FILE}"] = told
+    for path, text in texts.items():
+        write_text(folder / path, text)
+    return {path: folder / path for path in texts}
+
+
+def _publication(
+    address: Address,
+    release: Release,
+    commit: str | None,
+    differing: Mapping[str, Path],
+    local: Mapping[str, Path],
+    removed: Sequence[str],
+    *,
+    held: Mapping[str, RemoteFile] | None = None,
+    tagged: bool = False,
+    sent: bool = False,
+) -> Publication:
+    added = sorted(path for path in differing if path not in (held or {}))
+    changed = sorted(path for path in differing if path in (held or {}))
+    same = sorted(path for path in local if path not in differing)
+    return Publication(
+        address, release.names, commit, added, changed, list(removed), same, tagged=tagged, sent=sent
+    )
+
+
+def _is_ours(path: str, release: Release) -> bool:
+    return path.partition("/")[0] in {file.partition("/")[0] for file in release.files}
+
+
+def _check_tag(
+    repository: Repository, tag: str, commit: str, local: Mapping[str, Path], release: Release
+) -> None:
+    """Refuse a tag that holds something else: what was published under it stays."""
+    held = repository.files(commit)
+    odd = [path for path, file in local.items() if path not in held or not held[path].is_at(file)]
+    odd += [path for path in held if path not in local and _is_ours(path, release)]
+    if odd:
+        raise HubError(
+            f"the tag {tag} is published and holds something else: {min(odd)}"
+            + (f" and {len(odd) - 1:,} more files" if len(odd) > 1 else ""),
+            where=repository.where(),
+            hint="a tag never moves: choose the next one",
+        )
+
+
+def _check_others(repository: Repository, held: Mapping[str, RemoteFile], release: Release) -> None:
+    """Refuse to leave benchmarks out that are published: the card would no longer name them."""
+    if lost := sorted(set(benchmarks_among(held)) - set(release.names)):
+        raise HubError(
+            f"it holds {', '.join(lost)}, which you do not give",
+            where=repository.where(),
+            hint="give their folders, too, or publish to a repository of its own",
+        )
+
+
+def _check_versions(
+    repository: Repository,
+    head: str,
+    held: Mapping[str, RemoteFile],
+    differing: Mapping[str, Path],
+    release: Release,
+    folder: Path,
+) -> None:
+    """Refuse to change a published value under its version."""
+    for manifest in release.benchmarks:
+        path = f"{manifest.name}/manifest.json"
+        if path not in held or path not in differing:
+            continue
+        file = repository.fetch(held[path], head, folder / "published")
+        before = check_data(read_json(file, error=ManifestError), repository.where(path, commit=head))
+        if changed := changed_values(before, manifest.data):
+            raise ManifestError(
+                f"version {manifest.version} is published, and {changed[0]} would change",
+                where=manifest.name,
+                hint="raise `version` in the recipe and say why in the changelog",
+            )

@@ -1,0 +1,143 @@
+"""What is published: benchmarks that verify, and the files of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.base.errors import DataError, ManifestError
+from wordnet_splits.base.lazy import need
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.catalog.declarations import together
+from wordnet_splits.checks.freeze import load_final
+from wordnet_splits.checks.verify import Verification, verify
+from wordnet_splits.making import run_for_each
+from wordnet_splits.manifest import Manifest
+from wordnet_splits.manifest.manifest import manifest_files
+
+RESULTS = "results"
+CARD = "README.md"
+FENCE = "---\n"
+
+
+@dataclass(frozen=True)
+class Release:
+    """Benchmarks, in the order of their names, and files.
+
+    Attributes
+    ----------
+    files : path in the repository -> file here; without the card.
+    metadata, about : of ``README.md`` beside the benchmarks; empty where there is none.
+    """
+
+    benchmarks: Sequence[Manifest]
+    files: dict[str, Path]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the benchmarks."""
+        return [manifest.name for manifest in self.benchmarks]
+
+
+def gather(
+    places: Sequence[Path],
+    *,
+    roots: Mapping[str, Path] | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Release:
+    """Return what lies at some places: each a manifest's folder, or a folder of such, with ``results``.
+
+    Parameters
+    ----------
+    roots : folders of sources whose pixels are to be compared, and where own sources are declared.
+
+    Raises
+    ------
+    ManifestError : there is no manifest; one is of another draw or local, lacks images, holds a class whose
+        proposed synset nobody confirmed, or does not verify; or two have one name.
+    DataError : the metadata of ``README.md`` is no YAML mapping.
+    """
+    folders = folders_at(places)
+    benchmarks: dict[str, Manifest] = {}
+    for folder in folders:
+        manifest = load_final(folder, never="published")
+        if manifest.name in benchmarks:
+            held = benchmarks[manifest.name].folder
+            raise ManifestError(f"{manifest.name} is in {held}, too", where=str(folder), hint="give one")
+        benchmarks[manifest.name] = manifest
+    verified = run_for_each(
+        verify, folders, what="verifying", roots=roots or {}, workers=workers, progress=progress or Silent()
+    )
+    for folder, found in zip(folders, verified, strict=True):
+        _check(found, folder)
+    together(manifest.own for manifest in benchmarks.values())  # a name means one dataset in a repository
+    files = {path: file for m in benchmarks.values() for path, file in _files_of(m).items()}
+    readme = ""
+    for place in places:
+        files |= {
+            f"{RESULTS}/{file.relative_to(place / RESULTS).as_posix()}": file
+            for file in sorted((place / RESULTS).rglob("*"))
+            if file.is_file() and not file.name.startswith(".")
+        }
+        if (place / CARD).is_file() and not (place / "manifest.json").is_file():
+            readme = readme or read_text(place / CARD)
+    metadata, about = _parts(readme)
+    return Release(
+        [benchmarks[name] for name in sorted(benchmarks)], dict(sorted(files.items())), metadata, about
+    )
+
+
+def _parts(readme: str) -> tuple[dict[str, Any], str]:
+    """Return the metadata and the text of a ``README.md``."""
+    if not readme.startswith(FENCE):
+        return {}, readme
+    front, _, text = readme.removeprefix(FENCE).partition(f"\n{FENCE}")
+    yaml = need("yaml", "hub", where=CARD)
+    try:
+        told = yaml.safe_load(front)
+    except yaml.YAMLError as error:
+        raise DataError(f"its metadata is no YAML: {str(error).splitlines()[0]}", where=CARD) from None
+    if not isinstance(told, dict):
+        raise DataError("its metadata is no YAML mapping", where=CARD, hint="as in license: mit")
+    return told, text
+
+
+def folders_at(places: Sequence[Path]) -> list[Path]:
+    """Return the folders of the manifests at some places. Raises ManifestError where there is none."""
+    folders: list[Path] = []
+    for place in places:
+        inside = [place] if (place / "manifest.json").is_file() else _below(place)
+        if not inside:
+            raise ManifestError(
+                "no manifest.json here or one folder below",
+                where=str(place),
+                hint="give a folder written by `build` or `freeze`",
+            )
+        folders += inside
+    return folders
+
+
+def _below(place: Path) -> list[Path]:
+    return sorted(file.parent for file in place.glob("*/manifest.json") if file.is_file())
+
+
+def _check(found: Verification, folder: Path) -> None:
+    if not found.ok:
+        first, more = found.problems[0], len(found.problems) - 1
+        raise ManifestError(
+            f"it does not verify: {first.detail}" + (f", and {more:,} more problems" if more else ""),
+            where=str(folder),
+            hint=f"see `wordnet-splits verify {folder}`",
+        )
+
+
+def _files_of(manifest: Manifest) -> dict[str, Path]:
+    folder = manifest.folder
+    assert folder is not None
+    return {f"{manifest.name}/{name}": folder / name for name in manifest_files(manifest.data)}

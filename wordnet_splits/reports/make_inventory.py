@@ -1,0 +1,123 @@
+"""Freezing the ids and digests of a user's own dataset, so that what is drawn from it stays the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from wordnet_splits.base.errors import DataError, MissingImageError, OutputError, SourceError
+from wordnet_splits.base.files import locked
+from wordnet_splits.base.parquet import read_table, write_table
+from wordnet_splits.base.progress import Progress
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.declarations import in_force, own_sources
+from wordnet_splits.catalog.inventory import INVENTORY_SCHEMA, SEVERAL_SCHEMA
+from wordnet_splits.making.digesting import read_digests
+from wordnet_splits.making.population import count_difference
+from wordnet_splits.recipe import own_of
+from wordnet_splits.sources import check_source, open_source
+from wordnet_splits.sources.roots import Roots, resolve_root
+
+
+@dataclass(frozen=True)
+class MadeInventory:
+    """What was frozen: images by split, and whether the file was already there, with the same rows."""
+
+    source: str
+    out: Path
+    images: Mapping[str, int]
+    unexpected: Mapping[str, int]
+    same: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as ``inventory make --json`` prints it."""
+        return {**vars(self), "out": str(self.out)}
+
+
+def make_inventory(
+    name: str,
+    *,
+    roots: Roots | None = None,
+    recipe: str | Path | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> MadeInventory:
+    """Write the inventory of a declared dataset: every image id of every split, with its digest.
+
+    Parameters
+    ----------
+    roots : where its files are; by default as the environment or ``roots.toml`` says.
+    recipe : the file that declares it in ``[[source]]``, where that is not done beside the data.
+    workers : processes that read images.
+
+    Raises
+    ------
+    UnknownNameError : there is no such source.
+    SourceError : it is one of ours, has no root, or is not the dataset that its catalog counts.
+    MissingImageError : an image cannot be opened: an inventory is complete, or it is none.
+    OutputError : another inventory is frozen there, or it cannot be written.
+    """
+    with in_force({} if recipe is None else own_of(recipe)):
+        root = resolve_root(name, roots)
+        check_source(name, root)
+        return _make(name, root, workers, progress)
+
+
+def _make(name: str, root: Path | None, workers: int, progress: Progress | None) -> MadeInventory:
+    declared = own_sources().get(name)
+    if declared is None:
+        raise SourceError(f"{name} is no dataset of your own: what can be known of its ids is shipped")
+    source = open_source(name, root)
+    rows = sorted((s, i, c) for batch in source.scan() for i, c, s in zip(*_columns(batch), strict=True))
+    catalog = load_catalog(name)
+    for split in source.splits:
+        counts = Counter(class_id for of_split, _, class_id in rows if of_split == split)
+        if (difference := count_difference(catalog, split, counts)) is not None:
+            raise SourceError(
+                difference,
+                where=str(source.root),
+                hint=f"count anew: wordnet-splits catalog make --root {source.root} --out {declared.catalog}",
+            )
+    out = declared.inventory_file
+    with locked(out, busy="another `inventory make` is writing here"):
+        classes = {image_id: class_id for _, image_id, class_id in rows}
+        if len(classes) < len(rows):
+            raise DataError("one image id is in two splits", where=str(source.root), hint="rename one")
+        digests, problems = read_digests(source, classes, {}, workers=workers, progress=progress)
+        if problems:
+            first = problems[0]
+            raise MissingImageError(
+                f"{len(problems):,} of {len(rows):,} images of {name} cannot be frozen, such as "
+                f"{first.image_id}: {first.detail}",
+                where=str(source.root),
+                hint="repair or remove them, then `catalog make` again",
+            )
+        columns: list[list[Any]] = [
+            [image_id for _, image_id, _ in rows],
+            [class_id for _, _, class_id in rows],
+            [split for split, _, _ in rows],
+            [digests[image_id] for _, image_id, _ in rows],
+        ]
+        if source.several:
+            columns.append([source.also.get(image_id, ()) for _, image_id, _ in rows])
+        table = pa.table(columns, schema=SEVERAL_SCHEMA if source.several else INVENTORY_SCHEMA)
+        same = out.exists()
+        if same and not read_table(out).equals(table):
+            raise OutputError(
+                "another inventory is frozen here",
+                where=str(out),
+                hint="remove it to freeze anew",
+            )
+        if not same:
+            write_table(table, out)
+    images = Counter(split for split, _, _ in rows)
+    return MadeInventory(name, out, dict(images), source.unexpected, same)
+
+
+def _columns(batch: pa.RecordBatch) -> list[list[str]]:
+    return [batch.column(name).to_pylist() for name in ("image_id", "class_id", "split")]

@@ -1,0 +1,189 @@
+"""A new recipe, written and tried: what it gives before any picture is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from wordnet_splits.base.errors import OutputError, RecipeError
+from wordnet_splits.base.fields import NAME_PATTERN
+from wordnet_splits.base.files import write_text
+from wordnet_splits.catalog import catalog_names
+from wordnet_splits.catalog.declarations import in_force, own_sources
+from wordnet_splits.making.assemble import assemble, decide
+from wordnet_splits.making.images import select_images
+from wordnet_splits.making.membership import Membership
+from wordnet_splits.making.run import BuildOptions, read_pixels
+from wordnet_splits.manifest import GroupRow
+from wordnet_splits.manifest.data import LeakRow
+from wordnet_splits.recipe import load_recipe, recipe_names
+from wordnet_splits.recipe.drafting import Named, draft_recipe, parse_named
+from wordnet_splits.rules.evidence import counted
+from wordnet_splits.sources.roots import Roots, declare_roots
+from wordnet_splits.taxonomy import load
+
+OVERLAPS = {"class": "equal classes", "ancestry": "classes one above the other", "digest": "equal pictures"}
+
+
+@dataclass(frozen=True)
+class NewRecipe:
+    """A recipe that was written, and what it gives.
+
+    Attributes
+    ----------
+    evidence : of each group that is not ID, the class nearest to ID and the farthest, with their evidence.
+    overlaps : what groups share, and what was dropped for it, in sentences.
+    notes : datasets of one's own that the recipe cannot declare, and why, and classes that are left out for
+        having no synset, in sentences.
+    """
+
+    name: str
+    out: Path
+    groups: Sequence[GroupRow]
+    evidence: Sequence[Mapping[str, Any]]
+    overlaps: Sequence[str]
+    notes: Sequence[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as ``new --json`` prints it."""
+        rows = [row.model_dump() for row in self.groups]
+        return {**vars(self), "out": str(self.out), "groups": rows}
+
+
+def new(
+    name: str,
+    out: str | Path,
+    *,
+    known: str,
+    near: Sequence[str] = (),
+    far: Sequence[str] = (),
+    external: Sequence[str] = (),
+    roots: Roots | None = None,
+) -> NewRecipe:
+    """Write a recipe with comments, and build it without any picture.
+
+    Parameters
+    ----------
+    known, near, far, external : ``SOURCE``, ``SOURCE:CLASS,CLASS``, ``SOURCE:N`` to draw N classes; but for
+        ``known``, ``SOURCE:MEASURE=VALUE`` or ``SOURCE:MEASURE=VALUE,N`` to go by a threshold.
+    roots : where datasets of one's own are declared; no picture is read.
+
+    Raises
+    ------
+    UnknownNameError : there is no such source or class.
+    RecipeError : a name that cannot be one, or a group that takes no class; nothing is written.
+    OutputError : the file is there already, or cannot be written.
+    """
+    declare_roots(roots)
+    out = Path(out)
+    if not re.match(NAME_PATTERN, name):
+        raise RecipeError(
+            f"{name!r} cannot name a benchmark",
+            where="new",
+            hint="a-z, 0-9 and -, as in my-pets",
+        )
+    if name in recipe_names():
+        raise RecipeError(f"{name!r} is a benchmark of ours", where="new", hint="give another name")
+    if out.suffix != ".toml":
+        raise OutputError("a recipe's name ends in .toml", where=str(out), hint=f"--out {out}.toml")
+    if out.exists():
+        raise OutputError("is there already", where=str(out), hint="remove it, or give --out")
+    if not (near or far):
+        raise RecipeError("no group is unknown", where="new", hint="give --near SOURCE or --far SOURCE")
+    first = parse_named(known, where="--id")
+    others = [
+        [parse_named(one, where=where) for one in given]
+        for where, given in (("--near", near), ("--far", far), ("--external", external))
+    ]
+    own, notes = _declared([first, *chain(*others)], out)
+    write_text(out, draft_recipe(name, first, *others, sources=own))
+    try:
+        recipe = load_recipe(out)
+        taxonomy = load()
+        with in_force(recipe.own):
+            rules = decide(recipe, recipe.seed, taxonomy)
+            drawn = select_images(recipe, recipe.seed, rules.membership.groups, {})
+            read_pixels(drawn, {}, BuildOptions())  # of generated images
+            manifest, _ = assemble(rules, drawn, taxonomy)
+    except BaseException:
+        out.unlink(missing_ok=True)  # it was ours, and of no use
+        raise
+    leaks = [leak for leak in manifest.data.leaks if leak.kind in OVERLAPS]
+    return NewRecipe(
+        name,
+        out,
+        manifest.groups,
+        _evidence(manifest.classes),
+        [
+            *(_overlap(leak) for leak in leaks),
+            *_dropped(rules.membership),
+        ],
+        [*notes, *_without_synset(rules.membership)],
+    )
+
+
+def _declared(named: Sequence[Named], out: Path) -> tuple[list[str], list[str]]:
+    """Return the keys of each dataset of one's own for the recipe, and a note of each that is not in it."""
+    folder = out.absolute().parent.resolve()
+    tables, notes = [], []
+    for name in sorted({one.source for one in named} - set(catalog_names())):
+        declared = own_sources()[name]
+        files = [declared.catalog_file.resolve(), declared.inventory_file.resolve()]
+        if all(file.is_relative_to(folder) for file in files):
+            catalog, inventory = (file.relative_to(folder).as_posix() for file in files)
+            tables.append(declared.as_toml(catalog, inventory if declared.inventory else None))
+        else:
+            notes.append(
+                f"{out} does not declare {name}, whose catalog is not below {folder}: "
+                f"it builds where {declared.file} is known"
+            )
+    return tables, notes
+
+
+def _without_synset(membership: Membership) -> list[str]:
+    """Return a sentence for each group whose rule reads WordNet and so left out classes without a synset."""
+    by_group: dict[str, list[str]] = {}
+    for (_, class_id), refusals in membership.refusals.items():
+        for group, verdict in refusals:
+            if verdict.undecided:
+                by_group.setdefault(group.name, []).append(class_id)
+    return [
+        f"{group}: {counted(len(left), 'class')} without a synset left out, such as {left[0]}: "
+        "a rule that reads WordNet takes only classes with one, and those that it lists by name"
+        for group, left in by_group.items()
+    ]
+
+
+def _overlap(leak: LeakRow) -> str:
+    between = f"within {leak.a}" if leak.a == leak.b else f"between {leak.a} and {leak.b}"
+    return f"{between}: {counted(leak.count, 'pair')} of {OVERLAPS[leak.kind]}"
+
+
+def _evidence(classes: pa.Table) -> list[dict[str, Any]]:
+    """Return the nearest and the farthest class of each group that is not ID."""
+    columns = ["group", "role", "source", "class_id", "evidence", "mean"]
+    of_group: dict[str, list[dict[str, Any]]] = {}
+    for row in classes.select(columns).to_pylist():
+        if row["role"] not in ("id", "excluded"):
+            of_group.setdefault(row["group"], []).append(row)
+    found = []
+    for rows in of_group.values():
+        rows.sort(key=lambda row: (-(row["mean"] or 0), row["class_id"]))
+        found += rows[:1] if len(rows) == 1 else [rows[0], rows[-1]]
+    return found
+
+
+def _dropped(membership: Membership) -> list[str]:
+    by_group: dict[str, list[str]] = {}
+    for (_, class_id), (group, reason) in membership.removed.items():
+        by_group.setdefault(group.name, []).append(f"{class_id}: {reason}")
+    return [
+        f"{group}: {counted(len(gone), 'class')} dropped, such as {gone[0]}"
+        for group, gone in by_group.items()
+    ]

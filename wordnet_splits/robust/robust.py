@@ -1,0 +1,253 @@
+"""Robust roles: does the role of a class survive another sense, measure, hierarchy or WordNet?
+
+Each reading changes one thing and asks the rules again. ``robust`` is the share of the readings that apply
+to a class which give it the same role.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from wordnet_splits.base.errors import TaxonomyError
+from wordnet_splits.base.parquet import schema_of, write_table
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.catalog import load_catalog
+from wordnet_splits.catalog.declarations import in_force, together
+from wordnet_splits.checks.listing import buildable
+from wordnet_splits.making.membership import decide_membership
+from wordnet_splits.recipe import Recipe, load_recipe
+from wordnet_splits.robust import alternatives as worlds
+from wordnet_splits.robust import readings
+from wordnet_splits.robust.alternatives import EXCLUDED, HIERARCHY, MEASURE, SENSE, WORDNET, Decided
+from wordnet_splits.rules import Key
+from wordnet_splits.taxonomy import Taxonomy, load, wn_lexicon
+from wordnet_splits.taxonomy.others import OtherWordNet
+from wordnet_splits.taxonomy.others import other_wordnet as read_wordnet
+
+NO_SYNSET = "it has no synset"
+NO_WORDNET = "no rule on WordNet decides its role"
+NO_READING = "no reading applies to it"
+OWN_COLUMNS = "benchmark source class_id name role candidate group robust:double why"
+BUILT_IN = (SENSE, HIERARCHY, *readings.FAMILIES)
+"""Readings that need nothing else."""
+
+
+@dataclass(frozen=True)
+class RobustClass:
+    """A class in every reading.
+
+    Parameters
+    ----------
+    role, group : as in the class table; ``excluded`` and empty where no group has it.
+    candidate : the role that the rules give before a draw, another than ``role`` where that passed it over.
+    robust : share of the readings that apply which give ``candidate``; None where none applies, ``why`` says.
+    readings : each of `Robust.names` -> the role it gives (with a slash, if by several senses), None where it
+        does not apply.
+    turning_sense : the first other synset of its name under which it has another role.
+    """
+
+    benchmark: str
+    source: str
+    class_id: str
+    name: str
+    role: str
+    candidate: str
+    group: str
+    robust: float | None
+    why: str
+    readings: Mapping[str, str | None]
+    turning_sense: str | None
+
+    def agrees(self, reading: str) -> bool | None:
+        """Say whether a reading gives the same role, None where it does not apply."""
+        given = self.readings[reading]
+        return None if given is None else given == self.candidate
+
+
+@dataclass(frozen=True)
+class Robust(Tabular):
+    """The classes of one or more benchmarks in every reading.
+
+    ``unmapped`` counts, by WordNet, the classes of all catalogs read whose synsets it has none of; ``notes``
+    say which reading does not apply to a benchmark, and why.
+    """
+
+    classes: Sequence[RobustClass]
+    names: Sequence[str]
+    unmapped: Mapping[str, int]
+    notes: tuple[str, ...]
+
+    def rows(self) -> Sequence[dict[str, Any]]:
+        """Return a row a class, with a column a reading."""
+        return [
+            {key: value for key, value in vars(one).items() if key not in ("readings", "turning_sense")}
+            | {name: one.readings[name] for name in self.names}
+            | {"turning_sense": one.turning_sense}
+            for one in self.classes
+        ]
+
+    def to_table(self) -> pa.Table:
+        """Return the rows as a pyarrow Table."""
+        columns = [name.replace(":", "-") for name in self.names]
+        schema = schema_of(" ".join([OWN_COLUMNS, *columns, "turning_sense"]))
+        return pa.Table.from_pylist(list(self.rows()), schema)
+
+    def write(self, path: Path) -> None:
+        """Write the rows as Parquet. Raises OutputError where it cannot."""
+        write_table(self.to_table(), path)
+
+    def counts(self) -> list[dict[str, Any]]:
+        """Return, by benchmark and role, how many classes each reading agrees on, of those it applies to."""
+        found = []
+        groups = dict.fromkeys((one.benchmark, one.candidate) for one in self.classes)
+        for benchmark, role in groups:
+            of = [one for one in self.classes if (one.benchmark, one.candidate) == (benchmark, role)]
+            judged = [one.robust for one in of if one.robust is not None]
+            row: dict[str, Any] = {"benchmark": benchmark, "role": role, "classes": len(of)}
+            row |= {"read": len(judged), "all_agree": sum(share == 1 for share in judged)}
+            row["share"] = sum(judged) / len(judged) if judged else None
+            for name in self.names:
+                agree = [known for one in of if (known := one.agrees(name)) is not None]
+                row[name] = [sum(agree), len(agree)]
+            found.append(row)
+        return found
+
+    def reasons(self) -> dict[str, int]:
+        """Return how many classes are not read, by the reason."""
+        return dict(Counter(one.why for one in self.classes if one.why))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what ``robust --json`` prints."""
+        return {
+            "readings": list(self.names),
+            "counts": self.counts(),
+            "unmapped": dict(self.unmapped),
+            "notes": list(self.notes),
+            "classes": self.rows(),
+        }
+
+
+def robust(
+    benchmark: Recipe | str | Path | Iterable[str] = "all",
+    *,
+    wordnets: Sequence[str | Path] | None = None,
+    taxonomy: Taxonomy | None = None,
+    manifests: Path | None = None,
+) -> Robust:
+    """Return the role of every class of a benchmark in each reading.
+
+    Parameters
+    ----------
+    benchmark : a recipe, a benchmark's name, several, or ``all`` that can be built.
+    wordnets : other WordNets, folders of WNDB files or lexicons of `wn`; by default the lexicons installed.
+    taxonomy : WordNet 3.0.
+
+    Raises
+    ------
+    UnknownNameError : no such benchmark. TaxonomyError : no such WordNet.
+
+    Examples
+    --------
+    >>> found = robust("rungs-cifar100", wordnets=[])
+    >>> [(one.name, one.candidate, one.readings["path"]) for one in found.classes if one.name == "wolf"]
+    [('wolf', 'near', 'near')]
+    """
+    taxonomy = taxonomy or load()
+    others = [read_wordnet(one) for one in (wn_lexicon.installed() if wordnets is None else wordnets)]
+    if isinstance(benchmark, str) and benchmark == "all":
+        benchmark = buildable()
+    given = [benchmark] if isinstance(benchmark, Recipe | str | Path) else list(benchmark)
+    recipes = [load_recipe(one, manifests) for one in given]
+    notes: list[str] = []
+    with in_force(together(recipe.own for recipe in recipes)):
+        classes = [one for recipe in recipes for one in _classes(recipe, others, taxonomy, notes)]
+        sources = sorted({source for recipe in recipes for source in recipe.sources})
+        mapped = [item for source in sources for item in load_catalog(source) if item.wnids]
+    unmapped = {o.name: sum(not any(map(o.synset, item.wnids)) for item in mapped) for o in others}
+    return Robust(classes, (*BUILT_IN, *(o.name for o in others)), unmapped, tuple(notes))
+
+
+def _classes(
+    recipe: Recipe, others: Sequence[OtherWordNet], taxonomy: Taxonomy, notes: list[str]
+) -> Iterator[RobustClass]:
+    base = worlds.decide_in(recipe, worlds.original(recipe, taxonomy), taxonomy)
+    kinds = worlds.kinds_read(recipe)
+    roles = _roles(recipe, base, taxonomy)
+    decided = dict(_decided(recipe, kinds, others, taxonomy, notes))
+    kind_of = {HIERARCHY: HIERARCHY} | dict.fromkeys(readings.FAMILIES, MEASURE)
+    senses = readings.roles_by_sense(base, taxonomy) if _reads(recipe, kinds, SENSE) else {}
+    for key, asked in base.asked.items():
+        item = load_catalog(key[0])[key[1]]
+        read = frozenset[str]().union(*(kinds[name] for name in asked))
+        clashes = (base.clashes.get(name, worlds.Clash()) for name in asked if key[1] in base.groups[name])
+        leaks = any(clash.by_wnid for clash in clashes)
+        read_by_leaks = worlds.GRAPH if leaks else frozenset[str]()
+        read |= read_by_leaks
+        candidate = base.role(key)
+        given: dict[str, str | None] = dict.fromkeys((*BUILT_IN, *(o.name for o in others)))
+        for name, other in decided.items():
+            of_rules = frozenset[str]().union(*(kinds[group] for group in asked if group not in other.idle))
+            applies = kind_of.get(name, WORDNET) in of_rules | read_by_leaks
+            there = other.world.catalog(key[0])[key[1]].wnids
+            given[name] = other.role(key) if applies and there else None
+        by_sense = senses.get(key, []) if SENSE in read and item.wnids else []
+        given[SENSE] = "/".join(dict.fromkeys(role for _, role in by_sense)) or None
+        agree = [role == candidate for role in given.values() if role is not None]
+        why = NO_SYNSET if not item.wnids else NO_WORDNET if not read else "" if agree else NO_READING
+        if why:
+            agree, given = [], dict.fromkeys(given)
+        role, group = roles[key]
+        yield RobustClass(
+            recipe.name,
+            *key,
+            item.name,
+            role,
+            candidate,
+            group,
+            sum(agree) / len(agree) if agree else None,
+            why,
+            given,
+            next((wnid for wnid, role in by_sense if role != candidate), None) if agree else None,
+        )
+
+
+def _reads(recipe: Recipe, kinds: Mapping[str, frozenset[str]], kind: str) -> bool:
+    return any(kind in read for read in kinds.values()) or (recipe.drop_leaks and kind in worlds.GRAPH)
+
+
+def _roles(recipe: Recipe, base: Decided, taxonomy: Taxonomy) -> dict[Key, tuple[str, str]]:
+    """Return role and group of each class as the class table has them, draws included."""
+    drawn: Mapping[str, Sequence[str]] = base.groups
+    if any(g.classes is not worlds.undrawn(recipe, g) for g in recipe.group):
+        drawn = decide_membership(recipe, recipe.seed, taxonomy).groups
+    roles = dict.fromkeys(base.asked, (EXCLUDED, ""))
+    for group in reversed(recipe.group):  # the first group of a class counts
+        for class_id in drawn[group.name]:
+            if (group.source, class_id) not in base.dropped:
+                roles[group.source, class_id] = group.role, group.name
+    return roles
+
+
+def _decided(
+    recipe: Recipe,
+    kinds: Mapping[str, frozenset[str]],
+    others: Sequence[OtherWordNet],
+    taxonomy: Taxonomy,
+    notes: list[str],
+) -> Iterator[tuple[str, Decided]]:
+    """Yield the readings of whole recipes: the other hierarchy, other measures, other WordNets."""
+    if _reads(recipe, kinds, HIERARCHY):
+        yield HIERARCHY, worlds.decide_in(recipe, worlds.other_hierarchy(recipe, taxonomy), taxonomy)
+    for measure in readings.measures_for(recipe):
+        yield measure, readings.by_measure(recipe, measure, taxonomy)
+    for other in others if _reads(recipe, kinds, WORDNET) else ():
+        try:
+            yield other.name, worlds.decide_in(recipe, worlds.other_wordnet(other), taxonomy)
+        except TaxonomyError as error:
+            notes.append(f"{recipe.name}: not read by {other.name}: {error.what}")

@@ -1,0 +1,113 @@
+"""How the three programs are made: the application, its options, and the examples that end each help page."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wordnet_splits.terminal.output import show
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+RootOptions = Annotated[
+    list[str] | None,
+    typer.Option("--root", metavar="NAME=DIR", help="Where the files of a source are; repeatable."),
+]
+Manifests = Annotated[
+    Path | None, typer.Option(help="Folder of frozen manifests.", exists=True, file_okay=False)
+]
+Workers = Annotated[
+    int, typer.Option(min=1, help="Processes that read images or, without roots, do whole benchmarks.")
+]
+AllowMissing = Annotated[
+    bool,
+    typer.Option("--allow-missing", help="Leave out images that a root lacks, and exit with code 3."),
+]
+Local = Annotated[
+    bool,
+    typer.Option("--local", help="Draw from what a root holds; the result is NAME@local, never frozen."),
+]
+BenchmarkOption = Annotated[str, typer.Option(help="A frozen benchmark, or the folder of a manifest.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; a GPU by default if there is one.")]
+WordNet = Annotated[
+    str | None,
+    typer.Option(help="Another WordNet: 'nltk', or a folder of WNDB files; default the embedded 3.0."),
+]
+PackedOption = Annotated[
+    list[Path] | None,
+    typer.Option("--packed", help="A folder written by `wordnet-splits pack`; repeatable."),
+]
+
+EXAMPLES = "Examples:"
+
+
+def make_program(name: str, about: str, examples: Sequence[str]) -> typer.Typer:
+    """Return an empty application with ``-h``, ``--help`` and ``--version``."""
+    app = typer.Typer(
+        name=name,
+        help=about,
+        epilog=epilog(examples),
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    app.callback()(_program)
+    return app
+
+
+def _show_version(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        show(f"{context.info_name} {version('wordnet-splits')}")
+        raise typer.Exit
+
+
+def _program(
+    wanted: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    del wanted
+
+
+def make_family(app: typer.Typer, name: str, about: str, examples: Sequence[str]) -> typer.Typer:
+    """Add a command that has commands of its own (``catalog check``), and return it."""
+    family = typer.Typer(help=about, epilog=epilog(examples), no_args_is_help=True, rich_markup_mode=None)
+    app.add_typer(family, name=name, short_help=about)
+    return family
+
+
+def add_command(
+    app: typer.Typer, name: str, function: Callable[..., Any], examples: Sequence[str], notes: str = ""
+) -> None:
+    """Add a command whose help ends with examples; its docstring's first paragraph is its overview line.
+
+    Parameters
+    ----------
+    examples : whole command lines, which a test runs in the order of registration.
+    notes : a paragraph between the options and the examples.
+    """
+    overview = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
+    app.command(name, short_help=overview, epilog=epilog(examples, notes))(function)
+
+
+def epilog(examples: Sequence[str], notes: str = "") -> str:
+    """Return the end of a help page; a line with a backspace keeps the examples from being rewrapped."""
+    lines = "\n".join(f"  {line}" for line in examples)
+    return (f"{notes}\n\n" if notes else "") + f"\b\n{EXAMPLES}\n{lines}"
+
+
+def examples_of(app: typer.Typer) -> list[str]:
+    """Return the examples of an application and of all its commands, in the order of registration."""
+    pages = [app.info.epilog]
+    pages += [command.epilog for command in app.registered_commands]
+    found = [line for page in pages for line in str(page).partition(f"{EXAMPLES}\n")[2].splitlines()]
+    families = [family.typer_instance for family in app.registered_groups]
+    inner = [line for family in families if family is not None for line in examples_of(family)]
+    return list(dict.fromkeys([line.strip() for line in found] + inner))

@@ -1,0 +1,100 @@
+"""What every command shares: one JSON object or a table on stdout, everything else on stderr.
+
+All that is printed passes through here, so that names from outside reach a terminal without control
+characters, and tables fit it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from wordnet_splits.base.tabular import GAP, NARROWEST, terminal_width, text_table
+from wordnet_splits.base.untrusted import printable
+from wordnet_splits.terminal.entry import BAD_INPUT as BAD_INPUT
+from wordnet_splits.terminal.entry import INTERRUPTED as INTERRUPTED
+
+DONE, NEGATIVE, LEFT_OUT = 0, 1, 3
+"""Exit codes: done; a check came out negative; bad input; something left out; Ctrl-C."""
+
+LONGEST_LINE = 100_000
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print one JSON object on stdout, null for NaN."""
+    print(json.dumps(_finite(value), ensure_ascii=False, indent=1))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return value
+
+
+def show(text: str = "") -> None:
+    """Print a line on stdout; control characters are escaped."""
+    print(printable(text, LONGEST_LINE))
+
+
+def say(text: str) -> None:
+    """Print a line on stderr; control characters are escaped."""
+    print(printable(text, LONGEST_LINE), file=sys.stderr)
+
+
+def say_some(lines: Sequence[str], most: int, *, of: str = "", write: Callable[[str], None] = say) -> None:
+    """Print the first ``most`` lines, and how many more there are of what."""
+    for line in lines[:most]:
+        write(line)
+    if len(lines) > most:
+        indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+        write(f"{indent}and {len(lines) - most:,} more{of} (--json has all)")
+
+
+def show_fields(fields: Sequence[tuple[str, str]]) -> None:
+    """Print names and their texts on stdout, on a terminal every text wrapped beside its name."""
+    start = max(len(name) for name, _ in fields) + len(GAP)
+    width = terminal_width()
+    for name, text in fields:
+        room = len(text) + 1 if width is None else max(width - start - len(GAP), NARROWEST)
+        for n, line in enumerate(textwrap.wrap(text, room, break_on_hyphens=False) or [""]):
+            show(f"{GAP}{'' if n else name:{start}}{line}".rstrip())
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    right: Sequence[str] = (),
+    most: int | None = None,
+) -> None:
+    """Print rows as a plain aligned table; columns named in ``right`` are aligned right.
+
+    On a terminal that is too narrow columns of text are wrapped, then the last of them left out by name;
+    elsewhere every row is one line, or as many as keep it within ``most`` columns.
+    """
+    text = [[_cell(v) for v in row] for row in rows]
+    lines, left_out = text_table(columns, text, right=right, width=terminal_width() or most)
+    for line in lines:
+        show(line)
+    if left_out:
+        say(f"too narrow for {', '.join(left_out)} (--json has all)")
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return printable(value, LONGEST_LINE)

@@ -1,0 +1,96 @@
+"""Running a command line: every error one line (or one object with --json) and an exit code."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+from typing import Any, NoReturn
+
+import typer
+
+from wordnet_splits.base.errors import OutputError, SplitsError, out_of_memory
+from wordnet_splits.base.untrusted import printable
+from wordnet_splits.terminal.entry import INTERRUPTION
+from wordnet_splits.terminal.output import BAD_INPUT, DONE, INTERRUPTED, print_json, say
+
+LONGEST_ERROR = 4000
+"""Letters of an error on a terminal: a name from outside may have millions."""
+
+# typer was built on click and now carries its own copy, so its errors are found through its own classes
+_click: Any = sys.modules[typer.BadParameter.__mro__[1].__module__]
+_NoArguments: tuple[type[Exception], ...] = tuple(
+    vars(_click)[n] for n in ("NoArgsIsHelpError",) if n in vars(_click)
+)
+
+
+def start(application: typer.Typer, program: str) -> NoReturn:
+    """Run ``program`` with the arguments it was called with, and exit."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # one object in UTF-8, whatever the locale
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    os.umask(os.umask(0o077) | stat.S_IWOTH)  # whatever it was, nothing of ours is writable by everybody
+    sys.exit(run(application, sys.argv[1:], program))
+
+
+def run(application: typer.Typer, arguments: list[str], program: str) -> int:
+    """Run a typer application and return its exit code; an error is one line, or one object with --json."""
+    try:
+        code = application(args=arguments, prog_name=program, standalone_mode=False)
+        sys.stdout.flush()
+    except SplitsError as error:
+        return _fail(error, arguments)
+    except _NoArguments as error:
+        print(error, file=sys.stderr)  # a help page
+        return BAD_INPUT
+    except _click.UsageError as error:
+        place = error.ctx.command_path if error.ctx else program
+        return _fail(
+            SplitsError(error.format_message().rstrip("."), where=place, hint=f"see {place} --help"),
+            arguments,
+        )
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except (BrokenPipeError, SystemExit):  # the reader, such as head, has seen enough; typer exits then
+        _close_stdout()
+        return DONE
+    except MemoryError as error:
+        return _fail(_of_memory(error), arguments)
+    except OSError as error:
+        if error.filename is None:
+            _close_stdout()
+        return _fail(_of_memory(error) if out_of_memory(error) else _of_the_system(error), arguments)
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        return _fail(_of_memory(error), arguments)
+    if code == INTERRUPTED:  # typer returns it or raises, depending on its version
+        say(INTERRUPTION)
+    return code if isinstance(code, int) else DONE
+
+
+def _close_stdout() -> None:
+    """Let what is still to be written go nowhere, so that the interpreter does not complain at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _of_memory(error: Exception) -> SplitsError:
+    """Return the error of a process that may have no more memory, or no more threads."""
+    lines = str(error).splitlines()
+    return SplitsError(
+        "the memory that this process may use is exhausted" + (f" ({lines[0]})" if lines else ""),
+        hint="fewer workers or smaller batches need less; see also `ulimit -v`",
+    )
+
+
+def _of_the_system(error: OSError) -> SplitsError:
+    """Return the error of a file that no command foresaw, or of a standard output that is full."""
+    where = str(error.filename) if error.filename else "standard output"
+    return OutputError(error.strerror or str(error), where=where, hint="fix that and run it again")
+
+
+def _fail(error: SplitsError, arguments: list[str]) -> int:
+    if "--json" in arguments:
+        print_json({"error": error.as_dict()})
+    say(f"error: {printable(error, LONGEST_ERROR)}")
+    return error.exit_code
