@@ -22,7 +22,7 @@ from wordnet_splits.catalog.declarations import in_force, together
 from wordnet_splits.checks.listing import buildable
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.recipe import Recipe, load_recipe
-from wordnet_splits.robust import alternatives as worlds
+from wordnet_splits.robust import alternatives
 from wordnet_splits.robust import readings
 from wordnet_splits.robust.alternatives import EXCLUDED, HIERARCHY, MEASURE, SENSE, WORDNET, Decided
 from wordnet_splits.rules import Key
@@ -176,8 +176,8 @@ def robust(
 def _classes(
     recipe: Recipe, others: Sequence[OtherWordNet], taxonomy: Taxonomy, notes: list[str]
 ) -> Iterator[RobustClass]:
-    base = worlds.decide_in(recipe, worlds.original(recipe, taxonomy), taxonomy)
-    kinds = worlds.kinds_read(recipe)
+    base = alternatives.decide_in(recipe, alternatives.original(recipe, taxonomy), taxonomy)
+    kinds = alternatives.kinds_read(recipe)
     roles = _roles(recipe, base, taxonomy)
     decided = dict(_decided(recipe, kinds, others, taxonomy, notes))
     kind_of = {HIERARCHY: HIERARCHY} | dict.fromkeys(readings.FAMILIES, MEASURE)
@@ -185,9 +185,9 @@ def _classes(
     for key, asked in base.asked.items():
         item = load_catalog(key[0])[key[1]]
         read = frozenset[str]().union(*(kinds[name] for name in asked))
-        clashes = (base.clashes.get(name, worlds.Clash()) for name in asked if key[1] in base.groups[name])
+        clashes = (base.clashes.get(name, alternatives.Clash()) for name in asked if key[1] in base.groups[name])
         leaks = any(clash.by_wnid for clash in clashes)
-        read_by_leaks = worlds.GRAPH if leaks else frozenset[str]()
+        read_by_leaks = alternatives.GRAPH if leaks else frozenset[str]()
         read |= read_by_leaks
         candidate = base.role(key)
         given: dict[str, str | None] = dict.fromkeys((*BUILT_IN, *(o.name for o in others)))
@@ -218,13 +218,13 @@ def _classes(
 
 
 def _reads(recipe: Recipe, kinds: Mapping[str, frozenset[str]], kind: str) -> bool:
-    return any(kind in read for read in kinds.values()) or (recipe.drop_leaks and kind in worlds.GRAPH)
+    return any(kind in read for read in kinds.values()) or (recipe.drop_leaks and kind in alternatives.GRAPH)
 
 
 def _roles(recipe: Recipe, base: Decided, taxonomy: Taxonomy) -> dict[Key, tuple[str, str]]:
     """Return role and group of each class as the class table has them, draws included."""
     drawn: Mapping[str, Sequence[str]] = base.groups
-    if any(g.classes is not worlds.undrawn(recipe, g) for g in recipe.group):
+    if any(g.classes is not alternatives.undrawn(recipe, g) for g in recipe.group):
         drawn = decide_membership(recipe, recipe.seed, taxonomy).groups
     roles = dict.fromkeys(base.asked, (EXCLUDED, ""))
     for group in reversed(recipe.group):  # the first group of a class counts
@@ -243,11 +243,11 @@ def _decided(
 ) -> Iterator[tuple[str, Decided]]:
     """Yield the readings of whole recipes: the other hierarchy, other measures, other WordNets."""
     if _reads(recipe, kinds, HIERARCHY):
-        yield HIERARCHY, worlds.decide_in(recipe, worlds.other_hierarchy(recipe, taxonomy), taxonomy)
+        yield HIERARCHY, alternatives.decide_in(recipe, alternatives.other_hierarchy(recipe, taxonomy), taxonomy)
     for measure in readings.measures_for(recipe):
         yield measure, readings.by_measure(recipe, measure, taxonomy)
     for other in others if _reads(recipe, kinds, WORDNET) else ():
         try:
-            yield other.name, worlds.decide_in(recipe, worlds.other_wordnet(other), taxonomy)
+            yield other.name, alternatives.decide_in(recipe, alternatives.other_wordnet(other), taxonomy)
         except TaxonomyError as error:
             notes.append(f"{recipe.name}: not read by {other.name}: {error.what}")

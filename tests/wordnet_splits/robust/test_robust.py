@@ -12,7 +12,7 @@ import pytest
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.recipe import Recipe, load_recipe
-from wordnet_splits.robust import alternatives as worlds
+from wordnet_splits.robust import alternatives
 from wordnet_splits.robust.robust import NO_SYNSET, NO_WORDNET, Robust, RobustClass, robust
 from wordnet_splits.rules.registry import operator_names, reads_wordnet
 from wordnet_splits.similarity import matrix
@@ -40,7 +40,7 @@ def of(found: Robust) -> dict[tuple[str, str], RobustClass]:
 @pytest.mark.parametrize("name", [*CLEAN, "unknown-imagenet", "osc-p3", "places-typical-t1"])
 def test_the_roles_read_are_those_frozen(name: str, wordnet: Taxonomy) -> None:
     recipe = load_recipe(name)
-    base = worlds.decide_in(recipe, worlds.original(recipe, wordnet), wordnet)
+    base = alternatives.decide_in(recipe, alternatives.original(recipe, wordnet), wordnet)
     classes = load_manifest(name, check="classes").classes.to_pylist()
     frozen = {(row["source"], row["class_id"]): row["role"] for row in classes}
     differ = {key for key, role in frozen.items() if base.role(key) != role}
@@ -192,7 +192,7 @@ def test_every_class_has_every_reading(lexicon: str) -> None:
 
 
 def test_every_operator_that_reads_wordnet_is_read_by_some_reading() -> None:
-    assert set(worlds.READ_BY) - {"clear_of"} == {name for name in operator_names() if reads_wordnet(name)}
+    assert set(alternatives.READ_BY) - {"clear_of"} == {name for name in operator_names() if reads_wordnet(name)}
 
 
 def test_the_command_says_the_same(command: Any, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.making.leaks import class_leaks
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.recipe import load_recipe
-from wordnet_splits.robust import alternatives as worlds
+from wordnet_splits.robust import alternatives
 from wordnet_splits.rules.equal import are_equal
 from wordnet_splits.taxonomy import load
 
@@ -46,7 +46,7 @@ def test_two_classes_filed_under_one_wider_synset_are_equal_only_by_name(
     assert expected == any(
         leak.kind == "class" and {leak.a, leak.b} == {"known", "unknown"} for leak in leaks
     )
-    decided = worlds.decide_in(recipe, worlds.original(recipe, load()), load())
+    decided = alternatives.decide_in(recipe, alternatives.original(recipe, load()), load())
     assert decided.dropped == ({listed} if expected else set())
 
 

@@ -35,7 +35,7 @@ class ExchangeFormat(Protocol):
 
 FORMATS: Final = {
     "csv": "plain_csv:PlainCsv",
-    "hub": "hub:Hub",
+    "hub": "hub_parquet:Hub",
     "imagefolder": "image_folder:ImageFolderTree",
     "openood": "openood:OpenOOD",
     "openset-imagenet": "openset:OpensetImagenet",
@@ -58,4 +58,4 @@ def get_format(name: str, *, also: Iterable[str] = ()) -> ExchangeFormat:
     if name not in FORMATS:
         raise unknown("format", name, [*FORMATS, *also])
     module, _, kind = FORMATS[name].partition(":")
-    return cast(ExchangeFormat, getattr(import_module(f"wordnet_splits.exchange.{module}"), kind)())
+    return cast(ExchangeFormat, getattr(import_module(f"{__package__}.{module}"), kind)())
