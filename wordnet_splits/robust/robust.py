@@ -22,8 +22,7 @@ from wordnet_splits.catalog.declarations import in_force, together
 from wordnet_splits.checks.listing import buildable
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.recipe import Recipe, load_recipe
-from wordnet_splits.robust import alternatives
-from wordnet_splits.robust import readings
+from wordnet_splits.robust import alternatives, readings
 from wordnet_splits.robust.alternatives import EXCLUDED, HIERARCHY, MEASURE, SENSE, WORDNET, Decided
 from wordnet_splits.rules import Key
 from wordnet_splits.taxonomy import Taxonomy, load, wn_lexicon
@@ -185,7 +184,9 @@ def _classes(
     for key, asked in base.asked.items():
         item = load_catalog(key[0])[key[1]]
         read = frozenset[str]().union(*(kinds[name] for name in asked))
-        clashes = (base.clashes.get(name, alternatives.Clash()) for name in asked if key[1] in base.groups[name])
+        clashes = (
+            base.clashes.get(name, alternatives.Clash()) for name in asked if key[1] in base.groups[name]
+        )
         leaks = any(clash.by_wnid for clash in clashes)
         read_by_leaks = alternatives.GRAPH if leaks else frozenset[str]()
         read |= read_by_leaks
@@ -243,7 +244,10 @@ def _decided(
 ) -> Iterator[tuple[str, Decided]]:
     """Yield the readings of whole recipes: the other hierarchy, other measures, other WordNets."""
     if _reads(recipe, kinds, HIERARCHY):
-        yield HIERARCHY, alternatives.decide_in(recipe, alternatives.other_hierarchy(recipe, taxonomy), taxonomy)
+        yield (
+            HIERARCHY,
+            alternatives.decide_in(recipe, alternatives.other_hierarchy(recipe, taxonomy), taxonomy),
+        )
     for measure in readings.measures_for(recipe):
         yield measure, readings.by_measure(recipe, measure, taxonomy)
     for other in others if _reads(recipe, kinds, WORDNET) else ():

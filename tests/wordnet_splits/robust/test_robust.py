@@ -192,7 +192,9 @@ def test_every_class_has_every_reading(lexicon: str) -> None:
 
 
 def test_every_operator_that_reads_wordnet_is_read_by_some_reading() -> None:
-    assert set(alternatives.READ_BY) - {"clear_of"} == {name for name in operator_names() if reads_wordnet(name)}
+    assert set(alternatives.READ_BY) - {"clear_of"} == {
+        name for name in operator_names() if reads_wordnet(name)
+    }
 
 
 def test_the_command_says_the_same(command: Any, tmp_path: Path) -> None:
