@@ -114,8 +114,8 @@ def test_where_there_is_no_terminal_a_row_is_a_line(capsys):
 
 
 def test_lines_are_printed_without_control_characters(capsys):
-    output.show("a\x1b]0;b\x07")
-    output.say("c\rd\ne")
+    output.to_stdout("a\x1b]0;b\x07")
+    output.to_stderr("c\rd\ne")
     assert capsys.readouterr() == ("a\\x1b]0;b\\x07\n", "c\\rd\\ne\n")
 
 

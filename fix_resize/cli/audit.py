@@ -15,11 +15,11 @@ from wordnet_splits.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
+    print_first,
     print_json,
     print_table,
-    say,
-    say_some,
-    show,
+    to_stderr,
+    to_stdout,
 )
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def audit_set(
     else:
         _print_report(report, originals is not None)
         for path in report.files:
-            say(f"wrote {path}")
+            to_stderr(f"wrote {path}")
     _say_left_out(report.label, report.left_out)
     _say_left_out(report.reference, report.reference_left_out)
     if not report.audit.passed:
@@ -143,7 +143,7 @@ def study_specs(
     else:
         print_table(COLUMNS, comparison.rows(), right=FIGURES)
         for path in files:
-            say(f"wrote {path}")
+            to_stderr(f"wrote {path}")
     for label, entries in comparison.left_out.items():
         _say_left_out(label, entries)
     return LEFT_OUT if any(comparison.left_out.values()) else DONE
@@ -170,13 +170,13 @@ def _open_all(named: Sequence[tuple[str, str]], roots: Roots) -> list[tuple[str,
 def _print_report(report: Report, with_originals: bool) -> None:
     height, width = report.size
     drawn = f" of {report.drawn_from:,}" if len(report.scores) < report.drawn_from else ""
-    show(f"set        {report.label}: {len(report.scores):,}{drawn} pictures of {height} x {width}")
-    show(f"reference  {report.reference}: {len(report.reference_variation):,} pictures")
+    to_stdout(f"set        {report.label}: {len(report.scores):,}{drawn} pictures of {height} x {width}")
+    to_stdout(f"reference  {report.reference}: {len(report.reference_variation):,} pictures")
     if with_originals:
-        show(f"originals  of {report.pairs:,} of the pictures")
+        to_stdout(f"originals  of {report.pairs:,} of the pictures")
     if report.others:
-        show(f"           {report.others:,} other files ignored")
-    show()
+        to_stdout(f"           {report.others:,} other files ignored")
+    to_stdout()
     rows = [
         ("AUROC of total variation (above .5: rougher)", *_texts(report.audit.signed)),
         ("AUROC of the smoothness score (above .5: unlike)", *_texts(report.audit.absolute)),
@@ -185,14 +185,14 @@ def _print_report(report: Report, with_originals: bool) -> None:
     print_table(("beside the reference", "value", "95% interval"), rows)
     if report.audit.paired is not None:
         _print_pairs(report.audit.paired)
-    show()
-    show(report.audit.sentence)
+    to_stdout()
+    to_stdout(report.audit.sentence)
 
 
 def _print_pairs(paired: PairedAudit) -> None:
     quantiles = paired.as_dict()
     named = {"RMS difference, grey levels": "difference", "aliasing, nearest neighbour being 1": "aliasing"}
-    show()
+    to_stdout()
     print_table(
         ("beside fix of its own original", "5%", "median", "95%"),
         [(text, *(f"{v:.2f}" for v in quantiles[name].values())) for text, name in named.items()],
@@ -206,4 +206,4 @@ def _texts(estimate: tuple[float, float, float]) -> tuple[str, str]:
 
 def _say_left_out(label: str, entries: Sequence[LeftOut]) -> None:
     lines = [f"  left out of {label}: {e.image_id}: {e.reason}: {e.detail}" for e in entries]
-    say_some(lines, SHOWN, of=f" of {label}")
+    print_first(lines, SHOWN, of=f" of {label}")

@@ -13,7 +13,15 @@ import typer
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import AllowMissing, Json, Local, add_command
-from wordnet_splits.terminal.output import DONE, LEFT_OUT, NEGATIVE, print_json, say, say_some, show
+from wordnet_splits.terminal.output import (
+    DONE,
+    LEFT_OUT,
+    NEGATIVE,
+    print_first,
+    print_json,
+    to_stderr,
+    to_stdout,
+)
 
 if TYPE_CHECKING:
     from fix_resize.pipeline import Built
@@ -99,7 +107,7 @@ def build_set(
         shard_size=shard_size,
         identify=identify,
         progress=OnStderr(),
-        notify=say,
+        notify=to_stderr,
     )
     if json:
         print_json(_as_json(built))
@@ -137,26 +145,26 @@ def _as_json(built: Built) -> dict[str, Any]:
 
 def _say(built: Built) -> None:
     about = built.about
-    say(f"built {about.images:,} images of {about.name} by spec {about.spec['name']} in {built.folder}")
+    to_stderr(f"built {about.images:,} images of {about.name} by spec {about.spec['name']} in {built.folder}")
     if built.kept:
-        say(f"  {built.kept:,} of {built.made + built.kept:,} shards were there already")
+        to_stderr(f"  {built.kept:,} of {built.made + built.kept:,} shards were there already")
     _say_rows("quarantined", [(row, row["reason"]) for row in built.quarantined])
     _say_rows("left out", [(row, row["kind"]) for row in built.missing])
     if built.shortfalls:
         short = sum(s.wanted - s.taken for s in built.shortfalls)
-        say(f"  {short:,} images fewer than asked for, in {len(built.shortfalls):,} classes")
+        to_stderr(f"  {short:,} images fewer than asked for, in {len(built.shortfalls):,} classes")
     for source, count in about.unexpected.items():
-        say(f"  {source}: {count:,} files under no known name")
-    show(f"{about.fingerprint}  {built.folder}")
+        to_stderr(f"  {source}: {count:,} files under no known name")
+    to_stdout(f"{about.fingerprint}  {built.folder}")
 
 
 def _say_rows(what: str, rows: Sequence[tuple[Mapping[str, str], str]]) -> None:
     if not rows:
         return
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(Counter(k for _, k in rows).items()))
-    say(f"  {what}: {len(rows):,} ({kinds})")
+    to_stderr(f"  {what}: {len(rows):,} ({kinds})")
     names = [(f"{row['source']}:{row['image_id']}", kind, row["detail"]) for row, kind in rows]
-    say_some([f"    {': '.join(filter(None, parts))}" for parts in names], SHOWN)
+    print_first([f"    {': '.join(filter(None, parts))}" for parts in names], SHOWN)
 
 
 def verify_set(
@@ -184,7 +192,7 @@ def verify_set(
         )
         return DONE if found.ok else NEGATIVE
     problems = [(problem.kind, problem.image_id, problem.detail) for problem in found.problems]
-    say_some([f"  {': '.join(filter(None, parts))}" for parts in problems], SHOWN)
+    print_first([f"  {': '.join(filter(None, parts))}" for parts in problems], SHOWN)
     verdict = "verified" if found.ok else f"{len(found.problems):,} PROBLEMS"
-    show(f"{verdict}: {found.images:,} images, fingerprint {found.fingerprint}")
+    to_stdout(f"{verdict}: {found.images:,} images, fingerprint {found.fingerprint}")
     return DONE if found.ok else NEGATIVE

@@ -11,7 +11,15 @@ from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.taxonomy import load
 from wordnet_splits.terminal.options import Json, Manifests, RootOptions, add_command
-from wordnet_splits.terminal.output import DONE, NEGATIVE, print_json, print_table, say, show, show_fields
+from wordnet_splits.terminal.output import (
+    DONE,
+    NEGATIVE,
+    print_fields,
+    print_json,
+    print_table,
+    to_stderr,
+    to_stdout,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -71,22 +79,22 @@ def audit_classes(
         print_json(found.as_dict())
         return code
     most = None if all_ else SHOWN
-    show(found.heading)
-    show_fields(found.summary())
+    to_stdout(found.heading)
+    print_fields(found.summary())
     if not found.ok:
-        show()
+        to_stdout()
     if glosses:
         taxonomy = load()
         for one in found.related[:most]:
-            show(f"{one.id} ({one.name}) {one.relation} {one.other} ({one.other_name})")
+            to_stdout(f"{one.id} ({one.name}) {one.relation} {one.other} ({one.other_name})")
             path = " > ".join(taxonomy.name(wnid) for wnid in one.path)
-            show_fields([("path", path), ("meaning", one.gloss), ("known", one.other_gloss)])
+            print_fields([("path", path), ("meaning", one.gloss), ("known", one.other_gloss)])
     else:
         for line in found.table(width=terminal_width() or 80, most=most):
-            show(line)
-    show()
+            to_stdout(line)
+    to_stdout()
     for line in LIMITS:
-        show(line)
+        to_stdout(line)
     return code
 
 
@@ -113,14 +121,14 @@ def show_thresholds(
     found = thresholds(classes, against, measure=measure, of=of, column=column, manifests=manifests)
     if out is not None:
         found.write(out)
-        say(f"written to {out}")
+        to_stderr(f"written to {out}")
     if plot is not None:
         found.plot(plot)
-        say(f"written to {plot}")
+        to_stderr(f"written to {plot}")
     if json:
         print_json(found.as_dict())
         return DONE
-    show(
+    to_stdout(
         f"{len(found.table):,} other classes of {found.listed} against {found.known:,} of {found.against},"
         f" {found.measure}"
     )

@@ -19,7 +19,15 @@ from wordnet_splits.terminal.options import (
     Workers,
     add_command,
 )
-from wordnet_splits.terminal.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, show
+from wordnet_splits.terminal.output import (
+    DONE,
+    LEFT_OUT,
+    NEGATIVE,
+    print_json,
+    print_table,
+    to_stderr,
+    to_stdout,
+)
 
 if TYPE_CHECKING:
     from wordnet_splits.checks.verify import CheckedGroup, Verification
@@ -98,7 +106,7 @@ def build_benchmarks(
             and recipe.name in recipe_names()
             and recipe != load_recipe(recipe.name)
         ):
-            say(f"{name}: {recipe.name} is another benchmark's name; give this one a name of its own")
+            to_stderr(f"{name}: {recipe.name} is another benchmark's name; give this one a name of its own")
     for result in run_for_each(
         build,
         recipes,
@@ -113,9 +121,9 @@ def build_benchmarks(
     ):
         results.append(result)
         for leak in result.unnamed:
-            say(f"{result.manifest.name}: {leak.line()}; the recipe does not name it")
+            to_stderr(f"{result.manifest.name}: {leak.line()}; the recipe does not name it")
         if not json:
-            say(f"built {result.manifest.name} in {result.folder}")
+            to_stderr(f"built {result.manifest.name} in {result.folder}")
             _say_findings(result)
     if json:
         print_json(
@@ -157,7 +165,7 @@ def freeze_benchmarks(
         print_json({"frozen": [{"name": f.name, "out": str(f.folder)} for f in frozen]})
     else:
         for result in frozen:
-            say(f"frozen {result.name} in {result.folder}")
+            to_stderr(f"frozen {result.name} in {result.folder}")
     return DONE
 
 
@@ -200,8 +208,8 @@ def verify_benchmarks(
         print_json({"ok": ok, "benchmarks": [r.as_dict() for r in found]})
     else:
         print_groups([(r.name, r.groups, [_compared(c) for c in r.checks]) for r in found])
-        show()
-        show(_verdict(found))
+        to_stdout()
+        to_stdout(_verdict(found))
     return DONE if ok else NEGATIVE
 
 
@@ -221,12 +229,12 @@ def diff_benchmarks(
     for what, table in (("classes", found.classes), ("images", found.images)):
         for kind, title in (("only_a", f"only in {a}"), ("only_b", f"only in {b}"), ("changed", "changed")):
             rows = getattr(table, kind)
-            show(f"{what} {title}: {len(rows):,}")
+            to_stdout(f"{what} {title}: {len(rows):,}")
             for row in rows[:SHOWN_ROWS]:
-                show(f"  {row}")
+                to_stdout(f"  {row}")
             if len(rows) > SHOWN_ROWS:
-                show(f"  and {len(rows) - SHOWN_ROWS:,} more (--json has all)")
-    show("the same" if found.same else "different")
+                to_stdout(f"  and {len(rows) - SHOWN_ROWS:,} more (--json has all)")
+    to_stdout("the same" if found.same else "different")
     return DONE if found.same else NEGATIVE
 
 
@@ -270,10 +278,10 @@ def print_groups(benchmarks: Sequence[tuple[str, Sequence[GroupRow], Sequence[st
             notes.setdefault(f"{group} {' and '.join(splits)}: {reason}", name)
     print_table(COLUMNS, rows, right=COUNTS)
     if notes:
-        show()
-        show("Where published and ours differ, a source is awaited, or far is nearer than near:")
+        to_stdout()
+        to_stdout("Where published and ours differ, a source is awaited, or far is nearer than near:")
         for note, name in notes.items():
-            show(f"  {name}: {note}")
+            to_stdout(f"  {name}: {note}")
 
 
 def _buildable(recipe: Recipe) -> Recipe:
@@ -304,7 +312,7 @@ def _say_unused(given: Sequence[str], used: Collection[str]) -> None:
     """Say which roots, given by hand, no benchmark needs: most likely another source was meant."""
     for name in dict.fromkeys(text.partition("=")[0] for text in given):
         if name not in used:
-            say(f"--root {name}=... is not used: the sources needed are {', '.join(sorted(used))}")
+            to_stderr(f"--root {name}=... is not used: the sources needed are {', '.join(sorted(used))}")
 
 
 def _ours(group: GroupRow) -> object:
@@ -336,12 +344,12 @@ def _say_findings(result: Build | Verification) -> None:
         named = [p.image_id for p in found if p.image_id][:EXAMPLES]
         if named:
             more = ", ..." if len(found) > EXAMPLES else ""
-            say(f"  {source}: {len(found):,} images {kind}: {', '.join(named)}{more}")
+            to_stderr(f"  {source}: {len(found):,} images {kind}: {', '.join(named)}{more}")
         if kind != "missing" or not named:
             for problem in found[: 1 if named else EXAMPLES]:
-                say(f"  {kind}: {problem.detail}")
+                to_stderr(f"  {kind}: {problem.detail}")
     for source, names in result.unexpected.items():
         examples = ", ".join(list(names)[:EXAMPLES])
-        say(f"  {source}: {sum(names.values()):,} files under no known name, such as {examples}")
+        to_stderr(f"  {source}: {sum(names.values()):,} files under no known name, such as {examples}")
     for source, reason in result.unread.items():
-        say(f"  {source}: no picture was read: {reason}")
+        to_stderr(f"  {source}: no picture was read: {reason}")

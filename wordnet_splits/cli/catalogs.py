@@ -15,11 +15,11 @@ from wordnet_splits.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
+    print_first,
     print_json,
     print_table,
-    say,
-    say_some,
-    show,
+    to_stderr,
+    to_stdout,
 )
 
 if TYPE_CHECKING:
@@ -63,20 +63,20 @@ def check_catalog(
         return DONE if ok else NEGATIVE
     for report in reports:
         print_report(report)
-    show("every synset exists" if ok else "some synsets do not exist")
+    to_stdout("every synset exists" if ok else "some synsets do not exist")
     return DONE if ok else NEGATIVE
 
 
 def print_report(report: Any) -> None:
     """Print one source's report."""
     kinds = ", ".join(f"{n} {kind or 'without synset'}" for kind, n in sorted(report.mapped.items()) if n)
-    show(f"{report.source}: {report.classes} classes; {kinds}")
+    to_stdout(f"{report.source}: {report.classes} classes; {kinds}")
     for wrong in report.naive_wrong:
-        show(
+        to_stdout(
             f"  {wrong.name}: first sense would be {wrong.naive} ({wrong.naive_gloss}), ours is {wrong.ours}"
         )
     for class_id, wnid in report.absent:
-        show(f"  {class_id}: {wnid} does not exist")
+        to_stdout(f"  {class_id}: {wnid} does not exist")
 
 
 def show_catalog(source: Annotated[str, typer.Argument(help="A source.")], json: Json = False) -> int:
@@ -123,7 +123,7 @@ def make_own_catalog(
 
     found, origin = _classes(name, root, names)
     for note in found.notes:
-        say(note)
+        to_stderr(note)
     ask = asking.ask if asking.terminal() else None
     made = make_catalog(
         found, out, ask=ask, ask_below=ask_below, taxonomy=load(wordnet), origin=f"of {origin}"
@@ -161,17 +161,19 @@ def _print_made(made: MadeCatalog) -> None:
 
     kinds = Counter(row.mapped or "without synset" for row in made.decisions)
     counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(kinds.items()))
-    show(f"{made.out}: {len(made.decisions):,} classes; {counts}; {made.asked:,} answered now")
+    to_stdout(f"{made.out}: {len(made.decisions):,} classes; {counts}; {made.asked:,} answered now")
     shared = [f"  {wnid}: {_first_of(ids)}" for wnid, ids in made.shared.items()]
     if shared:
-        show(f"synsets of several classes: {len(shared):,}")
-        say_some(shared, SHOWN_SHARED, write=show)
+        to_stdout(f"synsets of several classes: {len(shared):,}")
+        print_first(shared, SHOWN_SHARED, write=to_stdout)
     if not made.unsure:
         return
     rows = {row["class_id"]: row for row in made.rows()}
-    show(f"unsure, to be answered on a terminal by the same command or in the file: {len(made.unsure):,}")
+    to_stdout(
+        f"unsure, to be answered on a terminal by the same command or in the file: {len(made.unsure):,}"
+    )
     lines = [
         f"  {i}: {rows[i]['wnid'] or 'no synset'} ({rows[i]['confidence']:.2f}), {rows[i]['reason']}"
         for i in made.unsure
     ]
-    say_some(lines, SHOWN_UNSURE, write=show)
+    print_first(lines, SHOWN_UNSURE, write=to_stdout)

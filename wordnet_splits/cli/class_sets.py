@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.terminal.options import Json, add_command
-from wordnet_splits.terminal.output import DONE, NEGATIVE, print_json, print_table, say, show
+from wordnet_splits.terminal.output import DONE, NEGATIVE, print_json, print_table, to_stderr, to_stdout
 
 COLUMNS = ("set", "paper", "groups", "classes", "only published", "only ours", "elsewhere", "checked")
 
@@ -59,9 +59,9 @@ def _show_all(json: bool) -> int:
         for r in rows
     ]
     print_table(COLUMNS, cells, right=COLUMNS[2:7])
-    show()
+    to_stdout()
     for note in dict.fromkeys(row.note for row in rows if row.note):
-        show(f"{', '.join(row.name for row in rows if row.note == note)}: {note}")
+        to_stdout(f"{', '.join(row.name for row in rows if row.note == note)}: {note}")
     return code
 
 
@@ -77,18 +77,18 @@ def _show_differences(name: str, published: Path, json: bool) -> int:
         print_json({"same": same, "known": known, "differences": list(rows.rows())})
         return DONE if same else NEGATIVE
     if not known:
-        say(f"{published} is not the list that {name} rebuilds ({found.published.origin})")
+        to_stderr(f"{published} is not the list that {name} rebuilds ({found.published.origin})")
     if same:
-        show(f"{len(lines):,} classes, 0 differences")
+        to_stdout(f"{len(lines):,} classes, 0 differences")
         return DONE
     if not rows:
-        show(f"the same {len(lines):,} classes in another order")
+        to_stdout(f"the same {len(lines):,} classes in another order")
         return NEGATIVE
     columns = ("class_id", "name", "published", "ours", "evidence")
     print_table(columns, [[vars(row)[column] for column in columns] for row in rows])
-    show()
+    to_stdout()
     ways = Counter(
         "only published" if not r.ours else "elsewhere" if r.published else "only ours" for r in rows
     )
-    show(f"{len(rows):,} differences: " + ", ".join(f"{n:,} {way}" for way, n in sorted(ways.items())))
+    to_stdout(f"{len(rows):,} differences: " + ", ".join(f"{n:,} {way}" for way, n in sorted(ways.items())))
     return NEGATIVE

@@ -14,11 +14,11 @@ from wordnet_splits.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
+    print_first,
     print_json,
     print_table,
-    say,
-    say_some,
-    show,
+    to_stderr,
+    to_stdout,
 )
 
 if TYPE_CHECKING:
@@ -95,20 +95,20 @@ def _source_row(name: str) -> dict[str, Any]:
 def _print_source(row: dict[str, Any], rooted: bool) -> None:
     from wordnet_splits.sources import root_variable
 
-    show(f"{row['name']}: {row['title']}")
-    show(f"  address   {row['url']}")
-    show(f"  licence   {row['licence']}")
-    show(f"  size      {row['size']}")
+    to_stdout(f"{row['name']}: {row['title']}")
+    to_stdout(f"  address   {row['url']}")
+    to_stdout(f"  licence   {row['licence']}")
+    to_stdout(f"  size      {row['size']}")
     counts = (f"{s} {'not published' if n is None else f'{n:,}'}" for s, n in row["splits"].items())
-    show(f"  images    {', '.join(counts)}; {row['classes']:,} classes")
-    show(f"  get it    {row['how']}")
+    to_stdout(f"  images    {', '.join(counts)}; {row['classes']:,} classes")
+    to_stdout(f"  get it    {row['how']}")
     for file in row["files"]:
         sums = [f"{kind} {file[kind]}" for kind in ("md5", "sha256") if file[kind]]
-        show(f"  file      {file['file']}  {', '.join(sums) or 'no checksum known'}")
+        to_stdout(f"  file      {file['file']}  {', '.join(sums) or 'no checksum known'}")
     for line in row["tree"].splitlines():
-        show(f"  tree      {line}")
+        to_stdout(f"  tree      {line}")
     if rooted:
-        show(f"  root      --root {row['name']}=DIR, {root_variable(row['name'])}=DIR, or roots.toml")
+        to_stdout(f"  root      --root {row['name']}=DIR, {root_variable(row['name'])}=DIR, or roots.toml")
 
 
 def fetch_source(
@@ -155,8 +155,8 @@ def fetch_source(
         return DONE
     rows = [(f.file, f"{f.size:,}", "received" if f.received else "was there") for f in found.files]
     print_table(("file", "bytes", "state"), rows, right=("bytes",))
-    show(f"{found.source} from {found.origin}: checksums compared; layout {found.layout}")
-    show(f"read it with --root {found.source}={found.root}")
+    to_stdout(f"{found.source} from {found.origin}: checksums compared; layout {found.layout}")
+    to_stdout(f"read it with --root {found.source}={found.root}")
     return DONE
 
 
@@ -176,9 +176,13 @@ def examine(root: RootOptions = None, manifests: Manifests = None, json: Json = 
     _print_benchmarks(shown, given)
     if given:
         sources, benchmarks = (len(found.sources) - len(shown.sources), len(found.benchmarks))
-        show()
-        show(f"not shown: {sources:,} other sources, and {benchmarks - len(shown.benchmarks):,} benchmarks")
-        show(f"without {' or '.join(given)}; `wordnet-splits doctor` without --root, or --json, shows all")
+        to_stdout()
+        to_stdout(
+            f"not shown: {sources:,} other sources, and {benchmarks - len(shown.benchmarks):,} benchmarks"
+        )
+        to_stdout(
+            f"without {' or '.join(given)}; `wordnet-splits doctor` without --root, or --json, shows all"
+        )
     return DONE
 
 
@@ -195,11 +199,11 @@ def _print_sources_at_hand(found: Diagnosis, most: int | None) -> None:
     for s in found.sources:
         if s.error:
             hint = f" ({s.error['hint']})" if s.error["hint"] else ""
-            show(f"  {s.name}: {s.error['where'] or s.root}: {s.error['what']}{hint}")
+            to_stdout(f"  {s.name}: {s.error['where'] or s.root}: {s.error['what']}{hint}")
         if s.unexpected:
             names = ", ".join(list(s.unexpected)[:SHOWN_NAMES])
             count = sum(s.unexpected.values())
-            show(f"  {s.name}: {count:,} files under no known name, such as {names}")
+            to_stdout(f"  {s.name}: {count:,} files under no known name, such as {names}")
 
 
 def _gigabytes(free: int | None) -> str | None:
@@ -208,7 +212,7 @@ def _gigabytes(free: int | None) -> str | None:
 
 def _print_benchmarks(found: Diagnosis, only: Collection[str]) -> None:
     """Print a row a benchmark; with ``only``, what it lacks of these sources, and of how many others."""
-    show()
+    to_stdout()
     rows = []
     for b in found.benchmarks:
         state = "complete" if b.complete else "frozen in part" if b.frozen else "not frozen"
@@ -228,10 +232,10 @@ def _print_benchmarks(found: Diagnosis, only: Collection[str]) -> None:
     print_table(columns, rows, right=columns[4:], most=COLUMNS if only else None)
     for b in found.benchmarks:
         if b.error:
-            show(f"  {b.name}: {b.error['where']}: {b.error['what']}")
+            to_stdout(f"  {b.name}: {b.error['where']}: {b.error['what']}")
     reasons = {(a.needs, a.reason) for b in found.benchmarks for a in _awaited(b, only)}
     for needs, reason in sorted(reasons):
-        show(f"  {needs}: {reason}")
+        to_stdout(f"  {needs}: {reason}")
 
 
 def _awaited(benchmark: BenchmarkState, only: Collection[str]) -> list[Awaited]:
@@ -281,18 +285,18 @@ def _print_exact(report: LeakReport) -> None:
         status = leak.severity if leak.status == AS_RECORDED else leak.status.upper()
         status += f": {leak.reason}" if leak.reason else ""
         between = f"within {leak.a}" if leak.a == leak.b else f"between {leak.a} and {leak.b}"
-        show(f"{leak.kind} {between}: {len(leak.pairs):,}, {status}")
+        to_stdout(f"{leak.kind} {between}: {len(leak.pairs):,}, {status}")
         for a, b in leak.pairs:
-            show(f"  {a}" if a == b else f"  {a}  {b}")
+            to_stdout(f"  {a}" if a == b else f"  {a}  {b}")
     for row in report.unchecked:
-        show(f"not compared by digest: {row['group']} {row['split']}: {row['why']}")
+        to_stdout(f"not compared by digest: {row['group']} {row['split']}: {row['why']}")
     left_out = f"{report.groups_not_compared:,} groups not compared"
     verdict = "all recorded" if report.ok else "NOT as the manifest records them"
-    show(f"{report.name}: {report.exact:,} exact among what was compared, {left_out}; {verdict}")
+    to_stdout(f"{report.name}: {report.exact:,} exact among what was compared, {left_out}; {verdict}")
 
 
 def _print_near(report: NearReport) -> None:
-    show()
+    to_stdout()
     print_table(
         ("group", "split", "source", "images", "compared", "why not all"),
         [(c.group, c.split, c.source, c.images, c.compared, c.why or None) for c in report.compared],
@@ -304,16 +308,16 @@ def _print_near(report: NearReport) -> None:
         key = (p.group_a, p.split_a, p.group_b, p.split_b)
         if key not in shown:
             mark = "" if p.guarded else " (two test sets)"
-            show()
-            show(f"{p.group_a} {p.split_a} and {p.group_b} {p.split_b}{mark}: {counts[key]:,} pairs")
+            to_stdout()
+            to_stdout(f"{p.group_a} {p.split_a} and {p.group_b} {p.split_b}{mark}: {counts[key]:,} pairs")
         shown[key] = shown.get(key, 0) + 1
         if shown[key] <= SHOWN_PAIRS:
-            show(f"  {p.distance:3}  {p.image_a}  {p.image_b}")
+            to_stdout(f"  {p.distance:3}  {p.image_a}  {p.image_b}")
         elif shown[key] == SHOWN_PAIRS + 1:
-            show(f"  and {counts[key] - SHOWN_PAIRS:,} more (--json has all)")
-    show()
-    show(f"{len(report.pairs):,} pairs look alike (at most {report.threshold} of 128 bits apart)")
-    say_some([_problem_line(p) for p in report.problems], SHOWN_PROBLEMS)
+            to_stdout(f"  and {counts[key] - SHOWN_PAIRS:,} more (--json has all)")
+    to_stdout()
+    to_stdout(f"{len(report.pairs):,} pairs look alike (at most {report.threshold} of 128 bits apart)")
+    print_first([_problem_line(p) for p in report.problems], SHOWN_PROBLEMS)
 
 
 def _problem_line(problem: Problem) -> str:
@@ -357,12 +361,12 @@ def _print_join(found: Join) -> None:
     ambiguous = (
         f" ({found.ambiguous:,} of equal pictures, in the order of their ids)" if found.ambiguous else ""
     )
-    show(f"{found.a} and {found.b}, {', '.join(found.splits)}: {found.reason}")
-    show(f"  joined     {len(found.pairs):,}{ambiguous}{'' if found.verified else ', unverified'}")
+    to_stdout(f"{found.a} and {found.b}, {', '.join(found.splits)}: {found.reason}")
+    to_stdout(f"  joined     {len(found.pairs):,}{ambiguous}{'' if found.verified else ', unverified'}")
     for name, left in ((found.a, found.unmatched_a), (found.b, found.unmatched_b)):
         such = f", such as {', '.join(left[:SHOWN_NAMES])}" if left else ""
-        show(f"  unmatched  {len(left):,} of {name}{such}")
-    say_some([_problem_line(p) for p in found.problems], SHOWN_PROBLEMS)
+        to_stdout(f"  unmatched  {len(left):,} of {name}{such}")
+    print_first([_problem_line(p) for p in found.problems], SHOWN_PROBLEMS)
 
 
 def cite_benchmark(
@@ -378,7 +382,7 @@ def cite_benchmark(
         print_json(found.as_dict())
     else:
         for line in found.bibtex.splitlines():
-            show(line)
+            to_stdout(line)
     if found.unlisted:
-        say(f"the recipe's paper, {found.unlisted!r}, is not among those known here: cite it yourself")
+        to_stderr(f"the recipe's paper, {found.unlisted!r}, is not among those known here: cite it yourself")
     return DONE

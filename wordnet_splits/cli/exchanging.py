@@ -15,11 +15,11 @@ from wordnet_splits.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
+    print_first,
     print_json,
     print_table,
-    say,
-    say_some,
-    show,
+    to_stderr,
+    to_stdout,
 )
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ def export(
         print_json({"exported": about | {"awaiting": done.awaiting, "missing": missing}})
     else:
         for awaited in done.awaiting:
-            say(f"awaiting its source, so not in it: {awaited}")
-        say_some([f"left out: {p.source} {p.image_id}: {p.detail}" for p in done.problems], SHOWN)
-        show(f"exported {done.images:,} images of {done.name} as {done.format} to {done.folder}")
+            to_stderr(f"awaiting its source, so not in it: {awaited}")
+        print_first([f"left out: {p.source} {p.image_id}: {p.detail}" for p in done.problems], SHOWN)
+        to_stdout(f"exported {done.images:,} images of {done.name} as {done.format} to {done.folder}")
     return DONE if done.complete else LEFT_OUT
 
 
@@ -181,21 +181,23 @@ def _tell(done: Imported) -> None:
     if done.manifest is not None:
         print_groups([(done.name, done.manifest.groups, None)])
     for left_out in done.left_out:
-        say(f"left out: {left_out}")
+        to_stderr(f"left out: {left_out}")
     if not done.left_out:
         said = [f"left out: {e.group} {e.split or 'classes'}: {_named(e)}" for e in done.unmatched]
-        say_some(said, SHOWN)
-    say_some([f"left out: {p.source} {p.image_id}: {p.detail}" for p in done.problems], SHOWN)
-    say_some([f"differs: {text}" for text in done.differences], SHOWN)
+        print_first(said, SHOWN)
+    print_first([f"left out: {p.source} {p.image_id}: {p.detail}" for p in done.problems], SHOWN)
+    print_first([f"differs: {text}" for text in done.differences], SHOWN)
     if done.manifest is None:
-        show("no group is ID, so there is no benchmark yet; a recipe beside `lists` can name")
+        to_stdout("no group is ID, so there is no benchmark yet; a recipe beside `lists` can name")
         for name in done.lists:
-            show(f'  {{ list = "{name}" }}')
+            to_stdout(f'  {{ list = "{name}" }}')
         return
     if done.like is not None:
         columns = ("group", "of", "both", f"only {done.like}", f"only {done.name}")
         rows = [(row.group, row.of, row.both, row.only_a, row.only_b) for row in done.in_common]
         print_table(columns, rows, right=columns[2:])
-    show(f"imported {done.name} to {done.folder}" + (f", its recipe {done.recipe}" if done.recipe else ""))
+    to_stdout(
+        f"imported {done.name} to {done.folder}" + (f", its recipe {done.recipe}" if done.recipe else "")
+    )
     if done.expected is not None and done.same:
-        show("every fingerprint is that of the export")
+        to_stdout("every fingerprint is that of the export")

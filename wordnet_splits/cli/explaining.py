@@ -13,7 +13,7 @@ from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.taxonomy import Taxonomy, load
 from wordnet_splits.terminal.options import Json, Manifests, RootOptions, WordNet, add_command
-from wordnet_splits.terminal.output import DONE, print_json, print_table, say, show, show_fields
+from wordnet_splits.terminal.output import DONE, print_fields, print_json, print_table, to_stderr, to_stdout
 
 HierarchyOption = Annotated[str, typer.Option(help="wordnet (the full graph) or imagenet-tree.")]
 
@@ -64,7 +64,7 @@ def explain_class(
             print_json({"benchmark": table.benchmark, "classes": table.classes})
         else:
             for line in table.to_text(format_).splitlines():
-                show(line)
+                to_stdout(line)
         return DONE
     rows = explain(benchmark, class_name, manifests=manifests).classes
     if json:
@@ -78,7 +78,7 @@ def explain_class(
 def _show_explanation(row: Mapping[str, Any]) -> None:
     from wordnet_splits.reports.explain import draw_tree
 
-    show(f"{row['source']}:{row['class_id']}  {row['name']}")
+    to_stdout(f"{row['source']}:{row['class_id']}  {row['name']}")
     fields = [
         ("role", row["role"] + (f" (group {row['group']})" if row["group"] else "")),
         ("evidence", row["evidence"]),
@@ -101,9 +101,9 @@ def _show_explanation(row: Mapping[str, Any]) -> None:
     for other in row["elsewhere"]:
         group = f" (group {other['group']})" if other["group"] else ""
         fields.append(("elsewhere", f"{other['benchmark']}: {other['role']}{group}"))
-    show_fields(fields)
+    print_fields(fields)
     for line in draw_tree(row):
-        show(f"    {line}")
+        to_stdout(f"    {line}")
 
 
 def compare_synsets(
@@ -125,11 +125,13 @@ def compare_synsets(
     if json:
         print_json(result)
         return DONE
-    show(f"{taxonomy.name(a)} ({a}) and {taxonomy.name(b)} ({b}), WordNet {taxonomy.version}, {hierarchy}")
-    show(f"  least common subsumer  {taxonomy.name(found['lcs'])} ({found['lcs']})")
-    show(f"  {' > '.join(taxonomy.name(w) for w in up)} | {' > '.join(taxonomy.name(w) for w in down)}")
+    to_stdout(
+        f"{taxonomy.name(a)} ({a}) and {taxonomy.name(b)} ({b}), WordNet {taxonomy.version}, {hierarchy}"
+    )
+    to_stdout(f"  least common subsumer  {taxonomy.name(found['lcs'])} ({found['lcs']})")
+    to_stdout(f"  {' > '.join(taxonomy.name(w) for w in up)} | {' > '.join(taxonomy.name(w) for w in down)}")
     for key in SIMILARITY_KEYS:
-        show(f"  {key:9} {result[key]:.6g}")
+        to_stdout(f"  {key:9} {result[key]:.6g}")
     return DONE
 
 
@@ -148,15 +150,15 @@ def show_distance(
     found = distance(benchmark, measure=measure, manifests=manifests)
     if plot is not None:
         found.plot(plot)
-        say(f"written to {plot}")
+        to_stderr(f"written to {plot}")
     if json:
         print_json(found.as_dict())
         return DONE
     columns = tuple(found.rows()[0])
     print_table(columns, [tuple(row.values()) for row in found.rows()], right=columns[2:])
-    show()
+    to_stdout()
     for line in found.conclusions():
-        show(line)
+        to_stdout(line)
     return DONE
 
 
@@ -180,7 +182,7 @@ def show_tree(
         print_json(tree)
         return DONE
     for line in _tree_lines(tree, "", ""):
-        show(line)
+        to_stdout(line)
     return DONE
 
 
@@ -198,14 +200,14 @@ def show_fidelity(json: Json = False) -> int:
         [(r.paper, r.what, r.published, r.ours) for r in rows],
         right=("published", "ours"),
     )
-    show()
-    show("Where they differ, and how to read them:")
+    to_stdout()
+    to_stdout("Where they differ, and how to read them:")
     for why in dict.fromkeys(r.why for r in rows if r.why):
-        show(f"  {'; '.join(r.what for r in rows if r.why == why)}: {why}")
-    show()
-    show("Far-OOD classes (and images) kept with each switch of the keyword rule in turn:")
+        to_stdout(f"  {'; '.join(r.what for r in rows if r.why == why)}: {why}")
+    to_stdout()
+    to_stdout("Far-OOD classes (and images) kept with each switch of the keyword rule in turn:")
     for line in switch_table(switches).splitlines():
-        show(line)
+        to_stdout(line)
     return DONE
 
 
@@ -215,7 +217,7 @@ def find_synset(text: str, taxonomy: Taxonomy) -> str:
     senses = taxonomy.senses(text.replace(" ", "_"))
     if len(senses) > 1:
         others = ", ".join(taxonomy.name(w) for w in senses[1:6])
-        say(f"{text}: first sense {taxonomy.name(wnid)} taken; others: {others}")
+        to_stderr(f"{text}: first sense {taxonomy.name(wnid)} taken; others: {others}")
     return wnid
 
 

@@ -10,7 +10,7 @@ import typer
 from wordnet_splits.cli.benchmarks import print_groups
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import Json, RootOptions, Workers, add_command, make_family
-from wordnet_splits.terminal.output import DONE, print_json, say, show
+from wordnet_splits.terminal.output import DONE, print_json, to_stderr, to_stdout
 
 if TYPE_CHECKING:
     from wordnet_splits.reports.new_recipe import NewRecipe
@@ -64,7 +64,7 @@ def new_recipe(
     path, roots = out or Path(f"{name}.toml"), parse_roots(root or [])
     made = new(name, path, known=id_, near=near or (), far=far or (), external=external or (), roots=roots)
     for note in made.notes:
-        say(note)
+        to_stderr(note)
     if json:
         print_json(made.as_dict())
     else:
@@ -74,13 +74,13 @@ def new_recipe(
 
 def _print_new(made: NewRecipe, roots: list[str]) -> None:
     print_groups([(made.name, made.groups, None)])
-    show()
+    to_stdout()
     for row in made.evidence:
-        show(f"{row['source']}:{row['class_id']}: {row['evidence']}")
+        to_stdout(f"{row['source']}:{row['class_id']}: {row['evidence']}")
     for line in made.overlaps:
-        show(line)
+        to_stdout(line)
     flags = "".join(f" --root {text}" for text in roots)
-    show(f"written: {made.out}; change what you like, then: wordnet-splits build {made.out}{flags}")
+    to_stdout(f"written: {made.out}; change what you like, then: wordnet-splits build {made.out}{flags}")
 
 
 def make_own_inventory(
@@ -105,10 +105,10 @@ def make_own_inventory(
     made = make_inventory(source, roots=roots, recipe=recipe, workers=workers, progress=OnStderr())
     if made.unexpected:
         names = ", ".join(list(made.unexpected)[:3])
-        say(f"{sum(made.unexpected.values()):,} other files are left out, such as {names}")
+        to_stderr(f"{sum(made.unexpected.values()):,} other files are left out, such as {names}")
     if json:
         print_json(made.as_dict())
         return DONE
     counts = ", ".join(f"{split} {count:,}" for split, count in made.images.items())
-    show(f"{made.out}: {counts}; {'as frozen before' if made.same else 'frozen'}")
+    to_stdout(f"{made.out}: {counts}; {'as frozen before' if made.same else 'frozen'}")
     return DONE

@@ -10,7 +10,15 @@ import typer
 from wordnet_splits.base.errors import SplitsError, UnknownNameError
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import AllowMissing, Json, Manifests, RootOptions, Workers, add_command
-from wordnet_splits.terminal.output import DONE, LEFT_OUT, NEGATIVE, print_json, print_table, say, show
+from wordnet_splits.terminal.output import (
+    DONE,
+    LEFT_OUT,
+    NEGATIVE,
+    print_json,
+    print_table,
+    to_stderr,
+    to_stdout,
+)
 
 SHOWN_PROBLEMS = 20
 COLUMNS = ("split", "group", "source", "view", "layout", "rows", "missing", "bytes", "images", "sha256")
@@ -73,9 +81,9 @@ def pack_benchmark(
         shown = COLUMNS[:-2]
         print_table(shown, [[p[c] for c in shown] for p in parts], right=("rows", "missing", "bytes"))
         for awaited in result.awaiting:
-            say(f"awaiting its source: {awaited}")
+            to_stderr(f"awaiting its source: {awaited}")
         _say_problems(result.missing, "left out")
-        say(f"packed {store.benchmark} in {store.folder}")
+        to_stderr(f"packed {store.benchmark} in {store.folder}")
     return DONE if result.complete else LEFT_OUT
 
 
@@ -101,14 +109,16 @@ def _check(benchmark: str | None, folder: Path, manifests: Path | None, json: bo
     except UnknownNameError:
         if benchmark is not None:
             raise
-        say(f"no manifest of {name} is here, so the images are compared with the store's own checksums only")
+        to_stderr(
+            f"no manifest of {name} is here, so the images are compared with the store's own checksums only"
+        )
         manifest = None
     problems = check_store(folder, manifest)
     if json:
         print_json({"ok": not problems, "problems": [p.as_dict() for p in problems]})
     else:
         _say_problems(problems, "damaged")
-        show(
+        to_stdout(
             f"{folder}: " + (f"{len(problems):,} problems" if problems else "every byte is as it was packed")
         )
     return NEGATIVE if problems else DONE
@@ -116,6 +126,6 @@ def _check(benchmark: str | None, folder: Path, manifests: Path | None, json: bo
 
 def _say_problems(problems: list[Any], what: str) -> None:
     for problem in problems[:SHOWN_PROBLEMS]:
-        say(f"{what}: {problem.source} {problem.image_id or ''} {problem.detail}")
+        to_stderr(f"{what}: {problem.source} {problem.image_id or ''} {problem.detail}")
     if len(problems) > SHOWN_PROBLEMS:
-        say(f"and {len(problems) - SHOWN_PROBLEMS:,} more (--json has all)")
+        to_stderr(f"and {len(problems) - SHOWN_PROBLEMS:,} more (--json has all)")

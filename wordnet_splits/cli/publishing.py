@@ -12,7 +12,7 @@ import typer
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import Json, Manifests, RootOptions, Workers, add_command
-from wordnet_splits.terminal.output import DONE, print_json, print_table, say, show
+from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stderr, to_stdout
 
 if TYPE_CHECKING:
     from wordnet_splits.publishing.publish import Publication
@@ -85,7 +85,7 @@ def publish_benchmarks(
             print_json({"card": card, "benchmarks": release.names})
         else:
             for line in card.splitlines():
-                show(line)
+                to_stdout(line)
         return DONE
     publication = publish(address, release, tag=revision, private=private, dry_run=dry_run)
     if json:
@@ -102,20 +102,22 @@ def _print_publication(publication: Publication, *, dry_run: bool) -> None:
     if rows:
         print_table(("file", "state"), rows[:SHOWN])
     if len(rows) > SHOWN:
-        say(f"and {len(rows) - SHOWN:,} more (--json has all)")
+        to_stderr(f"and {len(rows) - SHOWN:,} more (--json has all)")
     counts = (
         f"{len(getattr(publication, state)):,} {state}" for state in ("added", "changed", "removed", "same")
     )
-    show(f"{counted(len(publication.benchmarks), 'benchmark')} verified; files: {', '.join(counts)}")
+    to_stdout(f"{counted(len(publication.benchmarks), 'benchmark')} verified; files: {', '.join(counts)}")
     if publication.not_compared:
-        show(f"not compared with what is published: {publication.not_compared}")
-        show("so not known: which files differ, whether a tag or a version is taken, what would be removed")
+        to_stdout(f"not compared with what is published: {publication.not_compared}")
+        to_stdout(
+            "so not known: which files differ, whether a tag or a version is taken, what would be removed"
+        )
     if publication.sent:
-        show(f"published as {publication.address}, commit {publication.commit}")
+        to_stdout(f"published as {publication.address}, commit {publication.commit}")
     elif dry_run and rows:
-        show("nothing was sent: leave out --dry-run to publish")
+        to_stdout("nothing was sent: leave out --dry-run to publish")
     else:
-        show(f"nothing was sent: {publication.address} holds this already")
+        to_stdout(f"nothing was sent: {publication.address} holds this already")
 
 
 def pull_benchmarks(
@@ -154,10 +156,12 @@ def pull_benchmarks(
     ]
     print_table(("benchmark", "version", "fingerprint", "compared"), rows, right=("version",))
     for name in found.dropped:
-        show(f"removed {name}: the repository no longer holds it")
-    show(f"commit {found.commit}; every fingerprint was recomputed, and the rules give the same again")
+        to_stdout(f"removed {name}: the repository no longer holds it")
+    to_stdout(f"commit {found.commit}; every fingerprint was recomputed, and the rules give the same again")
     name = found.benchmarks[0].name
-    show(f"in {found.folder}; use one as {out / name if out else replace(found.address, benchmark=name)}")
+    to_stdout(
+        f"in {found.folder}; use one as {out / name if out else replace(found.address, benchmark=name)}"
+    )
     return DONE
 
 
@@ -181,12 +185,12 @@ def write_croissant(
     text = croissant_of(load_manifest(benchmark, manifests))
     if out is not None:
         write_text(out, text)
-        say(f"written to {out}")
+        to_stderr(f"written to {out}")
     if json:
         print_json(
             {"benchmark": benchmark, "out": None if out is None else str(out), "croissant": loads(text)}
         )
     elif out is None:
         for line in text.splitlines():
-            show(line)
+            to_stdout(line)
     return DONE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wordnet_splits.terminal.options import Json, Manifests, add_command
-from wordnet_splits.terminal.output import DONE, print_json, print_table, say, show
+from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stderr, to_stdout
 
 if TYPE_CHECKING:
     from wordnet_splits.robust.robust import Robust, RobustClass
@@ -50,24 +50,24 @@ def show_robust(
     found = robust(benchmark, wordnets=wordnet, manifests=manifests)
     if out is not None:
         found.write(out)
-        say(f"written to {out}")
+        to_stderr(f"written to {out}")
     if json:
         print_json(found.as_dict())
         return DONE
     _show_counts(found)
     turned = sorted((c for c in found.classes if c.robust not in (None, 1.0)), key=lambda c: c.robust or 0.0)
     if turned:
-        show()
+        to_stdout()
         _show_classes(found, turned[: None if all_ else SHOWN])
         if len(turned) > SHOWN and not all_:
-            show(f"... and {len(turned) - SHOWN:,} more: --all, --out FILE.parquet")
-    show()
+            to_stdout(f"... and {len(turned) - SHOWN:,} more: --all, --out FILE.parquet")
+    to_stdout()
     for why, number in found.reasons().items():
-        show(f"not read: {number:,} of {counted(len(found.classes), 'class')}: {why}")
+        to_stdout(f"not read: {number:,} of {counted(len(found.classes), 'class')}: {why}")
     for name, number in found.unmapped.items():
-        show(f"{name}: {counted(number, 'class')} of the sources without a synset in it")
+        to_stdout(f"{name}: {counted(number, 'class')} of the sources without a synset in it")
     for note in found.notes:
-        show(note)
+        to_stdout(note)
     return DONE
 
 

@@ -9,7 +9,7 @@ import typer
 
 from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.terminal.options import Json, Manifests, add_command
-from wordnet_splits.terminal.output import DONE, print_json, say, show
+from wordnet_splits.terminal.output import DONE, print_json, to_stderr, to_stdout
 
 MiB = 1 << 20
 
@@ -49,8 +49,8 @@ def write_site(
         print_json(found.as_dict())
     else:
         told = f"{len(found.benchmarks)} benchmarks, {found.files} files, {found.size / MiB:.1f} MiB"
-        show(f"{told}: open {found.folder / 'index.html'}")
+        to_stdout(f"{told}: open {found.folder / 'index.html'}")
     for page, option in (("leaderboard", "--results"), ("audit", "--audit")):
         if page not in found.pages:
-            say(f"note: no page of the {page}: there is no checkout here, and no {option}")
+            to_stderr(f"note: no page of the {page}: there is no checkout here, and no {option}")
     return DONE

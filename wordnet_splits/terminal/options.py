@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wordnet_splits.terminal.output import show
+from wordnet_splits.terminal.output import to_stdout
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 RootOptions = Annotated[
@@ -64,7 +64,7 @@ def make_program(name: str, about: str, examples: Sequence[str]) -> typer.Typer:
 
 def _show_version(context: typer.Context, wanted: bool) -> None:
     if wanted:
-        show(f"{context.info_name} {version('wordnet-splits')}")
+        to_stdout(f"{context.info_name} {version('wordnet-splits')}")
         raise typer.Exit
 
 

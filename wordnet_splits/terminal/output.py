@@ -39,17 +39,19 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def show(text: str = "") -> None:
+def to_stdout(text: str = "") -> None:
     """Print a line on stdout; control characters are escaped."""
     print(printable(text, LONGEST_LINE))
 
 
-def say(text: str) -> None:
+def to_stderr(text: str) -> None:
     """Print a line on stderr; control characters are escaped."""
     print(printable(text, LONGEST_LINE), file=sys.stderr)
 
 
-def say_some(lines: Sequence[str], most: int, *, of: str = "", write: Callable[[str], None] = say) -> None:
+def print_first(
+    lines: Sequence[str], most: int, *, of: str = "", write: Callable[[str], None] = to_stderr
+) -> None:
     """Print the first ``most`` lines, and how many more there are of what."""
     for line in lines[:most]:
         write(line)
@@ -58,14 +60,14 @@ def say_some(lines: Sequence[str], most: int, *, of: str = "", write: Callable[[
         write(f"{indent}and {len(lines) - most:,} more{of} (--json has all)")
 
 
-def show_fields(fields: Sequence[tuple[str, str]]) -> None:
+def print_fields(fields: Sequence[tuple[str, str]]) -> None:
     """Print names and their texts on stdout, on a terminal every text wrapped beside its name."""
     start = max(len(name) for name, _ in fields) + len(GAP)
     width = terminal_width()
     for name, text in fields:
         room = len(text) + 1 if width is None else max(width - start - len(GAP), NARROWEST)
         for n, line in enumerate(textwrap.wrap(text, room, break_on_hyphens=False) or [""]):
-            show(f"{GAP}{'' if n else name:{start}}{line}".rstrip())
+            to_stdout(f"{GAP}{'' if n else name:{start}}{line}".rstrip())
 
 
 def print_table(
@@ -83,9 +85,9 @@ def print_table(
     text = [[_cell(v) for v in row] for row in rows]
     lines, left_out = text_table(columns, text, right=right, width=terminal_width() or most)
     for line in lines:
-        show(line)
+        to_stdout(line)
     if left_out:
-        say(f"too narrow for {', '.join(left_out)} (--json has all)")
+        to_stderr(f"too narrow for {', '.join(left_out)} (--json has all)")
 
 
 def _cell(value: object) -> str:

@@ -13,7 +13,7 @@ import typer
 from wordnet_splits.base.errors import OutputError, SplitsError, out_of_memory
 from wordnet_splits.base.untrusted import printable
 from wordnet_splits.terminal.entry import INTERRUPTION
-from wordnet_splits.terminal.output import BAD_INPUT, DONE, INTERRUPTED, print_json, say
+from wordnet_splits.terminal.output import BAD_INPUT, DONE, INTERRUPTED, print_json, to_stderr
 
 LONGEST_ERROR = 4000
 """Letters of an error on a terminal: a name from outside may have millions."""
@@ -65,7 +65,7 @@ def run(application: typer.Typer, arguments: list[str], program: str) -> int:
             raise
         return _fail(_of_memory(error), arguments)
     if code == INTERRUPTED:  # typer returns it or raises, depending on its version
-        say(INTERRUPTION)
+        to_stderr(INTERRUPTION)
     return code if isinstance(code, int) else DONE
 
 
@@ -92,5 +92,5 @@ def _of_the_system(error: OSError) -> SplitsError:
 def _fail(error: SplitsError, arguments: list[str]) -> int:
     if "--json" in arguments:
         print_json({"error": error.as_dict()})
-    say(f"error: {printable(error, LONGEST_ERROR)}")
+    to_stderr(f"error: {printable(error, LONGEST_ERROR)}")
     return error.exit_code

@@ -9,7 +9,7 @@ import typer
 
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.terminal.options import Json
-from wordnet_splits.terminal.output import DONE, print_json, say, show
+from wordnet_splits.terminal.output import DONE, print_json, to_stderr, to_stdout
 
 from ..comparison.run import REPLICATES, compare
 from .printing import Detectors, names_of, print_tables
@@ -57,10 +57,10 @@ def compare_results(
     else:
         print_tables(found.tables())
         for note in found.notes:
-            show(note)
+            to_stdout(note)
     if json:
         for note in found.notes:
-            say(f"note: {note}")
+            to_stderr(f"note: {note}")
     return DONE
 
 

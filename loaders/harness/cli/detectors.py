@@ -11,7 +11,7 @@ import typer
 
 from wordnet_splits.base.errors import unknown
 from wordnet_splits.terminal.options import Json
-from wordnet_splits.terminal.output import DONE, print_json, print_table, show
+from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stdout
 
 from ..detectors import Method, get_method, list_detectors, preset, preset_names
 from ..detectors.choosing import presets_of
@@ -65,9 +65,9 @@ def show_detectors(
     if pattern != "*":
         return DONE
     if find_spec(PACKAGE) is not None:
-        show()
-        show(f"pytorch-ood's that take logits or features: unknown-eval detectors '{PACKAGE}*'")
-    show()
+        to_stdout()
+        to_stdout(f"pytorch-ood's that take logits or features: unknown-eval detectors '{PACKAGE}*'")
+    to_stdout()
     print_table(
         ("preset", "detectors", "not built yet"),
         [(p.name, ", ".join(p.detectors), ", ".join(p.absent) or None) for p in presets],

@@ -9,7 +9,7 @@ import typer
 
 from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.terminal.options import Json, add_command, make_program
-from wordnet_splits.terminal.output import DONE, NEGATIVE, print_json, say_some, show
+from wordnet_splits.terminal.output import DONE, NEGATIVE, print_first, print_json, to_stdout
 from wordnet_splits.terminal.runner import start
 
 from . import train
@@ -54,13 +54,13 @@ def check_results_folder(
             print_json(entries.as_dict())
         else:
             for entry in entries.entries:
-                show(f"{Path(entry.folder).name}: {_outcome(entry)}")
+                to_stdout(f"{Path(entry.folder).name}: {_outcome(entry)}")
         return DONE if entries.ok else NEGATIVE
     found = check_results(folder, all_intervals=all_intervals, progress=OnStderr())
     if json:
         print_json(found.as_dict())
     else:
-        show(_outcome(found))
+        to_stdout(_outcome(found))
     return DONE if found.ok else NEGATIVE
 
 
@@ -70,7 +70,7 @@ def _outcome(found: CheckedResults) -> str:
         f"{d.table}: {d.row}: {d.column} stored {d.stored}, recomputed {d.recomputed}"
         for d in found.differences
     ]
-    say_some(lines, SHOWN_DIFFERENCES, write=show)
+    print_first(lines, SHOWN_DIFFERENCES, write=to_stdout)
     outcome = "all recompute" if found.ok else f"{len(found.differences):,} differ"
     counts = f"{found.compared:,} rows, {found.values:,} values, {found.exact:,} equal to the last bit"
     return f"{counts}; {_intervals(found.intervals)}; {found.benchmark}: {outcome}"

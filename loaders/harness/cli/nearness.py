@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.terminal.options import Json
-from wordnet_splits.terminal.output import DONE, print_json, say, show
+from wordnet_splits.terminal.output import DONE, print_json, to_stderr, to_stdout
 
 from ..comparison.class_nearness import REPLICATES, nearness
 from .compare import ResultFolders
@@ -36,5 +36,5 @@ def correlate_nearness(
     else:
         print_tables(found.tables())
     for note in found.notes:
-        say(f"note: {note}") if json else show(note)
+        to_stderr(f"note: {note}") if json else to_stdout(note)
     return DONE

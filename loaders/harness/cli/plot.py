@@ -9,7 +9,7 @@ import typer
 
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.terminal.options import Json
-from wordnet_splits.terminal.output import DONE, print_json, print_table, say
+from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stderr
 
 from ..plots.registry import list_plots
 from ..plots.run import GRAPH, GRAPH_TITLE, GRAPHML, plot
@@ -51,7 +51,7 @@ def plot_results(
     )
     if json:
         print_json({"what": what, "out": str(path)})
-    say(f"{what} in {path}")
+    to_stderr(f"{what} in {path}")
     return DONE
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.base.tabular import terminal_width
-from wordnet_splits.terminal.output import print_table, show
+from wordnet_splits.terminal.output import print_table, to_stdout
 
 from ..evaluation.tables import Table
 
@@ -29,9 +29,9 @@ def print_tables(made: Sequence[Table]) -> None:
     """Print tables, each below its title."""
     for number, table in enumerate(made):
         if number:
-            show()
-        show(table.title)
+            to_stdout()
+        to_stdout(table.title)
         for part in table.folded(terminal_width()):  # a number is never left out
             print_table(part.columns, part.cells, right=part.right)
         for note in table.notes:
-            show(note)
+            to_stdout(note)

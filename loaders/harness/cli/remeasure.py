@@ -11,7 +11,7 @@ from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.leaderboard import ENTRY
 from wordnet_splits.metrics.uncertainty import REPLICATES
 from wordnet_splits.terminal.options import Json
-from wordnet_splits.terminal.output import DONE, print_json, say
+from wordnet_splits.terminal.output import DONE, print_json, to_stderr
 
 from ..evaluation.recompute import remeasure
 from ..leaderboard.submit import renew
@@ -38,5 +38,5 @@ def remeasure_results(
     if json:
         counts = {"rows": again.results.num_rows, "intervals": intervals}
         print_json({"out": str(folder), "files": [str(file) for file in written], **counts})
-    say(f"{again.results.num_rows:,} rows, {intervals:,} with an interval, in {folder}")
+    to_stderr(f"{again.results.num_rows:,} rows, {intervals:,} with an interval, in {folder}")
     return DONE

@@ -14,7 +14,7 @@ from wordnet_splits.finding import find_manifest
 from wordnet_splits.manifest import read_manifest
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import Json, PackedOption, RootOptions
-from wordnet_splits.terminal.output import DONE, print_json, say
+from wordnet_splits.terminal.output import DONE, print_json, to_stderr
 
 from ..evaluation.results import benchmark_of
 from ..reporting.run import MISTAKES, report
@@ -53,5 +53,5 @@ def report_results(
     )
     if json:
         print_json({"out": str(path), "bytes": path.stat().st_size})
-    say(f"report in {path}")
+    to_stderr(f"report in {path}")
     return DONE

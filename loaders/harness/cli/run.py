@@ -22,7 +22,7 @@ from wordnet_splits.terminal.options import (
     PackedOption,
     RootOptions,
 )
-from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_json, say, show
+from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_json, to_stderr, to_stdout
 
 from ..detectors import parse_detectors, preset
 from ..detectors.choosing import PRESET
@@ -189,7 +189,7 @@ def _say_absent(detectors: str) -> None:
         if name.strip().startswith(PRESET):
             chosen = preset(name.strip().removeprefix(PRESET))
             if chosen.absent:
-                say(f"{name.strip()}: not built yet and left out: {', '.join(chosen.absent)}")
+                to_stderr(f"{name.strip()}: not built yet and left out: {', '.join(chosen.absent)}")
 
 
 def _report(
@@ -210,9 +210,9 @@ def _report(
         )
     else:
         print_tables(made)
-        show()
+        to_stdout()
         for line in lines_below(results):
-            show(line)
+            to_stdout(line)
     for note in (*about.notes, *about.left_out):
-        say(f"note: {note}")
-    say(f"results in {folder}")
+        to_stderr(f"note: {note}")
+    to_stderr(f"results in {folder}")

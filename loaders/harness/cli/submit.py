@@ -12,7 +12,7 @@ from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.leaderboard import read_entry
 from wordnet_splits.manifest.shipped import shipped_data
 from wordnet_splits.terminal.options import Json
-from wordnet_splits.terminal.output import DONE, print_json, say, show
+from wordnet_splits.terminal.output import DONE, print_json, to_stderr, to_stdout
 
 from ..leaderboard.submit import submit
 
@@ -40,13 +40,13 @@ def submit_results(
     if json:
         print_json({"out": str(folder), **entry.model_dump(mode="json", by_alias=True)})
     else:
-        show(f"{entry.name}: {len(facts.detectors)} detectors on {facts.benchmark}, written to {folder}")
+        to_stdout(f"{entry.name}: {len(facts.detectors)} detectors on {facts.benchmark}, written to {folder}")
     if facts.classes is None:
-        say(f"note: there is no {facts.benchmark} here, so its images were compared with nothing")
+        to_stderr(f"note: there is no {facts.benchmark} here, so its images were compared with nothing")
     short = [one.group for one in facts.sets if one.scored != one.expected]
     if short:
-        say(f"note: not every image was scored of {', '.join(short)}")
-    say(f"next: {_next_step(facts.benchmark, folder)}")
+        to_stderr(f"note: not every image was scored of {', '.join(short)}")
+    to_stderr(f"next: {_next_step(facts.benchmark, folder)}")
     return DONE
 
 

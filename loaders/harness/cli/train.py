@@ -22,7 +22,7 @@ from wordnet_splits.terminal.options import (
     RootOptions,
     add_command,
 )
-from wordnet_splits.terminal.output import DONE, print_json, print_table, say, show
+from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stderr, to_stdout
 
 if TYPE_CHECKING:
     from ..training.recipe import TrainingRecipe
@@ -93,7 +93,7 @@ def train(
         precision=precision,
         command=_command(),
         progress=OnStderr(),
-        say=say,
+        say=to_stderr,
     )
     if json:
         print_json({"recipe": chosen.as_dict(), "runs": [_row(t) for t in trained]})
@@ -104,9 +104,9 @@ def train(
 
 def _announce(recipe: TrainingRecipe) -> None:
     """Print what is trained, and every departure from the paper or the recipe."""
-    say(f"{recipe.name}: {recipe.title}{f' ({recipe.paper})' if recipe.paper else ''}")
+    to_stderr(f"{recipe.name}: {recipe.title}{f' ({recipe.paper})' if recipe.paper else ''}")
     for difference in recipe.differs:
-        say(f"  differs: {difference}")
+        to_stderr(f"  differs: {difference}")
 
 
 def _command() -> str:
@@ -139,7 +139,7 @@ def _print_runs(trained: list[Trained]) -> None:
         right=tuple(n.replace("_", " ") for n in shown),
     )
     for folder in sorted({str(t.folder.parent) for t in trained}):
-        show(f"models in {folder}")
+        to_stdout(f"models in {folder}")
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -185,6 +185,6 @@ def show_recipes(json: Json = False) -> int:
         ],
         right=("epochs",),
     )
-    show()
+    to_stdout()
     print_table(("network", "title"), [(name, NETWORKS[name].title) for name in list_networks()])
     return DONE

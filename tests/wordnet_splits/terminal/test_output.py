@@ -20,7 +20,7 @@ FIELDS = [("evidence", "drawn as number 167 of 405 candidates " * 5), ("rule", "
 
 def test_texts_are_wrapped_between_words_on_a_terminal(terminal, capsys):
     terminal(60)
-    output.show_fields(FIELDS)
+    output.print_fields(FIELDS)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 60
     assert lines[0].startswith("  evidence  drawn as")
@@ -31,7 +31,7 @@ def test_texts_are_wrapped_between_words_on_a_terminal(terminal, capsys):
 
 def test_texts_are_one_line_elsewhere(terminal, capsys):
     terminal(None)
-    output.show_fields(FIELDS)
+    output.print_fields(FIELDS)
     assert len(capsys.readouterr().out.splitlines()) == len(FIELDS)
 
 
