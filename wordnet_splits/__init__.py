@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from wordnet_splits.making import build as build_benchmark
     from wordnet_splits.manifest import Manifest as Manifest
     from wordnet_splits.manifest.diff import diff_manifests as diff_manifests
-    from wordnet_splits.propose import propose as propose_synsets
+    from wordnet_splits.propose import propose_synsets as propose_synsets
     from wordnet_splits.propose.making import make_catalog as make_catalog
     from wordnet_splits.publishing.cite import cite as cite_benchmark
     from wordnet_splits.recipe import Recipe as Recipe
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from wordnet_splits.reports.new_recipe import new as new_recipe
     from wordnet_splits.robust.robust import robust as robust_roles
     from wordnet_splits.similarity import compare as compare
-    from wordnet_splits.similarity import matrix as similarity_matrix
+    from wordnet_splits.similarity import similarity_matrix as similarity_matrix
     from wordnet_splits.sources import open_source as open_source
     from wordnet_splits.sources import source_info as source_info
     from wordnet_splits.sources import source_names as source_names
@@ -105,11 +105,11 @@ _PUBLIC = {
     "manifest_names": "finding",
     "new_recipe": "reports.new_recipe:new",
     "open_source": "sources",
-    "propose_synsets": "propose:propose",
+    "propose_synsets": "propose",
     "recipe_names": "recipe",
     "report_leaks": "checks.leaks",
     "robust_roles": "robust.robust:robust",
-    "similarity_matrix": "similarity:matrix",
+    "similarity_matrix": "similarity",
     "source_info": "sources",
     "source_names": "sources",
     "thresholds": "audit.thresholds",

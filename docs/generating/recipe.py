@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from generating.markdown import attributes, sections, spoken, table
-from wordnet_splits.catalog import declarations as own_sources
+from wordnet_splits.catalog import declarations as declared_sources
 from wordnet_splits.recipe import recipe
 from wordnet_splits.rules import engine, model
 from wordnet_splits.rules.registry import find_operator
@@ -25,8 +25,8 @@ TABLES: dict[str, type[BaseModel]] = {
     "[[known_leak]]": recipe.KnownLeak,
     "normalise": recipe.Normalisation,
     "published_list": recipe.PublishedList,
-    "[[source]]": own_sources.Declaration,
-    "columns": own_sources.Columns,
+    "[[source]]": declared_sources.Declaration,
+    "columns": declared_sources.Columns,
 }
 FILLED_IN = {"draw": "the name"}
 """Keys that reading fills in before the model sees them."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.similarity import matrix
+from wordnet_splits.similarity import similarity_matrix
 
 MEASURE = "mean2"
 LEAST_IMAGES = 5
@@ -105,7 +105,7 @@ def similarities(
     columns = list(dict.fromkeys(wnid for _, b in held for wnid in b.wnids))
     if not rows or not columns:
         return dict.fromkeys(held)
-    table = matrix(measure, rows, columns)
+    table = similarity_matrix(measure, rows, columns)
     at_row = {wnid: n for n, wnid in enumerate(rows)}
     at_column = {wnid: n for n, wnid in enumerate(columns)}
     return {

@@ -11,7 +11,7 @@ from fix_resize.auditing.sets import open_pictures
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import ManifestError, UnknownNameError
 from wordnet_splits.finding import find_manifest, load_manifest
-from wordnet_splits.recipe import load_recipe, own_of
+from wordnet_splits.recipe import declarations_of, load_recipe
 
 FROZEN = find_manifest("digits")
 
@@ -31,7 +31,7 @@ def test_a_folder_does_not_take_the_place_of_a_frozen_benchmark() -> None:
     assert find_manifest("digits") == FROZEN
     assert load_manifest("digits").name == "digits"
     assert load_recipe("digits").name == "digits"
-    assert own_of("digits") == {}
+    assert declarations_of("digits") == {}
     assert load_manifest("./digits").name == "rungs-cifar100"
     assert load_recipe("./digits").name == "rungs-cifar100"
     assert find_manifest(Path("digits")) == Path("digits")  # a path is a path, however short

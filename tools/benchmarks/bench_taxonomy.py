@@ -50,11 +50,11 @@ def _timed(work: str) -> str:
 def _against_nltk() -> list[Row]:
     """All four measures of 1,000 x 1,000 classes; NLTK has three of them, and is charged for three."""
     classes = [entry.wnids[0] for entry in load_catalog("imagenet1k").classes]
-    ours = fastest(lambda: similarity.matrices(MEASURES, classes), 5) / len(classes) ** 2
+    ours = fastest(lambda: similarity.similarity_matrices(MEASURES, classes), 5) / len(classes) ** 2
     theirs = _seconds_per_pair(classes)
     ratio = sum(theirs.values()) / ours
     detail = ", ".join(f"{measure} {seconds * 1e6:.0f}" for measure, seconds in theirs.items())
-    table = fastest(lambda: similarity.matrix("mean", classes, classes[:200]), 5)
+    table = fastest(lambda: similarity.similarity_matrix("mean", classes, classes[:200]), 5)
     return [
         Row(
             "path, lch, wup, wup_wn of 1,000 x 1,000 ImageNet classes",
@@ -78,7 +78,7 @@ def _seconds_per_pair(classes: Sequence[str]) -> dict[str, float]:
         seconds = {}
         for measure, method in NLTK_METHODS.items():
             values = [getattr(x, method)(y) for x, y in pairs]
-            if (similarity.matrix(measure, classes)[rows, columns] != values).any():
+            if (similarity.similarity_matrix(measure, classes)[rows, columns] != values).any():
                 raise AssertionError(f"{measure} differs from NLTK's")
             start = time.perf_counter()
             for x, y in pairs:
@@ -122,7 +122,7 @@ from wordnet_splits.taxonomy import Taxonomy
 wnids = Path({str(synsets)!r}).read_text().split()
 Taxonomy.embedded().indices(wnids)
 start = time.perf_counter()
-distances = similarity.matrix("distance", wnids)
+distances = similarity.similarity_matrix("distance", wnids)
 seconds = time.perf_counter() - start
 status = Path("/proc/self/status").read_text()  # getrusage would count the parent's memory at the fork
 peak = int(status.partition("VmHWM:")[2].split()[0])

@@ -27,7 +27,7 @@ from wordnet_splits.audit.images import ImageNotes, note_images
 from wordnet_splits.audit.namesakes import Namesake, namesakes
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.tabular import Tabular, text_table
-from wordnet_splits.rules.equal import are_equal
+from wordnet_splits.rules.equal import are_same_class
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy, load
 
@@ -338,7 +338,7 @@ def _kin(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[str, l
                 kin[class_id] += [
                     _Kin(edges, relation, known_id, wnid, up)
                     for known_id in known_ids.get(up, ())
-                    if edges or are_equal(listed_by_id[class_id], known_by_id[known_id])
+                    if edges or are_same_class(listed_by_id[class_id], known_by_id[known_id])
                 ]
     for wnid, known_of_wnid in known_by_wnid.items():
         for up, edges in taxonomy.ancestors(wnid).items():
@@ -362,9 +362,9 @@ def _nearest(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[st
     columns = [wnid for _, wnid in pairs]
     own = sorted({wnid for one in listed.classes for wnid in one.wnids})
     best: dict[str, tuple[float, int, int]] = {}  # wnid -> mean, the first column that has it, edges
-    means = similarity.blocks("mean", own, columns, taxonomy)
+    means = similarity.similarity_blocks("mean", own, columns, taxonomy)
     for (rows, block), (_, edges) in zip(
-        means, similarity.blocks("distance", own, columns, taxonomy), strict=True
+        means, similarity.similarity_blocks("distance", own, columns, taxonomy), strict=True
     ):
         at = block.argmax(axis=1)
         values = zip(block.max(axis=1).tolist(), at.tolist(), edges.min(axis=1).tolist(), strict=True)

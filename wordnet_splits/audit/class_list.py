@@ -16,8 +16,8 @@ from typing import Any
 from wordnet_splits.base.errors import LONGEST, DataError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.untrusted import DELIMITERS, check_delimiter, parse_json, printable, read_text
 from wordnet_splits.catalog import CatalogClass, load_catalog
-from wordnet_splits.catalog.catalog import covered, known_sources, load_own_catalog
-from wordnet_splits.catalog.user_lists import find_list, known_lists
+from wordnet_splits.catalog.catalog import covered, known_sources, load_declared_catalog
+from wordnet_splits.catalog.user_lists import available_lists, find_list
 from wordnet_splits.finding import is_path, load_manifest, manifest_names
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.manifest import Manifest
@@ -111,7 +111,7 @@ def load_class_list(
             return ClassList(text, tuple(classes))
         path = Path(given)
         if not path.exists():
-            names = (*known_sources(), *known_lists(), *class_set_names(), *manifest_names(manifests))
+            names = (*known_sources(), *available_lists(), *class_set_names(), *manifest_names(manifests))
             error = unknown("list of classes", text, names)
             hint = error.hint or "or a file of wnids, names or indices; BENCHMARK:GROUP for a group"
             raise UnknownNameError(error.what, near=error.near, hint=hint)
@@ -125,7 +125,7 @@ def _known(name: str, taxonomy: Taxonomy, manifests: Path | None) -> Sequence[Li
     """Return the classes of a list that is known by name or is a benchmark's group; none of any other."""
     if name in known_sources():
         return [_of_catalog(c) for c in load_catalog(name)]
-    if name in known_lists():
+    if name in available_lists():
         table = find_list(name).select(["source", "class_id"])
         pairs = dict.fromkeys(zip(*(column.to_pylist() for column in table.columns), strict=True))
         return [_of_catalog(load_catalog(s)[i]) for s, i in pairs]
@@ -147,7 +147,9 @@ def _of_manifest(manifest: Manifest, group: str) -> Sequence[ListedClass]:
         raise unknown("group", group, groups, where=manifest.name)
     of_group = [row for row in rows if row["group"] == group]
     catalogs = {
-        source: load_own_catalog(manifest.own[source]) if source in manifest.own else load_catalog(source)
+        source: load_declared_catalog(manifest.own[source])
+        if source in manifest.own
+        else load_catalog(source)
         for source in {row["source"] for row in of_group}
     }
     return [

@@ -17,7 +17,7 @@ from wordnet_splits.audit.class_list import ClassList
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog import catalog_names, load_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
-from wordnet_splits.catalog.user_lists import find_list, known_lists
+from wordnet_splits.catalog.user_lists import available_lists, find_list
 from wordnet_splits.finding import load_manifest
 
 LOOKED_AT = "ninco/"
@@ -143,7 +143,7 @@ def _sources(name: str) -> set[str]:
     """Return the sources of a shipped list's pictures."""
     if name in catalog_names():
         return {name}
-    return set(find_list(name)["source"].to_pylist()) if name in known_lists() else set()
+    return set(find_list(name)["source"].to_pylist()) if name in available_lists() else set()
 
 
 def _images(name: str, manifests: Path | None) -> dict[str, list[Image]] | None:
@@ -153,7 +153,7 @@ def _images(name: str, manifests: Path | None) -> dict[str, list[Image]] | None:
         if not tables:
             return None
         rows = [(*row, name) for table in tables for row in zip(*_columns(table), strict=True)]
-    elif name in known_lists():
+    elif name in available_lists():
         table = find_list(name)
         digests: dict[tuple[str, str], bytes | None] = {}
         for source in set(table["source"].to_pylist()):

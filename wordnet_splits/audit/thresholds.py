@@ -24,7 +24,7 @@ from wordnet_splits.base import plotting
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import schema_of, write_table
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.rules.equal import are_equal
+from wordnet_splits.rules.equal import are_same_class
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy, load
 
@@ -218,7 +218,7 @@ def _relations(listed: ClassList, known: ClassList, taxonomy: Taxonomy) -> dict[
     above = {up for wnid in known_by_wnid for up in taxonomy.ancestors(wnid)}
 
     def relation(one: ListedClass) -> str | None:
-        if any(are_equal(one, item) for wnid in one.wnids for item in known_by_wnid.get(wnid, ())):
+        if any(are_same_class(one, item) for wnid in one.wnids for item in known_by_wnid.get(wnid, ())):
             return "equal"
         kinds = (("below", below, one.wnids), ("above", above, one.covers))
         return next((name for name, kin, wnids in kinds if not kin.isdisjoint(wnids)), None)
@@ -231,7 +231,7 @@ def _best(
 ) -> dict[str, tuple[float, int]]:
     """Return of each wnid its greatest similarity (distance negated) and the first column that has it."""
     found: dict[str, tuple[float, int]] = {}
-    for rows, block in similarity.blocks(measure, own, columns, taxonomy):
+    for rows, block in similarity.similarity_blocks(measure, own, columns, taxonomy):
         scores = -block.astype(np.float64) if measure == "distance" else block
         at = scores.argmax(axis=1)
         values = zip(scores.max(axis=1).tolist(), at.tolist(), strict=True)

@@ -42,7 +42,7 @@ from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.names import check_name
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.catalog.declarations import Declaration, own_sources, unknown_source
+from wordnet_splits.catalog.declarations import Declaration, declared_sources, unknown_source
 
 CATALOGS = Path(__file__).parent.parent / "data" / "catalogs"
 MAPPED = ("exact", "variant", "head", "wider", "hand", "proposed")
@@ -181,7 +181,7 @@ def catalog_names() -> tuple[str, ...]:
 
 def known_sources() -> tuple[str, ...]:
     """Return the sources that have a catalog: the shipped ones, then a user's own."""
-    return (*catalog_names(), *own_sources())
+    return (*catalog_names(), *declared_sources())
 
 
 def load_catalog(source: str) -> Catalog:
@@ -195,10 +195,10 @@ def load_catalog(source: str) -> Catalog:
     shipped = _shipped(source)
     if shipped is not None:
         return shipped
-    own = own_sources().get(source)
+    own = declared_sources().get(source)
     if own is None:
         raise unknown_source(source, known_sources())
-    return load_own_catalog(own)
+    return load_declared_catalog(own)
 
 
 @cache
@@ -206,7 +206,7 @@ def _shipped(source: str) -> Catalog | None:
     return read_catalog(CATALOGS / f"{source}.tsv") if source in catalog_names() else None
 
 
-def load_own_catalog(own: Declaration) -> Catalog:
+def load_declared_catalog(own: Declaration) -> Catalog:
     """Return the catalog of a declared dataset; DataError where it is absent or malformed."""
     try:
         return _read_own(file_id(own.catalog_file), own.name)

@@ -11,7 +11,7 @@ lies beside the data wins. Relative paths are relative to the file; those of a `
 somebody else may have written, stay below its folder.
 
 A recipe has such a table as ``[[source]]``, and a manifest carries the datasets that it was built from. They
-hold while that benchmark is worked on (`in_force`); another dataset of the same name on this machine is
+hold while that benchmark is worked on (`using_sources`); another dataset of the same name on this machine is
 refused, for nobody could say which of the two a number is of.
 """
 
@@ -39,7 +39,7 @@ BESIDE: Final = "dataset.toml"
 CONFIG: Final = "sources.toml"
 INVENTORY: Final = ".inventory.parquet"
 
-TOLD: Final = frozenset({"name", "title", "url", "licence", "bibtex"})
+DESCRIPTIVE_KEYS: Final = frozenset({"name", "title", "url", "licence", "bibtex"})
 """What of a declaration does not decide which pictures there are."""
 
 Text = Annotated[str, Field(min_length=1)]
@@ -163,7 +163,7 @@ _BESIDE: dict[str, Declaration] = {}  # what the roots of this process declare
 _IN_FORCE: ContextVar[Mapping[str, Declaration]] = ContextVar("in force", default=MappingProxyType({}))
 
 
-def own_sources() -> Mapping[str, Declaration]:
+def declared_sources() -> Mapping[str, Declaration]:
     """Return every dataset that is declared, by name.
 
     Raises
@@ -174,7 +174,7 @@ def own_sources() -> Mapping[str, Declaration]:
 
 
 @contextmanager
-def in_force(own: Mapping[str, Declaration]) -> Iterator[None]:
+def using_sources(own: Mapping[str, Declaration]) -> Iterator[None]:
     """Have the datasets of a recipe or manifest be those of their names, in all that is called meanwhile.
 
     Raises
@@ -192,7 +192,7 @@ def in_force(own: Mapping[str, Declaration]) -> Iterator[None]:
         _IN_FORCE.reset(token)
 
 
-def together(several: Iterable[Mapping[str, Declaration]]) -> dict[str, Declaration]:
+def merge_declarations(several: Iterable[Mapping[str, Declaration]]) -> dict[str, Declaration]:
     """Return the datasets of several recipes and manifests.
 
     Raises
@@ -221,7 +221,7 @@ def _difference(a: Declaration, b: Declaration) -> str | None:
     """Say in what two declarations mean other pictures; a file that only one of them has tells nothing."""
     if a is b:
         return None
-    for key in sorted(Declaration.model_fields.keys() - TOLD - {"catalog", "inventory"}):
+    for key in sorted(Declaration.model_fields.keys() - DESCRIPTIVE_KEYS - {"catalog", "inventory"}):
         one, other = getattr(a, key), getattr(b, key)
         if one != other:
             return f"{key} is {other}, not {one}"
@@ -237,7 +237,7 @@ def _sha256(file: FileId) -> str:
     return sha256_of(Path(file[0]), largest=LARGEST_TABLE)
 
 
-def declare_beside(root: Path, name: str) -> None:
+def register_declaration(root: Path, name: str) -> None:
     """Make known what a folder's ``dataset.toml`` declares, if it has one.
 
     Raises
@@ -253,7 +253,7 @@ def declare_beside(root: Path, name: str) -> None:
     if found.name == name:
         _check_same(_IN_FORCE.get().get(name, found), found)
         _BESIDE[name] = found
-    elif name not in own_sources():
+    elif name not in declared_sources():
         raise DataError(
             f"declares the dataset {found.name!r}, not {name!r}",
             where=str(path),
@@ -261,7 +261,7 @@ def declare_beside(root: Path, name: str) -> None:
         )
 
 
-def name_beside(root: Path) -> str | None:
+def declared_name(root: Path) -> str | None:
     """Return the name of the dataset that a folder's ``dataset.toml`` declares, None without one."""
     try:
         return _read_beside(file_id(root / BESIDE)).name

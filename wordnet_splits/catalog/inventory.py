@@ -17,7 +17,7 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.catalog.catalog import catalog_names, known_sources, load_catalog
-from wordnet_splits.catalog.declarations import Declaration, own_sources, unknown_source
+from wordnet_splits.catalog.declarations import Declaration, declared_sources, unknown_source
 
 DATA = Path(__file__).parent.parent / "data"
 INVENTORY_SCHEMA = pa.schema(
@@ -95,13 +95,13 @@ def _load_shipped(source: str, split: str) -> pa.Table:
 
 
 def _own_inventory(source: str) -> Mapping[str, pa.Table]:
-    own = own_sources().get(source)
+    own = declared_sources().get(source)
     if own is None:
         raise unknown_source(source, known_sources())
-    return load_own_inventory(own)
+    return load_declared_inventory(own)
 
 
-def load_own_inventory(own: Declaration) -> Mapping[str, pa.Table]:
+def load_declared_inventory(own: Declaration) -> Mapping[str, pa.Table]:
     """Return the inventory of a declared dataset by split, {} where none is made; DataError if damaged."""
     try:
         return _read_own(file_id(own.inventory_file))

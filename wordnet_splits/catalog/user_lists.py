@@ -21,7 +21,7 @@ FOLDER = "lists"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}/[a-z0-9][a-z0-9_-]{0,127}")
 
 
-def known_lists(beside: Path | None = None) -> tuple[str, ...]:
+def available_lists(beside: Path | None = None) -> tuple[str, ...]:
     """Return the names of the lists that a recipe in the folder ``beside`` can use, sorted."""
     found = (
         f"{path.parent.name}/{path.stem}"
@@ -51,7 +51,7 @@ def find_list(name: str, beside: Path | None = None) -> pa.Table:
 
 def unknown_list(name: str, beside: Path | None = None, *, where: str | None = None) -> UnknownNameError:
     """Build the error for a list that is not at hand: a manifest carries none, so it says where one goes."""
-    error = unknown("list", name, known_lists(beside), where=where)
+    error = unknown("list", name, available_lists(beside), where=where)
     if not _NAME.fullmatch(name):
         return error
     folders = " or ".join(str(folder) for folder in _folders(beside)) or f"the folder of {ENVIRONMENT}"

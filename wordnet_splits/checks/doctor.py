@@ -23,13 +23,13 @@ from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.declarations import Declaration, in_force, together
+from wordnet_splits.catalog.declarations import Declaration, merge_declarations, using_sources
 from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
 from wordnet_splits.checks.listing import awaited_lists
 from wordnet_splits.finding import load_manifest, manifest_names
 from wordnet_splits.making.population import NO_POSITIONS, count_difference, expand
 from wordnet_splits.manifest import Manifest, Part
-from wordnet_splits.recipe import Group, ImageRule, Recipe, load_recipe, own_of, recipe_names
+from wordnet_splits.recipe import Group, ImageRule, Recipe, declarations_of, load_recipe, recipe_names
 from wordnet_splits.sources import Source, open_source, root_variable, source_class, source_names
 from wordnet_splits.sources.roots import Roots, all_roots, roots_file
 
@@ -152,7 +152,7 @@ def doctor(
     frozen = manifest_names(manifests)
     names = sorted({*recipe_names(), *frozen})
     own = carried(manifests)
-    with in_force(own):
+    with using_sources(own):
         roots = all_roots(given)
         states = {name: look_at(name, roots.get(name), given, progress) for name in source_names()}
         benchmarks = [_benchmark(name, name in frozen, manifests, states, own) for name in names]
@@ -163,8 +163,11 @@ def carried(manifests: Path | None = None) -> dict[str, Declaration]:
     """Return the datasets that come with frozen benchmarks, but for those whose row tells of an error."""
     found: dict[str, Declaration] = {}
     for name in manifest_names(manifests):
-        with contextlib.suppress(SplitsError), in_force(own := own_of(name, manifests=manifests)):
-            found = together([found, own])
+        with (
+            contextlib.suppress(SplitsError),
+            using_sources(own := declarations_of(name, manifests=manifests)),
+        ):
+            found = merge_declarations([found, own])
     return found
 
 
@@ -243,8 +246,8 @@ def _benchmark(
     try:
         manifest = load_manifest(name, manifests, check="classes") if frozen else None
         recipe = load_recipe(manifest or name)
-        together([own, recipe.own])  # the states are of the first dataset of a name
-        with in_force(recipe.own):
+        merge_declarations([own, recipe.declarations])  # the states are of the first dataset of a name
+        with using_sources(recipe.declarations):
             found.awaits = list(_awaits(recipe, manifest, states))
             found.pixels = {s: _pixels(s, recipe, states) for s in recipe.sources}
     except SplitsError as error:

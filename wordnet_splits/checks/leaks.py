@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.catalog.declarations import in_force
+from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.making.leaks import Leak, class_leaks, digest_leaks
 from wordnet_splits.making.membership import Membership
 from wordnet_splits.manifest import Manifest
@@ -97,7 +97,7 @@ def report_leaks(manifest: Manifest) -> LeakReport:
     ManifestError : the recipe in ``manifest.json`` is malformed.
     """
     recipe = load_recipe(manifest)
-    with in_force(manifest.own):
+    with using_sources(manifest.own):
         found = class_leaks(_membership(manifest, recipe), load())
         found += digest_leaks(recipe, [read() for read in manifest.parts.values()])
     recorded: dict[tuple[str, str, str], LeakRow] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from wordnet_splits.base.fields import COUNTED
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.catalog.user_lists import known_lists
+from wordnet_splits.catalog.user_lists import available_lists
 from wordnet_splits.finding import find_manifest, manifest_names
 from wordnet_splits.manifest import GroupRow, read_manifest
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names
@@ -19,7 +19,7 @@ def awaited_lists(recipe: Recipe) -> tuple[str, ...]:
     """Return the lists a recipe names that are not at hand, sorted."""
     used = {r.list_ for g in recipe.group for r in g.images.values() if r.list_ is not None}
     used |= {name for g in recipe.group for name in lists_used(g.classes)}
-    return tuple(sorted(used - set(known_lists(recipe.folder))))
+    return tuple(sorted(used - set(available_lists(recipe.folder))))
 
 
 def buildable() -> tuple[str, ...]:

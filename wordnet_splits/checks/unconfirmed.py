@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wordnet_splits.base.errors import ManifestError
-from wordnet_splits.catalog.catalog import Catalog, CatalogClass, load_own_catalog
-from wordnet_splits.catalog.declarations import own_sources
+from wordnet_splits.catalog.catalog import Catalog, CatalogClass, load_declared_catalog
+from wordnet_splits.catalog.declarations import declared_sources
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.propose.confirming import is_unconfirmed
 from wordnet_splits.rules.evidence import counted
@@ -36,7 +36,7 @@ def unconfirmed_classes(manifest: Manifest) -> dict[str, list[UnconfirmedClass]]
     grouped = {(row["source"], row["class_id"]) for row in columns if row["role"] != "excluded"}
     unconfirmed = {}
     for name, declared in manifest.own.items():
-        catalog = load_own_catalog(declared)
+        catalog = load_declared_catalog(declared)
         classes = [c for c in catalog if (name, c.class_id) in grouped and is_unconfirmed(c)]
         if classes:
             unconfirmed[name] = _with_lines(catalog, classes)
@@ -56,7 +56,7 @@ def check_confirmed(manifest: Manifest, *, never: str) -> None:
     """
     for name, classes in unconfirmed_classes(manifest).items():
         # the copy in the benchmark's folder is no file to edit, where the dataset's own is known
-        declared = own_sources().get(name, manifest.own[name])
+        declared = declared_sources().get(name, manifest.own[name])
         raise ManifestError(
             f"{manifest.name} is never {never} while nobody has confirmed the synsets proposed for "
             f"{counted(len(classes), 'class')} of {name}: {'; '.join(map(str, classes))}",

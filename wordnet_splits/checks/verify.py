@@ -14,7 +14,7 @@ from typing import Any
 from wordnet_splits.base.errors import ManifestError, Problem
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.catalog.declarations import in_force
+from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.checks.listing import awaited_lists
 from wordnet_splits.checks.strange_files import strange_files
 from wordnet_splits.finding import find_manifest
@@ -180,7 +180,7 @@ def _verify_once(
     options = replace(options, local=frozen.name.endswith("@local"))
     if carried := altered_sources(frozen):
         return _verification(frozen, [_of_whole("fingerprint", text) for text in carried], None, {})
-    with in_force(frozen.own):
+    with using_sources(frozen.own):
         declare_roots(options.roots)
         return _verify(frozen, recipe_for(frozen), options, out, taxonomy or load())
 

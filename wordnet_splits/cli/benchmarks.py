@@ -93,10 +93,10 @@ def build_benchmarks(
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.checks.listing import buildable
     from wordnet_splits.making import build, run_for_each
-    from wordnet_splits.recipe import load_recipe, own_of, recipe_names
+    from wordnet_splits.recipe import declarations_of, load_recipe, recipe_names
 
     chosen = _names_or_all(names, all_, buildable())
-    roots = parse_roots(root or [], own_of(*chosen))
+    roots = parse_roots(root or [], declarations_of(*chosen))
     results = []
     recipes = [_buildable(load_recipe(name)) for name in chosen]  # a wrong one is refused before any is built
     _say_unused(root or [], {source for recipe in recipes for source in recipe.sources})
@@ -183,11 +183,11 @@ def verify_benchmarks(
     from wordnet_splits.checks.verify import verify
     from wordnet_splits.finding import manifest_names
     from wordnet_splits.making import run_for_each
-    from wordnet_splits.recipe import own_of
+    from wordnet_splits.recipe import declarations_of
 
     where = f"frozen manifests in {manifests}" if manifests else "frozen manifests"
     chosen = _names_or_all(names, all_ or not names, manifest_names(manifests), where=where)
-    roots = parse_roots(root or [], own_of(*chosen, manifests=manifests))
+    roots = parse_roots(root or [], declarations_of(*chosen, manifests=manifests))
     found = []
     for result in run_for_each(
         verify,

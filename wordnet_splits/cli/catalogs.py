@@ -137,14 +137,14 @@ def make_own_catalog(
 
 def _classes(name: list[str] | None, root: Path | None, names: Path | None) -> tuple[FoundClasses, str]:
     from wordnet_splits.base.untrusted import printable
-    from wordnet_splits.catalog.declarations import name_beside
+    from wordnet_splits.catalog.declarations import declared_name
     from wordnet_splits.propose.class_folders import classes_below
     from wordnet_splits.propose.classes import listed_classes, read_names
 
     if [bool(name), root is not None, names is not None].count(True) != 1:
         raise SplitsError("give class names, --root or --names, one of them", where="catalog make")
     if root is not None:
-        of, name_of = printable(root.name or root), name_beside(root)
+        of, name_of = printable(root.name or root), declared_name(root)
         return classes_below(root), f"the folders of {of}" if name_of is None else f"{name_of}, in {of}"
     if names is not None:
         return read_names(names), f"the names in {printable(names.name)}"

@@ -62,13 +62,13 @@ def export(
     """Write a benchmark in another project's format, or a part of one."""
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.exchange import export_benchmark
-    from wordnet_splits.recipe import own_of
+    from wordnet_splits.recipe import declarations_of
 
     done = export_benchmark(
         benchmark,
         format_,
         out,
-        roots=parse_roots(root or [], own_of(benchmark, manifests=manifests)),
+        roots=parse_roots(root or [], declarations_of(benchmark, manifests=manifests)),
         copies=copies,
         ids_only=ids_only,
         allow_missing=allow_missing,

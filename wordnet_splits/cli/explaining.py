@@ -51,13 +51,13 @@ def explain_class(
     json: Json = False,
 ) -> int:
     """Say why a class is in-distribution, near, far, external or excluded, and how near it is."""
-    from wordnet_splits.recipe import own_of
+    from wordnet_splits.recipe import declarations_of
     from wordnet_splits.reports.explain import explain, explain_all
 
     if all_ == (class_name is not None):
         raise SplitsError("give either a class or --all", where="explain")
     # a dataset of one's own may be declared there
-    parse_roots(root or [], own_of(benchmark, manifests=manifests))
+    parse_roots(root or [], declarations_of(benchmark, manifests=manifests))
     if class_name is None:
         table = explain_all(benchmark, manifests=manifests)
         if json:

@@ -98,10 +98,10 @@ def make_own_inventory(
     From then on draws are made from the inventory, without the pictures, and a picture that changed is found.
     """
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.recipe import own_of
+    from wordnet_splits.recipe import declarations_of
     from wordnet_splits.reports.make_inventory import make_inventory
 
-    roots = parse_roots(root or [], {} if recipe is None else own_of(recipe))
+    roots = parse_roots(root or [], {} if recipe is None else declarations_of(recipe))
     made = make_inventory(source, roots=roots, recipe=recipe, workers=workers, progress=OnStderr())
     if made.unexpected:
         names = ", ".join(list(made.unexpected)[:3])

@@ -51,14 +51,14 @@ def pack_benchmark(
         return _check(benchmark, _out(benchmark, out), manifests, json)
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.packed.pack import pack
-    from wordnet_splits.recipe import own_of
+    from wordnet_splits.recipe import declarations_of
 
     if benchmark is None:
         raise SplitsError("no benchmark given", where="pack", hint="name one, or give --check and --out")
     result = pack(
         benchmark,
         _out(benchmark, out),
-        roots=parse_roots(root or [], own_of(benchmark, manifests=manifests)),
+        roots=parse_roots(root or [], declarations_of(benchmark, manifests=manifests)),
         groups=group or (),
         splits=split or (),
         allow_missing=allow_missing,

@@ -69,7 +69,7 @@ def publish_benchmarks(
     from wordnet_splits.publishing.card import card_of
     from wordnet_splits.publishing.publish import publish
     from wordnet_splits.publishing.release import folders_at, gather
-    from wordnet_splits.recipe import own_of
+    from wordnet_splits.recipe import declarations_of
 
     address = parse_address(repo, where="ORG/NAME")
     if address != Address(address.repo):
@@ -77,7 +77,7 @@ def publish_benchmarks(
     if revision is not None and parse_address(f"{repo}@{revision}", where="--revision").benchmark:
         raise SplitsError(f"{revision!r} is no tag", where="--revision", hint="as in v1")
     places = folders or [shipped_folder()]
-    roots = parse_roots(root or [], own_of(*folders_at(places)))
+    roots = parse_roots(root or [], declarations_of(*folders_at(places)))
     release = gather(places, roots=roots, workers=workers, progress=OnStderr())
     if card_only:
         card = card_of(release, Address(address.repo, revision or address.revision))

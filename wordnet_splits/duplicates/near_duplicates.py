@@ -19,7 +19,7 @@ import pyarrow as pa
 from wordnet_splits.base.errors import MissingImageError, Problem, SourceError, SplitsError
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.workers import run_jobs
-from wordnet_splits.catalog.declarations import in_force
+from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.duplicates import perceptual_hash as ph
 from wordnet_splits.making.digesting import chunk_name
 from wordnet_splits.making.leaks import TRAINING_ROLES
@@ -123,7 +123,7 @@ def near_duplicates(
     if not 0 <= threshold <= MAX_THRESHOLD:
         raise SplitsError(f"the threshold must be 0 to {MAX_THRESHOLD} bits, not {threshold}")
     report = NearReport(threshold)
-    with in_force(manifest.own):
+    with using_sources(manifest.own):
         sets = _sets_at_hand(manifest, roots, report)
         names = sorted({s for table in sets.values() for s in _values(table, "source")})
         opened = [open_source(n, roots.get(n) if source_class(n).rooted else None) for n in names]

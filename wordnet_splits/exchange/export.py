@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from wordnet_splits.base.errors import OutputError, Problem, SplitsError, unknown
 from wordnet_splits.base.files import locked, replacing_folder
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.catalog.declarations import in_force
+from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.exchange.formats.registry import get_format
 from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.exchange.sidecar import write_sidecar
@@ -103,7 +103,7 @@ def export_benchmark(
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise OutputError("is there already", where=str(out), hint="give --out a new or empty folder")
         with replacing_folder(out) as folder:
-            with in_force(manifest.own):
+            with using_sources(manifest.own):
                 chosen.write(export, folder)
             if not (groups or splits):
                 write_sidecar(manifest, format, folder)

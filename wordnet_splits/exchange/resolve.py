@@ -10,7 +10,7 @@ from functools import lru_cache
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.catalog import catalog_names, load_catalog
-from wordnet_splits.catalog.declarations import own_sources
+from wordnet_splits.catalog.declarations import declared_sources
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.exchange.entries import MOST_ENTRIES, ListEntry
 from wordnet_splits.exchange.naming import from_tree
@@ -112,7 +112,7 @@ def class_of(source: str, image_id: str, folder: str | None = None) -> str | Non
 
 def _inventoried(source: str) -> dict[str, str]:
     """Return the class of every image that an inventory has."""
-    own = None if source in catalog_names() else own_sources().get(source)
+    own = None if source in catalog_names() else declared_sources().get(source)
     file = own.inventory_file if own is not None else None
     return _classes_of(source, file_id(file) if file is not None and file.is_file() else None)
 

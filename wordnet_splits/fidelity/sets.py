@@ -66,7 +66,7 @@ def _recalcati(taxonomy: Taxonomy) -> Iterator[Figure]:
     ours = {wnid for c in load_catalog("places365") for wnid in c.wnids}
     for named, synsets in (("our map", ours), ("first senses", first)):
         for measure, said in (("mean", named), ("mean_nltk", f"{named}, NLTK's Wu-Palmer")):
-            nearest = similarity.matrix(measure, ids, sorted(synsets), taxonomy).max(axis=1)
+            nearest = similarity.similarity_matrix(measure, ids, sorted(synsets), taxonomy).max(axis=1)
             for name, bound, published in CUTS:
                 count = int(np.count_nonzero(nearest >= bound))
                 yield RECALCATI, f"ID classes of ImageNet-1K at {name}, {said}", published, count, SIMILAR

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from wordnet_splits.base.errors import Problem
 from wordnet_splits.catalog.catalog import catalog_names
-from wordnet_splits.catalog.declarations import Declaration, own_sources
+from wordnet_splits.catalog.declarations import Declaration, declared_sources
 from wordnet_splits.making.class_table import Labels, build_class_table, labels_of
 from wordnet_splits.making.identical import drop_identical
 from wordnet_splits.making.images import Selection
@@ -91,7 +91,7 @@ def assemble(
     local = any(s.local for s in selections)
     name = recipe.name + (f"@seed={rules.seed}" if resampled else "") + ("@local" if local else "")
     awaiting = sorted({s.awaiting.source for s in selections if s.awaiting is not None})
-    sources = own_sources()
+    sources = declared_sources()
     own = {n: sources[n] for n in recipe.sources_named if n in sources and n not in catalog_names()}
     declared, groups = recipe.as_data(), group_rows(recipe, rules.membership, selections, _inverted(classes))
     evaluation = fingerprint.of_evaluation(declared, groups)

@@ -151,7 +151,7 @@ def nearest_id_pairs(
     if not id_pairs or not wnids:
         return {}
     columns = [wnid for _, wnid, _ in id_pairs]
-    score = similarity.matrix("mean", wnids, columns, taxonomy)
+    score = similarity.similarity_matrix("mean", wnids, columns, taxonomy)
     row_of = {w: n for n, w in enumerate(wnids)}
     id_ids = np.array([class_id for class_id, _, _ in id_pairs])
     id_sources = np.array([source for _, _, source in id_pairs])
@@ -187,7 +187,7 @@ def _compare_pairs(
         np.unique([pair[side] for pair in pairs], return_inverse=True) for side in (0, 1)
     )
     rows, columns, at = rows.tolist(), columns.tolist(), (row, column)
-    found = similarity.matrices(tuple(MEASURES.values()), rows, columns, taxonomy)
+    found = similarity.similarity_matrices(tuple(MEASURES.values()), rows, columns, taxonomy)
     values = {name: found[measure][at].tolist() for name, measure in MEASURES.items()}
     values["lcs"] = [taxonomy.wnid(node) for node in similarity.lcs_matrix(rows, columns, taxonomy)[at]]
     return {pair: {name: column[n] for name, column in values.items()} for n, pair in enumerate(pairs)}

@@ -28,7 +28,7 @@ from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.making.membership import Membership
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import Key
-from wordnet_splits.rules.equal import are_equal
+from wordnet_splits.rules.equal import are_same_class
 from wordnet_splits.rules.evidence import NAMED, listed
 from wordnet_splits.taxonomy import Taxonomy
 
@@ -114,8 +114,8 @@ def _class_set(name: str, role: str, source: str, classes: Iterable[str]) -> Cla
 def class_leaks(membership: Membership, taxonomy: Taxonomy) -> list[Leak]:
     """Return the leaks of classes between every two sets, in the order of `class_sets`.
 
-    Kind ``class`` is an equal synset (or the same class), as `are_equal` has it, ``ancestry`` one above the
-    other. ``sibling`` is sought between a far group and the classes of an ID source: a far class below a
+    Kind ``class`` is an equal synset (or the same class), as `are_same_class` has it, ``ancestry`` one above
+    the other. ``sibling`` is sought between a far group and the classes of an ID source: a far class below a
     direct hypernym of one, named once for each set, with the class fewest edges away. Shifted copies of ID
     classes are passed over: what they share is what the ID classes share.
     """
@@ -146,7 +146,7 @@ def _shared_classes(
     """Return (equal, ancestry) class pairs of two sets, sorted."""
     equal = {(c, c) for c in a.members.keys() & b.members.keys() if a.source == b.source}
     sharing = _joined(a.wnids, b.wnids)
-    equal |= {(x, y) for x, y in sharing if are_equal(a.members[x], b.members[y])}
+    equal |= {(x, y) for x, y in sharing if are_same_class(a.members[x], b.members[y])}
     related = set(_joined(a.covers, _upwards(b.wnids, above)))
     related |= set(_joined(_upwards(a.wnids, above), b.covers))
     return sorted(equal), sorted(related - equal)

@@ -15,7 +15,7 @@ from wordnet_splits.catalog.user_lists import find_list
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import Context, Key, Verdict, decide
 from wordnet_splits.rules.model import ids_listed, rule_text
-from wordnet_splits.rules.refused import what_refused
+from wordnet_splits.rules.refused import explain_refusals
 from wordnet_splits.taxonomy import Taxonomy
 
 
@@ -72,7 +72,7 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
         chosen = [c for c in offered if verdicts[c].accepted]
         if not chosen:
             raise RecipeError(
-                f"the rule takes no class at all: {what_refused(group.source, verdicts, context)}",
+                f"the rule takes no class at all: {explain_refusals(group.source, verdicts, context)}",
                 where=recipe.place(group.name),
                 hint="wider operands or bounds take more"
                 if offered

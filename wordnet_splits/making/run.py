@@ -14,14 +14,14 @@ from pathlib import Path
 from wordnet_splits.base.errors import MissingImageError, Problem, SourceError, SplitsError
 from wordnet_splits.base.files import locked, restore
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.catalog.declarations import in_force
+from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.making.assemble import assemble, decide
 from wordnet_splits.making.digesting import read_digests
 from wordnet_splits.making.images import Selection, select_images
 from wordnet_splits.making.leaks import Leak
 from wordnet_splits.making.population import NO_POSITIONS
 from wordnet_splits.manifest import Manifest, read_manifest, write_manifest
-from wordnet_splits.recipe import Group, Recipe, load_recipe, own_of
+from wordnet_splits.recipe import Group, Recipe, declarations_of, load_recipe
 from wordnet_splits.sources import Source, open_source, source_class
 from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.taxonomy import Taxonomy, load
@@ -92,7 +92,7 @@ def build(
     MissingImageError : images are absent, damaged or altered under a root, without ``allow_missing``.
     """
     options = BuildOptions(roots or {}, seed, allow_missing, local, workers, progress)
-    with in_force(own_of(name)):
+    with using_sources(declarations_of(name)):
         declare_roots(roots)
         return _build(load_recipe(name), options, out, taxonomy)
 

@@ -28,7 +28,7 @@ from wordnet_splits.base.untrusted import (
     sha256_of,
 )
 from wordnet_splits.catalog import inventory as inventories
-from wordnet_splits.catalog.catalog import catalog_names, load_own_catalog
+from wordnet_splits.catalog.catalog import catalog_names, load_declared_catalog
 from wordnet_splits.catalog.declarations import INVENTORY, Declaration, parse_declaration
 from wordnet_splits.manifest.data import SourceRow
 from wordnet_splits.sources.own.layout import layout_names
@@ -139,8 +139,8 @@ def _says_wrong(declared: Declaration, listed: set[str]) -> Iterator[str]:
     if declared.layout not in layout_names():
         yield f"{stem}.toml: {unknown('layout', declared.layout, layout_names()).what}"
     try:
-        catalog = load_own_catalog(declared)
-        tables = inventories.load_own_inventory(declared).items()
+        catalog = load_declared_catalog(declared)
+        tables = inventories.load_declared_inventory(declared).items()
     except DataError as error:
         yield f"{stem}: {error.line()}"
         return

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.base.errors import Problem, SplitsError
-from wordnet_splits.catalog.declarations import in_force
+from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.packed.entry import part_paths
 from wordnet_splits.packed.images import PackedImages, file_sha256
@@ -31,7 +31,7 @@ def check_store(folder: Path | str, manifest: Manifest | None = None) -> list[Pr
     SourceError : there is no packed store, or its ``packed.json`` is malformed or was altered.
     """
     store = open_store(folder)
-    with in_force({} if manifest is None else manifest.own):
+    with using_sources({} if manifest is None else manifest.own):
         found = [problem for part in sorted(store.parts) for problem in _check_part(store, part, manifest)]
     if not store.parts:
         found.append(Problem("damaged", "", None, None, f"{store.folder} has no images"))

@@ -19,7 +19,7 @@ from PIL import Image
 
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError
-from wordnet_splits.catalog.declarations import Declaration, in_force
+from wordnet_splits.catalog.declarations import Declaration, using_sources
 from wordnet_splits.sources import Raw, Source, check_source, open_source, root_variable, source_class
 from wordnet_splits.sources.base import as_rgb
 from wordnet_splits.sources.roots import Roots, resolve_root
@@ -175,7 +175,7 @@ def open_sources(
     """
     given = {name: Path(root) for name, root in (roots or {}).items()}
     opened = {}
-    with in_force(own):
+    with using_sources(own):
         for name, folder in given.items():
             check_source(name, folder)
         for name in sorted(set(names)):

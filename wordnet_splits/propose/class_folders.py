@@ -11,7 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from wordnet_splits.base.untrusted import printable
-from wordnet_splits.catalog.declarations import declare_beside, name_beside, own_sources
+from wordnet_splits.catalog.declarations import declared_name, declared_sources, register_declaration
 from wordnet_splits.propose.classes import FoundClasses, NamedClass, checked
 from wordnet_splits.rules.evidence import counted
 from wordnet_splits.sources.layouts.walk import check_root, entries
@@ -58,7 +58,7 @@ def classes_below(root: Path) -> FoundClasses:
 
     Raises as `folder_classes` and `declared_classes`.
     """
-    name = name_beside(root)
+    name = declared_name(root)
     return folder_classes(root) if name is None else declared_classes(name, root)
 
 
@@ -70,8 +70,8 @@ def declared_classes(name: str, root: Path) -> FoundClasses:
     SourceError : its images cannot be read, or there is none.
     """
     folder = check_root(root, name)
-    declare_beside(folder, name)
-    declared = own_sources()[name]
+    register_declaration(folder, name)
+    declared = declared_sources()[name]
     layout = open_layout(folder, declared)
     if isinstance(layout, Folders):
         return folder_classes(root, declared.splits)

@@ -14,7 +14,7 @@ from wordnet_splits.base.files import clear_parts_of, locked
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.propose.class_folders import classes_below
 from wordnet_splits.propose.classes import FoundClasses, listed_classes, read_names
-from wordnet_splits.propose.proposals import Proposal, propose
+from wordnet_splits.propose.proposals import Proposal, propose_synsets
 from wordnet_splits.propose.writing import (
     Decision,
     by_hand,
@@ -165,7 +165,7 @@ def _found(classes: FoundClasses | Path | Sequence[str]) -> FoundClasses:
 
 def _proposals(found: FoundClasses, taxonomy: Taxonomy, ask_below: float | None) -> tuple[Proposal, ...]:
     names = [c.name for c in found.classes]
-    made = propose(names, [c.superclass for c in found.classes], taxonomy=taxonomy).proposals
+    made = propose_synsets(names, [c.superclass for c in found.classes], taxonomy=taxonomy).proposals
     if ask_below is None:
         return made
     return tuple(replace(p, asked=p.confidence < ask_below) for p in made)

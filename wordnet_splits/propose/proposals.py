@@ -80,7 +80,7 @@ class Proposals(Tabular):
         ]
 
 
-def propose(
+def propose_synsets(
     names: Sequence[str],
     superclasses: Sequence[str] | None = None,
     *,
@@ -102,7 +102,7 @@ def propose(
 
     Examples
     --------
-    >>> [p.wnid for p in propose(["dolphin", "seal", "whale"]).proposals]
+    >>> [p.wnid for p in propose_synsets(["dolphin", "seal", "whale"]).proposals]
     ['n02068974', 'n02076196', 'n02062744']
     """
     above = list(superclasses) if superclasses is not None else [""] * len(names)

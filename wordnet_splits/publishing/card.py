@@ -8,7 +8,7 @@ from typing import Any
 
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.tabular import markdown_table, markdown_text
-from wordnet_splits.catalog.declarations import in_force, together
+from wordnet_splits.catalog.declarations import merge_declarations, using_sources
 from wordnet_splits.hub.address import MAIN, Address
 from wordnet_splits.manifest import GroupRow, Manifest
 from wordnet_splits.publishing.cite import cite
@@ -32,7 +32,7 @@ def card_of(release: Release, address: Address) -> str:
 
     What stands in the release's own ``README.md`` comes first: its metadata (licence, tags), then its text.
     """
-    with in_force(together(manifest.own for manifest in release.benchmarks)):
+    with using_sources(merge_declarations(manifest.own for manifest in release.benchmarks)):
         return _card_of(release, address)
 
 

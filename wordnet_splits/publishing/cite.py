@@ -13,7 +13,7 @@ from typing import Any
 
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.catalog.declarations import in_force
+from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.sources import source_info
 
@@ -78,7 +78,7 @@ def cite(benchmark: str | Path, *, manifests: Path | None = None) -> Citation:
     elif recipe.paper:
         unlisted = recipe.paper
     _add(entries, paper_bibtex(WORDNET), WORDNET)
-    with in_force(recipe.own):
+    with using_sources(recipe.declarations):
         for name in recipe.sources_named:
             _add(entries, source_info(name).bibtex, name)
     _add(entries, own_bibtex(), OWN)

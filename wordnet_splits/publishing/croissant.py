@@ -14,7 +14,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import json_text
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.untrusted import printable, sha256_of
-from wordnet_splits.catalog.declarations import in_force
+from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.carried import carried_files
 from wordnet_splits.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
@@ -67,7 +67,7 @@ def croissant_of(manifest: Manifest, *, metadata: Mapping[str, Any] | None = Non
     ------
     MissingPackageError : mlcroissant is not installed.
     """
-    with in_force(manifest.own):
+    with using_sources(manifest.own):
         return _croissant_of(manifest, metadata or {}, url)
 
 

@@ -11,7 +11,7 @@ from wordnet_splits.base.errors import DataError, ManifestError
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.untrusted import read_text
-from wordnet_splits.catalog.declarations import together
+from wordnet_splits.catalog.declarations import merge_declarations
 from wordnet_splits.checks.freeze import load_final
 from wordnet_splits.checks.verify import Verification, verify
 from wordnet_splits.making import run_for_each
@@ -76,7 +76,9 @@ def gather(
     )
     for folder, found in zip(folders, verified, strict=True):
         _check(found, folder)
-    together(manifest.own for manifest in benchmarks.values())  # a name means one dataset in a repository
+    merge_declarations(
+        manifest.own for manifest in benchmarks.values()
+    )  # a name means one dataset in a repository
     files = {path: file for m in benchmarks.values() for path, file in _files_of(m).items()}
     readme = ""
     for place in places:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wordnet_splits.recipe.loading import class_set_names, load_recipe, own_of, recipe_names
+from wordnet_splits.recipe.loading import class_set_names, declarations_of, load_recipe, recipe_names
 from wordnet_splits.recipe.recipe import Group, ImageRule, KnownLeak, PublishedList, Recipe
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "PublishedList",
     "Recipe",
     "class_set_names",
+    "declarations_of",
     "load_recipe",
-    "own_of",
     "recipe_names",
 ]

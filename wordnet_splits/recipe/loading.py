@@ -17,7 +17,7 @@ from wordnet_splits.base.errors import ManifestError, RecipeError, SplitsError, 
 from wordnet_splits.base.fields import NAME_PATTERN
 from wordnet_splits.base.untrusted import LARGEST_TOML, parse_toml, read_text, validated
 from wordnet_splits.catalog import catalog_names
-from wordnet_splits.catalog.declarations import Declaration, in_force, together
+from wordnet_splits.catalog.declarations import Declaration, merge_declarations, using_sources
 from wordnet_splits.finding import find_manifest, is_path, load_manifest, manifest_names, unknown_benchmark
 from wordnet_splits.hub.address import SCHEME
 from wordnet_splits.manifest import Manifest, read_manifest
@@ -68,12 +68,14 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
             return _within(load_manifest(name, manifests))
         raise unknown_benchmark("benchmark", str(name), {*shipped, *manifest_names(manifests)})
     recipe = _read(name)
-    with in_force(recipe.own):
+    with using_sources(recipe.declarations):
         _check_names(recipe, _recipe_text(name)[1], lists_may_be_awaited=name in shipped)
     return recipe
 
 
-def own_of(*names: Recipe | Manifest | str | Path, manifests: Path | None = None) -> dict[str, Declaration]:
+def declarations_of(
+    *names: Recipe | Manifest | str | Path, manifests: Path | None = None
+) -> dict[str, Declaration]:
     """Return the datasets that come with benchmarks: before a root of one is judged, or the rest is checked.
 
     Parameters as of `load_recipe`. What is no benchmark comes with none: whoever takes it up says so.
@@ -83,15 +85,19 @@ def own_of(*names: Recipe | Manifest | str | Path, manifests: Path | None = None
     RecipeError, ManifestError : a file is malformed.
     DataError : two benchmarks have another dataset under one name.
     """
-    return together(_own_of(name, manifests) for name in names)
+    return merge_declarations(_declarations_of(name, manifests) for name in names)
 
 
-def _own_of(name: Recipe | Manifest | str | Path, manifests: Path | None) -> Mapping[str, Declaration]:
-    if isinstance(name, Recipe | Manifest):
+def _declarations_of(
+    name: Recipe | Manifest | str | Path, manifests: Path | None
+) -> Mapping[str, Declaration]:
+    if isinstance(name, Recipe):
+        return name.declarations
+    if isinstance(name, Manifest):
         return name.own
     text = str(name)
     if text.endswith(".toml"):
-        return _read(name).own if Path(name).exists() else {}
+        return _read(name).declarations if Path(name).exists() else {}
     if not is_path(name) and text in recipe_names():  # it is of shipped sources alone
         return {}
     return read_manifest(find_manifest(name, manifests)).own if _has_manifest(name, manifests) else {}
@@ -117,7 +123,7 @@ def _read(name: str | Path) -> Recipe:
         recipe.remember_folder(Path(name).absolute().parent)
     for number, declared in enumerate(recipe.source):
         file = Path(raw["extends"] if number < inherited else name).absolute()
-        recipe.remember_own({declared.name: _declared(declared.read_from(file, confined=True), where)})
+        recipe.add_declarations({declared.name: _declared(declared.read_from(file, confined=True), where)})
     recipe.remember_lines(lines)
     return recipe
 
@@ -141,7 +147,7 @@ def _within(manifest: Manifest) -> Recipe:
     )
     if manifest.folder is not None:
         recipe.remember_folder(manifest.folder.absolute().parent)
-    recipe.remember_own(manifest.own)
+    recipe.add_declarations(manifest.own)
     return recipe
 
 
@@ -238,9 +244,9 @@ def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> N
     from fix_resize.spec import spec_names
     from wordnet_splits.catalog import known_sources
     from wordnet_splits.catalog.declarations import unknown_source
-    from wordnet_splits.catalog.user_lists import known_lists, unknown_list
+    from wordnet_splits.catalog.user_lists import available_lists, unknown_list
 
-    lists = known_lists(recipe.folder)
+    lists = available_lists(recipe.folder)
     groups = {g.name for g in recipe.group}
     operands = {*(f"group:{g}" for g in groups), *(f"source:{s}" for s in recipe.sources)}
     for group in recipe.group:

@@ -263,7 +263,7 @@ class Recipe(RecipePart):
     known_leak: tuple[KnownLeak, ...] = ()
     _lines: dict[str, str] = PrivateAttr(default_factory=dict)  # group -> the file and line of its rule
     _folder: Path | None = PrivateAttr(default=None)
-    _own: dict[str, Declaration] = PrivateAttr(default_factory=dict)
+    _declarations: dict[str, Declaration] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Recipe:
@@ -300,13 +300,13 @@ class Recipe(RecipePart):
         self._folder = folder
 
     @property
-    def own(self) -> Mapping[str, Declaration]:
-        """Return the datasets that come with the recipe, by name: it declares them, or its manifest does."""
-        return self._own
+    def declarations(self) -> Mapping[str, Declaration]:
+        """The datasets declared by the recipe or by its manifest, by name."""
+        return self._declarations
 
-    def remember_own(self, own: Mapping[str, Declaration]) -> None:
-        """Note the datasets that come with the recipe."""
-        self._own.update(own)
+    def add_declarations(self, declarations: Mapping[str, Declaration]) -> None:
+        """Add datasets that the recipe or its manifest declares."""
+        self._declarations.update(declarations)
 
     def as_data(self) -> dict[str, Any]:
         """Return the recipe as its TOML says, variants resolved; `Recipe.model_validate` reads it back.

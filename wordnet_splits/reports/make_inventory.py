@@ -15,11 +15,11 @@ from wordnet_splits.base.files import locked
 from wordnet_splits.base.parquet import read_table, write_table
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.declarations import in_force, own_sources
+from wordnet_splits.catalog.declarations import declared_sources, using_sources
 from wordnet_splits.catalog.inventory import INVENTORY_SCHEMA, SEVERAL_SCHEMA
 from wordnet_splits.making.digesting import read_digests
 from wordnet_splits.making.population import count_difference
-from wordnet_splits.recipe import own_of
+from wordnet_splits.recipe import declarations_of
 from wordnet_splits.sources import check_source, open_source
 from wordnet_splits.sources.roots import Roots, resolve_root
 
@@ -62,14 +62,14 @@ def make_inventory(
     MissingImageError : an image cannot be opened: an inventory is complete, or it is none.
     OutputError : another inventory is frozen there, or it cannot be written.
     """
-    with in_force({} if recipe is None else own_of(recipe)):
+    with using_sources({} if recipe is None else declarations_of(recipe)):
         root = resolve_root(name, roots)
         check_source(name, root)
         return _make(name, root, workers, progress)
 
 
 def _make(name: str, root: Path | None, workers: int, progress: Progress | None) -> MadeInventory:
-    declared = own_sources().get(name)
+    declared = declared_sources().get(name)
     if declared is None:
         raise SourceError(f"{name} is no dataset of your own: what can be known of its ids is shipped")
     source = open_source(name, root)

@@ -15,7 +15,7 @@ from wordnet_splits.base.errors import OutputError, RecipeError
 from wordnet_splits.base.fields import NAME_PATTERN
 from wordnet_splits.base.files import write_text
 from wordnet_splits.catalog import catalog_names
-from wordnet_splits.catalog.declarations import in_force, own_sources
+from wordnet_splits.catalog.declarations import declared_sources, using_sources
 from wordnet_splits.making.assemble import assemble, decide
 from wordnet_splits.making.images import select_images
 from wordnet_splits.making.membership import Membership
@@ -106,7 +106,7 @@ def new(
     try:
         recipe = load_recipe(out)
         taxonomy = load()
-        with in_force(recipe.own):
+        with using_sources(recipe.declarations):
             rules = decide(recipe, recipe.seed, taxonomy)
             drawn = select_images(recipe, recipe.seed, rules.membership.groups, {})
             read_pixels(drawn, {}, BuildOptions())  # of generated images
@@ -133,7 +133,7 @@ def _declared(named: Sequence[Named], out: Path) -> tuple[list[str], list[str]]:
     folder = out.absolute().parent.resolve()
     tables, notes = [], []
     for name in sorted({one.source for one in named} - set(catalog_names())):
-        declared = own_sources()[name]
+        declared = declared_sources()[name]
         files = [declared.catalog_file.resolve(), declared.inventory_file.resolve()]
         if all(file.is_relative_to(folder) for file in files):
             catalog, inventory = (file.relative_to(folder).as_posix() for file in files)

@@ -17,7 +17,7 @@ from wordnet_splits.catalog.user_lists import find_list
 from wordnet_splits.making.leaks import KEPT_FIRST, trains
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import ClassRule, Context, Expression, Key, decide
-from wordnet_splits.rules.equal import are_equal
+from wordnet_splits.rules.equal import are_same_class
 from wordnet_splits.rules.model import Hierarchy, operands
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.taxonomy.others import OtherWordNet
@@ -147,7 +147,7 @@ class Clash:
     def leaks(self, item: CatalogClass) -> bool:
         """Say whether a class leaks."""
         return (
-            any(are_equal(item, earlier) for w in item.wnids for earlier in self.by_wnid.get(w, ()))
+            any(are_same_class(item, earlier) for w in item.wnids for earlier in self.by_wnid.get(w, ()))
             or not self.below.isdisjoint(item.wnids)
             or not self.above.isdisjoint(item.covers)
         )

@@ -70,7 +70,7 @@ def _judged(decided: Decided, judged: dict[Key, tuple[str, ...]]) -> Iterator[tu
     recipe = decided.recipe
     groups = {g.name: [(g.source, c) for c in decided.groups[g.name]] for g in recipe.group}
     context = context_of(recipe, decided.world)
-    context = replace(context, groups=groups, judged_as=judged)
+    context = replace(context, groups=groups, replaced_synsets=judged)
     kinds, left = kinds_read(recipe), dict.fromkeys(judged)
     for group in recipe.group:
         offered = [key[1] for key in left if key[0] == group.source]

@@ -18,7 +18,7 @@ from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.base.parquet import schema_of, write_table
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.declarations import in_force, together
+from wordnet_splits.catalog.declarations import merge_declarations, using_sources
 from wordnet_splits.checks.listing import buildable
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.recipe import Recipe, load_recipe
@@ -164,7 +164,7 @@ def robust(
     given = [benchmark] if isinstance(benchmark, Recipe | str | Path) else list(benchmark)
     recipes = [load_recipe(one, manifests) for one in given]
     notes: list[str] = []
-    with in_force(together(recipe.own for recipe in recipes)):
+    with using_sources(merge_declarations(recipe.declarations for recipe in recipes)):
         classes = [one for recipe in recipes for one in _classes(recipe, others, taxonomy, notes)]
         sources = sorted({source for recipe in recipes for source in recipe.sources})
         mapped = [item for source in sources for item in load_catalog(source) if item.wnids]

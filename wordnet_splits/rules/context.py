@@ -42,8 +42,8 @@ class Context:
     roles : role of each group, for sentences only.
     draw, seed : key of the draws.
     catalog, published : where catalogs and published lists come from.
-    judged_as : synsets under which candidates are judged in place of their catalog's; as an operand a class
-        keeps its own.
+    replaced_synsets : synsets under which candidates are judged instead of those of their catalog. Classes
+        of an operand keep the synsets of their catalog.
     """
 
     taxonomy: Taxonomy
@@ -54,7 +54,7 @@ class Context:
     seed: int = 0
     catalog: Callable[[str], Catalog] = load_catalog
     published: Callable[[str], pa.Table] = _load_list
-    judged_as: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
+    replaced_synsets: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def graph(self) -> Taxonomy:
@@ -85,12 +85,12 @@ class Question:
         return self.source, class_id
 
     def wnids(self, class_id: str) -> tuple[str, ...]:
-        """Return the synsets under which a candidate is judged: its catalog's, but for ``judged_as``."""
-        return self.context.judged_as.get(self.key(class_id)) or self.catalog[class_id].wnids
+        """Return the synsets under which a candidate is judged: those of its catalog unless replaced."""
+        return self.context.replaced_synsets.get(self.key(class_id)) or self.catalog[class_id].wnids
 
-    def as_other(self, class_id: str) -> bool:
-        """Say whether a candidate is judged under other synsets than its catalog's."""
-        return self.key(class_id) in self.context.judged_as
+    def has_replaced_synsets(self, class_id: str) -> bool:
+        """Return whether a candidate is judged under other synsets than those of its catalog."""
+        return self.key(class_id) in self.context.replaced_synsets
 
     def classes(self, operand: Operand) -> tuple[Key, ...]:
         """Return the classes that an operand names, sorted.

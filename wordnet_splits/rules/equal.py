@@ -19,7 +19,7 @@ class Mapped(Protocol):
         """Return the synsets whose hyponyms are all of this class: none where they are wider than it."""
 
 
-def are_equal(a: Mapped, b: Mapped) -> bool:
+def are_same_class(a: Mapped, b: Mapped) -> bool:
     """Say whether two classes that share a synset are one class.
 
     Not where both are mapped to something wider than their names mean, and these differ: *ramen* and *hot and

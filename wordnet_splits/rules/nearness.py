@@ -28,7 +28,9 @@ def similarity(test: Expression, ask: Question) -> dict[str, Finding]:
         columns = [wnid for wnid, _ in targets]
         sign = -1.0 if rule.measure == "distance" else 1.0
         rows = {wnid: n for n, wnid in enumerate(own)}
-        scores = sign * measures.matrix(rule.measure, own, columns, ask.context.taxonomy).astype(np.float64)
+        scores = sign * measures.similarity_matrix(rule.measure, own, columns, ask.context.taxonomy).astype(
+            np.float64
+        )
         columns_of: dict[Key, list[int]] = {}
         for column, (_, target_key) in enumerate(targets):
             columns_of.setdefault(target_key, []).append(column)

@@ -14,7 +14,7 @@ SHOWN = 5
 """Parents that the error names."""
 
 
-def what_refused(source: str, verdicts: Mapping[str, Verdict], context: Context) -> str:
+def explain_refusals(source: str, verdicts: Mapping[str, Verdict], context: Context) -> str:
     """Say what a rule saw that took no candidate.
 
     That is how many candidates each operator refused, the parents that it asked about, and the score nearest

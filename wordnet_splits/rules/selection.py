@@ -38,7 +38,7 @@ def slice_(test: Expression, ask: Question) -> dict[str, Finding]:
     found: dict[str, Finding] = {}
     for root in map(ask.context.taxonomy.find, rule.of):
         members, below = _strictly_below(root, ask)
-        for class_id in sorted({*members, *(c for c in ask.candidates if ask.as_other(c))}):
+        for class_id in sorted({*members, *(c for c in ask.candidates if ask.has_replaced_synsets(c))}):
             if below.isdisjoint(ask.wnids(class_id)):
                 continue
             place = bisect_left(members, class_id)

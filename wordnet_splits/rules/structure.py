@@ -112,7 +112,7 @@ def unrelated(classes: Sequence[str], targets: ClassesBySynset, ask: Question) -
     columns, rows = sorted(targets), sorted({wnid for c in classes for wnid in ask.wnids(c)})
     if not rows or not columns:
         return dict.fromkeys(classes, ())
-    edges = similarity.matrix("distance", rows, columns, ask.context.taxonomy)
+    edges = similarity.similarity_matrix("distance", rows, columns, ask.context.taxonomy)
     at = {wnid: n for n, wnid in enumerate(rows)}
 
     def of_class(class_id: str) -> Evidence:

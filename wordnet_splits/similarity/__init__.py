@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from wordnet_splits.similarity.similarity import compare, matrix
+from wordnet_splits.similarity.similarity import compare, similarity_matrix
 
-__all__ = ["compare", "matrix"]
+__all__ = ["compare", "similarity_matrix"]

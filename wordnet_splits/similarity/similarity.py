@@ -42,7 +42,16 @@ from wordnet_splits.similarity.measures import FORMULAS, MEASURES, READINGS
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.taxonomy.graph import Ints
 
-__all__ = ["MEASURES", "Similarity", "blocks", "compare", "lcs_matrix", "matrices", "matrix", "path_between"]
+__all__ = [
+    "MEASURES",
+    "Similarity",
+    "compare",
+    "lcs_matrix",
+    "path_between",
+    "similarity_blocks",
+    "similarity_matrices",
+    "similarity_matrix",
+]
 
 
 @dataclass(frozen=True)
@@ -158,7 +167,7 @@ def path_between(
     return taxonomy.path_up(a, lcs), lcs, taxonomy.path_up(b, lcs)
 
 
-def matrix(
+def similarity_matrix(
     measure: str,
     a: Sequence[str],
     b: Sequence[str] | None = None,
@@ -175,17 +184,17 @@ def matrix(
     UnknownNameError : there is no such measure.
     TaxonomyError : a wnid does not exist, or two synsets have no common ancestor.
     """
-    return matrices((measure,), a, b, taxonomy, dtype)[measure]
+    return similarity_matrices((measure,), a, b, taxonomy, dtype)[measure]
 
 
-def matrices(
+def similarity_matrices(
     measures: Sequence[str],
     a: Sequence[str],
     b: Sequence[str] | None = None,
     taxonomy: Taxonomy | None = None,
     dtype: npt.DTypeLike | None = None,
 ) -> dict[str, Array]:
-    """Return ``matrix`` for each of ``measures``, sharing what they have in common."""
+    """Return ``similarity_matrix`` for each of ``measures``, sharing what they have in common."""
     taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
     shape = len(a), len(a if b is None else b)
     result = {measure: np.empty(shape, _dtype(dtype, measure, taxonomy)) for measure in measures}
@@ -196,7 +205,7 @@ def matrices(
     return result
 
 
-def blocks(
+def similarity_blocks(
     measure: str,
     a: Sequence[str],
     b: Sequence[str] | None = None,
@@ -204,7 +213,7 @@ def blocks(
     block: int = 1024,
     dtype: npt.DTypeLike | None = None,
 ) -> Iterator[tuple[slice, Array]]:
-    """Yield ``matrix(measure, a, b)`` in blocks of rows: which rows, and (rows, len(b)) values of their own.
+    """Yield the similarity matrix in blocks: a slice of rows and its (rows, len(b)) values.
 
     Memory is that of one block, whatever the length of ``a``.
     """

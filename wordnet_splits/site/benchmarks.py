@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from wordnet_splits.catalog.declarations import in_force
+from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.manifest import GroupRow, Manifest
 from wordnet_splits.publishing.cite import cite
 from wordnet_splits.recipe import load_recipe, recipe_names
@@ -19,7 +19,7 @@ GROUP = ("group", "role", "source", "view", "split", "published", "expected", "a
 def about(manifest: Manifest) -> dict[str, Any]:
     """Return the entry of a benchmark in the index."""
     recipe = load_recipe(manifest)
-    with in_force(manifest.own):
+    with using_sources(manifest.own):
         rooted = sorted(name for name in recipe.sources if source_class(name).rooted)
     place = manifest.name if manifest.name in recipe_names() else f"FOLDER/{manifest.name}"
     roots = "".join(f" --root {name}=DIR" for name in rooted)

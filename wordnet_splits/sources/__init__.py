@@ -8,7 +8,7 @@ from typing import Any
 
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.catalog.declarations import declare_beside, own_sources, unknown_source
+from wordnet_splits.catalog.declarations import declared_sources, register_declaration, unknown_source
 from wordnet_splits.sources.base import SCAN_SCHEMA, Raw, Source, register, registered
 from wordnet_splits.sources.info import SourceInfo, source_info
 from wordnet_splits.sources.layouts.walk import check_root
@@ -71,7 +71,7 @@ _MODULES = {
 
 def source_names() -> tuple[str, ...]:
     """Return the names of all sources that can be opened: ours, then those that a user declares."""
-    return (*_MODULES, *own_sources())
+    return (*_MODULES, *declared_sources())
 
 
 def source_class(name: str) -> type[Source]:
@@ -90,7 +90,7 @@ def source_class(name: str) -> type[Source]:
 def _own_class(name: str) -> type[Source]:
     from wordnet_splits.sources.own import own_class
 
-    return own_class(own_sources()[name])
+    return own_class(declared_sources()[name])
 
 
 def check_source(name: str, root: Path | None = None, *, where: str | None = None) -> None:
@@ -104,8 +104,8 @@ def check_source(name: str, root: Path | None = None, *, where: str | None = Non
     if name in _MODULES:
         return
     if root is not None:
-        declare_beside(root, name)
-    if name not in own_sources():
+        register_declaration(root, name)
+    if name not in declared_sources():
         raise unknown_source(name, source_names(), where=where, root=root)
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from wordnet_splits.catalog.declarations import Declaration, own_sources, unknown_source
+from wordnet_splits.catalog.declarations import Declaration, declared_sources, unknown_source
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ def source_info(name: str) -> SourceInfo:
     table = _table()
     if name in table:
         return table[name]
-    own = own_sources().get(name)
+    own = declared_sources().get(name)
     if own is None:
-        raise unknown_source(name, (*table, *own_sources()))
+        raise unknown_source(name, (*table, *declared_sources()))
     return _own_info(own)
 
 

@@ -20,10 +20,10 @@ from wordnet_splits.base.errors import SourceError, SplitsError
 from wordnet_splits.base.untrusted import expanded, printable, read_toml
 from wordnet_splits.catalog.declarations import (
     Declaration,
-    declare_beside,
-    in_force,
-    name_beside,
+    declared_name,
+    register_declaration,
     unknown_source,
+    using_sources,
 )
 from wordnet_splits.sources import VARIABLE_PREFIX, check_source, root_variable, source_class, source_names
 
@@ -77,9 +77,9 @@ def declare_roots(given: Roots | None = None) -> None:
     for key, value in os.environ.items():
         if key.startswith(VARIABLE_PREFIX) and value:
             root = expanded(value, where=key)
-            declared = name_beside(root)
+            declared = declared_name(root)
             if declared is not None and root_variable(declared) == key:
-                declare_beside(root, declared)
+                register_declaration(root, declared)
     read_roots_file()
 
 
@@ -141,7 +141,7 @@ def parse_roots(given: Sequence[str], own: Mapping[str, Declaration] | None = No
                 f"{text!r} is not NAME=DIR", where="--root", hint="as in --root cifar100=data/cifar"
             )
         flags[name] = Path(folder)
-    with in_force(own or {}):
+    with using_sources(own or {}):
         declare_roots(flags)
         rooted = (n for n in source_names() if source_class(n).rooted)
         found = {n: resolve_root(n, flags) for n in rooted}

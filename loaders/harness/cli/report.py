@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.catalog.declarations import Declaration, together
+from wordnet_splits.catalog.declarations import Declaration, merge_declarations
 from wordnet_splits.finding import find_manifest
 from wordnet_splits.manifest import read_manifest
 from wordnet_splits.sources.roots import parse_roots
@@ -41,7 +41,9 @@ def report_results(
     """Write results as one page: tables, plots, worst mistakes, and how to repeat it."""
     own: dict[str, Declaration] = {}
     with suppress(SplitsError):  # a benchmark that is not here has no pictures: the page says so
-        own = together(read_manifest(find_manifest(benchmark_of(one))).own for one in results if root)
+        own = merge_declarations(
+            read_manifest(find_manifest(benchmark_of(one))).own for one in results if root
+        )
     path = report(
         results,
         out,

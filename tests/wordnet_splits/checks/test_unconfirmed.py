@@ -11,7 +11,7 @@ from tests.wordnet_splits.command import Command
 from wordnet_splits.audit.audit import audit
 from wordnet_splits.catalog import read_catalog
 from wordnet_splits.propose.model import Model
-from wordnet_splits.propose.proposals import propose
+from wordnet_splits.propose.proposals import propose_synsets
 from wordnet_splits.propose.writing import proposed
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
@@ -123,7 +123,7 @@ def test_catalog_make_keeps_the_confidence_whatever_it_was_told_to_ask(command: 
     for below in ("0", "1"):
         command("catalog", "make", "monarch", "crane", "sea otter", "--out", "own.tsv", "--ask-below", below)
         rows = read_catalog("own.tsv")
-        proposals = propose(["monarch", "crane", "sea otter"]).proposals
+        proposals = propose_synsets(["monarch", "crane", "sea otter"]).proposals
         assert [rows[p.name].confidence for p in proposals] == pytest.approx(
             [p.confidence for p in proposals], abs=1e-4
         )
@@ -132,5 +132,5 @@ def test_catalog_make_keeps_the_confidence_whatever_it_was_told_to_ask(command: 
 
 
 def test_what_the_supplement_files_has_no_confidence_in_the_catalog() -> None:
-    ramen = propose(["ramen"]).proposals[0]
+    ramen = propose_synsets(["ramen"]).proposals[0]
     assert (proposed(ramen).mapped, proposed(ramen).confidence) == ("proposed", None)

@@ -200,7 +200,7 @@ def test_synsets_are_searched_by_a_word(command):
 def test_names_stand_for_wnids_in_python():
     named = similarity.compare("dog", "cat.n.01")
     assert named == similarity.compare(DOG, CAT)
-    assert similarity.matrix("distance", ["dog", CAT]).tolist() == [[0, 4], [4, 0]]
+    assert similarity.similarity_matrix("distance", ["dog", CAT]).tolist() == [[0, 4], [4, 0]]
     assert similarity.path_between("dog", "cat") == similarity.path_between(DOG, CAT)
     with pytest.raises(TaxonomyError, match=r"did you mean 'axolotl\.n\.01'"):
         similarity.compare("axolotle", DOG)

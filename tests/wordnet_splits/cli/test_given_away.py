@@ -12,7 +12,7 @@ import pytest
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import DataError, ManifestError
-from wordnet_splits.catalog.declarations import own_sources
+from wordnet_splits.catalog.declarations import declared_sources
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.site.benchmarks import about
@@ -72,7 +72,7 @@ def test_the_recipe_needs_no_other_declaration(author: Command) -> None:
     assert (folder / "mypics.toml").read_text("utf-8") == (
         'name = "mypics"\nlayout = "folders"\ncatalog = "mypics.tsv"\n' + ABOUT
     )
-    assert own_sources() == {}, "nothing stays known when the command is done"
+    assert declared_sources() == {}, "nothing stays known when the command is done"
 
 
 def test_a_stranger_verifies_it_with_the_pictures_and_without(stranger: Command) -> None:
@@ -108,7 +108,7 @@ def test_a_stranger_does_all_else_with_it(stranger: Command) -> None:
     assert stranger("freeze", "mine", "--built", ".", "--manifests", "frozen").code == 0
     assert stranger("diff", "./mine", "frozen/mine").code == 0
     assert stranger("verify", "--manifests", "frozen").code == 0
-    assert own_sources() == {}
+    assert declared_sources() == {}
 
 
 def test_the_variable_of_a_root_does_as_well(stranger: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_an_opened_source_asks_nobody_what_its_name_means(stranger: Command) -> 
     from loaders import UnknownDetectionSet
 
     data = UnknownDetectionSet("./mine", role="near", roots={"mypics": "pics"}, allow_missing=True)
-    assert own_sources() == {}
+    assert declared_sources() == {}
     assert (len(data), data.classes) == (4, ["golden retriever", "teapot"])
     loader = torch.utils.data.DataLoader(
         data, batch_size=2, num_workers=1, collate_fn=list, multiprocessing_context="spawn"
@@ -130,7 +130,7 @@ def test_an_opened_source_asks_nobody_what_its_name_means(stranger: Command) -> 
     pictures = [image.tobytes() for batch in loader for image, label in batch]
     assert pictures == [image.tobytes() for image, label in data]
     recipe = load_recipe("./mine")
-    assert pickle.loads(pickle.dumps(recipe)).own == recipe.own != {}
+    assert pickle.loads(pickle.dumps(recipe)).declarations == recipe.declarations != {}
 
 
 def change(path: Path, before: str, after: str) -> None:

@@ -72,7 +72,9 @@ def test_first_senses_by_nltk_alone(rows, nltk_wordnet):
         return (wn.path_similarity(x, y) + lch + wn.wup_similarity(x, y)) / 3
 
     theirs = [max(mean(synset, other) for other in first) for synset in synsets.values()]
-    ours = similarity.matrix("mean_nltk", ids, sorted(f"n{s.offset():08d}" for s in first)).max(axis=1)
+    ours = similarity.similarity_matrix("mean_nltk", ids, sorted(f"n{s.offset():08d}" for s in first)).max(
+        axis=1
+    )
     assert ours == pytest.approx(theirs)
     found = [rows[f"ID classes of ImageNet-1K at {t}, first senses, NLTK's Wu-Palmer"].ours for t in T]
     assert found == [53, 95, 215]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wordnet_splits.propose import propose
+from wordnet_splits.propose import propose_synsets
 from wordnet_splits.propose.common import OFFERED, SHARE, common_synsets
 from wordnet_splits.propose.model import Model
 from wordnet_splits.propose.reading import read_names
@@ -22,19 +22,19 @@ def taxonomy():
 
 
 def test_a_name_that_wordnet_lacks_is_offered_what_the_others_are_and_asked(taxonomy):
-    *_, known, proposal = propose([*DOGS, "wxyzzy"]).proposals
+    *_, known, proposal = propose_synsets([*DOGS, "wxyzzy"]).proposals
     assert known.candidates[0].kind == "exact"
     assert {c.kind for c in proposal.candidates} == {COMMON}
     assert 0 < len(proposal.candidates) <= OFFERED
     assert taxonomy.name(proposal.wnid) == "dog.n.01"
     assert (proposal.confidence, proposal.asked) == (0.0, True)
     word = taxonomy.lemmas(proposal.wnid)[0].replace("_", " ")
-    below = sum(taxonomy.is_ancestor(proposal.wnid, p.wnid) for p in propose(DOGS).proposals)
+    below = sum(taxonomy.is_ancestor(proposal.wnid, p.wnid) for p in propose_synsets(DOGS).proposals)
     assert proposal.reason == f"{NO_NOUN}; {below} other classes are below {word!r}"
 
 
 def test_it_comes_after_what_the_name_itself_leads_to():
-    *_, proposal = propose([*DOGS, "wxyzzy hound"]).proposals
+    *_, proposal = propose_synsets([*DOGS, "wxyzzy hound"]).proposals
     kinds = [c.kind for c in proposal.candidates]
     assert kinds[0] == "head"
     assert COMMON in kinds
@@ -44,17 +44,17 @@ def test_it_comes_after_what_the_name_itself_leads_to():
 
 @pytest.mark.parametrize("names", [["wxyzzy"], ["beagle", "pug", "wxyzzy"]])
 def test_too_few_others_say_nothing(names):
-    assert propose(names).proposals[-1].candidates == ()
+    assert propose_synsets(names).proposals[-1].candidates == ()
 
 
 def test_where_the_others_have_little_in_common_nothing_is_offered():
     several = ["beagle", "salmon", "piano", "tulip", "castle", "shirt", "moon", "lawyer", "soup", "canoe"]
-    assert propose([*several, "wxyzzy"]).proposals[-1].candidates == ()
+    assert propose_synsets([*several, "wxyzzy"]).proposals[-1].candidates == ()
 
 
 def test_only_classes_of_the_same_superclass_count(taxonomy):
     above = ["dogs"] * len(DOGS) + ["fish"] * len(FISH) + ["dogs", "fish"]
-    *_, dog, fish = propose([*DOGS, *FISH, "wxyzzy", "vwxyzzy"], above).proposals
+    *_, dog, fish = propose_synsets([*DOGS, *FISH, "wxyzzy", "vwxyzzy"], above).proposals
     assert taxonomy.name(dog.wnid) == "dog.n.01"
     assert fish.wnid
     assert "dog.n.01" not in {taxonomy.name(c.wnid) for c in fish.candidates}
@@ -65,7 +65,7 @@ def test_the_first_is_above_its_share_of_all_others(taxonomy):
     reading = read_names(names, [""] * len(names), taxonomy)
     _, together = Model.shipped().shares(reading)
     first, *rest = common_synsets(reading, together)[-1]
-    chosen = [p.wnid for p in propose(names[:-1]).proposals]
+    chosen = [p.wnid for p in propose_synsets(names[:-1]).proposals]
     assert sum(taxonomy.is_ancestor(taxonomy.wnid(first), w) for w in chosen) >= SHARE * len(chosen)
     assert len({first, *rest}) == 1 + len(rest)
     assert np.all([found == () for found in common_synsets(reading, together)[:-1]])

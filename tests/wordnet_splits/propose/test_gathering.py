@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from wordnet_splits.propose import propose
+from wordnet_splits.propose import propose_synsets
 from wordnet_splits.propose.candidates import MOST_TOLD
 from wordnet_splits.propose.gathering import sense_counts
 from wordnet_splits.propose.pool import UNARY
@@ -38,7 +38,7 @@ def found(taxonomy):
 
 @pytest.mark.parametrize("name", ["maple tree", "maple_trees", "Maple-Tree"])
 def test_first_words_that_are_a_kind_of_the_last_are_the_noun(name):
-    row = propose([name]).rows()[0]
+    row = propose_synsets([name]).rows()[0]
     assert row["synset"] == "maple.n.02"
     assert row["reason"].startswith("the name is 'maple' and what that is a kind of")
 

@@ -10,7 +10,7 @@ import pytest
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import MOST_LETTERS
 from wordnet_splits.catalog import read_catalog
-from wordnet_splits.propose import propose
+from wordnet_splits.propose import propose_synsets
 from wordnet_splits.propose.candidates import Lemmas, routes
 from wordnet_splits.propose.classes import listed_classes
 from wordnet_splits.propose.words import Words, parse_name
@@ -59,10 +59,10 @@ def test_a_long_word_is_still_cut_and_spelt_as_before(lemmas: Lemmas) -> None:
 def test_a_name_that_is_too_long_is_refused_wherever_it_comes_from(tmp_path: Path) -> None:
     good, bad = "z" * MOST_LETTERS, "z" * (MOST_LETTERS + 1)
     said = rf"has {MOST_LETTERS + 1} letters, at most {MOST_LETTERS} are read"
-    assert propose([good]).proposals[0].wnid == ""
+    assert propose_synsets([good]).proposals[0].wnid == ""
     for names, above in (([bad], None), (["dog"], [bad])):
         with pytest.raises(DataError, match=said):
-            propose(names, above)
+            propose_synsets(names, above)
     for text in (bad, f"dog\t{bad}"):
         with pytest.raises(DataError, match=said):
             listed_classes([text])

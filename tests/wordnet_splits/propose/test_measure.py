@@ -10,7 +10,7 @@ import pytest
 from tools.proposals.fitting import KIN, answered, fit, outcomes
 from tools.proposals.measure import SETS, held_out, reliability, reliability_table, score, score_table
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.propose import propose
+from wordnet_splits.propose import propose_synsets
 from wordnet_splits.propose.model import Model
 
 ROOT = Path(__file__).parents[3]
@@ -75,7 +75,7 @@ def test_the_shipped_model_reads_tiny_imagenet_which_it_was_not_fitted_on():
 def test_ranks_are_those_of_the_proposals(cifar100):
     model = Model.shipped()
     ranks, alone, together = outcomes(model, cifar100)
-    proposals = propose(cifar100.names).proposals
+    proposals = propose_synsets(cifar100.names).proposals
     catalog = load_catalog("cifar100")
     right = [float(p.wnid in c.wnids) for p, c in zip(proposals, catalog, strict=True)]
     assert (ranks == 0).astype(float).tolist() == right

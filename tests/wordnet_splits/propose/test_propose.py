@@ -7,7 +7,7 @@ import random
 import pytest
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.propose import propose
+from wordnet_splits.propose import propose_synsets
 from wordnet_splits.propose.candidates import KINDS, Lemmas, routes
 from wordnet_splits.propose.reasons import _ROUTES, NO_NOUN
 from wordnet_splits.propose.words import parse_name
@@ -19,7 +19,7 @@ MACHINES = ["bulldozer", "forklift", "excavator", "winch", "tow truck", "steamro
 
 def chosen(names, superclasses=None):
     """Name -> the synset's NLTK name."""
-    return {row["name"]: row["synset"] for row in propose(names, superclasses).rows()}
+    return {row["name"]: row["synset"] for row in propose_synsets(names, superclasses).rows()}
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_the_other_names_decide_which_sense_is_meant(others, synset):
 def test_superclasses_tell_two_equal_names_apart():
     names = [*BIRDS, *MACHINES, "crane", "crane"]
     above = ["bird"] * len(BIRDS) + ["machine"] * len(MACHINES) + ["bird", "machine"]
-    wnids = [p.wnid for p in propose(names, above).proposals]
+    wnids = [p.wnid for p in propose_synsets(names, above).proposals]
     taxonomy = Taxonomy.embedded()
     assert [taxonomy.name(w) for w in wnids[-2:]] == ["crane.n.05", "crane.n.04"]
 
@@ -73,13 +73,13 @@ def test_the_order_of_the_names_does_not_matter():
     names = [*BIRDS, *MACHINES, "crane", "bat", "mouse", "fried rice", "lobster roll", "quickly"]
     shuffled = names[:]
     random.Random(0).shuffle(shuffled)
-    first = {row["name"]: row for row in propose(names).rows()}
-    second = {row["name"]: row for row in propose(shuffled).rows()}
+    first = {row["name"]: row for row in propose_synsets(names).rows()}
+    second = {row["name"]: row for row in propose_synsets(shuffled).rows()}
     assert first == second
 
 
 def test_a_row_has_both_glosses_a_reason_and_a_confidence():
-    found = propose([*BIRDS, "crane"])
+    found = propose_synsets([*BIRDS, "crane"])
     row = found.rows()[-1]
     assert row["gloss"].startswith("large long-necked wading bird")
     assert row["runner_up"]
@@ -92,7 +92,7 @@ def test_a_row_has_both_glosses_a_reason_and_a_confidence():
 
 
 def test_a_word_that_is_no_noun_gets_nothing_and_is_asked():
-    (proposal,) = propose(["wxyzzy"]).proposals
+    (proposal,) = propose_synsets(["wxyzzy"]).proposals
     assert (proposal.wnid, proposal.runner_up, proposal.confidence) == ("", "", 0.0)
     assert proposal.asked
     assert proposal.reason == NO_NOUN
@@ -100,13 +100,13 @@ def test_a_word_that_is_no_noun_gets_nothing_and_is_asked():
 
 @pytest.mark.parametrize("name", ["n02084071", "n02084071-whatever", "dog.n.01"])
 def test_a_synset_in_the_name_is_taken(name):
-    (proposal,) = propose([name]).proposals
+    (proposal,) = propose_synsets([name]).proposals
     assert proposal.wnid == "n02084071"
 
 
 @pytest.mark.parametrize("name", ["n99999999", "dog.n.99"])
 def test_a_synset_that_does_not_exist_is_not_taken(name):
-    (proposal,) = propose([name]).proposals
+    (proposal,) = propose_synsets([name]).proposals
     assert proposal.wnid in ("", "n02084071")
     assert proposal.reason != "the name holds the synset"
 
@@ -116,7 +116,7 @@ def test_a_toy_taxonomy_does():
         {"n2": ["n1"], "n3": ["n2"], "n4": ["n2"]},
         lemmas={"n1": ["thing"], "n2": ["animal"], "n3": ["seal"], "n4": ["walrus"]},
     )
-    assert [p.wnid for p in propose(["seals", "walrus"], taxonomy=toy).proposals] == ["n3", "n4"]
+    assert [p.wnid for p in propose_synsets(["seals", "walrus"], taxonomy=toy).proposals] == ["n3", "n4"]
 
 
 @pytest.mark.parametrize(
@@ -125,4 +125,4 @@ def test_a_toy_taxonomy_does():
 )
 def test_mistakes(names, above, what):
     with pytest.raises(DataError, match=what):
-        propose(names, above)
+        propose_synsets(names, above)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from wordnet_splits.propose import gathering, propose
+from wordnet_splits.propose import gathering, propose_synsets
 from wordnet_splits.propose.candidates import LONGEST, Lemmas
 from wordnet_splits.taxonomy import Taxonomy
 
@@ -58,9 +58,9 @@ def test_names_of_equal_words_are_read_once(monkeypatch):
     original = gathering.routes
     monkeypatch.setattr(gathering, "routes", routes)
     names = [f"{word} {n}" for n in range(200) for word in ("heron", "crane", "wxyzzy")]
-    found = propose(names).proposals
+    found = propose_synsets(names).proposals
     assert read == ["heron 0", "crane 0", "wxyzzy 0"]
-    once = propose(["heron", "crane", "wxyzzy"]).proposals
+    once = propose_synsets(["heron", "crane", "wxyzzy"]).proposals
     assert [p.candidates for p in found[-3:]] == [p.candidates for p in once]
     assert [p.confidence for p in found[-3:]] == [p.confidence for p in once]
     assert "199 other classes have this synset" in found[-3].reason

@@ -9,7 +9,7 @@ import pytest
 
 from tools.proposals.measure import SETS
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.propose import propose
+from wordnet_splits.propose import propose_synsets
 from wordnet_splits.propose.reading import read_names
 from wordnet_splits.propose.supplement import SUPPLEMENT, added_to, supplement
 from wordnet_splits.propose.words import parse_name
@@ -58,13 +58,13 @@ def test_no_row_repeats_a_sense_that_wordnet_has():
     ],
 )
 def test_a_name_that_wordnet_lacks_is_filed_by_the_supplement(name, synset):
-    (row,) = propose([name]).rows()
+    (row,) = propose_synsets([name]).rows()
     assert row["synset"] == synset
     assert row["reason"].endswith("; our supplement to WordNet files it here")
 
 
 def test_a_noun_of_wordnet_may_have_a_sense_more():
-    offered = {TAXONOMY.name(c.wnid): c.added for c in propose(["superman"]).proposals[0].candidates}
+    offered = {TAXONOMY.name(c.wnid): c.added for c in propose_synsets(["superman"]).proposals[0].candidates}
     assert offered["demigod.n.01"] is False
     assert {n for n, added in offered.items() if added} == set(supplement()["superman"])
 
@@ -78,17 +78,17 @@ def test_senses_of_other_versions_are_numbered_otherwise_and_get_nothing():
 
 
 def test_what_the_supplement_files_is_asked_about_and_marked_as_proposed():
-    (proposal,) = propose(["balance bike"]).proposals
+    (proposal,) = propose_synsets(["balance bike"]).proposals
     assert proposal.asked
     decision = proposed(replace(proposal, asked=False))  # as with a threshold of one's own
     assert (decision.wnids, decision.mapped) == (("n02834778",), "proposed")
-    assert proposed(propose(["bicycle"]).proposals[0]).mapped == "exact"
+    assert proposed(propose_synsets(["bicycle"]).proposals[0]).mapped == "exact"
 
 
 def test_a_name_filed_elsewhere_than_its_head_noun_stays_behind_that():
     synsets = supplement()["train_interior"]
     head = "inside.n.01"
-    (proposal,) = propose(["train interior"]).proposals
+    (proposal,) = propose_synsets(["train interior"]).proposals
     names = [TAXONOMY.name(c.wnid) for c in proposal.candidates]
     assert names[0] == head
     assert set(names[1:]) >= set(synsets)
@@ -100,5 +100,5 @@ def test_a_name_that_picks_a_sense_of_its_head_noun_goes_before_it():
     assert supplement()["airplane_cabin"][0] == "cabin.n.03"
     alone = read_names(["airplane cabin"], [""], TAXONOMY, supplemented=False).pool
     assert not any(route.added for route in alone.routes)
-    (proposal,) = propose(["airplane cabin"]).proposals
+    (proposal,) = propose_synsets(["airplane cabin"]).proposals
     assert TAXONOMY.name(proposal.wnid) == "cabin.n.03"

@@ -15,7 +15,7 @@ from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.robust import alternatives
 from wordnet_splits.robust.robust import NO_SYNSET, NO_WORDNET, Robust, RobustClass, robust
 from wordnet_splits.rules.registry import operator_names, reads_wordnet
-from wordnet_splits.similarity import matrix
+from wordnet_splits.similarity import similarity_matrix
 from wordnet_splits.taxonomy import Taxonomy
 
 from ..command import Command
@@ -108,7 +108,7 @@ def test_path_at_the_same_share_is_nltks(nltk_wordnet: Any) -> None:
 def test_leacock_chodorow_orders_pairs_as_path_does() -> None:
     """So it is no reading of its own."""
     wnids = [wnid for item in load_catalog("cifar100") for wnid in item.wnids]
-    path, lch = (matrix(name, wnids).ravel() for name in ("path", "lch"))
+    path, lch = (similarity_matrix(name, wnids).ravel() for name in ("path", "lch"))
     assert (np.unique(path, return_inverse=True)[1] == np.unique(lch, return_inverse=True)[1]).all()
 
 

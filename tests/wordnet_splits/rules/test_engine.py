@@ -11,7 +11,7 @@ from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError, UnknownNameError
 from wordnet_splits.rules import ClassRule, Via, decide, sentence
 from wordnet_splits.rules.model import OPERATORS
-from wordnet_splits.rules.refused import what_refused
+from wordnet_splits.rules.refused import explain_refusals
 
 Table = dict[str, Any]
 
@@ -97,7 +97,7 @@ def test_every_operator_that_reads_wordnet_is_tried_above() -> None:
 
 def test_a_rule_that_finds_no_class_with_a_synset_says_so() -> None:
     verdicts = judge({"not": {"subtree": ["n00000002"]}}, offered=["pug", "cloud"])
-    assert what_refused("pets", verdicts, context()) == (
+    assert explain_refusals("pets", verdicts, context()) == (
         "of 2 candidates subtree decided against 1; "
         "1 of 2 candidates have no synset, and the rule reads WordNet"
     )

@@ -14,7 +14,7 @@ from wordnet_splits.making.leaks import class_leaks
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.robust import alternatives
-from wordnet_splits.rules.equal import are_equal
+from wordnet_splits.rules.equal import are_same_class
 from wordnet_splits.taxonomy import load
 
 IMAGES = '{ test = { from = "all", all = true } }'
@@ -35,7 +35,7 @@ def test_two_classes_filed_under_one_wider_synset_are_equal_only_by_name(
     expected = PAIRS[known, listed]
     a, b = (load_catalog(source)[class_id] for source, class_id in (known, listed))
     assert set(a.wnids) & set(b.wnids)
-    assert are_equal(a, b) is are_equal(b, a) is expected
+    assert are_same_class(a, b) is are_same_class(b, a) is expected
 
     groups = [
         group(name, role, item.source, f'{{ listed = ["{item.class_id}"] }}', IMAGES)
@@ -55,7 +55,7 @@ def test_audit_and_thresholds_ask_the_same_of_whole_sources(listed: str, known: 
     equal = {
         item.class_id
         for item in load_catalog(listed)
-        if any(set(item.wnids) & set(k.wnids) and are_equal(item, k) for k in load_catalog(known))
+        if any(set(item.wnids) & set(k.wnids) and are_same_class(item, k) for k in load_catalog(known))
     }
     audited = audit(listed, known)
     assert {one.id for one in audited.classes if one.relation == "equal"} == equal

@@ -97,7 +97,7 @@ def test_every_noun_with_itself(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
 def test_matrices_equal_nltk_on_imagenet_classes(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
     classes = [entry.wnids[0] for entry in load_catalog("imagenet1k").classes]
     rows, columns = classes[::20], classes[7::20]
-    values = similarity.matrices(tuple(MEASURES), rows, columns, wordnet)
+    values = similarity.similarity_matrices(tuple(MEASURES), rows, columns, wordnet)
     for i, a in enumerate(rows):
         for j, b in enumerate(columns):
             for measure, method in MEASURES.items():
@@ -129,7 +129,7 @@ def test_distances_between_imagenet_classes_leave_the_chain_to_the_subsumer(word
     classes = [entry.wnids[0] for entry in load_catalog("imagenet1k").classes]
     above = [wordnet.ancestor_nodes(x) for x in classes]
     nodes = wordnet.indices(classes)
-    ours = similarity.matrix("wup", classes, taxonomy=wordnet)
+    ours = similarity.similarity_matrix("wup", classes, taxonomy=wordnet)
     names = {n: wordnet.name(wordnet.wnid(n)) for up in above for n in up}
     low, high = wordnet.graph.min_depths.tolist(), wordnet.graph.max_depths.tolist()
     differ = 0

@@ -121,7 +121,7 @@ def test_every_measure_follows_its_definition(parents: dict[str, tuple[str, ...]
     assert [taxonomy.min_depth(x) for x in nodes] == [truth.min_depth(x) for x in nodes]
     assert [taxonomy.max_depth(x) for x in nodes] == [truth.max_depth(x) for x in nodes]
     assert [taxonomy.ancestors(x) for x in nodes] == [truth.up(x) for x in nodes]
-    values = similarity.matrices(similarity.MEASURES, nodes, taxonomy=taxonomy)
+    values = similarity.similarity_matrices(similarity.MEASURES, nodes, taxonomy=taxonomy)
     lcs = similarity.lcs_matrix(nodes, taxonomy=taxonomy)
     for i, x in enumerate(nodes):
         for j, y in enumerate(nodes):
@@ -168,27 +168,27 @@ def _expected(truth: Definitions, x: str, y: str) -> dict[str, float]:
 def test_rows_columns_repeats_and_blocks_agree(toy: Taxonomy) -> None:
     a, b = ["puppy", "bird", "puppy", "root", "robodog"], ["thing", "puppy", "thing"]
     for measure in similarity.MEASURES:
-        whole = similarity.matrix(measure, a, b, toy)
+        whole = similarity.similarity_matrix(measure, a, b, toy)
         assert whole.shape == (5, 3)
         assert whole.tolist() == [[getattr(similarity.compare(x, y, toy), measure) for y in b] for x in a]
-        parts = list(similarity.blocks(measure, a, b, toy, block=2))
+        parts = list(similarity.similarity_blocks(measure, a, b, toy, block=2))
         assert [(rows.start, rows.stop) for rows, _ in parts] == [(0, 2), (2, 4), (4, 5)]
         np.testing.assert_array_equal(np.concatenate([values for _, values in parts]), whole)
 
 
 def test_types(toy: Taxonomy) -> None:
-    assert similarity.matrix("distance", ["bird"], taxonomy=toy).dtype == np.int8
-    assert similarity.matrix("path", ["bird"], taxonomy=toy).dtype == np.float64
-    assert similarity.matrix("path", ["bird"], taxonomy=toy, dtype=np.float32).dtype == np.float32
-    assert similarity.matrix("wup", [], ["bird"], toy).shape == (0, 1)
-    assert similarity.matrix("wup", ["bird"], [], toy).shape == (1, 0)
+    assert similarity.similarity_matrix("distance", ["bird"], taxonomy=toy).dtype == np.int8
+    assert similarity.similarity_matrix("path", ["bird"], taxonomy=toy).dtype == np.float64
+    assert similarity.similarity_matrix("path", ["bird"], taxonomy=toy, dtype=np.float32).dtype == np.float32
+    assert similarity.similarity_matrix("wup", [], ["bird"], toy).shape == (0, 1)
+    assert similarity.similarity_matrix("wup", ["bird"], [], toy).shape == (1, 0)
 
 
 def test_distances_of_a_deep_taxonomy_do_not_overflow() -> None:
     n = 150
     chain = {f"a{i:03d}": (f"a{i - 1:03d}",) for i in range(1, n)}
     chain |= {f"b{i:03d}": (f"b{i - 1:03d}" if i > 1 else "a000",) for i in range(1, n)}
-    distances = similarity.matrix(
+    distances = similarity.similarity_matrix(
         "distance", [f"a{n - 1}"], [f"b{n - 1}", "a000"], Taxonomy.from_edges(chain)
     )
     assert distances.tolist() == [[2 * (n - 1), n - 1]]
@@ -196,9 +196,9 @@ def test_distances_of_a_deep_taxonomy_do_not_overflow() -> None:
 
 def test_unknown_measure_offers_the_nearest(toy: Taxonomy) -> None:
     with pytest.raises(UnknownNameError, match=r"unknown measure 'wup_nm'.*'wup_wn'"):
-        similarity.matrix("wup_nm", ["bird"], taxonomy=toy)
+        similarity.similarity_matrix("wup_nm", ["bird"], taxonomy=toy)
     with pytest.raises(UnknownNameError):
-        next(similarity.blocks("nearness", ["bird"], taxonomy=toy))
+        next(similarity.similarity_blocks("nearness", ["bird"], taxonomy=toy))
 
 
 def test_synsets_under_different_roots_are_refused() -> None:
@@ -210,14 +210,16 @@ def test_synsets_under_different_roots_are_refused() -> None:
         similarity.compare("a", "middle", orphan)
     for measure in similarity.MEASURES:
         with pytest.raises(TaxonomyError, match=r"left .* and b .* have no common ancestor"):
-            similarity.matrix(measure, ["left", "a"], ["a", "b"], split)
+            similarity.similarity_matrix(measure, ["left", "a"], ["a", "b"], split)
 
 
 @pytest.mark.parametrize("height", [41, 42, 43, 62, 63, 130])
 def test_no_depth_makes_strangers_look_related(height: int) -> None:
     two = {f"{side}{i:03d}": (f"{side}{i - 1:03d}",) for side in "ab" for i in range(1, height + 1)}
     with pytest.raises(TaxonomyError, match="have no common ancestor"):
-        similarity.matrix("distance", [f"a{height:03d}"], [f"b{height:03d}"], Taxonomy.from_edges(two))
+        similarity.similarity_matrix(
+            "distance", [f"a{height:03d}"], [f"b{height:03d}"], Taxonomy.from_edges(two)
+        )
 
 
 def test_the_toy_has_nine_nodes(toy: Taxonomy) -> None:

@@ -16,7 +16,7 @@ import pytest
 from tests.wordnet_splits import own_pictures as own
 from wordnet_splits.base import errors
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.declarations import declare_beside
+from wordnet_splits.catalog.declarations import register_declaration
 from wordnet_splits.propose.class_folders import declared_classes
 from wordnet_splits.sources import Source, open_source, source_info, source_names
 from wordnet_splits.sources.own import Image, Layout, Place
@@ -327,7 +327,7 @@ def test_a_declared_dataset_of_another_name_is_named(pics: Path) -> None:
 
 def test_a_shipped_name_is_never_taken_over(pics: Path) -> None:
     own.declare(pics, "dtd", "folders")
-    declare_beside(pics, "dtd")
+    register_declaration(pics, "dtd")
     assert "Textures" in source_info("dtd").title
     with pytest.raises(errors.SourceError, match="this is not dtd"):
         open_source("dtd", pics)

@@ -211,7 +211,7 @@ def test_the_tree_names_what_it_does_not_know(wordnet: Taxonomy) -> None:
         with pytest.raises(TaxonomyError, match=undecided):
             ask(below)
     with pytest.raises(TaxonomyError, match=undecided):
-        similarity.matrix("path", [DOG, below], taxonomy=tree)
+        similarity.similarity_matrix("path", [DOG, below], taxonomy=tree)
     assert tree.parents(below) == (undecided,)
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from wordnet_splits.base.errors import SourceError, unknown
 from wordnet_splits.base.untrusted import printable
 from wordnet_splits.catalog import Catalog
-from wordnet_splits.catalog.catalog import load_own_catalog
+from wordnet_splits.catalog.catalog import load_declared_catalog
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.sources.base import OneCopyPerProcess, Row
 from wordnet_splits.sources.own.layout import Layout, Place, layout_class, open_layout
@@ -27,7 +27,7 @@ class OwnSource(OneCopyPerProcess):
     @classmethod
     def catalog(cls) -> Catalog:
         """Return the classes that the declaration names."""
-        return load_own_catalog(cls.declared)
+        return load_declared_catalog(cls.declared)
 
     @classmethod
     def detect(cls, root: Path | None) -> str | None:
@@ -105,7 +105,7 @@ def own_class(declared: Declaration) -> type[OwnSource]:
     UnknownNameError : its layout is unknown, or a split of it is not in its catalog.
     DataError : its catalog is absent or malformed.
     """
-    catalog = load_own_catalog(declared)
+    catalog = load_declared_catalog(declared)
     for split in declared.splits or ():
         if split not in catalog.splits:
             raise unknown("split", split, catalog.splits, where=f"{declared.file}: {declared.name}")
