@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wordnet_splits.base.errors import DataError, ManifestError, unknown
+from wordnet_splits.base.errors import DataError, ManifestError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.untrusted import (
     LARGEST_TABLE,
@@ -31,7 +31,6 @@ from wordnet_splits.catalog import inventory as inventories
 from wordnet_splits.catalog.catalog import catalog_names, load_declared_catalog
 from wordnet_splits.catalog.declarations import INVENTORY, Declaration, parse_declaration
 from wordnet_splits.manifest.data import SourceRow
-from wordnet_splits.sources.own.layout import layout_names
 
 FOLDER: Final = "sources"
 
@@ -136,8 +135,6 @@ def carried_problems(
 def _says_wrong(declared: Declaration, listed: set[str]) -> Iterator[str]:
     """Yield what the files of one dataset say that cannot be; ``listed`` are its classes in the manifest."""
     stem = f"{FOLDER}/{declared.name}"
-    if declared.layout not in layout_names():
-        yield f"{stem}.toml: {unknown('layout', declared.layout, layout_names()).what}"
     try:
         catalog = load_declared_catalog(declared)
         tables = inventories.load_declared_inventory(declared).items()

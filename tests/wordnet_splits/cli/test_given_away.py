@@ -16,6 +16,7 @@ from wordnet_splits.catalog.declarations import declared_sources
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.site.benchmarks import about
+from wordnet_splits.sources.own import layout
 
 CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
 ROOT = ("--root", "mypics=pics")
@@ -318,3 +319,11 @@ def test_new_says_what_the_recipe_cannot_declare(author: Command) -> None:
 def test_shipped_benchmarks_say_nothing_of_sources() -> None:
     data = load_manifest("digits").data.as_dict()
     assert "sources" not in data["fingerprints"]
+
+
+def test_a_layout_that_is_not_installed_is_refused_when_images_are_read(
+    stranger: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(layout._OURS, "folders")
+    assert load_manifest("./mine").own["mypics"].layout == "folders"
+    assert "unknown layout 'folders'" in stranger("verify", "./mine", *ROOT).error, "and exit code 2"
