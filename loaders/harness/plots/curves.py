@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from wordnet_splits.base.plotting import Plot
+from wordnet_splits.base.shapes import Line, Lines
 from wordnet_splits.metrics import aurc_unknown, auroc, oscr, oscr_curve, pool
 
-from .drawing import Picture
 from .registry import plot_kind
-from .shapes import Line, Lines
 from .subject import Subject
 
 
 @plot_kind("risk-coverage", "risk of what is accepted over its share; wrong ID, near and far count as errors")
-def risk_coverage(subject: Subject) -> Picture:
+def risk_coverage(subject: Subject) -> Plot:
     """Over the pool of ID, near and far; its mean over coverage is `aurc_unknown`."""
     lines = []
     for entry in subject.entries:
@@ -24,11 +24,11 @@ def risk_coverage(subject: Subject) -> Picture:
         name = f"{subject.label(entry)} (AURC {1000 * aurc_unknown(counts):.1f})"
         lines.append(Line(name, coverage, risk))
     panel = Lines(subject.first_run, "coverage", "risk", tuple(lines))
-    return Picture(f"{subject.benchmark}: risk and coverage", (panel,))
+    return Plot(f"{subject.benchmark}: risk and coverage", (panel,))
 
 
 @plot_kind("roc", "ID accepted over OOD accepted, a panel for each OOD set")
-def roc(subject: Subject) -> Picture:
+def roc(subject: Subject) -> Plot:
     """ID is the positive class."""
     panels = []
     for group in subject.roles:
@@ -47,11 +47,11 @@ def roc(subject: Subject) -> Picture:
             )
         chance = Line("chance", np.array([0.0, 1.0]), np.array([0.0, 1.0]), dashed=True)
         panels.append(Lines(group, "OOD accepted (FPR)", "ID accepted (TPR)", (*lines, chance)))
-    return Picture(f"{subject.benchmark}: ROC, AUROC in %", tuple(panels), _notes(subject))
+    return Plot(f"{subject.benchmark}: ROC, AUROC in %", tuple(panels), _notes(subject))
 
 
 @plot_kind("oscr", "correct classification over false positives, log axis", paper="Palechor, figure 2")
-def oscr_log(subject: Subject) -> Picture:
+def oscr_log(subject: Subject) -> Plot:
     """Palechor's figure 2: a line for each model and detector, a panel for each OOD set."""
     return _oscr(subject, log_x=True)
 
@@ -61,12 +61,12 @@ def oscr_log(subject: Subject) -> Picture:
     "correct classification over false positives, linear axis",
     paper="Palechor, figure 2 of the supplement",
 )
-def oscr_linear(subject: Subject) -> Picture:
+def oscr_linear(subject: Subject) -> Plot:
     """The same with a linear axis."""
     return _oscr(subject, log_x=False)
 
 
-def _oscr(subject: Subject, *, log_x: bool) -> Picture:
+def _oscr(subject: Subject, *, log_x: bool) -> Plot:
     panels = []
     for group in subject.roles:
         lines = []
@@ -80,7 +80,7 @@ def _oscr(subject: Subject, *, log_x: bool) -> Picture:
             name = f"{subject.label(entry)} ({oscr(counts):.3f})"
             lines.append(Line(name, curve.fpr[shown], curve.ccr[shown]))
         panels.append(Lines(group, "FPR", "CCR", tuple(lines), log_x=log_x))
-    return Picture(f"{subject.benchmark}: OSCR and the area under it", tuple(panels), _notes(subject))
+    return Plot(f"{subject.benchmark}: OSCR and the area under it", tuple(panels), _notes(subject))
 
 
 def _notes(subject: Subject) -> tuple[str, ...]:

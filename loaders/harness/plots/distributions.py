@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.plotting import Plot
+from wordnet_splits.base.shapes import Line, Lines
 
 from ..arrays import Array
-from .drawing import Picture
 from .registry import plot_kind
-from .shapes import Line, Lines
 from .subject import Network, Subject
 
 BINS = 60
@@ -18,7 +18,7 @@ KINDS = ("correct", "incorrect", "near", "far", "external")
 
 
 @plot_kind("densities", "confidence by role, a panel for each detector")
-def densities(subject: Subject) -> Picture:
+def densities(subject: Subject) -> Plot:
     """Correct and wrong ID, near, far and external; OOD sets of a role are pooled."""
     panels = []
     for entry in subject.entries:
@@ -32,11 +32,11 @@ def densities(subject: Subject) -> Picture:
         of_role = {name: np.concatenate(parts) for name, parts in values.items()}
         panels.append(density_panel(subject.label(entry), "confidence", of_role))
     notes = (f"Confidences are {subject.first_run}.",) if subject.first_run else ()
-    return Picture(f"{subject.benchmark}: confidence by role", tuple(panels), notes)
+    return Plot(f"{subject.benchmark}: confidence by role", tuple(panels), notes)
 
 
 @plot_kind("kim-6", "greatest softmax of correct, incorrect, near and far images", paper="Kim, figure 6")
-def greatest_softmax(subject: Subject) -> Picture:
+def greatest_softmax(subject: Subject) -> Plot:
     """A panel for each model, of its first run."""
     panels = []
     for network in subject.first_networks():
@@ -48,7 +48,7 @@ def greatest_softmax(subject: Subject) -> Picture:
         wanted |= {role: roles == role for role in ("near", "far")}
         of_role = {name: greatest[rows] for name, rows in wanted.items() if rows.any()}
         panels.append(density_panel(network.name, "greatest softmax", of_role, (0.0, 1.0)))
-    return Picture(f"{subject.benchmark}: greatest softmax by role", tuple(panels))
+    return Plot(f"{subject.benchmark}: greatest softmax by role", tuple(panels))
 
 
 @plot_kind(
@@ -56,7 +56,7 @@ def greatest_softmax(subject: Subject) -> Picture:
     "histograms of softmax: the target class of knowns, the greatest of negatives and unknowns",
     paper="Palechor, figure 4",
 )
-def target_and_greatest(subject: Subject) -> Picture:
+def target_and_greatest(subject: Subject) -> Plot:
     """A panel for each model, of its first run."""
     panels = []
     for network in subject.first_networks():
@@ -71,7 +71,7 @@ def target_and_greatest(subject: Subject) -> Picture:
         of_set |= {f"greatest of {group}": greatest[groups == group] for group in subject.roles}
         held = {name: values for name, values in of_set.items() if len(values)}
         panels.append(density_panel(network.name, "softmax", held, (0.0, 1.0)))
-    return Picture(f"{subject.benchmark}: softmax of target and greatest", tuple(panels))
+    return Plot(f"{subject.benchmark}: softmax of target and greatest", tuple(panels))
 
 
 def density_panel(
@@ -88,7 +88,7 @@ def density_panel(
         if len(of_it):
             density, _ = np.histogram(of_it, bins=edges, density=True)
             lines.append(Line(f"{name} ({len(of_it):,})", edges, density))
-    return Lines(title, x_label, "density", tuple(lines), steps=True)
+    return Lines(title, x_label, "density", tuple(lines), steps="post")
 
 
 def _probabilities(table: pa.Table, column: str, network: Network) -> Array:

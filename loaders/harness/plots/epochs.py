@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.plotting import Plot
+from wordnet_splits.base.shapes import Line, Lines
 
-from .drawing import Picture
 from .registry import plot_kind
-from .shapes import Line, Lines
 from .subject import Subject
 
 SPECIFICATION = "trained:"
@@ -18,7 +18,7 @@ COLUMNS = (("gamma_plus", "gamma+ (ID)"), ("gamma_minus", "gamma- (negatives)"),
 
 
 @plot_kind("palechor-3", "gamma+ and gamma- over the epochs of training", paper="Palechor, figure 3")
-def gammas_over_epochs(subject: Subject) -> Picture:
+def gammas_over_epochs(subject: Subject) -> Plot:
     """A line for each run; its record (``model.json``) must still lie where it was trained."""
     from ..training.checkpoints import read_metadata
 
@@ -45,4 +45,4 @@ def gammas_over_epochs(subject: Subject) -> Picture:
             where=subject.benchmark,
             hint="`unknown-eval train` does, with a recipe that has negatives (BG, EOS)",
         )
-    return Picture(f"{subject.benchmark}: confidence over epochs", tuple(panels))
+    return Plot(f"{subject.benchmark}: confidence over epochs", tuple(panels))

@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from wordnet_splits.base.plotting import Plot
+
 from ..evaluation.rows import ResultTables
-from .drawing import Picture
 from .registry import get_plot, list_plots
 from .run import plot, plot_data
 
@@ -23,7 +24,7 @@ class ResultPlots:
     def __init__(self, results: ResultTables) -> None:
         self._results = results
 
-    def __getattr__(self, name: str) -> Callable[..., Picture | Path]:
+    def __getattr__(self, name: str) -> Callable[..., Plot | Path]:
         if name.startswith("_"):  # what copying and notebooks ask every object for
             raise AttributeError(name)
         return partial(self._made, get_plot(name.replace("_", "-")).name)
@@ -31,7 +32,7 @@ class ResultPlots:
     def __dir__(self) -> list[str]:
         return [kind.name.replace("-", "_") for kind in list_plots()]
 
-    def _made(self, what: str, out: str | Path | None = None, **options: Any) -> Picture | Path:
+    def _made(self, what: str, out: str | Path | None = None, **options: Any) -> Plot | Path:
         if out is None:
             return plot_data(self._results, what, **options)
         return plot(self._results, what, out, **options)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.plotting import Plot
 
-from .drawing import Picture
 from .subject import Subject
 
-Data = Callable[[Subject], Picture]
+Data = Callable[[Subject], Plot]
 HOMES = ("curves", "distributions", "scatters", "ranges", "epochs", "softmax", "semantic")
 """Modules of this package whose functions are registered."""
 
@@ -31,7 +31,7 @@ class PlotKind:
     paper: str
     data: Data
 
-    def picture(self, subject: Subject) -> Picture:
+    def picture(self, subject: Subject) -> Plot:
         """Return its numbers.
 
         Raises

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wordnet_splits.base import files
+from wordnet_splits.base import files, plotting
 from wordnet_splits.base.errors import OutputError
+from wordnet_splits.base.plotting import Plot
 
 from ..comparison.entries import Given
-from . import drawing
-from .drawing import Picture
 from .registry import get_plot
 from .semantic import pruned_graph
 from .subject import Subject
 
+SALT = "unknown-eval"
 GRAPH, GRAPHML = "recalcati-4", ".graphml"
 GRAPH_TITLE = "predictions as a graph from true to predicted class, pruned; a .graphml file"
 
@@ -27,7 +27,7 @@ def plot_data(
     groups: Sequence[str] | None = None,
     metric: str | None = None,
     store: str | Path | None = None,
-) -> Picture:
+) -> Plot:
     """Return what a picture shows, as numbers.
 
     Parameters
@@ -70,9 +70,9 @@ def plot(
         edges = pruned_graph(_subject(results, detectors, groups, metric, store))
         files.write_bytes(path, graphml(edges))
         return path
-    drawing.check(path)
+    plotting.check_output(path, "unknown-eval plot")
     picture = plot_data(results, what, detectors=detectors, groups=groups, metric=metric, store=store)
-    drawing.save(picture, path)
+    plotting.save_plot(picture, path, salt=SALT)
     return path
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.plotting import Plot
+from wordnet_splits.base.shapes import Point, Points
 from wordnet_splits.metrics import ClassAuroc, nearness_trend
 
 from ..comparison.sections import against_full_spectrum
 from ..evaluation.measure import MEAN
-from .drawing import Picture
 from .registry import plot_kind
-from .shapes import Point, Points
 from .subject import Subject, mean_over_runs
 
 
 @plot_kind("near-far", "mean AUROC over near sets against that over far sets", paper="OpenOOD, figure 4")
-def near_far(subject: Subject) -> Picture:
+def near_far(subject: Subject) -> Plot:
     """A point for each model and detector, means over runs; another --metric in place of AUROC."""
     metric = subject.metric or "auroc"
     points = [
@@ -28,7 +28,7 @@ def near_far(subject: Subject) -> Picture:
         for entry in subject.entries
     ]
     panel = Points("", f"near {metric} in %", f"far {metric} in %", tuple(points), diagonal=True)
-    return Picture(f"{subject.benchmark}: near against far", (panel,))
+    return Plot(f"{subject.benchmark}: near against far", (panel,))
 
 
 @plot_kind(
@@ -36,7 +36,7 @@ def near_far(subject: Subject) -> Picture:
     "AUROC with covariate-shifted ID counted as ID, against without",
     paper="OpenOOD, figure 6",
 )
-def full_spectrum(subject: Subject) -> Picture:
+def full_spectrum(subject: Subject) -> Plot:
     """A panel for near and one for far, a point for each model and detector."""
     rows = against_full_spectrum(subject.draw, [subject.metric or "auroc"])
     if not rows:
@@ -53,11 +53,11 @@ def full_spectrum(subject: Subject) -> Picture:
             if row.role == role
         )
         panels.append(Points(role, "standard, in %", "full-spectrum, in %", points, diagonal=True))
-    return Picture(f"{subject.benchmark}: standard against full-spectrum", tuple(panels))
+    return Plot(f"{subject.benchmark}: standard against full-spectrum", tuple(panels))
 
 
 @plot_kind("nearness", "AUROC of each OOD class against its similarity to the nearest ID class")
-def nearness(subject: Subject) -> Picture:
+def nearness(subject: Subject) -> Plot:
     """A panel for each detector, of its first run; the rank correlation is over the classes drawn."""
     panels = []
     for entry in subject.entries:
@@ -83,4 +83,4 @@ def nearness(subject: Subject) -> Picture:
         panels.append(Points(title, "similarity to the nearest ID class", "AUROC in %", points))
     if not any(panel.points for panel in panels):
         raise DataError("no OOD class has a synset, so none has a similarity", where=subject.benchmark)
-    return Picture(f"{subject.benchmark}: is detection harder nearby?", tuple(panels))
+    return Plot(f"{subject.benchmark}: is detection harder nearby?", tuple(panels))

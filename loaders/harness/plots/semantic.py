@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.plotting import Plot
+from wordnet_splits.base.shapes import Bar, Bars
 
 from ..semantics import (
     ClassMean,
@@ -16,9 +18,7 @@ from ..semantics import (
     predictions_by_class,
     pruned,
 )
-from .drawing import Picture
 from .registry import plot_kind
-from .shapes import Bar, Bars
 from .subject import Subject
 
 SHOWN = 10
@@ -28,23 +28,23 @@ LABEL = "mean similarity of true and predicted class"
 @plot_kind(
     "recalcati-2", "true classes whose predictions are nearest in WordNet", paper="Recalcati, figure 2"
 )
-def nearest_true(subject: Subject) -> Picture:
+def nearest_true(subject: Subject) -> Plot:
     """The ten best true classes of all sets, of the first network."""
     best = means_by(_found(subject), predicted=False)[:SHOWN]
-    return Picture(f"{subject.benchmark}: best true classes", (_panel("true class", best),))
+    return Plot(f"{subject.benchmark}: best true classes", (_panel("true class", best),))
 
 
 @plot_kind(
     "recalcati-3", "predicted classes whose OOD images are nearest, and farthest", paper="Recalcati, figure 3"
 )
-def best_and_worst(subject: Subject) -> Picture:
+def best_and_worst(subject: Subject) -> Plot:
     """The ten best and ten worst predicted classes over the OOD sets, of the first network."""
     outside = [one for one in _found(subject) if one.role in ("near", "far", "external")]
     means = means_by(outside, predicted=True)
     if not means:
         raise DataError("no OOD class has a synset, so none has a similarity", where=subject.benchmark)
     panels = (_panel("best", means[:SHOWN]), _panel("worst", means[-SHOWN:]))
-    return Picture(f"{subject.benchmark}: predicted classes, over OOD", panels)
+    return Plot(f"{subject.benchmark}: predicted classes, over OOD", panels)
 
 
 def pruned_graph(subject: Subject) -> list[Edge]:

@@ -1,4 +1,4 @@
-"""Heat maps of ID class against OOD class: what is predicted, and the mean softmax."""
+"""HeatMap maps of ID class against OOD class: what is predicted, and the mean softmax."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.plotting import Plot
+from wordnet_splits.base.shapes import HeatMap
 from wordnet_splits.manifest import Manifest
 
 from ..arrays import CHUNK, Array
 from ..model.class_map import LabelSpace
-from .drawing import Picture
 from .registry import plot_kind
-from .shapes import Heat
 from .subject import Network, Subject
 
 MOST_NAMED = 120
@@ -24,7 +24,7 @@ MOST_NAMED = 120
 
 
 @plot_kind("predictions", "share of each OOD class that is predicted as each ID class")
-def predictions(subject: Subject) -> Picture:
+def predictions(subject: Subject) -> Plot:
     """A panel for each OOD set, of the first network; a prediction outside the ID classes counts nowhere."""
     network, manifest = next(subject.first_networks()), subject.draw.manifest()
     table = network.predictions
@@ -38,11 +38,11 @@ def predictions(subject: Subject) -> Picture:
             inside = np.flatnonzero((said >= 0) & (said < width))
             shares[inside, said[inside]] = 1
             panels.append(_heat(group, rows["class_id"].to_pylist(), shares, manifest))
-    return Picture(f"{subject.benchmark}: predictions of OOD classes, {network.name}", tuple(panels))
+    return Plot(f"{subject.benchmark}: predictions of OOD classes, {network.name}", tuple(panels))
 
 
 @plot_kind("kim-7", "mean softmax of each OOD class over the ID classes (--store)", paper="Kim, figure 7")
-def mean_softmax(subject: Subject) -> Picture:
+def mean_softmax(subject: Subject) -> Plot:
     """A panel for each OOD set, of the first network, from the logits that its evaluation stored."""
     network, manifest = next(subject.first_networks()), subject.draw.manifest()
     if subject.store is None:
@@ -57,10 +57,10 @@ def mean_softmax(subject: Subject) -> Picture:
         exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
         softmax = exponents / exponents.sum(axis=1, keepdims=True)
         panels.append(_heat(group, table["class_id"].to_pylist(), softmax, manifest))
-    return Picture(f"{subject.benchmark}: mean softmax of OOD classes, {network.name}", tuple(panels))
+    return Plot(f"{subject.benchmark}: mean softmax of OOD classes, {network.name}", tuple(panels))
 
 
-def _heat(group: str, class_ids: Sequence[str], values: Array, manifest: Manifest) -> Heat:
+def _heat(group: str, class_ids: Sequence[str], values: Array, manifest: Manifest) -> HeatMap:
     """Mean of the images' rows by class; classes in the order of the ID class that each is nearest to."""
     labels = LabelSpace.of(manifest.classes).labels
     classes, of_image = np.unique(class_ids, return_inverse=True)
@@ -72,7 +72,7 @@ def _heat(group: str, class_ids: Sequence[str], values: Array, manifest: Manifes
     place = {row["class_id"]: column_of.get(row["nearest_id"], len(labels)) for row in rows}
     names = {row["class_id"]: row["name"] for row in rows}
     order = sorted(range(len(classes)), key=lambda n: (place.get(classes[n], len(labels)), classes[n]))
-    return Heat(
+    return HeatMap(
         group,
         "ID class",
         "OOD class",

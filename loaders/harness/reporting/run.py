@@ -9,6 +9,7 @@ from pathlib import Path
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.lazy import MissingPackageError
+from wordnet_splits.base.plotting import plot_svg
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources.roots import Roots
 
@@ -18,7 +19,7 @@ from ..comparison.run import Comparison, compare_draws_of
 from ..evaluation.rows import ResultTables
 from ..evaluation.sweeps import everything
 from ..evaluation.tables import Table, lines_below, tables
-from ..plots import drawing, get_plot
+from ..plots import get_plot
 from ..plots.subject import Subject
 from .inline import inline_svg
 from .mistakes import KINDS, Mistake, with_pictures, worst_mistakes
@@ -107,7 +108,7 @@ def _pictures(subject: Subject, compared: Comparison) -> tuple[list[Drawn], list
         try:
             picture = get_plot(what).picture(few if what in PER_DETECTOR else subject)
             prefix = f"p{number}-"
-            svg = inline_svg(drawing.as_svg(picture, prefix), prefix, picture.title)
+            svg = inline_svg(plot_svg(picture, prefix), prefix, picture.title)
             drawn.append(Drawn(what, picture.title, svg, len(picture.panels), picture.notes))
         except MissingPackageError:
             raise

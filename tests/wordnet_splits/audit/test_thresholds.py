@@ -117,7 +117,7 @@ def test_the_command_writes_parquet_plot_and_json(command, tmp_path, caltech):
         (("imagenet21kk",), "unknown list of classes 'imagenet21kk'; did you mean 'imagenet21k'"),
         (("food101", "--measure", "means"), "unknown measure 'means'"),
         (("food101", "--against", "gaussian"), "no class of it has a synset"),
-        (("food101", "--plot", "x.txt"), "a picture is"),
+        (("food101", "--plot", "x.txt"), "a plot is"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(command, words, said):

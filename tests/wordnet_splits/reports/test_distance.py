@@ -80,7 +80,7 @@ def test_the_command_and_its_plot(capsys, monkeypatch, tmp_path):
 def test_bad_input_is_refused(capsys, monkeypatch, tmp_path):
     with pytest.raises(UnknownNameError, match="unknown measure 'wupp'"):
         distance(NAME, measure="wupp")
-    with pytest.raises(OutputError, match=r"a picture is \.svg, \.png"):
+    with pytest.raises(OutputError, match=r"a plot is \.svg, \.png"):
         distance("digits").plot(tmp_path / "plot.gif")
     command = Command(capsys, monkeypatch, tmp_path)
     assert "unknown benchmark 'unknown-cifr'" in command("distance", "unknown-cifr").error

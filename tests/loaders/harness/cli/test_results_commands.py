@@ -109,7 +109,7 @@ def test_report_is_written(call: Any) -> None:
         (("compare", "results", "results"), "mcp on fake is given twice"),
         (("plot", "--what", "roc"), "unknown-eval plot: no results are given"),
         (("plot", "results", "--what", "rock"), "unknown plot 'rock'; did you mean 'roc'"),
-        (("plot", "results", "--what", "roc", "--out", "a.gif"), "a.gif: a picture is .svg, .png or .pdf"),
+        (("plot", "results", "--what", "roc", "--out", "a.gif"), "a.gif: a plot is .svg, .png or .pdf"),
         (
             ("plot", "results", "--what", "roc", "--out", "results/scores.parquet/a.svg"),
             "results/scores.parquet",

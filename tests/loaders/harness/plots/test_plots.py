@@ -23,9 +23,9 @@ from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
 from loaders.harness.plots import list_plots, plot_data
 from loaders.harness.plots.distributions import density_panel
-from loaders.harness.plots.shapes import Bars, Lines, Points
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
+from wordnet_splits.base.shapes import Bars, Lines, Points
 from wordnet_splits.finding import load_manifest
 
 SETS = [
@@ -274,7 +274,7 @@ def test_benchmarks_without_the_sets_are_said(digits: Results, tmp_path: Path) -
         plot_data(digits, "full-spectrum")
     with pytest.raises(DataError, match="over models .optimizers., and there is one"):
         plot_data(digits, "robustness")
-    with pytest.raises(OutputError, match=r"a picture is \.svg"):
+    with pytest.raises(OutputError, match=r"a plot is \.svg"):
         plot(digits, "roc", tmp_path / "a.txt")
     with pytest.raises(OutputError, match=r"written as \.graphml"):
         plot(digits, "recalcati-4", tmp_path / "a.svg")

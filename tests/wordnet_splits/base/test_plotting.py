@@ -1,0 +1,46 @@
+"""Every shape draws, the same bytes each time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wordnet_splits.base.errors import OutputError
+from wordnet_splits.base.plotting import Plot, figure_of, save_plot, settings
+from wordnet_splits.base.shapes import Bar, Bars, Box, Boxes, HeatMap, Line, Lines, Point, Points
+
+pytest.importorskip("matplotlib")
+EDGES = np.array([0.0, 1.0, 2.0])
+PANELS = (
+    Lines("a", "x", "y", (Line("$line", EDGES, EDGES), Line("reference", EDGES, EDGES, dashed=True))),
+    Lines("b", "x", "y", (Line("filled", EDGES, np.array([1.0, 3.0]), filled=True),), note="note"),
+    Lines("c", "x", "y", (Line("counts", EDGES, EDGES, colour="#ff0000"),), steps="pre"),
+    Points("d", "x", "y", (Point("p", 1, 2),), diagonal=True),
+    HeatMap("e", "x", "y", ("row",), ("a", "b"), np.array([[0.0, 1.0]])),
+    Bars("f", "value", (Bar("a", 1, 0.5, 2), Bar("b", 2))),
+    Boxes("g", "value", (Box("a", (0, 1, 2, 3, 9), colour="#00ff00"), Box("empty", None, "no data"))),
+)
+
+
+def test_every_shape_draws_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a.svg", "b.svg"):
+        save_plot(Plot("title", PANELS), tmp_path / name, salt="test")
+    text = (tmp_path / "a.svg").read_bytes()
+    assert text == (tmp_path / "b.svg").read_bytes()
+    assert b"#ff0000" in text
+    assert b"#00ff00" in text
+    with pytest.raises(OutputError, match=r"a plot is \.svg, \.png or \.pdf"):
+        save_plot(Plot("title", PANELS), tmp_path / "a.gif", salt="test")
+
+
+def test_panels_are_laid_out_in_columns_and_categories_from_top_to_bottom() -> None:
+    with settings("test"):
+        figure = figure_of(Plot("title", PANELS, columns=2))
+    assert len(figure.axes) == 8 + 1  # a row more than 3 x 2, and the colour bar
+    boxes = figure.axes[6]
+    assert [label.get_text() for label in boxes.get_yticklabels()] == ["a", "empty"]
+    assert boxes.get_ylim()[0] > boxes.get_ylim()[1]
+    assert boxes.texts[0].get_text() == "no data"
+    assert figure.axes[1].texts[0].get_text() == "note"

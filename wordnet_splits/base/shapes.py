@@ -1,0 +1,124 @@
+"""Panels of plots as numbers and text, without any drawing, so that they can be tested."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Values = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A line through points (x, y), both (n,).
+
+    Attributes
+    ----------
+    dashed : draw it as a reference. filled : fill the histogram below it; ``x`` are its n + 1 edges.
+    colour : in place of the next one of the palette.
+    """
+
+    name: str
+    x: Values
+    y: Values
+    dashed: bool = False
+    filled: bool = False
+    colour: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """A line plot.
+
+    Attributes
+    ----------
+    steps : whether y holds from the x before it (``"pre"``) or up to the next x (``"post"``); for a histogram
+        "post" with the n + 1 edges as ``x``. note : text in the upper right corner.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...]
+    log_x: bool = False
+    steps: Literal["", "pre", "post"] = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A named point; ``kind`` gives its colour, ``label`` whether its name is written beside it."""
+
+    name: str
+    x: float
+    y: float
+    kind: str = ""
+    label: bool = True
+
+
+@dataclass(frozen=True)
+class Points:
+    """A scatter plot; ``diagonal``: with the line x = y."""
+
+    title: str
+    x_label: str
+    y_label: str
+    points: tuple[Point, ...]
+    diagonal: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class HeatMap:
+    """A heat map of values (rows, columns) in [0, 1]."""
+
+    title: str
+    x_label: str
+    y_label: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: Values
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A value of a category, from ``lo`` to ``hi``; bars of one ``series`` share a colour."""
+
+    category: str
+    value: float
+    lo: float | None = None
+    hi: float | None = None
+    series: str = ""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A horizontal bar chart, categories from top to bottom, the series of a category side by side."""
+
+    title: str
+    label: str
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box plot of (minimum, quartiles, maximum); without them ``note`` is written in its place."""
+
+    category: str
+    quantiles: tuple[float, float, float, float, float] | None
+    note: str = ""
+    colour: str = ""
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Horizontal box plots, categories from top to bottom."""
+
+    title: str
+    label: str
+    boxes: tuple[Box, ...]
+
+
+Panel = Lines | Points | HeatMap | Bars | Boxes
