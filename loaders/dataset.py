@@ -17,6 +17,7 @@ from torch.utils.data import Dataset
 from wordnet_splits import torch as named_by_pickles
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.lazy import need
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.packed.reading import PartImages, RowNumbers, different_sizes
@@ -27,6 +28,8 @@ from .opening import MISSING_SCHEMA, OpenedPart, PackedFolders, choose_parts, op
 
 ImageTransform = Callable[[Image.Image], Any]
 BatchTransform = Callable[[torch.Tensor], torch.Tensor]
+HF_COLUMNS = ("image_id", "source", "class_id", "role", "group", "split", "view")
+"""Columns of the image table in a Hugging Face dataset."""
 
 
 class UnknownDetectionSet(Dataset):
@@ -192,13 +195,27 @@ class UnknownDetectionSet(Dataset):
         return images.encoded(int(own[0]))
 
     def to_hf(self) -> Any:
-        """Return a Hugging Face ``datasets.Dataset`` with Image and ClassLabel columns (extra ``hub``).
+        """Return a Hugging Face ``datasets.Dataset``: image, label (-1 where there is none), `HF_COLUMNS`.
 
-        It holds the images as they are stored, in the group's view, without the transforms.
+        Images are those in the group's view, without the transforms; they are written to the library's cache
+        one by one, original files as they are, pixels as PNG.
+
+        Raises
+        ------
+        MissingPackageError : ``datasets`` is not installed (extra ``hub``).
         """
-        from .hub import to_hf
-
-        return to_hf(self)
+        datasets = need("datasets", "hub", where="to_hf")
+        features = datasets.Features(
+            {
+                "image": datasets.Image(),
+                "label": datasets.ClassLabel(names=self.classes),
+                **{name: datasets.Value("string") for name in HF_COLUMNS},
+            }
+        )
+        split = str(self.table["split"][0].as_py()) if len(self) else "test"
+        return datasets.Dataset.from_generator(
+            _hf_rows, features=features, gen_kwargs={"data": self}, split=datasets.NamedSplit(split)
+        )
 
     def _rows(self, indices: Sequence[int] | RowNumbers) -> RowNumbers:
         rows = np.asarray(indices, np.int64)
@@ -272,6 +289,15 @@ class UnknownDetectionSet(Dataset):
         if type(self) is UnknownDetectionSet:  # pickles must not name `loaders`: see wordnet_splits.torch
             return named_by_pickles.revive, (type(self).__name__, self.__dict__)
         return super().__reduce_ex__(protocol)
+
+
+def _hf_rows(data: UnknownDetectionSet) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `UnknownDetectionSet.to_hf`."""
+    batches = data.table.select([*HF_COLUMNS, "label"]).to_batches()
+    for row, values in enumerate(values for batch in batches for values in batch.to_pylist()):
+        content, extension = data.encoded(row)
+        path = values["image_id"].replace("/", "_") + extension
+        yield {**values, "image": {"bytes": content, "path": path}}
 
 
 def _tensor(image: Any) -> torch.Tensor:

@@ -20,6 +20,8 @@ from wordnet_splits.base.untrusted import printable
 LONGEST_REASON = 300
 FOREIGN = (Exception, SystemExit)
 """What code from outside may raise; one that exits would end ours, as if all were done."""
+IN_PYTHON = "as given in Python"
+"""Description of the weights of a model that was passed as an object."""
 Value = int | float | str | bool
 
 _NAMED = re.compile(r"(?P<name>[^\[\]]+?)(?:\[(?P<parameters>[^\[\]]*)\])?")

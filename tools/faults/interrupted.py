@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from loaders.harness.checkpoints import files
 from loaders.harness.cli.main import app as app
-from loaders.harness.training import checkpoints, runs
+from loaders.harness.training import runs
 
 
 def _keep_and_stop(folder: Path, state: Mapping[str, Any]) -> None:
-    checkpoints.save_state(folder, state)
+    files.save_state(folder, state)
     raise KeyboardInterrupt
 
 

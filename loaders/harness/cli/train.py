@@ -25,7 +25,7 @@ from wordnet_splits.terminal.options import (
 from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stderr, to_stdout
 
 if TYPE_CHECKING:
-    from ..training.recipe import TrainingRecipe
+    from ..checkpoints.recipe import TrainingRecipe
     from ..training.runs import Trained
 
 EXAMPLE = "unknown-eval train --benchmark digits --recipe digits-demo --epochs 1 --out models"
@@ -69,7 +69,7 @@ def train(
     torch = need("torch", "torch", where="unknown-eval train")
     from wordnet_splits.base.progress import OnStderr
 
-    from ..training import load_recipe
+    from ..checkpoints import load_recipe
     from ..training import train as train_models
 
     chosen = load_recipe(recipe)
@@ -169,8 +169,8 @@ def parse_seeds(text: str) -> list[int]:
 
 def show_recipes(json: Json = False) -> int:
     """List the training recipes and the networks."""
-    from ..training.choices import NETWORKS, list_networks
-    from ..training.recipe import load_recipe, recipe_names
+    from ..checkpoints.choices import NETWORKS, list_networks
+    from ..checkpoints.recipe import load_recipe, recipe_names
 
     recipes = [load_recipe(name) for name in recipe_names()]
     if json:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,7 +138,9 @@ class MahalanobisEnsemble:
         """Return the probe of the step, which uses the Gaussians; none without a step."""
         if not self.eps:
             return ()
-        return (import_module("..probes", __package__).MahalanobisStep(state.arrays, self.eps),)
+        from ..probes import MahalanobisStep  # imports torch
+
+        return (MahalanobisStep(state.arrays, self.eps),)
 
     def calibrate(self, state: Layers, data: Arrays) -> Layers:
         """Return the state with every layer's mean confidence and its spread on ID validation images."""
@@ -249,5 +250,7 @@ class OODL:
         sums = canonical(view).astype(np.float64)  # where the solver stops depends on the order of rows
         mean, spread = sums.mean(axis=0), sums.std(axis=0)
         spread[spread == 0] = 1.0
-        machine = import_module("sklearn.svm").OneClassSVM(nu=self.nu, kernel="rbf", gamma="scale")
+        from sklearn.svm import OneClassSVM
+
+        machine = OneClassSVM(nu=self.nu, kernel="rbf", gamma="scale")
         return OneClass(layer, mean, spread, machine.fit((sums - mean) / spread))

@@ -16,9 +16,6 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 MOST_REPLICATES, MOST_PREVALENCES, MOST_BINS = 100_000, 100, 1000
 """Checking results repeats what their options demand, and the results may come from anyone."""
 
-IN_PYTHON = "as given in Python"
-"""The weights of a model that no file or name stands for."""
-
 
 class AboutPart(BaseModel):
     """Base of the parts of ``about.json``."""

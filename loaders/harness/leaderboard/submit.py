@@ -15,9 +15,9 @@ from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
 from wordnet_splits.manifest.shipped import shipped_folder
 
 from ..comparison.entries import Source
-from ..evaluation.about import IN_PYTHON
 from ..evaluation.check import check_results
 from ..evaluation.results import ABOUT, FILES, SWEPT
+from ..plugins import IN_PYTHON
 from ..reporting.repeat import command_of
 from .facts import facts_of
 

@@ -10,7 +10,7 @@ from wordnet_splits.base.errors import DataError, unknown
 
 from ..backend.ranks import choose_device
 from ..backend.transforms import Transform
-from ..evaluation.about import IN_PYTHON
+from ..plugins import IN_PYTHON
 from .class_match import MappingGiven
 from .model import ClassChoice, Model
 from .sources import Loaded, Request

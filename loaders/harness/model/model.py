@@ -16,9 +16,8 @@ from wordnet_splits.base.errors import DataError
 from ..arrays import Array, Head
 from ..backend.keys import model_key
 from ..backend.transforms import Transform
-from ..evaluation.about import IN_PYTHON
 from ..logits import LOG_PROBABILITIES, are_log_probabilities
-from ..plugins import in_one_line
+from ..plugins import IN_PYTHON, in_one_line
 from .class_map import ClassMap, LabelSpace
 from .class_match import MappingGiven, class_map
 from .head import HookedNetwork, captured, check_logits

@@ -20,7 +20,7 @@ COLUMNS = (("gamma_plus", "gamma+ (ID)"), ("gamma_minus", "gamma- (negatives)"),
 @plot_kind("palechor-3", "gamma+ and gamma- over the epochs of training", paper="Palechor, figure 3")
 def gammas_over_epochs(subject: Subject) -> Plot:
     """A line for each run; its record (``model.json``) must still lie where it was trained."""
-    from ..training.checkpoints import read_metadata
+    from ..checkpoints.files import read_metadata
 
     histories = {}
     for network in subject.networks():

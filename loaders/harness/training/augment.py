@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ..checkpoints.choices import AUGMENTATIONS
+
 Augmentation = Callable[[Tensor, Any], Tensor]
 """(images uint8 (n, c, h, w), CPU generator) -> images of the same shape."""
 
@@ -40,4 +42,7 @@ def crop_and_flip(images: Tensor, generator: Any, padding: int = 4) -> Tensor:
     return torch.where(mirrored[:, None, None, None], crops.flip(3), crops)
 
 
-AUGMENTATIONS: dict[str, Augmentation] = {"none": unchanged, "crop4-flip": crop_and_flip}
+def augmentation(name: str) -> Augmentation:
+    """Return the augmentation of a name in `choices.AUGMENTATIONS`."""
+    function: Augmentation = globals()[AUGMENTATIONS[name]]
+    return function

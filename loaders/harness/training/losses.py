@@ -13,12 +13,15 @@ Liu, Wang, Owens and Li, Energy-based Out-of-distribution Detection, NeurIPS 202
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from wordnet_splits.base.errors import DataError
+
+from ..checkpoints.choices import LOSSES
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 """(logits (n, C), labels (n,)) -> scalar."""
@@ -148,21 +151,10 @@ def bind_loss(name: str, counts: Tensor, parameters: Mapping[str, float]) -> Cri
 
     Parameters
     ----------
-    counts : (C,) training samples of each output, which class weights come from.
-    parameters : of the recipe, see `choices.LossKind`.
+    counts : (C,) training samples of each output; class weights are computed from them.
+    parameters : as set by the recipe, see `choices.LossKind`.
     """
-    return BOUND[name](counts, parameters)
-
-
-def _bind_background(counts: Tensor, parameters: Mapping[str, float]) -> Criterion:
-    weights = background_weights(counts)
-    return lambda logits, labels: background_loss(logits, labels, weights)
-
-
-BOUND: dict[str, Callable[[Tensor, Mapping[str, float]], Criterion]] = {
-    "softmax": lambda counts, parameters: softmax_loss,
-    "background": _bind_background,
-    "entropic-open-set": lambda counts, parameters: entropic_open_set_loss,
-    "outlier-exposure": lambda counts, parameters: lambda z, y: outlier_exposure_loss(z, y, **parameters),
-    "energy": lambda counts, parameters: lambda z, y: energy_loss(z, y, **parameters),
-}
+    kind = LOSSES[name]
+    function = globals()[kind.function] if isinstance(kind.function, str) else kind.function
+    weights = {"weights": background_weights(counts)} if kind.background else {}
+    return partial(function, **weights, **parameters)

@@ -13,7 +13,7 @@ Approaches, 2020, table 12. Keras 2.2, optimizers.py.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -21,6 +21,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from wordnet_splits.base.errors import DataError, unknown
+
+from ..checkpoints.choices import UPDATE_RULES
 
 
 class _KerasRule(Optimizer, ABC):
@@ -81,19 +83,6 @@ class KerasAdamax(_KerasRule):
         p.addcdiv_(m, v + group["eps"], value=-group["lr"] / (1 - beta_1**t))
 
 
-RULES: dict[str, Callable[..., Optimizer]] = {
-    "sgd": torch.optim.SGD,
-    "adam": torch.optim.Adam,
-    "keras-adam": KerasAdam,
-    "keras-adamax": KerasAdamax,
-    "rmsprop": torch.optim.RMSprop,
-    "nadam": torch.optim.NAdam,
-    "adagrad": torch.optim.Adagrad,
-    "adadelta": torch.optim.Adadelta,
-}
-"""Update rule -> optimizer; settings go by the optimizer's own argument names."""
-
-
 def make_optimizer(rule: str, parameters: Iterable[Any], settings: Mapping[str, Any]) -> Optimizer:
     """Return the optimizer of an update rule with a recipe's settings.
 
@@ -101,12 +90,14 @@ def make_optimizer(rule: str, parameters: Iterable[Any], settings: Mapping[str, 
     ------
     UnknownNameError : no such rule. DataError : a setting that the rule does not take.
     """
-    if rule not in RULES:
-        raise unknown("update rule", rule, RULES)
+    if rule not in UPDATE_RULES:
+        raise unknown("update rule", rule, UPDATE_RULES)
+    name = UPDATE_RULES[rule]
     try:
-        return RULES[rule](parameters, **settings)
+        optimizer: Optimizer = (globals().get(name) or getattr(torch.optim, name))(parameters, **settings)
     except (TypeError, ValueError) as error:
         raise DataError(
             f"settings {dict(settings)} do not fit update rule {rule!r}: {error}",
             hint="correct the training recipe",
         ) from None
+    return optimizer

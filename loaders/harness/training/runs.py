@@ -19,7 +19,8 @@ from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders
 from ..backend.ranks import choose_device
-from .checkpoints import (
+from ..checkpoints.choices import LOSSES
+from ..checkpoints.files import (
     METADATA,
     drop_state,
     load_checkpoint,
@@ -29,9 +30,8 @@ from .checkpoints import (
     save_checkpoint,
     save_state,
 )
-from .choices import LOSSES
+from ..checkpoints.recipe import TrainingRecipe, load_recipe
 from .data import TrainingData, load_training_data
-from .recipe import TrainingRecipe, load_recipe
 from .trainer import DeviceData, Machine, Precision, Run, Trainer, describe_network, reproducible
 
 WORTH_SAYING = 60.0

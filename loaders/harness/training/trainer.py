@@ -27,13 +27,13 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Task
 from wordnet_splits.metrics import gamma_minus, gamma_plus
 
-from .augment import AUGMENTATIONS
-from .checkpoints import build_from, portable
-from .choices import LOSSES
+from ..checkpoints.choices import LOSSES
+from ..checkpoints.files import build_from, portable
+from ..checkpoints.recipe import TrainingRecipe
+from .augment import augmentation
 from .data import Images, TrainingData
 from .losses import NEGATIVE, bind_loss, known_probabilities
 from .optimizers import make_optimizer
-from .recipe import TrainingRecipe
 
 Precision = Literal["float32", "bf16", "fp16"]
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -186,7 +186,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(machine.device.type, enabled=machine.precision == "fp16")
         counts = _output_counts(data, self.network["outputs"])
         self.criterion = bind_loss(recipe.loss.name, counts, recipe.loss.parameters)
-        self.augment = AUGMENTATIONS[recipe.augment]
+        self.augment = augmentation(recipe.augment)
         samples = len(data.pool) if self.loss.negatives == "mixed" else data.known
         self.steps = math.ceil(samples / recipe.batch)
 
@@ -309,7 +309,7 @@ class Trainer:
 
 
 def describe_network(run: Run, data: TrainingData) -> dict[str, Any]:
-    """Return the part of the metadata that `checkpoints.build_from` rebuilds the network from."""
+    """Return the part of the metadata that `checkpoints.files.build_from` rebuilds the network from."""
     background = LOSSES[run.recipe.loss.name].background
     known = len(data.classes)
     return {

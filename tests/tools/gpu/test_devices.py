@@ -13,13 +13,13 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra [torc
 
 from loaders.harness import evaluate  # noqa: E402 - they import torch
 from loaders.harness.activations import Store, extract  # noqa: E402 - imports torch
+from loaders.harness.checkpoints.choices import UPDATE_RULES  # noqa: E402 - imports torch
+from loaders.harness.checkpoints.networks import build_network  # noqa: E402 - imports torch
+from loaders.harness.checkpoints.recipe import load_recipe  # noqa: E402 - imports torch
 from loaders.harness.model import load_model  # noqa: E402 - imports torch
 from loaders.harness.probes.stages import without_first_rank  # noqa: E402 - imports torch
-from loaders.harness.training import networks  # noqa: E402 - imports torch
 from loaders.harness.training.augment import crop_and_flip  # noqa: E402 - imports torch
 from loaders.harness.training.data import load_training_data  # noqa: E402 - imports torch
-from loaders.harness.training.optimizers import RULES  # noqa: E402 - imports torch
-from loaders.harness.training.recipe import load_recipe  # noqa: E402 - imports torch
 from loaders.harness.training.runs import choose_machine, plan_runs, train_runs  # noqa: E402 - imports torch
 from loaders.harness.training.trainer import DeviceData, Trainer, reproducible  # noqa: E402 - imports torch
 from tools.gpu.benches import NORMALISED, RandomImages  # noqa: E402 - imports torch
@@ -55,7 +55,7 @@ def weights(one: Trainer) -> dict[str, Any]:
     return one.state()["weights"]
 
 
-@pytest.mark.parametrize("rule", sorted(RULES))
+@pytest.mark.parametrize("rule", sorted(UPDATE_RULES))
 def test_an_epoch_repeats_and_goes_on_from_its_state(device: str, rule: str, tmp_path: Path) -> None:
     with reproducible(torch.device(device)), Silent().task("", 0) as task:
         whole, first, second = (trainer(device, rule) for _ in range(3))
@@ -92,7 +92,7 @@ def test_crops_are_those_of_the_cpu(device: str) -> None:
 @pytest.mark.parametrize("network", ["resnet20-dropout", "small-cnn"])
 def test_activations_and_probes_are_those_of_the_cpu(device: str, network: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
-    module = networks.build(network, 6, size=(8, 8)).eval()
+    module = build_network(network, 6, size=(8, 8)).eval()
     data = RandomImages(96, 8)
     there, here = (
         extract(
@@ -124,7 +124,7 @@ def test_the_first_rank_is_taken_off(device: str) -> None:
 
 def test_detectors_of_every_kind_score(device: str) -> None:
     torch.manual_seed(0)
-    module = networks.build("small-cnn", 6, size=(8, 8)).eval()
+    module = build_network("small-cnn", 6, size=(8, 8)).eval()
     results = evaluate(module, "digits", DETECTORS, groups=["uniform"], device=device)
     scores = results.scores.to_pandas()
     assert scores["detector"].nunique() == DETECTORS.count(",") + 1
@@ -133,6 +133,6 @@ def test_detectors_of_every_kind_score(device: str) -> None:
 
 def test_labels_of_a_loader_may_be_on_the_device(device: str) -> None:
     batches = [(torch.rand(8, 3, 8, 8, device=device), torch.arange(8, device=device) % 6) for _ in range(2)]
-    module = networks.build("small-cnn", 6, size=(8, 8)).eval()
+    module = build_network("small-cnn", 6, size=(8, 8)).eval()
     results = evaluate(module, sets={"id": batches, "far": batches}, detectors="msp", device=device)
     assert {row["role"] for row in results.to_pandas().to_dict("records")} >= {"far"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wordnet_splits.base.errors import DataError
 
-from ...training.checkpoints import METADATA, load_checkpoint
+from ...checkpoints.files import METADATA, load_checkpoint
 from .registry import Loaded, Request, model_source
 
 PREFIX = "trained:"

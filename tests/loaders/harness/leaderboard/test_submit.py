@@ -15,10 +15,10 @@ import pytest
 
 from loaders.harness import check_results
 from loaders.harness.cli.main import app
-from loaders.harness.evaluation.about import IN_PYTHON
 from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.leaderboard import check_entries, read_entry, submit
 from loaders.harness.leaderboard.facts import facts_of
+from loaders.harness.plugins import IN_PYTHON
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 from wordnet_splits.finding import load_manifest

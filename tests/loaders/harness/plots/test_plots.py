@@ -181,7 +181,7 @@ def test_bars_are_those_of_the_comparison(results: Results) -> None:
 
 
 def test_gammas_are_those_of_the_record(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
-    from loaders.harness.training import checkpoints
+    from loaders.harness.checkpoints import files
 
     with pytest.raises(DataError, match="no model here recorded gamma"):
         plot_data(results, "palechor-3")
@@ -193,7 +193,7 @@ def test_gammas_are_those_of_the_record(results: Results, monkeypatch: pytest.Mo
         {"epoch": 1, "gamma_plus": 0.5, "gamma_minus": None, "gamma": None},
         {"epoch": 2, "gamma_plus": 0.75, "gamma_minus": 0.25, "gamma": 0.5},
     ]
-    monkeypatch.setattr(checkpoints, "read_metadata", lambda path: {"history": history})
+    monkeypatch.setattr(files, "read_metadata", lambda path: {"history": history})
     plus, minus, both = panels(trained, "palechor-3")
     assert (plus.lines[0].x.tolist(), plus.lines[0].y.tolist()) == ([1, 2], [0.5, 0.75])
     assert (minus.lines[0].x.tolist(), both.lines[0].y.tolist()) == ([2], [0.5])

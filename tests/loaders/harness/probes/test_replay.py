@@ -12,10 +12,10 @@ from torch import nn
 from torchvision.models.vgg import make_layers
 
 from loaders.harness.activations.extraction import image_generator
+from loaders.harness.checkpoints.networks import build_network
 from loaders.harness.model import load_model
 from loaders.harness.probes import Dropout, dropout
 from loaders.harness.probes.replay import Replay
-from loaders.harness.training.networks import BUILDERS
 
 PASSES, OUTPUTS, SIZE = 5, 4, 32
 
@@ -65,7 +65,7 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "vgg": vgg,
     "shared": Shared,
     **{
-        name: lambda name=name: BUILDERS[name](OUTPUTS, 3, (SIZE, SIZE))
+        name: lambda name=name: build_network(name, OUTPUTS, size=(SIZE, SIZE))
         for name in ("resnet20-dropout", "small-cnn")
     },
 }

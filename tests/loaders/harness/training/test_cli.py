@@ -13,8 +13,8 @@ import pytest
 import typer
 
 from loaders.harness import evaluate
+from loaders.harness.checkpoints.files import load_checkpoint, load_state
 from loaders.harness.cli.train import parse_seeds, register
-from loaders.harness.training.checkpoints import load_checkpoint, load_state
 from loaders.harness.training.data import load_training_data
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.cli.main import run

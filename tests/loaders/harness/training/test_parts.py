@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
+from loaders.harness.checkpoints.choices import list_networks
+from loaders.harness.checkpoints.networks import build_network
+from loaders.harness.checkpoints.schedules import Constant, Cosine, OneCycle, Steps
 from loaders.harness.training.augment import crop_and_flip
-from loaders.harness.training.choices import list_networks
-from loaders.harness.training.networks import build
-from loaders.harness.training.schedules import Constant, Cosine, OneCycle, Steps
 from loaders.harness.training.trainer import derive, epoch_batches
 from wordnet_splits.base.errors import DataError, UnknownNameError
 
@@ -31,13 +31,13 @@ def parameters(module: nn.Module) -> int:
     ],
 )
 def test_parameter_counts(name: str, classes: int, channels: int, size: int, count: int) -> None:
-    assert parameters(build(name, classes, channels=channels, size=(size, size))) == count
+    assert parameters(build_network(name, classes, channels=channels, size=(size, size))) == count
 
 
 @pytest.mark.parametrize("name", list_networks())
 @pytest.mark.parametrize("channels", [1, 3])
 def test_the_last_linear_layer_gives_the_logits(name: str, channels: int) -> None:
-    module = build(name, 7, channels=channels, size=(16, 16)).eval()
+    module = build_network(name, 7, channels=channels, size=(16, 16)).eval()
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)][-1]
     seen: list[torch.Tensor] = []
     linear.register_forward_hook(lambda m, inputs, output: seen.extend([inputs[0], output]))
@@ -48,7 +48,7 @@ def test_the_last_linear_layer_gives_the_logits(name: str, channels: int) -> Non
 
 
 def test_dropout_networks_vary_in_training_only() -> None:
-    module, x = build("resnet20-dropout", 5), torch.rand(4, 3, 16, 16)
+    module, x = build_network("resnet20-dropout", 5), torch.rand(4, 3, 16, 16)
     rates = sorted({m.p for m in module.modules() if isinstance(m, nn.Dropout)})
     assert rates == [0.1, 0.2]
     module.eval()
@@ -59,9 +59,9 @@ def test_dropout_networks_vary_in_training_only() -> None:
 
 def test_small_images_and_unknown_networks_are_refused() -> None:
     with pytest.raises(DataError, match="8 x 8 are too small for network 'resnet18'"):
-        build("resnet18", 10, size=(8, 8))
+        build_network("resnet18", 10, size=(8, 8))
     with pytest.raises(UnknownNameError, match="did you mean 'resnet20'"):
-        build("resnet2", 10)
+        build_network("resnet2", 10)
 
 
 def test_steps_and_constant() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from loaders.harness.training.recipe import load_recipe, recipe_names
+from loaders.harness.checkpoints.recipe import load_recipe, recipe_names
 from loaders.harness.training.trainer import Run
 from wordnet_splits.base.errors import RecipeError, UnknownNameError
 

@@ -15,11 +15,11 @@ import pytest
 import torch
 from filelock import FileLock
 
+from loaders.harness.checkpoints.files import load_checkpoint, load_state
+from loaders.harness.checkpoints.recipe import TrainingRecipe
 from loaders.harness.training import runs as module
 from loaders.harness.training import trainer
-from loaders.harness.training.checkpoints import load_checkpoint, load_state
 from loaders.harness.training.data import TrainingData
-from loaders.harness.training.recipe import TrainingRecipe
 from loaders.harness.training.runs import Trained, choose_machine, plan_runs, train_runs
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.base.progress import Silent

@@ -23,7 +23,7 @@ from wordnet_splits.base.sealed import read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, read_bytes
 
 from ..backend.weights import checked_state, fill, load_tensors
-from . import networks
+from .networks import build_network
 from .schema import SCHEMA, TrainedModel
 
 WEIGHTS, METADATA, STATE = "model.pt", "model.json", "training.pt"
@@ -91,7 +91,7 @@ def load_checkpoint(path: str | Path, device: Any = "cpu") -> nn.Module:
 
 def build_from(network: Mapping[str, Any]) -> nn.Module:
     """Return the freshly initialised network that ``metadata["network"]`` describes."""
-    return networks.build(
+    return build_network(
         network["name"], network["outputs"], channels=network["channels"], size=tuple(network["size"])
     )
 

@@ -20,7 +20,7 @@ InputSide = Annotated[int, Field(ge=1, le=LARGEST_SIDE)]
 
 
 class NetworkRecord(StrictModel):
-    """What `networks.build` makes the network from; ``background`` is the index of a background output."""
+    """Arguments of `networks.build_network`; ``background`` is the index of a background output."""
 
     name: str
     outputs: int = Field(ge=1, le=MOST_OUTPUTS)

@@ -1,12 +1,10 @@
-"""Networks of the papers, small enough to train here; each ends in one ``nn.Linear`` over its features.
+"""Small networks of the papers; each ends in one ``nn.Linear`` over its features.
 
->>> build("resnet20", num_classes=40).fc
+>>> build_network("resnet20", num_classes=40).fc
 Linear(in_features=64, out_features=40, bias=True)
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -16,12 +14,9 @@ from wordnet_splits.base.errors import DataError, unknown
 
 from .choices import NETWORKS, list_networks
 
-Builder = Callable[[int, int, Size], nn.Module]
-"""(outputs, channels 1 or 3, (h, w) of the images) -> an initialised module of images (n, 3, h, w)."""
 
-
-def build(name: str, num_classes: int, *, channels: int = 3, size: Size = (32, 32)) -> nn.Module:
-    """Return a freshly initialised network; its weights come from torch's global generator.
+def build_network(name: str, num_classes: int, *, channels: int = 3, size: Size = (32, 32)) -> nn.Module:
+    """Return a freshly initialised network; its weights are drawn from torch's global generator.
 
     Parameters
     ----------
@@ -37,13 +32,15 @@ def build(name: str, num_classes: int, *, channels: int = 3, size: Size = (32, 3
     """
     if name not in NETWORKS:
         raise unknown("network", name, NETWORKS)
-    chosen = NETWORKS[name]
-    if min(size) < chosen.smallest:
+    kind = NETWORKS[name]
+    if min(size) < kind.smallest:
         raise DataError(
             f"images of {size[0]} x {size[1]} are too small for network {name!r}",
-            hint=f"it needs {chosen.smallest} x {chosen.smallest}; others: {', '.join(list_networks())}",
+            hint=f"it needs {kind.smallest} x {kind.smallest}; others: {', '.join(list_networks())}",
         )
-    return BUILDERS[name](num_classes, channels, size)
+    module = globals()[kind.module] if isinstance(kind.module, str) else kind.module
+    network: nn.Module = module(num_classes, channels, size, **kind.options)
+    return network
 
 
 class BasicBlock(nn.Module):
@@ -80,9 +77,11 @@ class CifarResNet(nn.Module):
     def __init__(
         self,
         num_classes: int,
+        channels: int,
+        size: Size,
+        *,
         widths: tuple[int, ...],
         blocks: int,
-        *,
         dropout: float = 0.0,
         head_dropout: float = 0.0,
     ) -> None:
@@ -125,9 +124,9 @@ class SmallCNN(nn.Module):
         num_classes: int,
         channels: int,
         size: Size,
+        *,
         widths: tuple[int, int],
         dense: int,
-        *,
         padding: int,
         dropouts: tuple[float, float],
     ) -> None:
@@ -155,19 +154,3 @@ class SmallCNN(nn.Module):
             x = x.mean(1, keepdim=True)
         x = self.dropout1(self.features(x)).flatten(1)
         return self.head(self.dropout2(functional.relu(self.dense(x))))
-
-
-BUILDERS: dict[str, Builder] = {
-    "resnet20": lambda outputs, channels, size: CifarResNet(outputs, (16, 32, 64), 3),
-    "resnet20-dropout": lambda outputs, channels, size: CifarResNet(
-        outputs, (16, 32, 64), 3, dropout=0.2, head_dropout=0.1
-    ),
-    "resnet18": lambda outputs, channels, size: CifarResNet(outputs, (64, 128, 256, 512), 2),
-    "small-cnn": lambda outputs, channels, size: SmallCNN(
-        outputs, channels, size, (32, 64), 128, padding=0, dropouts=(0.25, 0.5)
-    ),
-    "tiny-cnn": lambda outputs, channels, size: SmallCNN(
-        outputs, channels, size, (16, 32), 64, padding=1, dropouts=(0.1, 0.2)
-    ),
-}
-"""Name in `choices.NETWORKS` -> builder."""

@@ -1,0 +1,110 @@
+"""Networks, losses, augmentations and update rules that a training recipe may name.
+
+Each table is the only place where its names are declared. It holds names of functions and classes, not the
+objects, so that recipes are read, checked and listed without torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Final, Literal
+
+
+@dataclass(frozen=True)
+class LossKind:
+    """A loss and how it treats negatives.
+
+    Attributes
+    ----------
+    function : (logits (n, C), labels (n,)) -> scalar, or its name in `training.losses`.
+    negatives : ``none``: it takes none; ``mixed``: shuffled among the knowns; ``beside``: a batch of them for
+        each batch of knowns.
+    background : whether the network has an additional output for the negatives; the function then gets class
+        ``weights`` (C,).
+    parameters : keyword arguments of the function that a recipe may set.
+    """
+
+    function: str | Callable[..., Any]
+    negatives: Literal["none", "mixed", "beside"]
+    background: bool = False
+    parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NetworkKind:
+    """A network architecture.
+
+    Attributes
+    ----------
+    title : short description. smallest : least height and width of its images.
+    module : (outputs, channels 1 or 3, (h, w), **options) -> initialised module of images (n, 3, h, w), or
+        its name in `networks`.
+    """
+
+    title: str
+    smallest: int
+    module: str | Callable[..., Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+LOSSES: Final[dict[str, LossKind]] = {
+    "softmax": LossKind("softmax_loss", "none"),
+    "background": LossKind("background_loss", "mixed", background=True),
+    "entropic-open-set": LossKind("entropic_open_set_loss", "mixed"),
+    "outlier-exposure": LossKind("outlier_exposure_loss", "beside", parameters=("weight",)),
+    "energy": LossKind("energy_loss", "beside", parameters=("m_in", "m_out", "weight")),
+}
+
+RESNET20: Final = {"widths": (16, 32, 64), "blocks": 3}
+NETWORKS: Final[dict[str, NetworkKind]] = {
+    "resnet20": NetworkKind(
+        "CIFAR ResNet-20 (16-32-64), the network of Kim et al.'s code", 8, "CifarResNet", RESNET20
+    ),
+    "resnet20-dropout": NetworkKind(
+        "CIFAR ResNet-20 with Kim et al.'s dropout, for MC-dropout",
+        8,
+        "CifarResNet",
+        {**RESNET20, "dropout": 0.2, "head_dropout": 0.1},
+    ),
+    "resnet18": NetworkKind(
+        "CIFAR ResNet-18 (64-128-256-512)", 16, "CifarResNet", {"widths": (64, 128, 256, 512), "blocks": 2}
+    ),
+    "small-cnn": NetworkKind(
+        "the CNN of Abdelzad et al.: convolutions 32 and 64, dense 128, dropout",
+        6,
+        "SmallCNN",
+        {"widths": (32, 64), "dense": 128, "padding": 0, "dropouts": (0.25, 0.5)},
+    ),
+    "tiny-cnn": NetworkKind(
+        "a CNN for the 8 x 8 digits: convolutions 16 and 32, dense 64",
+        4,
+        "SmallCNN",
+        {"widths": (16, 32), "dense": 64, "padding": 1, "dropouts": (0.1, 0.2)},
+    ),
+}
+
+AUGMENTATIONS: Final = {"none": "unchanged", "crop4-flip": "crop_and_flip"}
+"""Augmentation -> name of a function in `training.augment`."""
+
+UPDATE_RULES: Final = {
+    "sgd": "SGD",
+    "adam": "Adam",
+    "keras-adam": "KerasAdam",
+    "keras-adamax": "KerasAdamax",
+    "rmsprop": "RMSprop",
+    "nadam": "NAdam",
+    "adagrad": "Adagrad",
+    "adadelta": "Adadelta",
+}
+"""Update rule -> name of a class in `training.optimizers` or ``torch.optim``."""
+
+
+def list_networks(pattern: str = "*") -> tuple[str, ...]:
+    """Return the names of the networks that match a shell pattern, sorted.
+
+    >>> list_networks("resnet*")
+    ('resnet18', 'resnet20', 'resnet20-dropout')
+    """
+    return tuple(sorted(name for name in NETWORKS if fnmatchcase(name, pattern)))
