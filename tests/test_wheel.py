@@ -1,4 +1,4 @@
-"""What goes into the wheel, and how large it is."""
+"""What goes into the wheel, how large it is, and that the benchmarks in it are the checkout's."""
 
 from __future__ import annotations
 
@@ -9,28 +9,63 @@ from pathlib import Path
 
 import pytest
 
+from wordnet_splits.finding import load_manifest, manifest_names
+from wordnet_splits.manifest import packaged, read_manifest
+from wordnet_splits.manifest.manifest import manifest_files
+from wordnet_splits.manifest.packaged import whole_folder
+
+pytest.importorskip("hatchling", reason="hatchling, which builds the wheel, is not installed")
+from tools.wheel import slim
+
 REPOSITORY = Path(__file__).resolve().parent.parent
+MANIFESTS = REPOSITORY / "manifests"
 MiB = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def packed() -> list[str]:
-    """The files that pyproject.toml puts into the wheel."""
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    excluded = [f":(exclude){name}" for name in wheel["exclude"]]
-    asked = ["git", "ls-files", "-z", "--", *wheel["only-include"], *excluded]
-    listed = subprocess.run(asked, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-    return [name for name in listed.split("\0") if name]
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the benchmarks as the wheel holds them."""
+    out = tmp_path_factory.mktemp("package")
+    names = {name for benchmark in manifest_names(MANIFESTS) for name in _files(benchmark)}
+    for path, name in slim({MANIFESTS / name: name for name in names}, out).items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        if path != out / name:
+            (out / name).unlink(missing_ok=True)
+            (out / name).hardlink_to(path)
+    return out
 
 
-def test_the_wheel_stays_small(packed):
-    sizes = {name: len(zlib.compress((REPOSITORY / name).read_bytes())) for name in packed}
-    assert 30 * MiB < sum(sizes.values()) <= 40 * MiB
-    assert sum((REPOSITORY / name).stat().st_size for name in packed if name[:10] == "manifests/") <= 40 * MiB
+def _files(benchmark: str) -> list[Path]:
+    return [Path(benchmark) / name for name in manifest_files(read_manifest(MANIFESTS / benchmark).data)]
 
 
-def test_it_holds_data_and_no_results(packed):
-    assert "manifests/digits/manifest.json" in packed
-    assert "wordnet_splits/data/recipes/digits.toml" in packed
-    assert not [name for name in packed if "results/" in name]
+def test_the_wheel_stays_small(package: Path) -> None:
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
+    only = settings["wheel"]["only-include"]
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--", *only], cwd=REPOSITORY, capture_output=True, check=True
+    )
+    code = [REPOSITORY / name for name in listed.stdout.decode().split("\0") if name]
+    files = [*(path for path in code if path.is_file()), *(p for p in package.rglob("*") if p.is_file())]
+    assert sum(len(zlib.compress(path.read_bytes())) for path in files) <= 27 * MiB
+
+
+def test_it_holds_data_and_no_results(package: Path) -> None:
+    assert (package / "digits" / "manifest.json").is_file()
+    assert not (package / "results").exists()
+    assert set(manifest_names(package)) == set(manifest_names(MANIFESTS))
+
+
+@pytest.mark.parametrize("name", ["digits", "unknown-cifar-clean", "openood-cifar10", "osc-p1"])
+def test_benchmarks_in_the_wheel_are_the_same(
+    package: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = load_manifest(name, package)  # every fingerprint is recomputed, pixels among them
+    assert manifest.images().equals(load_manifest(name, MANIFESTS).images())
+    monkeypatch.setattr(packaged, "shipped_folders", lambda: (package,))
+    copy = whole_folder(manifest)
+    for part in manifest.parts:
+        path = Path("images", part[0], f"{part[1]}.parquet")
+        assert "digest" in packaged.read_table(copy / path).column_names
+    assert read_manifest(copy, check="all").fingerprint == manifest.fingerprint
+    assert whole_folder(read_manifest(MANIFESTS / name)) == MANIFESTS / name

@@ -18,6 +18,7 @@ from wordnet_splits.manifest.carried import carried_problems, read_carried
 from wordnet_splits.manifest.data import GroupRow, ManifestData, PartRow, check_data
 from wordnet_splits.manifest.fingerprint import ImagePrints
 from wordnet_splits.manifest.manifest import Manifest, Part, part_path
+from wordnet_splits.manifest.packaged import with_digests
 from wordnet_splits.manifest.tables import check_classes, check_images
 
 Check = Literal["all", "classes", "none"]
@@ -196,7 +197,7 @@ def _file_id(path: Path) -> FileId:
 
 
 def _images(row: GroupRow, path: Path) -> pa.Table:
-    return check_images(read_table(path, error=ManifestError), row, str(path))
+    return check_images(with_digests(read_table(path, error=ManifestError), path), row, str(path))
 
 
 def _checked(

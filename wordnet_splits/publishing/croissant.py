@@ -17,6 +17,7 @@ from wordnet_splits.base.untrusted import printable, sha256_of
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.carried import carried_files
+from wordnet_splits.manifest.packaged import whole_folder
 from wordnet_splits.manifest.tables import CLASS_SCHEMA, IMAGE_SCHEMA
 from wordnet_splits.publishing.cite import cite
 from wordnet_splits.recipe import load_recipe
@@ -74,8 +75,7 @@ def croissant_of(manifest: Manifest, *, metadata: Mapping[str, Any] | None = Non
 def _croissant_of(manifest: Manifest, told: Mapping[str, Any], url: str) -> str:
     mlc = need("mlcroissant", "hub", where=FILE)
     recipe = load_recipe(manifest)
-    folder = manifest.folder
-    assert folder is not None
+    folder = whole_folder(manifest)
     paths = {"classes": "classes.parquet"}
     paths |= {f"{split}-{group}": f"images/{split}/{group}.parquet" for split, group in manifest.parts}
     carried = [file.path for file in carried_files(manifest.data.fingerprints.sources)]

@@ -17,6 +17,7 @@ from wordnet_splits.checks.verify import Verification, verify
 from wordnet_splits.making import run_for_each
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.manifest import manifest_files
+from wordnet_splits.manifest.packaged import whole_folder
 
 RESULTS = "results"
 CARD = "README.md"
@@ -140,6 +141,5 @@ def _check(found: Verification, folder: Path) -> None:
 
 
 def _files_of(manifest: Manifest) -> dict[str, Path]:
-    folder = manifest.folder
-    assert folder is not None
+    folder = whole_folder(manifest)
     return {f"{manifest.name}/{name}": folder / name for name in manifest_files(manifest.data)}
