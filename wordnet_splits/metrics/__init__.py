@@ -1,7 +1,7 @@
 """Metrics of unknown detection: pure functions on confidences, one shared sort, exact ties.
 
-Scores are confidence, higher = more in-distribution. ``rank_counts`` sorts a score pair once and every metric
-takes its counts in place of the arrays; ``evaluate`` computes all registered metrics from them::
+Scores are confidences: higher means more in-distribution. ``rank_counts`` sorts a score pair once, and every
+metric accepts its counts in place of the arrays; ``evaluate`` computes all registered metrics from them::
 
     counts = rank_counts(id_scores, ood_scores, correct=predictions == labels, name="msp on svhn")
     auroc(counts), fpr95_id_positive(counts), aurc_unknown(counts)
@@ -40,7 +40,14 @@ from wordnet_splits.metrics.ranking import (
     fpr95_ood_positive,
     openood_fpr95,
 )
-from wordnet_splits.metrics.registry import METRICS, Metric, evaluate, get_metric, list_metrics, metric
+from wordnet_splits.metrics.registry import (
+    METRICS,
+    Metric,
+    evaluate,
+    get_metric,
+    list_metrics,
+    register_metric,
+)
 from wordnet_splits.metrics.robustness import (
     Robustness,
     mixture_moments,
@@ -121,7 +128,6 @@ __all__ = [
     "kendall_tau",
     "list_metrics",
     "mean_ranks",
-    "metric",
     "mixture_moments",
     "nearness_trend",
     "openood_fpr95",
@@ -129,6 +135,7 @@ __all__ = [
     "oscr_curve",
     "pool",
     "rank_counts",
+    "register_metric",
     "robustness",
     "robustness_score",
     "role_means",

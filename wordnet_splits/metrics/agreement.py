@@ -1,4 +1,4 @@
-"""How far two orderings agree: mean ranks and Kendall's tau."""
+"""Agreement of two orderings: mean ranks and Kendall's tau."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wordnet_splits.metrics.counts import Array, Scores, as_scores, ratio
 
 
 def mean_ranks(values: Scores) -> Array:
-    """Return ranks from 1, the smallest value first; equal values share the mean of theirs.
+    """Return the rank of each value, 1 for the smallest; tied values get the mean of their ranks.
 
     Example
     -------
@@ -22,10 +22,10 @@ def mean_ranks(values: Scores) -> Array:
 
 
 def kendall_tau(a: Scores, b: Scores) -> float:
-    """Return Kendall's tau-b of two lists of n values: 1 for the same order, -1 for the reverse.
+    """Return Kendall's tau-b of two arrays of shape (n,): 1 for the same order, -1 for the reverse order.
 
-    (concordant - discordant pairs) / sqrt(pairs not tied in a x pairs not tied in b); NaN where one of them
-    is constant, or there are fewer than two values.
+    (concordant - discordant pairs) / sqrt(pairs not tied in a x pairs not tied in b); NaN if either array is
+    constant or n < 2.
 
     Reference: Kendall, The Treatment of Ties in Ranking Problems, Biometrika 1945.
 
@@ -34,9 +34,9 @@ def kendall_tau(a: Scores, b: Scores) -> float:
     >>> kendall_tau([1, 2, 3, 4], [1, 2, 4, 3])  # 5 pairs agree, 1 does not
     0.6666666666666666
     """
-    first, second = as_scores(a, side="first ordering"), as_scores(b, side="second ordering")
-    if len(first) != len(second):
-        raise DataError(f"orderings of {len(first)} and {len(second)} values")
-    signs = [np.sign(values[:, None] - values[None, :]) for values in (first, second)]
+    x, y = as_scores(a, side="first ordering"), as_scores(b, side="second ordering")
+    if len(x) != len(y):
+        raise DataError(f"the orderings have {len(x)} and {len(y)} values: equal lengths expected")
+    signs = [np.sign(values[:, None] - values[None, :]) for values in (x, y)]
     untied = [float(np.sum(sign**2)) for sign in signs]  # each pair twice, as in the numerator
     return float(ratio(np.sum(signs[0] * signs[1]), np.sqrt(np.asarray(untied[0] * untied[1]))))

@@ -1,8 +1,8 @@
-"""The one sort behind every metric: how many ID, correct and OOD samples score at least each threshold.
+"""Cumulative counts of ID, correct and OOD samples at each threshold, the input of every metric.
 
-Scores are confidence, higher = more in-distribution. A score pair is sorted once, into integer counts at
-its distinct values; every metric is computed from those counts. Ties are therefore exact and the order of
-the rows can never change a value.
+Scores are confidences: higher means more in-distribution. A score pair is sorted once, into integer counts at
+its distinct values, and every metric is computed from these counts. Ties are therefore exact, and the order
+of the rows never changes a value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 Scores = npt.ArrayLike  # any one-dimensional array of numbers, torch tensors included
 
 EXACT_INTEGERS = 2.0**53
-"""Below it float64 holds every integer; beyond, it has gaps."""
+"""Largest number up to which float64 represents every integer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +33,11 @@ class RankCounts:
     thresholds : (m,) distinct scores, descending.
     cum_id : (..., m) int64, ID samples with score >= the threshold. The ID side is the positive class.
     cum_ood : (..., m) int64, OOD samples with score >= the threshold.
-    cum_correct : (..., m) int64, correctly classified ID samples with score >= the threshold; None where
-        correctness is not known.
-    name : what was scored, for error messages.
+    cum_correct : (..., m) int64, correctly classified ID samples with score >= the threshold; None if
+        correctness is unknown.
+    name : detector and set, for error messages.
 
-    Leading axes hold bootstrap replicates over the same thresholds; there is none for a plain score pair.
+    Leading axes hold bootstrap replicates over the same thresholds; a plain score pair has none.
     """
 
     thresholds: Array
@@ -47,11 +47,11 @@ class RankCounts:
     name: str | None = None
     _shared: dict[Callable[[RankCounts], Array], Array] = field(default_factory=dict, init=False, repr=False)
 
-    def once(self, part: Callable[[RankCounts], Array]) -> Array:
-        """Return ``part(self)``, computed at the first call only: something that several metrics share."""
-        if part not in self._shared:
-            self._shared[part] = part(self)
-        return self._shared[part]
+    def cached(self, compute: Callable[[RankCounts], Array]) -> Array:
+        """Return ``compute(self)``, computed only once: an intermediate result shared by several metrics."""
+        if compute not in self._shared:
+            self._shared[compute] = compute(self)
+        return self._shared[compute]
 
     @cached_property
     def n_id(self) -> Array:
@@ -65,25 +65,25 @@ class RankCounts:
 
     @cached_property
     def id_steps(self) -> Array:
-        """ID samples exactly at each threshold, shape (..., m)."""
+        """Number of ID samples at each threshold, shape (..., m)."""
         return steps(self.cum_id)
 
     @cached_property
     def ood_steps(self) -> Array:
-        """OOD samples exactly at each threshold, shape (..., m)."""
+        """Number of OOD samples at each threshold, shape (..., m)."""
         return steps(self.cum_ood)
 
     @cached_property
     def cum_all(self) -> Array:
-        """Samples of both sides with score >= each threshold, shape (..., m)."""
+        """Number of ID and OOD samples with score >= each threshold, shape (..., m)."""
         return np.asarray(self.cum_id + self.cum_ood)
 
     @cached_property
     def correct(self) -> Array:
-        """`cum_correct`, or an error saying that correctness was not given."""
+        """`cum_correct`; DataError if correctness is unknown."""
         if self.cum_correct is None:
             raise DataError(
-                "this metric needs to know which ID samples were classified correctly",
+                "this metric requires to know which ID samples were classified correctly",
                 where=self.name,
                 hint="build the counts with rank_counts(confidence, ood_confidence, correct=...)",
             )
@@ -91,7 +91,7 @@ class RankCounts:
 
     @cached_property
     def ood_positive(self) -> RankCounts:
-        """The same ranking with OOD as the positive class: scores negated, sides exchanged."""
+        """The same ranking with OOD as the positive class: scores negated, sides swapped."""
         return RankCounts(
             thresholds=-self.thresholds[::-1],
             cum_id=_at_most(self.cum_ood, self.ood_steps),
@@ -115,18 +115,18 @@ class RankCounts:
         return self._pair(self.cum_ood)
 
     def _pair(self, errors: Array) -> RankCounts:
-        """Correct ID samples in the place of ID, ``errors`` in the place of OOD."""
+        """Return counts with correct ID samples as the ID side and ``errors`` as the OOD side."""
         return RankCounts(self.thresholds, self.correct, errors, name=self.name)
 
     def require(self, *sides: str) -> RankCounts:
-        """Return self, or raise DataError about the first of ``sides`` (id, ood, correct) that is absent."""
+        """Return self; DataError if any of ``sides`` ("id", "ood", "correct") is missing."""
         sizes = {"id": self.n_id, "ood": self.n_ood}
         for side in sides:
             if side == "correct":
                 _ = self.correct
             elif not np.all(sizes[side]):
                 raise DataError(
-                    f"there are no {side.upper()} scores, so this metric has no value",
+                    f"there are no {side.upper()} scores, so this metric is undefined",
                     where=self.name,
                     hint="a set may be empty after filtering; leave it out of the evaluation",
                 )
@@ -134,7 +134,7 @@ class RankCounts:
 
 
 def _at_most(cumulative: Array, at: Array) -> Array:
-    """Turn counts of scores >= t, t descending, of which ``at`` equal t, into counts <= t, t ascending."""
+    """Turn counts of scores >= t (t descending, ``at`` of them equal to t) into counts <= t (t ascending)."""
     return np.ascontiguousarray((cumulative[..., -1:] - cumulative + at)[..., ::-1])
 
 
@@ -145,19 +145,19 @@ def rank_counts(
     correct: Scores | None = None,
     name: str | None = None,
 ) -> RankCounts:
-    """Sort a score pair once and return its counts, from which every metric is computed.
+    """Sort a score pair once and return the counts from which every metric is computed.
 
     Parameters
     ----------
     id_scores : (n_id,) confidence of ID samples, higher = more in-distribution.
-    ood_scores : (n_ood,) confidence of OOD samples; may be left out for metrics of ID samples alone.
-    correct : (n_id,) whether each ID sample was classified correctly; bool or 0 and 1.
-    name : what is scored, e.g. "knn on svhn"; errors name it.
+    ood_scores : (n_ood,) confidence of OOD samples; optional for metrics of ID samples alone.
+    correct : (n_id,) whether each ID sample was classified correctly; bool, or 0 and 1.
+    name : detector and set, e.g. "knn on svhn", for error messages.
 
     Raises
     ------
-    DataError : a side is not one-dimensional or not numeric, holds NaN or infinity, or `correct` does not
-        match `id_scores`; or there is no score at all.
+    DataError : a side is not one-dimensional, not numeric or not finite, `correct` does not match
+        `id_scores`, or there are no scores.
 
     Example
     -------
@@ -171,7 +171,7 @@ def rank_counts(
     if not len(scores):
         raise DataError("there are no scores to rank", where=name)
 
-    order = np.argsort(scores)[::-1]  # any order inside a tie: only the counts at its end are kept
+    order = np.argsort(scores)[::-1]  # any order within a tie: only the counts at its end are used
     ranked = scores[order]
     last = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
     cum_id = np.cumsum(order < len(positives), dtype=np.int64)[last]
@@ -189,60 +189,55 @@ def as_counts(
     correct: Scores | None = None,
     name: str | None = None,
 ) -> RankCounts:
-    """Return ``scores`` where it is counts already, else sort the arrays (see `rank_counts`)."""
+    """Return ``scores`` if it is a `RankCounts`, else the counts of the arrays (see `rank_counts`)."""
     if isinstance(scores, RankCounts):
         return scores
     return rank_counts(scores, () if ood_scores is None else ood_scores, correct=correct, name=name)
 
 
 def as_score_pair(id_scores: Scores, ood_scores: Scores, *, name: str | None = None) -> tuple[Array, Array]:
-    """Return both sides of a score pair as `as_scores` does; different scores stay different across them."""
+    """Return both sides as `as_scores` does; DataError if scores that differ between sides become equal."""
     sides = {"ID scores": id_scores, "OOD scores": ood_scores}
-    given = [to_numpy(scores, where=f"{name}: {side}" if name else side) for side, scores in sides.items()]
-    positives, negatives = (
-        as_scores(scores, name=name, side=side) for side, scores in zip(sides, given, strict=True)
-    )
-    _refuse_new_ties(given, name)
+    arrays = {side: to_numpy(s, where=f"{name}: {side}" if name else side) for side, s in sides.items()}
+    positives, negatives = (as_scores(array, name=name, side=side) for side, array in arrays.items())
+    _refuse_new_ties(list(arrays.values()), name)
     return positives, negatives
 
 
 def as_scores(values: Scores, *, name: str | None = None, side: str = "scores", exact: bool = False) -> Array:
-    """Return ``values`` as a one-dimensional float array of finite numbers, or raise DataError.
+    """Return ``values`` as a one-dimensional float array of finite numbers; DataError if that is impossible.
 
-    float32 stays float32 (the dtype in which confidences are stored); smaller floats widen to float32,
-    integers to float64, in which those that differ have to differ. Minus zero becomes zero, which it ties
-    with.
+    float32 stays float32 (the dtype of stored confidences); smaller floats become float32, and integers
+    float64, provided that different integers stay different. Minus zero becomes zero.
 
     Parameters
     ----------
-    exact : float64 has to hold every integer: for scores that are ranked with others later.
+    exact : whether float64 must represent every integer exactly, for scores ranked with others later.
     """
     where = f"{name}: {side}" if name else side
-    given = to_numpy(values, where=where)
-    if given.ndim != 1:
-        raise DataError(
-            f"an array of shape {given.shape} where one score per sample is expected", where=where
-        )
-    if given.dtype.kind not in "fiub" and given.size:
-        raise DataError(f"values of type {given.dtype} where numbers are expected", where=where)
-    array = given
-    if given.dtype.kind != "f":
-        array = given.astype(np.float64)
-    elif given.dtype.itemsize < 4:
-        array = given.astype(np.float32)
+    raw = to_numpy(values, where=where)
+    if raw.ndim != 1:
+        raise DataError(f"one score per sample expected, found an array of shape {raw.shape}", where=where)
+    if raw.dtype.kind not in "fiub" and raw.size:
+        raise DataError(f"numbers expected, found values of type {raw.dtype}", where=where)
+    array = raw
+    if raw.dtype.kind != "f":
+        array = raw.astype(np.float64)
+    elif raw.dtype.itemsize < 4:
+        array = raw.astype(np.float32)
     if not np.isfinite(array).all():
         bad = np.flatnonzero(~np.isfinite(array))
         raise DataError(
             f"{len(bad)} of {len(array)} scores are NaN or infinite, the first in row {bad[0]}",
             where=where,
-            hint="a detector has to give a finite confidence for every sample",
+            hint="a detector must return a finite confidence for every sample",
         )
-    _refuse_new_ties([given, *([array] if exact else [])], where)
+    _refuse_new_ties([raw, *([array] if exact else [])], where)
     return np.asarray(array + array.dtype.type(0))
 
 
 def _refuse_new_ties(sides: Sequence[Array], where: str | None) -> None:
-    """Refuse finite scores that differ and are equal in float64, which rounds integers beyond 2^53."""
+    """Raise DataError if different integer scores become equal in float64, which rounds beyond 2^53."""
     if not any(side.dtype.kind in "iu" for side in sides):
         return
     far = (side[np.abs(side.astype(np.float64)) >= EXACT_INTEGERS] for side in sides)
@@ -253,49 +248,49 @@ def _refuse_new_ties(sides: Sequence[Array], where: str | None) -> None:
             f"float64, in which integers are ranked, makes {equal:,} of {len(different):,} different scores "
             "beyond 2^53 equal to another",
             where=where,
-            hint="rank all scores that are compared, and give the ranks",
+            hint="rank all scores together, and pass the ranks",
         )
 
 
 def as_flags(values: Scores, length: int, *, name: str | None = None) -> npt.NDArray[np.bool_]:
-    """Return ``values`` as ``length`` booleans (0 and 1 are accepted), or raise DataError."""
+    """Return ``values`` as a boolean array of shape (length,); DataError if it is not one (0 and 1 are)."""
     where = f"{name}: correct" if name else "correct"
     array = to_numpy(values, where=where)
     if array.shape != (length,):
         raise DataError(
-            f"shape {array.shape} where ({length},) is expected: one flag per ID score", where=where
+            f"shape ({length},) expected, one flag per ID score, found {array.shape}", where=where
         )
     if array.size and array.dtype.kind not in "fiub":
-        raise DataError(f"values of type {array.dtype} where true or false is expected", where=where)
+        raise DataError(f"booleans expected, found values of type {array.dtype}", where=where)
     if not np.isin(array, (0, 1)).all():
-        raise DataError("values other than 0 and 1", where=where, hint="pass (prediction == label)")
+        raise DataError("found values other than 0 and 1", where=where, hint="pass (prediction == label)")
     return array.astype(np.bool_)
 
 
 def to_numpy(values: Any, *, where: str | None = None) -> Array:
-    """Return any array-like as numpy; torch tensors (on any device, with or without gradient) included.
+    """Return an array-like as a numpy array; accepts torch tensors on any device, with or without gradient.
 
     Raises
     ------
-    DataError : a masked array that masks something: numpy would drop the mask and keep the values.
+    DataError : a masked array with masked values, whose mask numpy would drop.
     """
     if np.ma.is_masked(values):
         raise DataError(
             f"{np.ma.getmaskarray(values).sum()} of {np.size(values)} values are masked",
             where=where,
-            hint="leave them out of every array of these samples, as in scores[~scores.mask]",
+            hint="drop these samples from every array, as in scores[~scores.mask]",
         )
     if hasattr(values, "detach") and hasattr(values, "cpu"):  # a tensor, recognised without importing torch
         values = values.detach().cpu()
         try:
             return np.asarray(values)
-        except TypeError:  # bfloat16 has no numpy dtype; float32 holds its every value
+        except TypeError:  # bfloat16 has no numpy dtype; float32 represents all its values
             return np.asarray(values.float())
     return np.asarray(values)
 
 
 def steps(cumulative: Array) -> Array:
-    """Return the differences along the last axis, the first from zero."""
+    """Return the differences along the last axis, with a leading zero: the inverse of a cumulative sum."""
     out = np.empty_like(cumulative)
     out[..., 0] = cumulative[..., 0]
     np.subtract(cumulative[..., 1:], cumulative[..., :-1], out=out[..., 1:])
@@ -303,25 +298,25 @@ def steps(cumulative: Array) -> Array:
 
 
 def ratio(numerator: Array, denominator: Array) -> Array:
-    """Divide elementwise, NaN where the denominator is zero: a value that does not exist."""
+    """Divide elementwise; NaN where the denominator is zero."""
     return np.where(denominator == 0, np.nan, numerator / np.where(denominator == 0, 1, denominator))
 
 
 def take(values: Array, index: Array) -> Array:
-    """Return ``values[..., index[...]]``: one element of each leading row."""
+    """Return ``values[..., index[...]]``: one element per leading row."""
     return np.asarray(np.take_along_axis(values, index[..., None], axis=-1)[..., 0])
 
 
 def count_below(cumulative: Array, bound: Array) -> Array:
-    """Return, for each leading row of ascending counts, how many of them are below its ``bound``."""
+    """Return, for each leading row of ascending counts, the number of them below its ``bound``."""
     rows = cumulative.reshape(-1, cumulative.shape[-1])
     bounds = np.broadcast_to(bound, cumulative.shape[:-1]).reshape(-1)
-    found = [np.searchsorted(row, value) for row, value in zip(rows, bounds, strict=True)]
-    return np.array(found, dtype=np.int64).reshape(cumulative.shape[:-1])
+    indices = [np.searchsorted(row, value) for row, value in zip(rows, bounds, strict=True)]
+    return np.array(indices, dtype=np.int64).reshape(cumulative.shape[:-1])
 
 
 def least_count(share: float, total: Array) -> Array:
-    """Return the smallest count c with c/total >= share, the division being float64's."""
+    """Return the smallest count c with c/total >= share, divided in float64."""
     count = np.ceil(share * total).astype(np.int64)
     divisor = np.maximum(total, 1)
     count -= (count - 1) / divisor >= share  # share * total may have been rounded across an integer

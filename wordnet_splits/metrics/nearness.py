@@ -1,8 +1,8 @@
-"""Does detection get harder as classes get nearer? AUROC per OOD class and per bin of similarity to ID.
+"""AUROC per OOD class and per bin of semantic similarity to ID: is detection harder for nearer classes?
 
-ID is the positive class, scores are confidence (higher = more in-distribution), higher AUROC is better. The
-ID scores are sorted once; each OOD sample then has its own share of ID above it, and the AUROC of any group
-of OOD samples against all ID is the mean of theirs.
+ID is the positive class, scores are confidences (higher means more in-distribution), and higher AUROC is
+better. The ID scores are sorted once; the AUROC of a group of OOD samples against all ID samples is the mean,
+over the group, of the share of ID samples that score above each OOD sample.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ClassAuroc(NamedTuple):
 
 
 class NearnessBin(NamedTuple):
-    """AUROC of all ID against OOD with low <= similarity < high (<= in the last); NaN where n_ood is 0."""
+    """AUROC of all ID against OOD with low <= similarity < high (<= in the last bin); NaN if n_ood is 0."""
 
     low: float
     high: float
@@ -69,8 +69,7 @@ def auroc_by_nearness(
 
     Raises
     ------
-    DataError : a similarity is NaN (a class without a synset has none, and its samples are in no bin) or
-        lies outside the bins.
+    DataError : a similarity is NaN (as for a class without a synset) or outside the bins.
     """
     wins, twice_n_id = _twice_wins(id_scores, ood_scores, name)
     nearness = _per_sample(similarity, len(wins), "similarities", name).astype(np.float64)
@@ -78,12 +77,12 @@ def auroc_by_nearness(
         np.arange(bins + 1) / bins if isinstance(bins, int) and bins > 0 else np.asarray(bins, dtype=float)
     )
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
-        raise DataError("bins are a positive number or at least two ascending edges", where=name)
+        raise DataError("bins must be a positive number or at least two ascending edges", where=name)
     if np.isnan(nearness).any():
         raise DataError(
             f"{np.isnan(nearness).sum()} of {len(nearness)} similarities are NaN",
             where=name,
-            hint="leave out the samples of classes without a synset, and say how many they are",
+            hint="drop the samples of classes without a synset, and report their number",
         )
     if ((nearness < edges[0]) | (nearness > edges[-1])).any():
         raise DataError(f"similarities outside [{edges[0]:g}, {edges[-1]:g}]", where=name)
@@ -98,8 +97,8 @@ def auroc_by_nearness(
 def nearness_trend(per_class: Sequence[ClassAuroc], similarity: Mapping[str, float]) -> float:
     """Return Spearman's rank correlation between a class's similarity to ID and its AUROC, range [-1, 1].
 
-    Negative: AUROC falls as classes get nearer. Classes absent from ``similarity`` (no synset) are left out;
-    NaN when fewer than two classes remain or either side is constant.
+    Negative means that AUROC falls as classes get nearer. Classes missing from ``similarity`` (no synset) are
+    ignored; NaN if fewer than two classes remain or either side is constant.
     """
     pairs = [(similarity[row.ood_class], row.auroc) for row in per_class if row.ood_class in similarity]
     if len(pairs) < 2:
@@ -111,8 +110,8 @@ def nearness_trend(per_class: Sequence[ClassAuroc], similarity: Mapping[str, flo
 
 def _twice_wins(id_scores: Scores, ood_scores: Scores, name: str | None) -> tuple[Array, int]:
     """Return, per OOD sample, twice the ID samples above it plus those equal to it; and 2 n_id."""
-    known, outside = as_score_pair(id_scores, ood_scores, name=name)
-    ranked = np.sort(known)
+    inside, outside = as_score_pair(id_scores, ood_scores, name=name)
+    ranked = np.sort(inside)
     if not len(ranked):
         raise DataError("there are no ID scores", where=name)
     up_to = np.searchsorted(ranked, outside, side="right")
@@ -121,15 +120,15 @@ def _twice_wins(id_scores: Scores, ood_scores: Scores, name: str | None) -> tupl
 
 
 def _group_auroc(wins: Array, twice_n_id: int, group: Array, groups: int) -> tuple[Array, Array]:
-    """Return AUROC (NaN where empty) and size of each group; integer sums, so row order plays no part."""
+    """Return AUROC (NaN if empty) and size of each group; integer sums do not depend on the row order."""
     total = np.zeros(groups, dtype=np.int64)
     np.add.at(total, group, wins)
     sizes = np.bincount(group, minlength=groups)
     return ratio(total, twice_n_id * sizes), sizes
 
 
-def _per_sample(values: Scores | Sequence[str], length: int, what: str, name: str | None) -> Array:
+def _per_sample(values: Scores | Sequence[str], length: int, noun: str, name: str | None) -> Array:
     array = to_numpy(values, where=name)
     if array.shape != (length,):
-        raise DataError(f"{what} of shape {array.shape} for {length} OOD scores", where=name)
+        raise DataError(f"{noun} must have shape ({length},), as OOD scores, not {array.shape}", where=name)
     return array

@@ -1,8 +1,8 @@
 """Open-set classification: the OSCR curve, CCR at an FPR, and Palechor's validation confidences gamma.
 
-Scores are confidence over the known classes (for softmax the maximum probability, a background class never
-counted), higher = more in-distribution. Knowns are the positive class. Negatives and unknowns are evaluated
-separately, each against the same knowns and each with its own count.
+Scores are confidences over the known classes (for softmax the maximum probability, excluding a background
+class): higher means more in-distribution. Knowns are the positive class. Negatives and unknowns are evaluated
+separately, against the same knowns.
 
 References
 ----------
@@ -29,9 +29,9 @@ from wordnet_splits.metrics.counts import (
     steps,
     take,
 )
-from wordnet_splits.metrics.registry import ID_CORRECT_OOD, metric
+from wordnet_splits.metrics.registry import ID_CORRECT_OOD, register_metric
 
-NEAREST_TOLERANCE = 0.1  # relative distance beyond which the nearest FPR counts as not reached
+NEAREST_TOLERANCE = 0.1  # relative distance beyond which the nearest FPR does not count as reached
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class OscrCurve:
 
     Attributes
     ----------
-    thresholds : (m + 1,) every distinct score of knowns and unknowns, descending, and last minus infinity.
+    thresholds : (m + 1,) distinct scores of knowns and unknowns, descending, then minus infinity.
     fpr : (m + 1,) share of unknowns with score > threshold; ends at 1.
     ccr : (m + 1,) share of knowns classified correctly with score > threshold; ends at the accuracy.
     """
@@ -51,7 +51,7 @@ class OscrCurve:
 
 
 def _curve(counts: RankCounts) -> tuple[Array, Array]:
-    """FPR and CCR at each distinct score and minus infinity; > a score is >= the next higher one."""
+    """Return FPR and CCR at each distinct score and minus infinity (> a score is >= the next higher one)."""
     start = np.zeros((*counts.cum_id.shape[:-1], 1), dtype=np.int64)
     fpr = ratio(np.concatenate([start, counts.cum_ood], axis=-1), counts.n_ood[..., None])
     ccr = ratio(np.concatenate([start, counts.correct], axis=-1), counts.n_id[..., None])
@@ -66,15 +66,15 @@ def _oscr(counts: RankCounts) -> Array:
 
 
 def _ccr_at_fpr(counts: RankCounts, fpr: float, nearest: bool = False) -> Array:
-    allowed = least_count(fpr, counts.n_ood)  # unknowns let through: at most this many, or one fewer
+    allowed = least_count(fpr, counts.n_ood)  # largest number of false positives, or one more
     allowed -= allowed / np.maximum(counts.n_ood, 1) > fpr
-    points = count_below(counts.cum_ood, allowed + 1)  # distinct scores at which no more pass
+    points = count_below(counts.cum_ood, allowed + 1)  # distinct scores with at most that many
     ccr = _ccr_after(counts, points)
     if not nearest:
         return ccr
     lower = _after(counts.cum_ood, points) / np.maximum(counts.n_ood, 1)
     next_fpr = take(counts.cum_ood, np.minimum(points, counts.cum_ood.shape[-1] - 1))
-    upper = next_fpr / np.maximum(counts.n_ood, 1)  # the next FPR that occurs, or the last one again
+    upper = next_fpr / np.maximum(counts.n_ood, 1)  # the next observed FPR, or the last again
     closer = np.abs(upper - fpr) <= np.abs(lower - fpr)
     ccr = np.where(closer, _ccr_after(counts, count_below(counts.cum_ood, next_fpr + 1)), ccr)
     distance = np.abs(np.where(closer, upper, lower) - fpr)
@@ -101,7 +101,7 @@ def oscr_curve(
 
     Parameters
     ----------
-    confidence, correct : (n_known,) maximum score of each known and whether its class was predicted right.
+    confidence, correct : (n_known,) maximum score of each known, and whether it was classified correctly.
     unknown_confidence : (n_unknown,) maximum score over the known classes of each negative or unknown.
     """
     counts = as_counts(confidence, unknown_confidence, correct=correct, name=name).require(*ID_CORRECT_OOD)
@@ -109,7 +109,7 @@ def oscr_curve(
     return OscrCurve(np.append(counts.thresholds, -np.inf), fpr, ccr)
 
 
-@metric("oscr", _oscr, higher_is_better=True, needs=ID_CORRECT_OOD)
+@register_metric("oscr", _oscr, higher_is_better=True, needs=ID_CORRECT_OOD)
 def oscr(
     confidence: Scores | RankCounts,
     correct: Scores | None = None,
@@ -119,8 +119,8 @@ def oscr(
 ) -> float:
     """Area under the OSCR curve by the trapezoid rule (see `oscr_curve`).
 
-    Equals accuracy x AUROC of correctly classified knowns against unknowns, so at most the accuracy. Knowns
-    are the positive class; higher is better, range [0, 1].
+    Equals accuracy x AUROC of correctly classified knowns against unknowns, and is at most the accuracy.
+    Knowns are the positive class; higher is better, range [0, 1].
     """
     counts = as_counts(confidence, unknown_confidence, correct=correct, name=name).require(*ID_CORRECT_OOD)
     return float(_oscr(counts))
@@ -142,18 +142,18 @@ def ccr_at_fpr(
     Parameters
     ----------
     fpr : in (0, 1], e.g. 1e-3, 1e-2, 1e-1, 1.
-    nearest : the authors' tables: the point whose FPR is nearest (of two equally near, the greater); NaN, a
-        blank, when that is more than 10% off.
+    nearest : use the point whose FPR is nearest (the greater of two equally near), as the authors' tables;
+        NaN, a blank there, if it is more than 10% off.
     """
     if not 0 < fpr <= 1:
-        raise DataError(f"fpr {fpr} is not in (0, 1]", where=name)
+        raise DataError(f"fpr must be in (0, 1], not {fpr}", where=name)
     counts = as_counts(confidence, unknown_confidence, correct=correct, name=name).require(*ID_CORRECT_OOD)
     return float(_ccr_at_fpr(counts, fpr, nearest))
 
 
 for _fpr in (0.001, 0.01, 0.1, 1.0):  # the rates of Palechor's tables
     for _suffix, _nearest in (("", False), ("_nearest", True)):
-        metric(
+        register_metric(
             f"ccr_at_fpr_{_fpr:g}{_suffix}",
             _ccr_at_fpr,
             higher_is_better=True,
@@ -164,13 +164,13 @@ for _fpr in (0.001, 0.01, 0.1, 1.0):  # the rates of Palechor's tables
 
 
 def gamma_plus(target_probability: Scores, *, name: str | None = None) -> float:
-    """Mean probability of the right class over known samples (Palechor eq. 7); higher is better.
+    """Mean probability of the correct class over known samples (Palechor eq. 7).
+
+    Higher is better, range [0, 1].
 
     Parameters
     ----------
-    target_probability : (n_known,) softmax probability of each known sample's own class.
-
-    Range [0, 1].
+    target_probability : (n_known,) softmax probability of each known sample's true class.
     """
     return float(np.mean(_probabilities(target_probability, name, "target probabilities")))
 
@@ -180,16 +180,17 @@ def gamma_minus(
 ) -> float:
     """Mean of 1 - max over known classes, + 1/K, over negative samples (Palechor eq. 7); higher is better.
 
-    The offset 1/K makes 1 the best value where the K known classes are all there are; with a background
-    class, whose probability is never part of the maximum, there is no offset. Range [0, 1].
+    The offset 1/K makes 1 the best value if the network has only the K known classes; with a background
+    class, whose probability is excluded from the maximum, there is no offset. Range [0, 1].
 
     Parameters
     ----------
     max_probability : (n_negative,) greatest softmax probability over the K known classes.
-    classes : K. background : whether the network has a background class besides them.
+    classes : number K of known classes.
+    background : whether the network has a background class in addition.
     """
     if classes < 1:
-        raise DataError(f"{classes} known classes", where=name, hint="K is the number of known classes")
+        raise DataError(f"the number of known classes must be at least 1, not {classes}", where=name)
     offset = 0.0 if background else 1 / classes
     highest = _probabilities(max_probability, name, "maximum probabilities")
     return float(np.mean(1 - highest + offset))
@@ -205,7 +206,7 @@ def gamma(
 ) -> float:
     """Mean of `gamma_plus` over knowns and `gamma_minus` over negatives (Palechor eq. 7).
 
-    The authors' code selects epochs by their sum, which ranks them equally. Higher is better, range [0, 1].
+    The authors' code selects epochs by the sum, which ranks them equally. Higher is better, range [0, 1].
     """
     plus = gamma_plus(target_probability, name=name)
     minus = gamma_minus(max_probability, classes=classes, background=background, name=name)
@@ -213,11 +214,13 @@ def gamma(
 
 
 def _probabilities(values: Scores, name: str | None, side: str) -> Array:
-    """Return ``values`` as sorted float64 probabilities, so that the order of rows cannot move a sum."""
+    """Return ``values`` as sorted float64 probabilities: sums must not depend on the order of rows."""
     array = np.sort(as_scores(values, name=name, side=side).astype(np.float64))
     where = f"{name}: {side}" if name else side
     if not len(array):
         raise DataError("there are no samples to average over", where=where)
-    if array[0] < 0 or array[-1] > 1 + 1e-6:  # float32 softmax may exceed 1 by a rounding
-        raise DataError("values outside [0, 1]", where=where, hint="pass softmax probabilities, not logits")
+    if array[0] < 0 or array[-1] > 1 + 1e-6:  # float32 softmax may exceed 1 by rounding
+        raise DataError(
+            "found values outside [0, 1]", where=where, hint="pass softmax probabilities, not logits"
+        )
     return array

@@ -1,4 +1,4 @@
-"""The registry of metrics: one decorator; the names, directions and inputs that an evaluation iterates."""
+"""The registry of metrics: their names, directions and inputs, and the decorators that add to it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ METRICS: dict[str, Metric] = {}
 
 @dataclass(frozen=True)
 class Metric:
-    """A registered metric; its value is always a fraction.
+    """A registered metric, whose values are fractions.
 
     Attributes
     ----------
-    name : as in the ``metric`` column of the results.
-    higher_is_better : the good direction.
-    needs : what it consumes, a part of ("id", "correct", "ood").
-    kernel : `RankCounts` -> values of its leading shape; NaN where a value does not exist.
-    function : the public function of this metric, documented, for use alone.
+    name : the name in the ``metric`` column of results.
+    higher_is_better : whether greater values are better.
+    needs : required inputs, a subset of ("id", "correct", "ood").
+    kernel : maps `RankCounts` to values of its leading shape; NaN where the metric is undefined.
+    function : the public function of this metric.
     """
 
     name: str
@@ -40,40 +40,41 @@ class Metric:
 
     @property
     def summary(self) -> str:
-        """First line of the public function's documentation."""
+        """First line of the public function's docstring."""
         return (self.function.__doc__ or "").strip().partition("\n")[0]
 
     def computable(self, counts: RankCounts) -> bool:
-        """Whether ``counts`` hold everything the metric needs."""
-        held = {
+        """Return whether ``counts`` have every required input."""
+        available = {
             "id": bool(counts.n_id.all()),
             "ood": bool(counts.n_ood.all()),
             "correct": counts.cum_correct is not None,
         }
-        return all(held[need] for need in self.needs)
+        return all(available[need] for need in self.needs)
 
 
-def metric(
+def register_metric(
     name: str, kernel: Callable[..., Array], *, higher_is_better: bool, needs: tuple[str, ...], **options: Any
 ) -> Callable[[PublicFunction], PublicFunction]:
-    """Register the decorated public function as metric ``name``, computed by ``kernel(counts, **options)``.
+    """Register the decorated function as the public function of metric ``name``.
 
-    A function may carry several decorators: named variants of one metric that differ in their options.
+    The metric is computed by ``kernel(counts, **options)``. A function may be registered under several names:
+    variants of one metric that differ in their options.
     """
 
     def compute(counts: RankCounts) -> Array:
         return kernel(counts, **options)
 
-    def register(function: PublicFunction) -> PublicFunction:
+    def decorate(function: PublicFunction) -> PublicFunction:
         if name in METRICS:
-            raise ValueError(f"two metrics are called {name!r}")
+            raise ValueError(f"the metric {name!r} is registered already")
         METRICS[name] = Metric(name, higher_is_better, needs, compute, function)
         return function
 
-    return register
+    return decorate
 
 
-class OfPair(Protocol):
+class PairMetric(Protocol):
     """A metric of ID scores against OOD scores, or of the `RankCounts` of both."""
 
     kernel: Callable[..., Array]
@@ -86,10 +87,10 @@ class OfPair(Protocol):
         name: str | None = None,
         **options: Any,
     ) -> float:
-        """Return the value; errors say ``name``."""
+        """Return the value; ``name`` appears in error messages."""
 
 
-class OfClassified(Protocol):
+class ClassifiedMetric(Protocol):
     """A metric of ID samples and whether each was classified correctly, or of their `RankCounts`."""
 
     kernel: Callable[..., Array]
@@ -102,10 +103,10 @@ class OfClassified(Protocol):
         name: str | None = None,
         **options: Any,
     ) -> float:
-        """Return the value; errors say ``name``."""
+        """Return the value; ``name`` appears in error messages."""
 
 
-class OfPooled(Protocol):
+class PooledMetric(Protocol):
     """A metric of classified ID samples and OOD samples together, or of the `RankCounts` of both."""
 
     kernel: Callable[..., Array]
@@ -119,19 +120,19 @@ class OfPooled(Protocol):
         name: str | None = None,
         **options: Any,
     ) -> float:
-        """Return the value; errors say ``name``."""
+        """Return the value; ``name`` appears in error messages."""
 
 
 Variants = Mapping[str, Mapping[str, Any]]
-"""Name of a further metric -> the options that make it of the same kernel."""
+"""Name of each further metric -> the options of the same kernel that define it."""
 
 
-def of_pair(
+def pair_metric(
     *, higher_is_better: bool, variants: Variants | None = None
-) -> Callable[[Callable[..., Array]], OfPair]:
-    """Register the decorated kernel under its name, and return its public function."""
+) -> Callable[[Callable[..., Array]], PairMetric]:
+    """Register the decorated kernel under its name, and return its public function, a `PairMetric`."""
 
-    def publish(kernel: Callable[..., Array]) -> OfPair:
+    def decorate(kernel: Callable[..., Array]) -> PairMetric:
         def function(
             id_scores: Scores | RankCounts,
             ood_scores: Scores | None = None,
@@ -141,17 +142,17 @@ def of_pair(
         ) -> float:
             return float(kernel(as_counts(id_scores, ood_scores, name=name).require(*ID_OOD), **options))
 
-        return cast(OfPair, _published(function, kernel, higher_is_better, ID_OOD, variants))
+        return cast(PairMetric, _registered(function, kernel, higher_is_better, ID_OOD, variants))
 
-    return publish
+    return decorate
 
 
-def of_classified(
+def classified_metric(
     *, higher_is_better: bool, variants: Variants | None = None
-) -> Callable[[Callable[..., Array]], OfClassified]:
-    """Register the decorated kernel under its name, and return its public function."""
+) -> Callable[[Callable[..., Array]], ClassifiedMetric]:
+    """Register the decorated kernel under its name, and return its public function, a `ClassifiedMetric`."""
 
-    def publish(kernel: Callable[..., Array]) -> OfClassified:
+    def decorate(kernel: Callable[..., Array]) -> ClassifiedMetric:
         def function(
             confidence: Scores | RankCounts,
             correct: Scores | None = None,
@@ -162,17 +163,17 @@ def of_classified(
             counts = as_counts(confidence, correct=correct, name=name)
             return float(kernel(counts.require(*ID_CORRECT), **options))
 
-        return cast(OfClassified, _published(function, kernel, higher_is_better, ID_CORRECT, variants))
+        return cast(ClassifiedMetric, _registered(function, kernel, higher_is_better, ID_CORRECT, variants))
 
-    return publish
+    return decorate
 
 
-def of_pooled(
+def pooled_metric(
     *, higher_is_better: bool, variants: Variants | None = None
-) -> Callable[[Callable[..., Array]], OfPooled]:
-    """Register the decorated kernel under its name, and return its public function."""
+) -> Callable[[Callable[..., Array]], PooledMetric]:
+    """Register the decorated kernel under its name, and return its public function, a `PooledMetric`."""
 
-    def publish(kernel: Callable[..., Array]) -> OfPooled:
+    def decorate(kernel: Callable[..., Array]) -> PooledMetric:
         def function(
             confidence: Scores | RankCounts,
             correct: Scores | None = None,
@@ -184,12 +185,12 @@ def of_pooled(
             counts = as_counts(confidence, ood_confidence, correct=correct, name=name)
             return float(kernel(counts.require(*ID_CORRECT_OOD), **options))
 
-        return cast(OfPooled, _published(function, kernel, higher_is_better, ID_CORRECT_OOD, variants))
+        return cast(PooledMetric, _registered(function, kernel, higher_is_better, ID_CORRECT_OOD, variants))
 
-    return publish
+    return decorate
 
 
-def _published(
+def _registered(
     function: Any,
     kernel: Callable[..., Array],
     higher_is_better: bool,
@@ -200,42 +201,42 @@ def _published(
         setattr(function, attribute, getattr(kernel, attribute))
     function.kernel = kernel
     for name, options in {kernel.__name__: {}, **(variants or {})}.items():
-        metric(name, kernel, higher_is_better=higher_is_better, needs=needs, **options)(function)
+        register_metric(name, kernel, higher_is_better=higher_is_better, needs=needs, **options)(function)
     return function
 
 
 def get_metric(name: str) -> Metric:
-    """Return the metric called ``name``, or raise UnknownNameError with the nearest names."""
+    """Return the metric called ``name``; UnknownNameError if there is none."""
     if name not in METRICS:
         raise unknown("metric", name, METRICS)
     return METRICS[name]
 
 
 def list_metrics(needs: Iterable[str] | None = None) -> tuple[str, ...]:
-    """Return the names of all metrics, or of those computable from ``needs`` alone, sorted."""
-    given = {"id", "ood", "correct"} if needs is None else set(needs)
-    return tuple(sorted(name for name, entry in METRICS.items() if given.issuperset(entry.needs)))
+    """Return the names of all metrics, or of those that require no inputs other than ``needs``, sorted."""
+    inputs = {"id", "ood", "correct"} if needs is None else set(needs)
+    return tuple(sorted(name for name, entry in METRICS.items() if inputs.issuperset(entry.needs)))
 
 
 def evaluate(counts: RankCounts, names: Iterable[str] | None = None) -> dict[str, float]:
-    """Compute metrics of one score pair from its counts, all from the one sort.
+    """Compute metrics of one score pair from its counts.
 
     Parameters
     ----------
     counts : from `rank_counts`.
-    names : the metrics wanted; by default every metric whose needs the counts meet.
+    names : names of metrics; by default all that the counts allow.
 
     Returns
     -------
-    name -> value, a fraction; NaN where a value does not exist (e.g. misclassification AUROC without errors).
+    name -> value, a fraction; NaN if the metric is undefined (e.g. misclassification AUROC without errors).
 
     Raises
     ------
-    UnknownNameError : a name that is not a metric.
-    DataError : a named metric needs what the counts do not hold.
+    UnknownNameError : a name is not that of a metric.
+    DataError : a metric requires an input that the counts lack.
     """
     if names is None:
-        chosen = [entry for _, entry in sorted(METRICS.items()) if entry.computable(counts)]
+        metrics = [entry for _, entry in sorted(METRICS.items()) if entry.computable(counts)]
     else:
-        chosen = [get_metric(name) for name in names]
-    return {entry.name: float(entry.kernel(counts.require(*entry.needs))) for entry in chosen}
+        metrics = [get_metric(name) for name in names]
+    return {entry.name: float(entry.kernel(counts.require(*entry.needs))) for entry in metrics}

@@ -1,8 +1,8 @@
 """Abdelzad's robustness score: a metric's mean and variance over training runs, mixed over components.
 
 Components are optimizers for a fixed detector, or OOD sets for a fixed optimizer; each has several runs
-(initialisations). **Metrics are in percent** (0 to 100), as in the paper: eps in the weights makes the score
-depend on the unit. Multiply fractions by 100 first.
+(initialisations). **Metrics are in percent** (0 to 100), as in the paper: because of eps in the weights the
+score depends on the unit.
 
 Reference
 ---------
@@ -61,7 +61,7 @@ def mixture_moments(
 ) -> tuple[float, float]:
     """Return mean and variance of the mixture over components (eq. 6 and 7).
 
-    A component weighs by its confidence c = 1/(sd + eps) (eq. 4).
+    Each component is weighted by its confidence c = 1/(sd + eps) (eq. 4).
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ def mixture_moments(
     """
     mu, var = _finite(means, "means", name), _finite(variances, "variances", name)
     if mu.shape != var.shape:
-        raise DataError(f"{len(mu)} means and {len(var)} variances", where=name)
+        raise DataError(f"{len(mu)} means but {len(var)} variances", where=name)
     if (var < 0).any():
-        raise DataError("a variance below zero", where=name)
+        raise DataError("found a variance below zero", where=name)
     if variant not in WEIGHTS:
         raise unknown("robustness variant", variant, WEIGHTS)
     order = np.lexsort((var, mu))  # sums do not depend on the order of components
@@ -84,16 +84,16 @@ def mixture_moments(
 
 
 def robustness_score(mean: float, variance: float, *, higher_is_better: bool) -> float:
-    """Return the coefficient of variation of eq. 8; lower is better, whatever the metric's direction.
+    """Return the coefficient of variation of eq. 8; lower is better, for metrics of either direction.
 
-    sd/mean where the metric is better high (AUROC, AUPR); sd x mean where it is better low (FPR, detection
-    error), as the captions of tables 5 and 9 say.
+    sd/mean for metrics where higher is better (AUROC, AUPR), sd x mean where lower is better (FPR, detection
+    error), as in the captions of tables 5 and 9.
     """
     sd = float(np.sqrt(variance))
     if not higher_is_better:
         return sd * mean
     if mean == 0:
-        raise DataError("the mean is 0, so sd/mean has no value", hint="metrics are in percent, 0 to 100")
+        raise DataError("the mean is 0, so sd/mean is undefined", hint="metrics are in percent, 0 to 100")
     return sd / mean
 
 
@@ -110,24 +110,25 @@ def robustness(
     Parameters
     ----------
     runs : (n_components, n_runs) metric in **percent**: optimizers (for a detector's score) or OOD sets (for
-        an optimizer's) by initialisations.
-    higher_is_better : the metric's own direction. variant, eps : see `mixture_moments`.
+        an optimizer's score) by initialisations.
+    higher_is_better : direction of the metric.
+    variant, eps : see `mixture_moments`.
     """
     table = to_numpy(runs)
     if table.ndim != 2 or not table.size:
-        raise DataError(f"shape {table.shape} where (components, runs) is expected", where=name)
+        raise DataError(f"shape (n_components, n_runs) expected, found {table.shape}", where=name)
     moments = [run_moments(row, name=name) for row in table]
     means, variances = zip(*moments, strict=True)
     mean, variance = mixture_moments(means, variances, variant=variant, eps=eps, name=name)
     return Robustness(mean, variance, robustness_score(mean, variance, higher_is_better=higher_is_better))
 
 
-def _finite(values: Scores, what: str, name: str | None) -> Array:
-    """Return ``values`` as a non-empty (n,) float64 array of finite numbers, or raise DataError."""
+def _finite(values: Scores, side: str, name: str | None) -> Array:
+    """Return ``values`` as a non-empty (n,) float64 array of finite numbers; DataError if it is not one."""
     array = np.asarray(to_numpy(values), dtype=np.float64)
-    where = f"{name}: {what}" if name else what
+    where = f"{name}: {side}" if name else side
     if array.ndim != 1 or not array.size:
-        raise DataError(f"shape {array.shape} where a list of numbers is expected", where=where)
+        raise DataError(f"a list of numbers expected, found an array of shape {array.shape}", where=where)
     if not np.isfinite(array).all():
-        raise DataError("NaN or infinity among them", where=where, hint="leave out runs that failed")
+        raise DataError("found NaN or infinity", where=where, hint="leave out runs that failed")
     return array

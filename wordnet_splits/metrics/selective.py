@@ -1,14 +1,14 @@
-"""Selective prediction: areas under risk and coverage, on ID alone and with unknowns pooled in.
+"""Selective prediction: areas under risk and coverage, on ID samples alone or pooled with OOD samples.
 
 Samples are ranked by confidence; the risk of a sample is 0 for a correctly classified ID sample and 1 for
 an error. On ID alone errors are misclassifications; in the pooled metrics OOD samples are errors too. Values
 are fractions (papers print AURC x 1000). Lower is better except for `accuracy` and `auroc_failure`.
 
-AURC has two rules for ties. By default the samples of a tie are spread evenly over it and the risk is
-averaged over every rank: the mean over all orders inside the tie. fd-shifts (`rc_stats.py` at 56276af) reads
-the risk at the end of each tie only and joins those points by straight lines (``trapezoid``): the fewer
-distinct confidences, the further apart the two, whatever the number of samples. Without ties they differ by
-(r_1 - r_n)/(2n), r_k being the risk among the k most confident.
+AURC has two rules for ties. By default the errors of a tie are spread evenly over it and the risk is averaged
+over every rank: the mean over all orders within the tie. fd-shifts (`rc_stats.py` at 56276af) uses the risk
+at the end of each tie only and joins these points by straight lines (``trapezoid``): the fewer distinct
+confidences, the more the two differ, for any number of samples. Without ties they differ by (r_1 - r_n)/(2n),
+where r_k is the risk among the k most confident.
 
 References
 ----------
@@ -28,17 +28,23 @@ import numpy as np
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics.counts import Array, RankCounts, Scores, as_counts, ratio, steps
 from wordnet_splits.metrics.ranking import auroc
-from wordnet_splits.metrics.registry import ID_CORRECT, metric, of_classified, of_pair, of_pooled
+from wordnet_splits.metrics.registry import (
+    ID_CORRECT,
+    classified_metric,
+    pair_metric,
+    pooled_metric,
+    register_metric,
+)
 
-_FIXED = 57  # binary digits after the point of the harmonic numbers: those below 2^6, so any real count
+_FIXED = 57  # fractional bits of the harmonic numbers, which stay below 2^6 for any feasible count
 
 
 @lru_cache(maxsize=2)
 def _harmonic_numbers(bits: int) -> Array:
     """Return H_0 .. H_(2^bits - 1), H_k = 1 + 1/2 + ... + 1/k, as integers in units of 2^-57.
 
-    In fixed point differences H_b - H_a are exact to 2^-58 a term; in floating point they would lose the
-    digits that AURC, which multiplies them by counts, needs.
+    In fixed point, differences H_b - H_a are exact to 2^-58 per term; floating point would lose digits that
+    matter in AURC, where they are multiplied by counts.
     """
     k = np.arange(1, 2**bits)
     return np.concatenate([[0], np.cumsum(np.rint(2.0**_FIXED / k).astype(np.int64))])
@@ -51,7 +57,7 @@ def _harmonic(count: Array) -> Array:
 
 
 def _aurc_of(pair: RankCounts) -> Array:
-    """AURC of a pair whose "ID" side is the correct samples and whose "OOD" side is the errors.
+    """Return the AURC of counts whose "ID" side are correct samples and whose "OOD" side are errors.
 
     A tie group of m samples with s errors, after N samples with E errors, adds the sum over j = 1..m of
     (E + j s/m)/(N + j), which is s + (E - N s/m) (H_(N+m) - H_N); and E - N s/m is the same number for the
@@ -59,14 +65,14 @@ def _aurc_of(pair: RankCounts) -> Array:
     """
     reciprocals = steps(_harmonic(pair.cum_all))
     excess = pair.ood_steps / np.maximum(steps(pair.cum_all), 1)
-    excess *= pair.cum_all  # in place: fresh memory for a million counts costs more than the arithmetic
+    excess *= pair.cum_all  # in place: allocating memory for a million counts costs more than the arithmetic
     np.subtract(pair.cum_ood, excess, out=excess)
     excess *= reciprocals
     return ratio(pair.n_ood + np.sum(excess, axis=-1) * 2.0**-_FIXED, pair.cum_all[..., -1])
 
 
 def _trapezoid_aurc(pair: RankCounts) -> Array:
-    """Area under straight lines between the risks at the ends of ties; from coverage 0 on, the first risk."""
+    """Return the area under lines between the risks at the ends of ties, constant before the first."""
     risk = pair.cum_ood / np.maximum(pair.cum_all, 1)
     before = np.concatenate([risk[..., :1], risk[..., :-1]], axis=-1)
     before = np.where(pair.cum_all == steps(pair.cum_all), risk, before)  # the first tie that has a sample
@@ -75,21 +81,21 @@ def _trapezoid_aurc(pair: RankCounts) -> Array:
 
 
 def _aurc_by(pair: RankCounts, trapezoid: bool) -> Array:
-    return _trapezoid_aurc(pair) if trapezoid else pair.once(_aurc_of)
+    return _trapezoid_aurc(pair) if trapezoid else pair.cached(_aurc_of)
 
 
 def _best_aurc(pair: RankCounts) -> Array:
-    """AURC of the best order of the same errors, all of them last: (1/n) sum over j of j/(n - E + j)."""
+    """Return the AURC of the best order, all errors last: (1/n) sum over j of j/(n - E + j)."""
     correct, wrong = pair.n_id, pair.n_ood
     reciprocals = (_harmonic(correct + wrong) - _harmonic(correct)) * 2.0**-_FIXED
     return ratio(wrong - correct * reciprocals, correct + wrong)
 
 
 def _weighted_aurc(samples: Array, weight: Array, risk: Array) -> Array:
-    """AURC of tie groups (m,) of ``samples`` that weigh ``weight``, of which ``risk`` are errors, in all.
+    """Return the AURC of m tie groups from their (m,) numbers of samples, weights and weights of errors.
 
-    A group's samples are spread evenly over it, as in `_aurc_of`: the j-th of M stands at risk
-    (E + j S/M)/(N + j W/M) and weighs W/M, N and E being the weight and errors of the groups before.
+    Errors are spread evenly over a group, as in `_aurc_of`: the j-th of M samples has risk
+    (E + j S/M)/(N + j W/M) and weight W/M, where N and E are weight and errors of the groups before.
     """
     last = np.cumsum(samples)
     share = (np.arange(1, last[-1] + 1) - np.repeat(last - samples, samples)) / np.repeat(samples, samples)
@@ -100,23 +106,23 @@ def _weighted_aurc(samples: Array, weight: Array, risk: Array) -> Array:
     return np.asarray(np.sum(each * failed / position) / np.sum(weight))
 
 
-@of_classified(higher_is_better=True)
+@classified_metric(higher_is_better=True)
 def accuracy(counts: RankCounts) -> Array:
-    """Share of ID samples classified correctly. Higher is better, range [0, 1]; ranking plays no part."""
+    """Share of ID samples classified correctly. Higher is better, range [0, 1]; independent of confidence."""
     return ratio(counts.correct[..., -1], counts.n_id)
 
 
-@of_classified(higher_is_better=False, variants={"aurc_trapezoid": {"trapezoid": True}})
+@classified_metric(higher_is_better=False, variants={"aurc_trapezoid": {"trapezoid": True}})
 def aurc(counts: RankCounts, trapezoid: bool = False) -> Array:
     """Area under risk and coverage of ID samples: mean over k of the error rate of the k most confident.
 
     In a tie group of m samples with s errors, after N samples with E errors, the risk at the j-th is
-    (E + j s/m)/(N + j): the expectation's reading, free of row order. Lower is better, range [0, 1].
+    (E + j s/m)/(N + j), its expectation over the orders of the tie. Lower is better, range [0, 1].
 
     Parameters
     ----------
-    trapezoid : fd-shifts' rule for ties in place of that: the risk at the end of each, (E + s)/(N + m),
-        joined by straight lines over coverage; its `aurc`.
+    trapezoid : use fd-shifts' rule for ties (its `aurc`): the risks at their ends, (E + s)/(N + m), joined by
+        straight lines over coverage.
 
     Example
     -------
@@ -126,35 +132,35 @@ def aurc(counts: RankCounts, trapezoid: bool = False) -> Array:
     return _aurc_by(counts.failures, trapezoid)
 
 
-@of_classified(higher_is_better=False)
+@classified_metric(higher_is_better=False)
 def e_aurc(counts: RankCounts) -> Array:
     """AURC of ID samples minus that of the best order of the same errors (the discrete optimum).
 
     Lower is better, 0 when every error is less confident than every correct sample. Range [0, 1).
     """
-    excess = counts.failures.once(_aurc_of) - _best_aurc(counts.failures)
-    return np.asarray(np.maximum(excess, 0.0))  # the two agree to rounding where the order is the best one
+    excess = counts.failures.cached(_aurc_of) - _best_aurc(counts.failures)
+    return np.asarray(np.maximum(excess, 0.0))  # may be negative by rounding if the order is the best
 
 
-@of_classified(higher_is_better=False)
+@classified_metric(higher_is_better=False)
 def e_aurc_geifman(counts: RankCounts) -> Array:
     """AURC of ID samples minus Geifman's optimum err + (1 - err) ln(1 - err), which is 1 at err = 1.
 
-    The continuous approximation of `e_aurc`; they differ by O(1/n). fd-shifts subtracts that optimum from its
-    own AURC, `aurc_trapezoid`. Lower is better.
+    The continuous approximation of `e_aurc`; the difference is O(1/n). fd-shifts subtracts the same optimum
+    from its AURC, `aurc_trapezoid`. Lower is better.
     """
     pair = counts.failures
     error = ratio(pair.n_ood, pair.n_id + pair.n_ood)
     right = 1 - error
     entropy = right * np.log(np.where(right > 0, right, 1.0))  # (1 - err) ln(1 - err) -> 0 at err = 1
-    return np.asarray(pair.once(_aurc_of) - error - entropy)
+    return np.asarray(pair.cached(_aurc_of) - error - entropy)
 
 
-@of_classified(higher_is_better=False)
+@classified_metric(higher_is_better=False)
 def augrc(counts: RankCounts) -> Array:
     """Area under generalised risk, (errors among the k most confident)/n, over coverage k/n (Traub et al.).
 
-    Trapezoid through (0, 0); equal to (1 - AUROC_f) acc (1 - acc) + (1 - acc)^2/2, AUROC_f being
+    Trapezoid through (0, 0); equals (1 - AUROC_f) acc (1 - acc) + (1 - acc)^2/2, where AUROC_f is
     `auroc_failure`. Lower is better, range [0, 0.5]: 0 at accuracy 1, 0.5 at accuracy 0.
     """
     pair = counts.failures
@@ -167,71 +173,71 @@ def _auroc_failure(counts: RankCounts) -> Array:
     return auroc.kernel(counts.failures)
 
 
-@of_pooled(higher_is_better=False, variants={"aurc_proposed_trapezoid": {"trapezoid": True}})
+@pooled_metric(higher_is_better=False, variants={"aurc_proposed_trapezoid": {"trapezoid": True}})
 def aurc_proposed(counts: RankCounts, trapezoid: bool = False) -> Array:
-    """AURC over correct ID (risk 0) and OOD (risk 1), misclassified ID left out.
+    """AURC over correct ID (risk 0) and OOD (risk 1) samples, without misclassified ID samples.
 
     The pooling that fd-shifts calls `proposed`, with ties spread evenly as in `aurc`. Lower is better, range
-    [0, 1]. Other metrics of the same pooling take ``counts.proposed``.
+    [0, 1]. For other metrics of the same pooling pass ``counts.proposed``.
 
     Parameters
     ----------
-    trapezoid : fd-shifts' rule for ties too, as in `aurc`: its AURC of that pooling.
+    trapezoid : use fd-shifts' rule for ties, as in `aurc`.
     """
     return _aurc_by(counts.proposed, trapezoid)
 
 
-@of_pair(higher_is_better=False, variants={"aurc_original_trapezoid": {"trapezoid": True}})
+@pair_metric(higher_is_better=False, variants={"aurc_original_trapezoid": {"trapezoid": True}})
 def aurc_original(counts: RankCounts, trapezoid: bool = False) -> Array:
-    """AURC over all ID samples (risk 0, classified correctly or not) and OOD (risk 1).
+    """AURC over all ID samples (risk 0, classified correctly or not) and OOD samples (risk 1).
 
     The pooling that fd-shifts calls `original`, with ties spread evenly as in `aurc`. Lower is better, range
     [0, 1].
 
     Parameters
     ----------
-    trapezoid : fd-shifts' rule for ties too, as in `aurc`: its AURC of that pooling.
+    trapezoid : use fd-shifts' rule for ties, as in `aurc`.
     """
     return _aurc_by(counts, trapezoid)
 
 
-@metric("auroc_failure", _auroc_failure, higher_is_better=True, needs=ID_CORRECT)
+@register_metric("auroc_failure", _auroc_failure, higher_is_better=True, needs=ID_CORRECT)
 def auroc_failure(
     confidence: Scores | RankCounts, correct: Scores | None = None, *, name: str | None = None
 ) -> float:
     """AUROC of misclassification detection: correct ID samples (positive) against wrong ones.
 
-    Higher is better, range [0, 1]. Raises DataError when there is no correct or no wrong sample. Other
-    ranking metrics of the same pair: ``fpr95_id_positive(counts.failures)`` and so on.
+    Higher is better, range [0, 1]. DataError if no sample or every sample is correct. For other ranking
+    metrics of misclassification detection pass ``counts.failures``, as in ``aupr_in(counts.failures)``.
     """
     counts = as_counts(confidence, correct=correct, name=name).require(*ID_CORRECT)
     if not counts.failures.n_id or not counts.failures.n_ood:
         raise DataError(
-            "misclassification AUROC needs correct and wrong samples, one kind is absent", where=name
+            "misclassification AUROC requires correct and wrong samples, and one kind is missing", where=name
         )
     return float(_auroc_failure(counts))
 
 
-@of_pooled(higher_is_better=False)
+@pooled_metric(higher_is_better=False)
 def aurc_unknown(counts: RankCounts, prevalence: float | None = None) -> Array:
     """AURC over pooled ID and OOD samples; misclassified ID and every OOD sample have risk 1 (Kim, primary).
 
-    Depends on how many OOD samples are pooled: print it with its `composition`. Lower is better,
-    range [0, 1].
+    Depends on the share of OOD samples: report it with its `composition`. Lower is better, range [0, 1].
 
     Parameters
     ----------
-    confidence, correct : (n_id,) of all ID test samples. ood_confidence : (n_ood,) of near and all far sets.
-    prevalence : the share of OOD to assume, in (0, 1): ID samples then weigh (1 - prevalence)/n_id each and
-        OOD samples prevalence/n_ood. By default the share there is.
+    confidence, correct : (n_id,) of all ID test samples.
+    ood_confidence : (n_ood,) of near and all far sets.
+    prevalence : share of OOD to assume, in (0, 1): each ID sample then has weight (1 - prevalence)/n_id and
+        each OOD sample prevalence/n_ood. By default the actual share.
     """
     if prevalence is None:
         return _aurc_of(counts.unknowns)
     if not 0 < prevalence < 1:
         raise DataError(
-            f"prevalence {prevalence} is not between 0 and 1",
+            f"prevalence must be between 0 and 1, not {prevalence}",
             where=counts.name,
-            hint="0 is `aurc`, 1 is always 1",
+            hint="at 0 it would equal `aurc`, at 1 it would always be 1",
         )
     total = counts.n_id + counts.n_ood
     of_id, of_ood = (1 - prevalence) * total / counts.n_id, prevalence * total / counts.n_ood

@@ -1,6 +1,6 @@
-"""Sets of scores: which side a set is on, pooling, composition, near and far means, spread over runs.
+"""Sets of scores: their roles, pooling, composition, near and far means, spread over runs.
 
-Whether a sample counts as ID is decided by the role of its set, never by a label.
+The role of a set, never a label, decides whether its samples count as ID.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ class ScoreSet:
 
     Attributes
     ----------
-    name : the set's own name, e.g. "svhn"; errors and bootstrap draws use it.
+    name : name of the set, e.g. "svhn", for error messages and bootstrap draws.
     role : "id" or "csid" (both count as ID), "near", "far" or "external" (OOD).
     confidence : (n,) finite scores, higher = more in-distribution.
-    correct : (n,) whether each sample was classified correctly; None where not known, always for OOD.
+    correct : (n,) whether each sample was classified correctly; None if unknown, always None for OOD.
 
-    Construction validates and converts; DataError and UnknownNameError say what is wrong, naming the set.
+    Raises
+    ------
+    UnknownNameError : the role does not exist.
+    DataError : the scores are not finite numbers, or ``correct`` does not match them.
     """
 
     name: str
@@ -44,25 +47,25 @@ class ScoreSet:
         object.__setattr__(self, "confidence", confidence)
         if self.correct is not None:
             if not self.is_id:
-                raise DataError("an OOD sample is neither right nor wrong", where=self.name)
+                raise DataError("an OOD sample is neither correct nor wrong", where=self.name)
             object.__setattr__(self, "correct", as_flags(self.correct, len(confidence), name=self.name))
 
     @property
     def is_id(self) -> bool:
-        """Whether its samples count as in-distribution."""
+        """Whether the samples count as in-distribution."""
         return self.role in ID_ROLES
 
 
 def pool(sets: Iterable[ScoreSet], *, full_spectrum: bool = False) -> RankCounts:
-    """Return the counts of all sets pooled by side, from one sort.
+    """Return the counts of all sets, pooled by side.
+
+    Correctness is known if it is known for every pooled ID set.
 
     Parameters
     ----------
     sets : any number of ID and OOD sets.
     full_spectrum : count covariate-shifted ID (role csid) as ID, as OpenOOD's full-spectrum evaluation;
-        otherwise such sets are left out.
-
-    Correctness is known of the pool when it is known of every ID set in it.
+        otherwise such sets are ignored.
     """
     inside, outside = split_sides(sets, full_spectrum=full_spectrum)
     flags = [part.correct for part in inside if part.correct is not None]
@@ -77,7 +80,7 @@ def pool(sets: Iterable[ScoreSet], *, full_spectrum: bool = False) -> RankCounts
 def split_sides(
     sets: Iterable[ScoreSet], *, full_spectrum: bool = False
 ) -> tuple[list[ScoreSet], list[ScoreSet]]:
-    """Return the ID sets and the OOD sets, csid among the former or left out (see `pool`)."""
+    """Return the ID sets and the OOD sets; csid counts as ID or is ignored (see `pool`)."""
     used = [part for part in sets if full_spectrum or part.role != "csid"]
     return [part for part in used if part.is_id], [part for part in used if not part.is_id]
 
@@ -87,7 +90,7 @@ def _join(arrays: Sequence[Array]) -> Array:
 
 
 class Composition(NamedTuple):
-    """What a pooled metric was computed over; `sets` maps each set to its number of samples."""
+    """The samples behind a pooled metric; `sets` maps each set to its number of samples."""
 
     sets: dict[str, int]
     n_id: int
@@ -96,7 +99,7 @@ class Composition(NamedTuple):
 
 
 def composition(sets: Iterable[ScoreSet], *, full_spectrum: bool = False) -> Composition:
-    """Return the sizes of the sets in a pool and its share of OOD, to be printed beside `aurc_unknown`."""
+    """Return the sizes of pooled sets and the share of OOD, to report with `aurc_unknown`."""
     inside, outside = split_sides(sets, full_spectrum=full_spectrum)
     sizes = {part.name: len(part.confidence) for part in inside + outside}
     n_id, n_ood = (sum(len(part.confidence) for part in side) for side in (inside, outside))
@@ -110,12 +113,12 @@ def role_means(values: Mapping[str, float], roles: Mapping[str, str]) -> dict[st
 
     Parameters
     ----------
-    values : set -> value. A NaN makes its mean NaN.
+    values : set -> value; a NaN makes the mean of its role NaN.
     roles : set -> role, for every set in `values`.
     """
     missing = sorted(set(values) - set(roles))
     if missing:
-        raise DataError(f"no role is given for {', '.join(missing)}")
+        raise DataError(f"roles has no entry for {', '.join(missing)}")
     groups: dict[str, list[float]] = {}
     for name in sorted(values):
         groups.setdefault(roles[name], []).append(values[name])
@@ -131,9 +134,9 @@ class Spread(NamedTuple):
 
 
 def spread(values: Scores, *, ddof: int = 1) -> Spread:
-    """Return mean and standard deviation of a metric over runs, or over resampled draws (``NAME@seed=N``).
+    """Return mean and standard deviation of a metric over runs or resampled draws (``NAME@seed=N``).
 
-    ``ddof`` = 1 is the sample standard deviation; 0 the population's (Abdelzad's tables).
+    ``ddof=1`` gives the sample standard deviation, ``ddof=0`` that of the population (Abdelzad's tables).
     """
     runs = np.sort(as_scores(values, side="runs").astype(np.float64))
     if not len(runs):

@@ -1,11 +1,11 @@
-"""Bootstrap intervals over images: stratified by set, from documented draws, without sorting again.
+"""Bootstrap intervals over images: stratified by set, with reproducible draws, without sorting again.
 
 A replicate draws, from each set, as many samples as the set has, with replacement. Draw i of replicate r of
 a set of n samples is the sample of rank (h_i >> 32) * n >> 32 in the set's canonical order (wrong before
 correct, then by score, highest first), where h_i is output i of SplitMix64 seeded with the first 8 bytes,
-little-endian, of SHA-256 of "bootstrap", seed, set name and r, joined by U+001F. So the draws do not depend
-on the order of rows, on a library's generator or on the other sets: two OOD sets are compared over the same
-ID replicates, and replicates of a mean over sets are the means of their replicates.
+little-endian, of SHA-256 of "bootstrap", seed, set name and r, joined by U+001F. The draws therefore do not
+depend on the order of rows, on a library's generator or on other sets: two OOD sets are compared over the
+same ID replicates, and replicates of a mean over sets are the means of their replicates.
 
 Reference: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014 (SplitMix64).
 """
@@ -25,7 +25,7 @@ from wordnet_splits.metrics.registry import METRICS, get_metric
 from wordnet_splits.metrics.summary import ScoreSet, pool, split_sides
 
 REPLICATES = 1000
-_BLOCK = 1 << 18  # draws made at once: the working arrays stay in the processor's cache
+_BLOCK = 1 << 18  # draws per block: the working arrays fit the processor's cache
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -51,16 +51,18 @@ def bootstrap(
 
     Parameters
     ----------
-    sets : ID and OOD sets, pooled by side (see `summary.pool`); each is resampled on its own.
-    metrics : names; by default all that the sets allow.
+    sets : ID and OOD sets, pooled by side (see `summary.pool`); each is resampled independently.
+    metrics : names of metrics; by default all that the sets allow.
     level : share of replicates inside the interval.
     """
     sets = list(sets)
     counts = pool(sets, full_spectrum=full_spectrum)
-    drawn = bootstrap_replicates(sets, metrics, replicates=replicates, seed=seed, full_spectrum=full_spectrum)
+    by_name = bootstrap_replicates(
+        sets, metrics, replicates=replicates, seed=seed, full_spectrum=full_spectrum
+    )
     return {
         name: interval(float(get_metric(name).kernel(counts)), values, level=level)
-        for name, values in drawn.items()
+        for name, values in by_name.items()
     }
 
 
@@ -73,18 +75,18 @@ def bootstrap_replicates(
     full_spectrum: bool = False,
     paired: bool = False,
 ) -> dict[str, Array]:
-    """Return metric -> (replicates,) values of the pooled ``sets``; NaN where a replicate leaves none.
+    """Return metric -> (replicates,) values of the pooled ``sets``; NaN where the metric is undefined.
 
-    For a near or far mean, average the arrays of its sets, then take the `interval`.
+    For a near or far mean, average the arrays of its sets, then compute the `interval`.
 
     Parameters
     ----------
-    paired : draw rows in the order given in place of the canonical one. Two detectors whose rows are the same
-        images in the same order then share the images of every replicate, and the differences of their
-        replicates are those of a paired bootstrap; but the order of the rows plays a part.
+    paired : draw rows in their own order instead of the canonical one. Replicates of two detectors with the
+        same images in the same order then consist of the same images, as a paired bootstrap requires; but
+        values depend on the order of the rows.
     """
     if replicates < 1:
-        raise DataError(f"{replicates} bootstrap replicates", hint="at least 1, by default 1,000")
+        raise DataError(f"the number of bootstrap replicates must be at least 1, not {replicates}")
     sets = list(sets)
     counts = pool(sets, full_spectrum=full_spectrum)
     names = (
@@ -92,34 +94,34 @@ def bootstrap_replicates(
         if metrics is None
         else list(metrics)
     )
-    chosen = {name: get_metric(name) for name in names}
-    for entry in chosen.values():
+    entries = {name: get_metric(name) for name in names}
+    for entry in entries.values():
         counts.require(*entry.needs)
-    values = {name: np.empty(replicates) for name in chosen}
+    values = {name: np.empty(replicates) for name in entries}
     for rows, resampled in _resamples(sets, counts, replicates, seed, full_spectrum, paired):
-        for name, entry in chosen.items():
+        for name, entry in entries.items():
             values[name][rows] = entry.kernel(resampled)
     return values
 
 
 def interval(value: float, replicates: Array, *, level: float = 0.95) -> Interval:
-    """Return the percentile interval of bootstrap ``replicates``, NaN ones left out, with ``value``."""
+    """Return ``value`` with the percentile interval of the bootstrap ``replicates`` that are not NaN."""
     if not 0 < level < 1:
-        raise DataError(f"level {level} is not between 0 and 1", hint="0.95 is the usual one")
-    held = replicates[~np.isnan(replicates)]
-    if not len(held):
+        raise DataError(f"level must be between 0 and 1, not {level}", hint="0.95 is usual")
+    valid = replicates[~np.isnan(replicates)]
+    if not len(valid):
         return Interval(value, float("nan"), float("nan"))
-    lo, hi = (float(np.quantile(held, share)) for share in ((1 - level) / 2, (1 + level) / 2))
+    lo, hi = (float(np.quantile(valid, share)) for share in ((1 - level) / 2, (1 + level) / 2))
     return Interval(value, lo, hi)
 
 
 def bootstrap_indices(seed: int, name: str, replicate: int, size: int) -> npt.NDArray[np.int64]:
-    """Return the ``size`` draws, each in 0..size-1, of one replicate of one set (see the module's text)."""
-    return np.asarray(_draws(seed, name, range(replicate, replicate + 1), size)[0])
+    """Return the ranks, (size,) in 0..size-1, drawn for one replicate of a set (see above)."""
+    return np.asarray(_sample_ranks(seed, name, range(replicate, replicate + 1), size)[0])
 
 
-def _draws(seed: int, name: str, replicates: range, size: int) -> npt.NDArray[np.int64]:
-    """Draws of several replicates of one set, shape (len(replicates), size)."""
+def _sample_ranks(seed: int, name: str, replicates: range, size: int) -> npt.NDArray[np.int64]:
+    """Return the ranks drawn for replicates of a set, shape (len(replicates), size)."""
     keys = (
         hashlib.sha256("\x1f".join(["bootstrap", str(seed), name, str(replicate)]).encode()).digest()[:8]
         for replicate in replicates
@@ -139,24 +141,24 @@ def _draws(seed: int, name: str, replicates: range, size: int) -> npt.NDArray[np
 def _resamples(
     sets: list[ScoreSet], counts: RankCounts, replicates: int, seed: int, full_spectrum: bool, paired: bool
 ) -> Iterator[tuple[slice, RankCounts]]:
-    """Yield blocks of replicates as counts over the thresholds of ``counts``, leading axis = replicate."""
+    """Yield blocks of replicates as counts over the thresholds of ``counts``, one replicate per row."""
     inside, outside = split_sides(sets, full_spectrum=full_spectrum)
     strata = [(part.name, _cells(part, counts)) for part in inside + outside if len(part.confidence)]
     if not paired:
         strata = [(name, np.sort(cells)) for name, cells in strata]
     if len({name for name, _ in strata}) < len(strata):
-        raise DataError("two sets have the same name", hint="the draws of a set depend on its name")
+        raise DataError("two sets have the same name", hint="draws depend on the name of the set")
     width = len(counts.thresholds)
     total = sum(len(cells) for _, cells in strata)
     block = max(1, _BLOCK // total)
     for start in range(0, replicates, block):
         rows = range(start, min(start + block, replicates))
         offset = 3 * width * np.arange(len(rows))[:, None]
-        drawn = np.concatenate(
-            [cells.take(_draws(seed, name, rows, len(cells))) for name, cells in strata], axis=1
+        resampled_cells = np.concatenate(
+            [cells.take(_sample_ranks(seed, name, rows, len(cells))) for name, cells in strata], axis=1
         )
-        drawn += offset
-        table = np.bincount(drawn.ravel(), minlength=3 * width * len(rows))
+        resampled_cells += offset
+        table = np.bincount(resampled_cells.ravel(), minlength=3 * width * len(rows))
         wrong, correct, outer = np.moveaxis(table.reshape(len(rows), 3, width).cumsum(axis=-1), 1, 0)
         resampled = RankCounts(
             thresholds=counts.thresholds,
@@ -168,9 +170,9 @@ def _resamples(
 
 
 def _cells(part: ScoreSet, counts: RankCounts) -> npt.NDArray[np.int64]:
-    """Return each row's outcome (0 ID, wrong or not known; 1 ID, correct; 2 OOD) x m + slot.
+    """Return each row's outcome (0 ID, wrong or unknown; 1 ID, correct; 2 OOD) x m + slot.
 
-    Sorted, they are in canonical order.
+    Sorting them gives the canonical order.
     """
     slot = len(counts.thresholds) - 1 - np.searchsorted(counts.thresholds[::-1], part.confidence)
     outcome = np.full(len(slot), 0 if part.is_id else 2)

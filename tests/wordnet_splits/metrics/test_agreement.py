@@ -45,7 +45,7 @@ def test_by_hand() -> None:
     assert kendall_tau([1, 2, 3], [1, 3, 2]) == pytest.approx(1 / 3)
     assert np.isnan(kendall_tau([1, 1], [1, 2]))
     assert np.isnan(kendall_tau([1], [1]))
-    with pytest.raises(DataError, match="2 and 3 values"):
+    with pytest.raises(DataError, match="have 2 and 3 values"):
         kendall_tau([1, 2], [1, 2, 3])
 
 

@@ -101,8 +101,8 @@ def test_non_finite_scores_are_refused_by_name(bad):
     [
         (([], []), "no scores to rank"),
         (([[1.0], [2.0]], [0.0]), r"shape \(2, 1\)"),
-        ((["high"], [0.0]), "numbers are expected"),
-        (([1.0 + 2j], [0.0]), "numbers are expected"),
+        ((["high"], [0.0]), "numbers expected"),
+        (([1.0 + 2j], [0.0]), "numbers expected"),
     ],
 )
 def test_what_is_no_score_is_refused(arguments, message):
@@ -132,7 +132,7 @@ def test_integers_that_float64_makes_equal_are_refused(dtype):
     "other", [np.array([2**53]), np.array([2**53], np.uint64), np.array([2.0**53], "f4")]
 )
 def test_integers_that_float64_makes_equal_to_the_other_side_are_refused(other):
-    with pytest.raises(DataError, match="knn: float64.* makes 1 of 2 different scores.*give the ranks"):
+    with pytest.raises(DataError, match="knn: float64.* makes 1 of 2 different scores.*pass the ranks"):
         rank_counts(np.array([2**53 + 1]), other, name="knn")
     with pytest.raises(DataError, match="makes 1 of 2"):
         auroc_by_nearness(np.array([2**53 + 1]), other, [0.5], bins=[0, 1])
@@ -175,7 +175,7 @@ def test_what_is_shared_is_computed_once():
         return counts.cum_id
 
     counts = rank_counts([1.0], [0.0])
-    assert counts.once(part) is counts.once(part)
+    assert counts.cached(part) is counts.cached(part)
     assert len(calls) == 1
 
 

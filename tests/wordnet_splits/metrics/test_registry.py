@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from wordnet_splits import metrics
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.metrics import METRICS, evaluate, get_metric, list_metrics, metric, rank_counts
+from wordnet_splits.metrics import METRICS, evaluate, get_metric, list_metrics, rank_counts, register_metric
 
 from .reference import outcomes, samples, tied_scores
 
@@ -142,7 +142,9 @@ def test_a_value_that_does_not_exist_is_nan_not_an_error():
 
 def test_a_name_is_registered_once():
     with pytest.raises(ValueError, match="auroc"):
-        metric("auroc", METRICS["auroc"].kernel, higher_is_better=True, needs=("id", "ood"))(metrics.auroc)
+        register_metric("auroc", METRICS["auroc"].kernel, higher_is_better=True, needs=("id", "ood"))(
+            metrics.auroc
+        )
 
 
 def test_examples_in_docstrings_hold():

@@ -241,7 +241,7 @@ def test_accuracy_and_misclassification_auroc_equal_scikit_learn():
 
 def test_misclassification_auroc_needs_both_kinds():
     for correct in ([1, 1], [0, 0]):
-        with pytest.raises(DataError, match="one kind is absent"):
+        with pytest.raises(DataError, match="one kind is missing"):
             auroc_failure([1.0, 2.0], correct)
 
 

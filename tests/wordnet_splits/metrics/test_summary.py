@@ -51,7 +51,7 @@ def test_role_means_are_unweighted():
     roles = {"a": "near", "b": "near", "c": "far", "d": "far"}
     assert role_means(values, roles) == {"far": 0.8, "near": pytest.approx(0.7)}
     assert np.isnan(role_means({"a": 0.9, "b": np.nan}, roles)["near"])
-    with pytest.raises(DataError, match="no role is given for e"):
+    with pytest.raises(DataError, match="roles has no entry for e"):
         role_means({"e": 1.0}, roles)
 
 
@@ -71,7 +71,7 @@ def test_spread_over_runs():
     [
         (("svhn", "farr", [1.0]), UnknownNameError, "svhn: unknown role 'farr'.*'far'"),
         (("svhn", "far", [np.nan]), DataError, "svhn"),
-        (("svhn", "far", [1.0], [1]), DataError, "svhn: .*neither right nor wrong"),
+        (("svhn", "far", [1.0], [1]), DataError, "svhn: .*neither correct nor wrong"),
         (("cifar-40", "id", [1.0], [1, 0]), DataError, "cifar-40"),
     ],
 )
