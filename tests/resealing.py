@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from loaders.harness.evaluation.about import Sealed, fingerprints_of
 from loaders.harness.evaluation.results import ABOUT
+from loaders.harness.evaluation.schema import Sealed, fingerprints_of
 from loaders.harness.leaderboard.facts import facts_of
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.sealed import CHECKSUM, write_sealed

@@ -16,7 +16,7 @@ from loaders.harness.backend.transforms import evaluation_transform
 from loaders.harness.model import load_model
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA
 
-from .rows import Row, fastest
+from .schema import Row, fastest
 
 IMAGES = 2048
 ROUNDS = 3

@@ -13,10 +13,10 @@ from pytorch_ood import detector as theirs
 
 from loaders.harness.arrays import Array, Arrays, Head
 from loaders.harness.detectors import Chosen, get_detector
-from loaders.harness.evaluation.learning import combinations, scored_together
+from loaders.harness.evaluation.fitting import combinations, scored_together
 from loaders.harness.evaluation.scoring import Fitted, confidences, fit
 
-from .rows import Row, fastest
+from .schema import Row, fastest
 
 IMAGES, LEARN, WIDTH, CLASSES = 50_000, 10_000, 512, 100
 FEW = {"openmax": 1}

@@ -19,7 +19,7 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 
-from .rows import Row, fastest
+from .schema import Row, fastest
 
 MEASURES = ("path", "lch", "wup", "wup_wn")
 NLTK_METHODS = {"path": "path_similarity", "lch": "lch_similarity", "wup": "wup_similarity"}

@@ -200,7 +200,7 @@ def _evaluated(folder: Path) -> None:
 
 
 def _swept(folder: Path) -> None:
-    from loaders.harness.evaluation.of_runs import evaluate_runs
+    from loaders.harness.evaluation.run_evaluation import evaluate_runs
     from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
 
     evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "knn,energy", sweep=True).write(folder / "results")

@@ -98,7 +98,7 @@ def _carrying(folder: Path) -> None:
 def _results() -> dict[str, bytes]:
     from tempfile import TemporaryDirectory
 
-    from loaders.harness.evaluation.of_runs import evaluate_runs
+    from loaders.harness.evaluation.run_evaluation import evaluate_runs
     from loaders.harness.leaderboard import submit
     from tests.loaders.harness.evaluation.fake_runs import fake_run
     from wordnet_splits.finding import load_manifest

@@ -11,7 +11,7 @@ from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.terminal.options import Json
 from wordnet_splits.terminal.output import DONE, print_json, to_stderr, to_stdout
 
-from ..comparison.run import REPLICATES, compare
+from ..comparison.side_by_side import REPLICATES, compare
 from .printing import Detectors, names_of, print_tables
 
 ResultFolders = Annotated[list[Path], typer.Argument(help="Folders that `run` wrote, on one benchmark.")]

@@ -11,8 +11,8 @@ from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.terminal.options import Json
 from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stderr
 
+from ..plots.plot_results import GRAPH, GRAPH_TITLE, GRAPHML, plot
 from ..plots.registry import list_plots
-from ..plots.run import GRAPH, GRAPH_TITLE, GRAPHML, plot
 from .printing import Detectors, names_of
 
 LIST = "list"

@@ -17,7 +17,7 @@ from wordnet_splits.terminal.options import Json, PackedOption, RootOptions
 from wordnet_splits.terminal.output import DONE, print_json, to_stderr
 
 from ..evaluation.results import benchmark_of
-from ..reporting.run import MISTAKES, report
+from ..reporting.write_report import MISTAKES, report
 from .compare import ResultFolders
 from .printing import Detectors, names_of
 

@@ -26,8 +26,8 @@ from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_json, to_stderr
 
 from ..detectors import parse_detectors, preset
 from ..detectors.choosing import PRESET
-from ..evaluation.about import EvaluationOptions, fingerprints_of
 from ..evaluation.results import Results, refuse_other_results
+from ..evaluation.schema import MetricOptions, fingerprints_of
 from ..evaluation.sets import EvaluatedSets
 from ..evaluation.tables import layout_of, lines_below, tables
 from .printing import print_tables
@@ -127,7 +127,7 @@ def run(
     need("torch", "torch", where="unknown-eval run")
     from ..backend.ranks import current_ranks
     from ..backend.transforms import named_transform
-    from ..evaluation.of_models import evaluate
+    from ..evaluation.model_evaluation import evaluate
     from ..model import open_models
 
     preprocess = None if transform is None else named_transform(transform, manifest.data.recipe)
@@ -180,7 +180,7 @@ def _shares(given: Sequence[float] | None) -> Sequence[float]:
     for share in given or ():
         if not 0 < share < 1:
             raise SplitsError(f"{share:g} is not a share between 0 and 1", where="--prevalence")
-    return given or EvaluationOptions().prevalences
+    return given or MetricOptions().prevalences
 
 
 def _say_absent(detectors: str) -> None:

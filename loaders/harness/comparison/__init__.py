@@ -8,10 +8,10 @@ from wordnet_splits.base.lazy import names_of
 
 if TYPE_CHECKING:
     from .class_nearness import Nearness, nearness
-    from .run import Comparison, compare
+    from .side_by_side import Comparison, compare
 
 __all__ = ["Comparison", "Nearness", "compare", "nearness"]
 
 __getattr__ = names_of(
-    __name__, {"class_nearness": ("Nearness", "nearness"), "run": ("Comparison", "compare")}
+    __name__, {"class_nearness": ("Nearness", "nearness"), "side_by_side": ("Comparison", "compare")}
 )

@@ -21,11 +21,11 @@ from wordnet_splits.metrics import bootstrap_indices, interval, mean_ranks
 from wordnet_splits.metrics.counts import ratio
 
 from ..arrays import Array
-from ..evaluation.measure import UNKNOWN_ROLES
+from ..evaluation.metric_rows import UNKNOWN_ROLES
 from ..evaluation.tables import Sets, Table
 from ..semantics import ClassName, classes_of, similarities
 from .entries import Draw, Entry, Given, draws_of
-from .printed import PrintedTables, interval_text, number_text
+from .tables import PrintedTables, interval_text, number_text
 
 MEASURES = ("path", "wup_wn", "wup", "wup_perl", "mean", "mean_nltk", "mean2")
 """Measures that can order classes differently; ``distance`` and every ``lch`` order them as ``path`` does."""

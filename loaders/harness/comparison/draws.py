@@ -13,8 +13,8 @@ from wordnet_splits.metrics import kendall_tau, mean_ranks, spread
 
 from ..evaluation.tables import layout_of, published_rows
 from .entries import Draw, plain_name
-from .places import Place
 from .ranking import direction
+from .scopes import Place
 
 Label = tuple[str, str]
 

@@ -22,10 +22,9 @@ from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics import ScoreSet
 
-from ..evaluation.about import COMPARED
-from ..evaluation.derive import DetectorRun, scored_images
 from ..evaluation.results import Results
-from ..evaluation.rows import ResultTables
+from ..evaluation.rows_from_scores import DetectorRun, scored_images
+from ..evaluation.schema import COMPARED, ResultTables
 
 Given = ResultTables | str | Path
 """Results, or a folder of them."""

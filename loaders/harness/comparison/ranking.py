@@ -17,9 +17,9 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import get_metric, interval, mean_ranks, spread
 
 from ..arrays import Array
-from ..evaluation.measure import FULL_SPECTRUM
+from ..evaluation.metric_rows import FULL_SPECTRUM
 from .entries import Draw, Entry
-from .places import Place, needed_groups, replicates_of
+from .scopes import Place, needed_groups, replicates_of
 
 DIRECTIONS: Mapping[str, bool] = {
     "gamma": True,

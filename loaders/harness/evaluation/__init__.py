@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from wordnet_splits.base.lazy import names_of
 
 if TYPE_CHECKING:
+    from .array_evaluation import evaluate_arrays
     from .check import CheckedResults, check_results
-    from .of_arrays import evaluate_arrays
-    from .of_models import evaluate
+    from .model_evaluation import evaluate
     from .recompute import remeasure
     from .results import Results
 
@@ -19,8 +19,8 @@ __getattr__ = names_of(
     __name__,
     {
         "check": ("CheckedResults", "check_results"),
-        "of_arrays": ("evaluate_arrays",),
-        "of_models": ("evaluate",),
+        "array_evaluation": ("evaluate_arrays",),
+        "model_evaluation": ("evaluate",),
         "recompute": ("remeasure",),
         "results": ("Results",),
     },

@@ -18,12 +18,12 @@ from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.shipped import shipped_data
 
-from . import row_facts
-from .about import fingerprints_of
-from .derive import Derived, DetectorRun, block_sizes, derive, similarities
-from .learning import criterion, validation_sets
-from .measure import has_interval
+from . import consistency
+from .fitting import criterion, validation_sets
+from .metric_rows import has_interval
 from .results import Results, read_folder
+from .rows_from_scores import Derived, DetectorRun, block_sizes, derive, similarities
+from .schema import fingerprints_of
 from .sets import EvaluatedSets
 from .sweeps import disagreements
 
@@ -137,7 +137,7 @@ def check_results(
     intervals = _compare_intervals(stored, found, sample, comparison)
     comparison.table("by_class", stored.by_class, found.classes, CLASS, ("n_ood", "auroc"))
     comparison.table("by_nearness", stored.by_nearness, found.bins, BIN, ("n_ood", "auroc"))
-    for row, column, held, due in row_facts.disagreements(stored):
+    for row, column, held, due in consistency.disagreements(stored):
         comparison.differences.append(Difference("results", row, column, held, due))
     for row, column, held, due in disagreements(stored):
         comparison.differences.append(Difference("sweeps", row, column, held, due))

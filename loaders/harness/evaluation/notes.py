@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .own_sets import LABELLED, OwnSet
+from .user_sets import LABELLED, OwnSet
 
 SIGMAS, LEAST_GAIN = 3, 1.5
 """Of guessing: accuracy within so many standard deviations, and below so many times it, is not told apart."""

@@ -11,10 +11,9 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.untrusted import validated
 from wordnet_splits.metrics.uncertainty import REPLICATES
 
-from .about import EvaluationOptions
-from .derive import DetectorRun, derive, similarities
 from .results import Results
-from .rows import BY_CLASS, BY_NEARNESS, RESULTS, table_of
+from .rows_from_scores import DetectorRun, derive, similarities
+from .schema import BY_CLASS, BY_NEARNESS, RESULTS, MetricOptions, table_of
 
 USE = ("benchmark", "version", "images_fingerprint", "model", "model_key", "transform_key", "run")
 CHOICE = ("detector", "params", "chosen_on")
@@ -39,7 +38,7 @@ def remeasure(
     """
     stored = Results.read(folder)
     values = {**stored.about.options.model_dump(), "replicates": bootstrap, "seed": seed_boot}
-    options = validated(EvaluationOptions, values, where="options of the evaluation")
+    options = validated(MetricOptions, values, where="options of the evaluation")
     found = derive(
         stored.scores,
         stored.predictions,

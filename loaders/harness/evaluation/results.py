@@ -27,8 +27,7 @@ from wordnet_splits.base.tabular import csv_table, terminal_width
 from wordnet_splits.base.untrusted import FEW_ROWS, check_regular, sha256_of
 
 from ..activations.runs import title_of
-from .about import COMPARED, About, Sealed
-from .rows import MAY_BE_EMPTY, SCHEMAS, SWEEPS, ResultTables
+from .schema import COMPARED, MAY_BE_EMPTY, SCHEMAS, SWEEPS, About, ResultTables, Sealed
 from .tables import html_of, text_of
 
 CSV = "results.csv"
@@ -37,7 +36,7 @@ ABOUT, SWEPT = "about.json", "sweeps.parquet"
 LARGEST_FILE = 1 << 34
 LONGEST = 1 << 16
 """Bytes of a text in a table: the longest of ours name the values that a sweep could not use."""
-_plots = names_of(str(__package__).rpartition(".")[0], {"plots.of_results": ("ResultPlots",)})
+_plots = names_of(str(__package__).rpartition(".")[0], {"plots.plot_results": ("ResultPlots",)})
 """Imported late: plots are of results, and import them."""
 
 

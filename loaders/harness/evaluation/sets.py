@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.manifest import GroupRow, Manifest
 
-from .about import MissingSet
-from .measure import UNKNOWN_ROLES
+from .metric_rows import UNKNOWN_ROLES
+from .schema import MissingSet
 
 ORDER = ("id", "csid", "near", "far", "external")
 """Roles in the order in which sets are scored and printed."""

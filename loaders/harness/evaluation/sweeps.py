@@ -12,8 +12,8 @@ import pyarrow as pa
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.untrusted import parse_json
 
-from .learning import Tried
-from .rows import SWEEPS, ResultTables, table_of
+from .fitting import Tried
+from .schema import SWEEPS, ResultTables, table_of
 from .tables import NOTHING, Table
 
 ON = re.compile(r"auroc of (?P<inside>.+) against (?P<outside>.+)")

@@ -21,9 +21,9 @@ from wordnet_splits.base.untrusted import printable
 from wordnet_splits.metrics import spread
 
 from ..detectors import get_method
-from .derive import MODEL
-from .measure import MEAN, POOLED, UNKNOWN_ROLES
-from .rows import ResultTables
+from .metric_rows import MEAN, POOLED, UNKNOWN_ROLES
+from .rows_from_scores import MODEL
+from .schema import ResultTables
 
 DIGITS = 2
 NOTHING = "-"

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from wordnet_splits.base.errors import DataError, SplitsError
+import numpy as np
+
+from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.leaderboard import read_entry
 
+from ..detectors.registry import get_method
 from ..evaluation.check import CheckedResults, Difference, check_results
-from ..evaluation.results import ABOUT
-from .copies import copied_scores
+from ..evaluation.results import ABOUT, Results
+from ..evaluation.rows_from_scores import blocks
 from .facts import facts_of, newest_version
 
 
@@ -91,3 +96,70 @@ def _differences(folder: Path) -> list[Difference]:
     if newest is not None and entry.facts.version > newest:
         pairs.append(("version", entry.facts.version, newest))
     return [Difference("entry", folder.name, key, one, other) for key, one, other in pairs if one != other]
+
+
+FEATURES_ALONE: Final = {"features", "labels"}
+"""What detectors need that score two classifiers on one backbone alike."""
+
+
+@dataclass(frozen=True)
+class ScoredRun:
+    """One run of an entry: its author, its model, and the digest of each detector's confidences."""
+
+    entry: str
+    by: str
+    benchmark: str
+    model_key: str
+    run: int
+    digests: Mapping[str, str]
+
+    def is_copy_of(self, another: ScoredRun) -> bool:
+        """Return whether another author's or model's run has the same scores by every detector of both."""
+        if self.entry == another.entry or self.benchmark != another.benchmark:
+            return False
+        if (self.by, self.model_key) == (another.by, another.model_key):
+            return False
+        shared = self.digests.keys() & another.digests.keys()
+        return bool(shared) and all(self.digests[name] == another.digests[name] for name in shared)
+
+
+def copied_scores(entries: Sequence[Path]) -> dict[str, list[Difference]]:
+    """Return the differences of each entry that has a run whose scores are also another author's or model's.
+
+    Runs are compared by the detectors that use more than features. An entry that cannot be read is
+    `check_entry`'s to name.
+    """
+    runs = [run for folder in entries for run in _runs(folder)]
+    copies: dict[str, list[Difference]] = {}
+    for run in runs:
+        origins = sorted({another.entry for another in runs if run.is_copy_of(another)})
+        if origins:
+            stored = f"equal to those of {', '.join(origins)}"
+            difference = Difference("entry", f"run {run.run}", "scores", stored, "scores of its own")
+            copies.setdefault(run.entry, []).append(difference)
+    return copies
+
+
+def _runs(folder: Path) -> list[ScoredRun]:
+    try:
+        entry, results = read_entry(folder), Results.read(folder)
+        digests: dict[int, dict[str, str]] = {}
+        for (detector, run), table in blocks(results.scores, "scores"):
+            confidences = np.sort(table["confidence"].to_numpy())
+            if confidences[0] != confidences[-1] and not _of_features(detector):
+                content = confidences.astype("<f4").tobytes()
+                digests.setdefault(run, {})[detector] = hashlib.blake2b(content, digest_size=16).hexdigest()
+    except SplitsError:
+        return []
+    about = results.about
+    return [
+        ScoredRun(folder.name, entry.by, about.benchmark, run.model_key, run.run, digests.get(run.run, {}))
+        for run in about.runs
+    ]
+
+
+def _of_features(detector: str) -> bool:
+    try:
+        return set(get_method(detector.partition("[")[0]).needs) <= FEATURES_ALONE
+    except UnknownNameError:
+        return False

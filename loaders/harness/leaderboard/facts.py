@@ -12,8 +12,8 @@ from wordnet_splits.leaderboard import Facts
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.fingerprint import of_rows
 
-from ..evaluation.about import About
 from ..evaluation.results import ABOUT, LARGEST_FILE, Results
+from ..evaluation.schema import About
 
 SEEN: Final = ("group", "source", "image_id", "class_id", "role", "label")
 """What the fingerprint of scored images covers, in the order in which they are sorted."""

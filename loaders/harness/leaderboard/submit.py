@@ -18,7 +18,7 @@ from ..comparison.entries import Source
 from ..evaluation.check import check_results
 from ..evaluation.results import ABOUT, FILES, SWEPT
 from ..plugins import IN_PYTHON
-from ..reporting.repeat import command_of
+from ..reporting.commands import command_of
 from .facts import facts_of
 
 LARGEST_ENTRY = 50 << 20

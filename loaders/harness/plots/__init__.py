@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from wordnet_splits.base.lazy import names_of
 
 if TYPE_CHECKING:
+    from .plot_results import plot, plot_data
     from .registry import get_plot, list_plots
-    from .run import plot, plot_data
 
 __all__ = ["get_plot", "list_plots", "plot", "plot_data"]
 
-__getattr__ = names_of(__name__, {"registry": ("get_plot", "list_plots"), "run": ("plot", "plot_data")})
+__getattr__ = names_of(
+    __name__, {"registry": ("get_plot", "list_plots"), "plot_results": ("plot", "plot_data")}
+)

@@ -11,7 +11,7 @@ from wordnet_splits.base.shapes import Line, Lines
 
 from ..arrays import Array
 from .registry import plot_kind
-from .subject import Network, Subject
+from .selection import Network, Subject
 
 BINS = 60
 KINDS = ("correct", "incorrect", "near", "far", "external")

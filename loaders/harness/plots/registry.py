@@ -9,10 +9,10 @@ from importlib import import_module
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.plotting import Plot
 
-from .subject import Subject
+from .selection import Subject
 
 Data = Callable[[Subject], Plot]
-HOMES = ("curves", "distributions", "scatters", "ranges", "epochs", "softmax", "semantic")
+HOMES = ("bars", "curves", "distributions", "heat_maps", "scatters", "semantic")
 """Modules of this package whose functions are registered."""
 
 

@@ -9,10 +9,10 @@ from wordnet_splits.base.plotting import Plot
 from wordnet_splits.base.shapes import Point, Points
 from wordnet_splits.metrics import ClassAuroc, nearness_trend
 
-from ..comparison.sections import against_full_spectrum
-from ..evaluation.measure import MEAN
+from ..comparison.improvements import against_full_spectrum
+from ..evaluation.metric_rows import MEAN
 from .registry import plot_kind
-from .subject import Subject, mean_over_runs
+from .selection import Subject, mean_over_runs
 
 
 @plot_kind("near-far", "mean AUROC over near sets against that over far sets", paper="OpenOOD, figure 4")

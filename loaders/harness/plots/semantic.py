@@ -19,7 +19,7 @@ from ..semantics import (
     pruned,
 )
 from .registry import plot_kind
-from .subject import Subject
+from .selection import Subject
 
 SHOWN = 10
 LABEL = "mean similarity of true and predicted class"

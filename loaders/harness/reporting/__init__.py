@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from wordnet_splits.base.lazy import names_of
 
 if TYPE_CHECKING:
-    from .run import report
+    from .write_report import report
 
 __all__ = ["report"]
 
-__getattr__ = names_of(__name__, {"run": ("report",)})
+__getattr__ = names_of(__name__, {"write_report": ("report",)})

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from loaders.harness import compare, report
-from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.plots import list_plots
-from loaders.harness.plots.run import GRAPH, plot
-from loaders.harness.plots.subject import Subject
+from loaders.harness.plots.plot_results import GRAPH, plot
+from loaders.harness.plots.selection import Subject
 from tests.loaders.harness.evaluation.fake_runs import fake_run
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.finding import load_manifest

@@ -18,8 +18,8 @@ from loaders.harness.arrays import Arrays
 from loaders.harness.cli.main import app
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.evaluation.check import check_results
-from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.model import load_model
 from loaders.harness.model.class_map import LabelSpace
 from tests.photographs import SHARK, build_photographs, image_file, write_root

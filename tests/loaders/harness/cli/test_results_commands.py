@@ -12,7 +12,7 @@ import pytest
 
 from loaders.harness.cli.main import app
 from loaders.harness.cli.printing import names_of
-from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from tests.loaders.harness.evaluation.fake_runs import fake_run
 from tests.wordnet_splits.command import environment
 from wordnet_splits.finding import load_manifest

@@ -18,9 +18,9 @@ from sklearn.metrics import roc_auc_score
 from loaders.harness import compare, evaluate_arrays
 from loaders.harness.comparison.entries import draws_of
 from loaders.harness.comparison.ranking import holm, two_sided
-from loaders.harness.evaluation.measure import MEAN, POOLED
-from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.metric_rows import MEAN, POOLED
 from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.metrics import bootstrap_indices

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 from loaders.harness import Results, nearness, plot
 from loaders.harness.comparison.class_nearness import MEASURES, OURS, TO
 from loaders.harness.plots import plot_data
-from loaders.harness.plots.subject import REPLICATES
+from loaders.harness.plots.selection import REPLICATES
 from loaders.harness.semantics import classes_of
 from tests.loaders.harness.comparison.test_compare import draw
 from wordnet_splits.base.errors import DataError, UnknownNameError

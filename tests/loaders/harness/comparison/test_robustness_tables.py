@@ -10,7 +10,7 @@ import pytest
 
 from loaders.harness import compare
 from loaders.harness.comparison.robustness import DEFAULT, Cells, _tables, layout
-from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.tables import Table
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.wordnet_splits.metrics import abdelzad

@@ -20,7 +20,7 @@ from loaders.harness.detectors import (
     preset_names,
     register,
 )
-from loaders.harness.evaluation.learning import combinations
+from loaders.harness.evaluation.fitting import combinations
 from loaders.harness.evaluation.scoring import confidence, fit
 from tests.loaders.harness.detectors.separable import head_of, images
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError

@@ -23,7 +23,7 @@ from loaders.harness.detectors import (
     parse_detectors,
 )
 from loaders.harness.evaluation import scoring
-from loaders.harness.evaluation.learning import combinations
+from loaders.harness.evaluation.fitting import combinations
 from loaders.harness.evaluation.scoring import Fitted, confidence, confidences, fit, predicted
 from tests.loaders.harness.detectors.separable import CLASSES, head_of, images, reordered
 from wordnet_splits.base.errors import DataError

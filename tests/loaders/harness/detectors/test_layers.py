@@ -17,8 +17,8 @@ from loaders.harness.activations.on_benchmark import BenchmarkImages, model_run
 from loaders.harness.activations.store import Store
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import Chosen, get_detector, list_detectors, parse_detectors
-from loaders.harness.evaluation.learning import fit_data, learn
-from loaders.harness.evaluation.of_models import evaluate
+from loaders.harness.evaluation.fitting import fit_data, learn
+from loaders.harness.evaluation.model_evaluation import evaluate
 from loaders.harness.evaluation.scoring import confidence, fit, predicted
 from loaders.harness.evaluation.sets import EvaluatedSets
 from loaders.harness.model import load_model
@@ -252,7 +252,7 @@ NEEDS_OOD = ("oodl", "opengan")
 def test_every_detector_from_pixels_whatever_the_batches(name: str, tmp_path: Path) -> None:
     chosen = get_detector(name)
     if chosen.method.models == "many":
-        pytest.skip("joins models: see test_of_models")
+        pytest.skip("joins models: see test_model_evaluation")
     found = [
         scored(chosen, run_of(small_network(), tmp_path / str(size), batch_size=size)) for size in (128, 17)
     ]

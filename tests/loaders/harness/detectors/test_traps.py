@@ -30,7 +30,7 @@ from loaders.harness.detectors import (
     neighbours,
 )
 from loaders.harness.evaluation import scoring
-from loaders.harness.evaluation.learning import choose_on_validation, combinations, learn, scored_together
+from loaders.harness.evaluation.fitting import choose_on_validation, combinations, learn, scored_together
 from loaders.harness.evaluation.scoring import confidence, fit, shares_work
 from loaders.harness.threads import available
 from tests.loaders.harness.detectors.separable import head_of, images, reordered

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from loaders.harness.evaluation.measure import has_interval
+from loaders.harness.evaluation.metric_rows import has_interval
 from loaders.harness.evaluation.results import Results
 from loaders.harness.leaderboard.check import check_entry
 

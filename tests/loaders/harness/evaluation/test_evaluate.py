@@ -16,10 +16,10 @@ from loaders.harness.detectors import describe, get_detector
 from loaders.harness.detectors.gaussians import Mahalanobis
 from loaders.harness.detectors.neighbours import KNN
 from loaders.harness.detectors.registry import choose
-from loaders.harness.evaluation.about import EvaluationOptions
-from loaders.harness.evaluation.measure import MEAN, POOLED
-from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.metric_rows import MEAN, POOLED
 from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.evaluation.schema import MetricOptions
 from loaders.harness.model.class_map import ClassMap
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run
 from wordnet_splits.base.errors import DataError, SplitsError
@@ -107,7 +107,7 @@ def test_misclassification_is_measured_on_id_alone(open_set: Results) -> None:
 
 def test_aurc_at_stated_prevalences() -> None:
     found = evaluate_runs(
-        OPEN_SET, [fake_run(OPEN_SET)], "msp", options=EvaluationOptions(prevalences=(0.1, 0.5))
+        OPEN_SET, [fake_run(OPEN_SET)], "msp", options=MetricOptions(prevalences=(0.1, 0.5))
     )
     outside = np.concatenate([scores(found, group) for group in ("near-a", "far-a", "far-b")])
     for share in (0.1, 0.5):
@@ -200,7 +200,7 @@ def test_full_spectrum_counts_shifted_id_as_id(full_spectrum: bool) -> None:
 
 
 def test_intervals_are_those_of_the_bootstrap() -> None:
-    options = EvaluationOptions(replicates=50, seed=4)
+    options = MetricOptions(replicates=50, seed=4)
     found = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], "msp", options=options)
     inside = ScoreSet("known", "id", scores(found, "known"), correct(found))
     far = [ScoreSet(group, "far", scores(found, group)) for group in ("far-a", "far-b")]
@@ -265,7 +265,7 @@ def test_rows_do_not_depend_on_the_order_of_images() -> None:
         arrays = Arrays({name: view[order] for name, view in seen.arrays.items()})
         return GroupOutputs(seen.table.take(order), arrays, transform_key="t")
 
-    options = EvaluationOptions(replicates=20)
+    options = MetricOptions(replicates=20)
     plain = evaluate_runs(OPEN_SET, [run], "msp", options=options)
     shuffled = evaluate_runs(OPEN_SET, [ModelRun("fake", "fake-key-0", read)], "msp", options=options)
     for a, b in zip(plain.results.to_pylist(), shuffled.results.to_pylist(), strict=True):

@@ -13,12 +13,11 @@ import pytest
 from loaders.harness import remeasure
 from loaders.harness.cli.main import app
 from loaders.harness.evaluation import check
-from loaders.harness.evaluation.about import MOST_REPLICATES, EvaluationOptions
 from loaders.harness.evaluation.check import check_results, sampled
-from loaders.harness.evaluation.measure import has_interval
-from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.metric_rows import has_interval
 from loaders.harness.evaluation.results import Results
-from loaders.harness.evaluation.rows import SCHEMAS
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.evaluation.schema import MOST_REPLICATES, SCHEMAS, MetricOptions
 from loaders.harness.leaderboard import submit
 from loaders.harness.leaderboard.check import check_entry
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
@@ -30,7 +29,7 @@ SCORES = ("scores.parquet", "predictions.parquet")
 
 def results(**options: int) -> Results:
     runs = [fake_run(OPEN_SET, seed) for seed in (0, 1)]
-    return evaluate_runs(OPEN_SET, runs, DETECTORS, options=EvaluationOptions(**options))
+    return evaluate_runs(OPEN_SET, runs, DETECTORS, options=MetricOptions(**options))
 
 
 @pytest.fixture

@@ -16,12 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from loaders.harness.evaluation import results as written
-from loaders.harness.evaluation.about import EvaluationOptions
 from loaders.harness.evaluation.check import check_results
-from loaders.harness.evaluation.derive import MOST_BLOCKS
-from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
-from loaders.harness.evaluation.rows import MAY_BE_EMPTY, SCHEMAS
+from loaders.harness.evaluation.rows_from_scores import MOST_BLOCKS
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.evaluation.schema import MAY_BE_EMPTY, SCHEMAS, MetricOptions
 from tests.loaders.harness.altering import refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
@@ -43,7 +42,7 @@ MANIFEST = fake_manifest(
 def computed() -> Results:
     runs = [fake_run(MANIFEST, seed) for seed in (0, 1)]
     return evaluate_runs(
-        MANIFEST, runs, ["msp", "knn[k=5]", "ensemble"], options=EvaluationOptions(replicates=20, seed=3)
+        MANIFEST, runs, ["msp", "knn[k=5]", "ensemble"], options=MetricOptions(replicates=20, seed=3)
     )
 
 

@@ -19,10 +19,10 @@ from loaders.harness.activations.runs import GroupOutputs, ModelRun
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import describe, get_detector
 from loaders.harness.detectors.registry import choose
-from loaders.harness.evaluation.learning import combinations
-from loaders.harness.evaluation.measure import POOLED
-from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.fitting import combinations
+from loaders.harness.evaluation.metric_rows import POOLED
 from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.sets import EvaluatedSets
 from loaders.harness.evaluation.tables import lines_below
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_manifest, fake_run

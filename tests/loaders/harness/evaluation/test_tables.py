@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from loaders.harness.detectors import get_method
-from loaders.harness.evaluation.about import EvaluationOptions, MissingSet
-from loaders.harness.evaluation.derive import MODEL
-from loaders.harness.evaluation.measure import MEAN, POOLED, UNKNOWN_ROLES
-from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.metric_rows import MEAN, POOLED, UNKNOWN_ROLES
 from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.rows_from_scores import MODEL
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
+from loaders.harness.evaluation.schema import MetricOptions, MissingSet
 from loaders.harness.evaluation.tables import (
     OVER,
     Table,
@@ -180,7 +180,7 @@ def test_several_runs_give_mean_and_sample_deviation() -> None:
 
 
 def test_below_the_table_stand_aurc_at_a_prevalence_and_the_trend_over_nearness() -> None:
-    results = evaluated(named("digits"), options=EvaluationOptions(prevalences=(0.1,)))
+    results = evaluated(named("digits"), options=MetricOptions(prevalences=(0.1,)))
     *_, prevalence, trend = lines_below(results)
     expected = 1000 * value(results, "aurc_unknown[prevalence=0.1]", POOLED, "near+far")
     assert prevalence.startswith(f"AURC x 1000 if 10% were OOD: mcp {expected:.2f}, energy ")

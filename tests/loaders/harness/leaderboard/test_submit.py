@@ -15,7 +15,7 @@ import pytest
 
 from loaders.harness import check_results
 from loaders.harness.cli.main import app
-from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.leaderboard import check_entries, read_entry, submit
 from loaders.harness.leaderboard.facts import facts_of
 from loaders.harness.plugins import IN_PYTHON

@@ -18,9 +18,9 @@ from torchvision.transforms.functional import to_tensor
 
 from loaders import UnknownDetectionSet
 from loaders.harness import compare, evaluate, evaluate_arrays, plot, report
-from loaders.harness.evaluation.measure import MEAN, POOLED
-from loaders.harness.evaluation.of_runs import evaluate_runs
+from loaders.harness.evaluation.metric_rows import MEAN, POOLED
 from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.plots import list_plots, plot_data
 from loaders.harness.plots.distributions import density_panel
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run

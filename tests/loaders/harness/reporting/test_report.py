@@ -22,12 +22,11 @@ from loaders import UnknownDetectionSet
 from loaders.harness import plot, report
 from loaders.harness.comparison.entries import draws_of
 from loaders.harness.detectors import parse_detectors
-from loaders.harness.evaluation.of_runs import evaluate_runs
 from loaders.harness.evaluation.results import Results
+from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.tables import Table
-from loaders.harness.reporting.inline import inline_svg
 from loaders.harness.reporting.mistakes import with_pictures, worst_mistakes
-from loaders.harness.reporting.page import kinds, sort_key
+from loaders.harness.reporting.page import inline_svg, kinds, sort_key
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.finding import load_manifest

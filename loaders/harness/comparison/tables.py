@@ -11,8 +11,8 @@ from wordnet_splits.base.tabular import Tabular, html_table, text_table
 
 from ..evaluation.tables import NOTHING, Table
 from .draws import Agreement, DrawComparison
+from .improvements import Improvement, SpectrumRow
 from .ranking import Ranking
-from .sections import Improvement, SpectrumRow
 
 
 class PrintedTables(Tabular):

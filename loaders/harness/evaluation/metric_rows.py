@@ -34,7 +34,7 @@ from wordnet_splits.metrics import (
 )
 
 from ..arrays import Array
-from .about import EvaluationOptions
+from .schema import MetricOptions
 
 MEAN, POOLED = "(mean)", "(pooled)"
 FULL_SPECTRUM = "[full-spectrum]"
@@ -65,7 +65,7 @@ def has_interval(metric: str) -> bool:
     return not metric.startswith(("gamma", "nearness_trend", "aurc_unknown[prevalence="))
 
 
-def measure(sets: Sequence[ScoreSet], options: EvaluationOptions) -> Iterator[MetricRow]:
+def measure(sets: Sequence[ScoreSet], options: MetricOptions) -> Iterator[MetricRow]:
     """Yield every row of one detector on the sets of one benchmark.
 
     Parameters
@@ -78,7 +78,7 @@ def measure(sets: Sequence[ScoreSet], options: EvaluationOptions) -> Iterator[Me
         yield from _against_ood(sets, options, full_spectrum=True)
 
 
-def _on_id(sets: Sequence[ScoreSet], options: EvaluationOptions) -> Iterator[MetricRow]:
+def _on_id(sets: Sequence[ScoreSet], options: MetricOptions) -> Iterator[MetricRow]:
     """Accuracy and misclassification detection: ID pooled, then each set where there are several."""
     known = [part for part in sets if part.is_id and part.correct is not None]
     inside = [part for part in known if part.role == "id"]
@@ -92,7 +92,7 @@ def _on_id(sets: Sequence[ScoreSet], options: EvaluationOptions) -> Iterator[Met
 
 
 def _against_ood(
-    sets: Sequence[ScoreSet], options: EvaluationOptions, *, full_spectrum: bool
+    sets: Sequence[ScoreSet], options: MetricOptions, *, full_spectrum: bool
 ) -> Iterator[MetricRow]:
     """ID against each OOD set, the means of near and of far sets, and all near and far sets pooled."""
     inside = [part for part in sets if part.is_id]
@@ -120,7 +120,7 @@ def _rows(
     group: str,
     role: str,
     names: Sequence[str],
-    options: EvaluationOptions,
+    options: MetricOptions,
     *,
     full_spectrum: bool = False,
 ) -> tuple[list[MetricRow], dict[str, Array]]:
@@ -145,9 +145,7 @@ def _rows(
     return rows, drawn
 
 
-def _bounds(
-    value: float, drawn: Array | None, options: EvaluationOptions
-) -> tuple[float | None, float | None]:
+def _bounds(value: float, drawn: Array | None, options: MetricOptions) -> tuple[float | None, float | None]:
     if drawn is None:
         return None, None
     found = interval(value, drawn, level=options.level)
@@ -158,7 +156,7 @@ def _means(
     table: Mapping[str, Mapping[str, MetricRow]],
     drawn: Mapping[str, Mapping[str, Array]],
     roles: Mapping[str, str],
-    options: EvaluationOptions,
+    options: MetricOptions,
 ) -> Iterator[MetricRow]:
     """Unweighted means over the near and over the far sets; replicates are averaged before their interval."""
     metrics = list(table[next(iter(roles))]) if roles else []
@@ -175,7 +173,7 @@ def _means(
 
 
 def _at_prevalences(
-    sets: Sequence[ScoreSet], role: str, options: EvaluationOptions, full_spectrum: bool
+    sets: Sequence[ScoreSet], role: str, options: MetricOptions, full_spectrum: bool
 ) -> Iterator[MetricRow]:
     """`aurc_unknown` as it would be if a stated share of samples were OOD."""
     counts: RankCounts = pool(sets, full_spectrum=full_spectrum)
@@ -225,7 +223,7 @@ class Members:
 
 
 def by_nearness(
-    sets: Sequence[ScoreSet], members: Mapping[str, Members], options: EvaluationOptions
+    sets: Sequence[ScoreSet], members: Mapping[str, Members], options: MetricOptions
 ) -> tuple[list[ClassRow], list[BinRow], list[MetricRow]]:
     """Return AUROC by OOD class, by bin of similarity to the nearest ID class, and whether it falls.
 

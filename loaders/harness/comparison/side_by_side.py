@@ -8,13 +8,10 @@ from typing import Any
 
 from ..evaluation.sweeps import summary
 from ..evaluation.tables import Sets, Table, layout_of
-from . import printed
+from . import tables
 from .draws import Agreement, DrawComparison, compare_draws, compare_with_paper
 from .entries import Draw, Given, draws_of, plain_name
-from .places import Place, place_of, places
-from .ranking import Ranking, rank_entries
-from .robustness import DEFAULT, notes_of, robustness_tables
-from .sections import (
+from .improvements import (
     BASELINE,
     Improvement,
     SpectrumRow,
@@ -22,6 +19,9 @@ from .sections import (
     has_improvements,
     improvements,
 )
+from .ranking import Ranking, rank_entries
+from .robustness import DEFAULT, notes_of, robustness_tables
+from .scopes import Place, place_of, places
 
 REPLICATES = 200
 ON_ID = "aurc"
@@ -29,7 +29,7 @@ ON_ID = "aurc"
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(printed.PrintedTables):
+class Comparison(tables.PrintedTables):
     """What `compare` found; printed, its tables.
 
     Attributes
@@ -62,15 +62,15 @@ class Comparison(printed.PrintedTables):
 
     def tables(self) -> list[Table]:
         """Return everything as tables ready to print."""
-        made = [table for ranking in self.rankings for table in printed.of_ranking(ranking)]
+        made = [table for ranking in self.rankings for table in tables.of_ranking(ranking)]
         if self.draws is not None:
-            made += printed.of_draws(self.draws)
+            made += tables.of_draws(self.draws)
         if self.agreements:
-            made.append(printed.of_agreements(self.agreements))
+            made.append(tables.of_agreements(self.agreements))
         if self.improvements:
-            made.append(printed.of_improvements(self.improvements))
+            made.append(tables.of_improvements(self.improvements))
         if self.full_spectrum:
-            made.append(printed.of_spectrum(self.full_spectrum))
+            made.append(tables.of_spectrum(self.full_spectrum))
         return [*made, *self.robustness, *self.sweeps]
 
     def as_dict(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from wordnet_splits.base.errors import unknown
 from wordnet_splits.metrics import METRICS, ScoreSet, bootstrap_replicates
 
 from ..arrays import Array
-from ..evaluation.measure import FULL_SPECTRUM, MEAN, POOLED, UNKNOWN_ROLES
+from ..evaluation.metric_rows import FULL_SPECTRUM, MEAN, POOLED, UNKNOWN_ROLES
 from ..evaluation.tables import Sets
 from .entries import Entry
 

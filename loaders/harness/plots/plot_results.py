@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from wordnet_splits.base import files, plotting
 from wordnet_splits.base.errors import OutputError
 from wordnet_splits.base.plotting import Plot
 
 from ..comparison.entries import Given
-from .registry import get_plot
+from ..evaluation.schema import ResultTables
+from .registry import get_plot, list_plots
+from .selection import Subject
 from .semantic import pruned_graph
-from .subject import Subject
 
 SALT = "unknown-eval"
 GRAPH, GRAPHML = "recalcati-4", ".graphml"
@@ -86,3 +89,27 @@ def _subject(
     given = [results] if isinstance(results, Given) else list(results)
     folder = None if store is None else Path(store)
     return Subject.of(given, detectors=detectors, groups=groups, metric=metric, store=folder)
+
+
+class ResultPlots:
+    """The plots of some results: ``risk_coverage()`` is the kind ``risk-coverage``.
+
+    Without a file a method returns the numbers, which a notebook shows as a picture; with one it writes it.
+    Options are those of `plot_data`.
+    """
+
+    def __init__(self, results: ResultTables) -> None:
+        self._results = results
+
+    def __getattr__(self, name: str) -> Callable[..., Plot | Path]:
+        if name.startswith("_"):  # what copying and notebooks ask every object for
+            raise AttributeError(name)
+        return partial(self._made, get_plot(name.replace("_", "-")).name)
+
+    def __dir__(self) -> list[str]:
+        return [kind.name.replace("-", "_") for kind in list_plots()]
+
+    def _made(self, what: str, out: str | Path | None = None, **options: Any) -> Plot | Path:
+        if out is None:
+            return plot_data(self._results, what, **options)
+        return plot(self._results, what, out, **options)

@@ -14,8 +14,8 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.metrics import ScoreSet, composition, gamma, gamma_minus, gamma_plus
 
 from ..arrays import Array
-from .about import EvaluationOptions, RunFacts
-from .measure import POOLED, UNKNOWN_ROLES, BinRow, ClassRow, Members, MetricRow, by_nearness, measure
+from .metric_rows import POOLED, UNKNOWN_ROLES, BinRow, ClassRow, Members, MetricRow, by_nearness, measure
+from .schema import MetricOptions, RunFacts
 
 MODEL = "(model)"
 """In place of a detector: values of the model alone."""
@@ -40,7 +40,7 @@ def derive(
     scores: pa.Table,
     predictions: pa.Table,
     similarity: Mapping[ClassKey, float | None],
-    options: EvaluationOptions,
+    options: MetricOptions,
     runs: Sequence[RunFacts],
     *,
     with_intervals: Collection[DetectorRun] | None = None,

@@ -23,10 +23,10 @@ from ..activations.store import Store
 from ..backend.transforms import Transform, as_transform
 from ..model import Model, load_model, open_models
 from ..model.loading import Models
-from .about import EvaluationOptions
-from .of_loaders import OwnImages, deviations, loader_runs
-from .of_runs import evaluate_runs
+from .loader_outputs import OwnImages, deviations, loader_runs
 from .results import Results
+from .run_evaluation import evaluate_runs
+from .schema import MetricOptions
 from .sets import EvaluatedSets
 
 OPTIONS = tuple(signature(load_model).parameters)[1:]
@@ -100,7 +100,7 @@ def evaluate(
         there, a detector that needs what is absent or raises.
     """
     given = {"replicates": bootstrap, "seed": seed_boot, "prevalences": tuple(prevalences)}
-    options = validated(EvaluationOptions, given, where="options of the evaluation")
+    options = validated(MetricOptions, given, where="options of the evaluation")
     if (benchmark is None) == (sets is None):
         raise DataError("give a benchmark, or sets of your own", where="evaluate")
     for name in loading:

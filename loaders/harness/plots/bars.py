@@ -10,12 +10,12 @@ from wordnet_splits.base.shapes import Bar, Bars
 from wordnet_splits.metrics import spread
 
 from ..comparison.class_nearness import OURS, nearness_of
-from ..comparison.places import place_of
+from ..comparison.improvements import improvements
 from ..comparison.ranking import rank_entries
-from ..comparison.sections import improvements
+from ..comparison.scopes import place_of
 from ..evaluation.tables import Sets
 from .registry import plot_kind
-from .subject import Subject
+from .selection import Subject
 
 
 @plot_kind("kim-5", "improvement of pooled AURC over MCP in %", paper="Kim, figure 5")

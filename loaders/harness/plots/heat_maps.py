@@ -17,7 +17,7 @@ from wordnet_splits.manifest import Manifest
 from ..arrays import CHUNK, Array
 from ..model.class_map import LabelSpace
 from .registry import plot_kind
-from .subject import Network, Subject
+from .selection import Network, Subject
 
 MOST_NAMED = 120
 """Classes of a side that are named; more could not be read."""

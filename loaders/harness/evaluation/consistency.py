@@ -10,9 +10,8 @@ from wordnet_splits.base.untrusted import parse_json
 
 from ..detectors.choosing import parse_detectors
 from ..detectors.registry import get_method
-from .about import About, RunFacts
-from .derive import MODEL
-from .rows import ResultTables
+from .rows_from_scores import MODEL
+from .schema import About, ResultTables, RunFacts
 from .sweeps import Disagreement
 
 OF_ALL = ("benchmark", "version", "images_fingerprint")

@@ -21,8 +21,8 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from loaders import UnknownDetectionSet, evaluate, evaluate_arrays  # noqa: E402
 from loaders.harness import check_results, report  # noqa: E402
-from loaders.harness.plots.subject import Subject  # noqa: E402
-from loaders.harness.reporting.repeat import commands  # noqa: E402
+from loaders.harness.plots.selection import Subject  # noqa: E402
+from loaders.harness.reporting.commands import commands  # noqa: E402
 
 K = 6
 

@@ -11,7 +11,7 @@ from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.metrics import interval
 
 from ..detectors import get_method
-from ..evaluation.measure import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
+from ..evaluation.metric_rows import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
 from .entries import Draw
 from .ranking import Ranked, Ranking, direction
 

@@ -11,7 +11,7 @@ from typing import Any
 from wordnet_splits.base.untrusted import parse_json
 
 from ..comparison.entries import Draw, Source
-from ..evaluation.derive import MODEL
+from ..evaluation.rows_from_scores import MODEL
 
 TRAINED = "trained:"
 REBUILT = (

@@ -19,9 +19,7 @@ from ..activations.runs import GroupOutputs, ModelRun, predict
 from ..arrays import Array, Head
 from ..detectors import Chosen, from_object, parse_detectors
 from ..detectors.choosing import each_once
-from .about import About, ColumnsUsed, Coverage, EvaluationOptions, RunFacts
-from .derive import MODEL, Derived, DetectorRun, derive
-from .learning import (
+from .fitting import (
     Tried,
     choose_on_validation,
     fit_data,
@@ -34,7 +32,20 @@ from .learning import (
 )
 from .notes import accuracy_notes, run_notes, size_notes
 from .results import Results
-from .rows import BY_CLASS, BY_NEARNESS, PREDICTIONS, RESULTS, SCORES, table_of
+from .rows_from_scores import MODEL, Derived, DetectorRun, derive
+from .schema import (
+    BY_CLASS,
+    BY_NEARNESS,
+    PREDICTIONS,
+    RESULTS,
+    SCORES,
+    About,
+    ColumnsUsed,
+    Coverage,
+    MetricOptions,
+    RunFacts,
+    table_of,
+)
 from .scoring import HEAD, Data, Fitted, UnusableError, confidence, fit, narrowed, predicted, predicts
 from .sets import EvaluatedSets
 from .sweeps import sweeps_table
@@ -45,7 +56,7 @@ def evaluate_runs(
     runs: Sequence[ModelRun],
     detectors: str | Sequence[Any],
     *,
-    options: EvaluationOptions | None = None,
+    options: MetricOptions | None = None,
     sweep: bool = False,
     groups: Sequence[str] | None = None,
     left_out: Sequence[str] = (),
@@ -85,7 +96,7 @@ def evaluate_runs(
         elif many:
             labels = ", ".join(one.label for one in many)
             work.notes.append(f"{model}: left out, as one run is not an ensemble: {labels}")
-    return work.results(options or EvaluationOptions(), [one.label for one in chosen], left_out, own)
+    return work.results(options or MetricOptions(), [one.label for one in chosen], left_out, own)
 
 
 def _refuse_equal_models(runs: Sequence[ModelRun], benchmark: str) -> None:
@@ -256,7 +267,7 @@ class _Work:
         self.uses[key] = replace(use, params=fitted.chosen.params, chosen_on=fitted.chosen.chosen_on)
 
     def results(
-        self, options: EvaluationOptions, order: Sequence[str], left_out: Sequence[str], own: Sequence[str]
+        self, options: MetricOptions, order: Sequence[str], left_out: Sequence[str], own: Sequence[str]
     ) -> Results:
         """Compute every row of everything scored; detectors come in the order given."""
         keys = sorted(self.scores, key=lambda key: (order.index(key[0]), key[1]))

@@ -15,7 +15,7 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.metrics import ScoreSet
 
 from ..comparison.entries import Draw, Entry, Given, Source, draws_of
-from ..evaluation.measure import UNKNOWN_ROLES
+from ..evaluation.metric_rows import UNKNOWN_ROLES
 from ..evaluation.tables import Sets
 
 REPLICATES = 200

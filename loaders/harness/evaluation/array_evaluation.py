@@ -17,11 +17,11 @@ from ..activations.runs import GroupOutputs, ModelRun
 from ..arrays import Array, Arrays, Head
 from ..logits import LOG_PROBABILITIES, are_log_probabilities, refuse_probabilities
 from ..narrowing import as_float32
-from .about import EvaluationOptions
 from .notes import own_set_notes, run_notes
-from .of_runs import evaluate_runs
-from .own_sets import OwnSet, content_id, digest_of, labels_of, named_sets, own_manifest, place_of
 from .results import Results
+from .run_evaluation import evaluate_runs
+from .schema import MetricOptions
+from .user_sets import OwnSet, content_id, digest_of, labels_of, named_sets, own_manifest, place_of
 
 ARRAYS = ("logits", "features", "labels", "ids")
 MODEL_NAME = "arrays"
@@ -74,7 +74,7 @@ def evaluate_arrays(
     [1.0]
     """
     given = {"replicates": bootstrap, "seed": seed_boot, "prevalences": tuple(prevalences)}
-    options = validated(EvaluationOptions, given, where="options of the evaluation")
+    options = validated(MetricOptions, given, where="options of the evaluation")
     own, data = [], []
     for text, arrays in named_sets(sets).items():
         one, held = _set(text, arrays)

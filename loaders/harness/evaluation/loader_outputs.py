@@ -28,7 +28,7 @@ from ..model.loading import Models
 from ..plugins import FOREIGN, in_one_line, reason
 from ..probes import Probe, for_classes, probe_name
 from .notes import own_set_notes
-from .own_sets import (
+from .user_sets import (
     OwnSet,
     content_id,
     digest_of,

@@ -15,16 +15,15 @@ from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders
 from ..comparison.entries import Draw, Entry, Given
-from ..comparison.run import Comparison, compare_draws_of
-from ..evaluation.rows import ResultTables
+from ..comparison.side_by_side import Comparison, compare_draws_of
+from ..evaluation.schema import ResultTables
 from ..evaluation.sweeps import everything
 from ..evaluation.tables import Table, lines_below, tables
 from ..plots import get_plot
-from ..plots.subject import Subject
-from .inline import inline_svg
+from ..plots.selection import Subject
+from .commands import commands, params_of, remarks
 from .mistakes import KINDS, Mistake, with_pictures, worst_mistakes
-from .page import Drawn, Section, page
-from .repeat import commands, params_of, remarks
+from .page import Drawn, Section, inline_svg, page
 
 MISTAKES = 12
 PLOTS = (
