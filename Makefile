@@ -4,10 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 OUT ?= build
-WORKERS ?= 2
+# one for each core, eight at most: each test worker takes up to 1.5 GiB
+CORES := $(shell getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
+WORKERS ?= $(shell [ $(CORES) -gt 8 ] && echo 8 || echo $(CORES))
 
 .DEFAULT_GOAL := run
-.PHONY: run shell demo test lint bench gpu audit robust proposals docs faults fuzz peers fidelity sets croissant check-results oldest newest dist pillow clean
+.PHONY: run shell demo quick test coverage lint bench gpu audit robust proposals docs oracle faults fuzz peers fidelity sets croissant check-results oldest newest dist pillow clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python >= 3.11 is needed, this is " + sys.version.split()[0] + "; name another with: make PYTHON=python3.12")'
@@ -63,8 +65,25 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
+# before a commit (a minute)
+quick: lint
+	$(PYTEST) $(addprefix tests/,fix_resize/test_spec.py fix_resize/test_exact.py loaders/test_dataset.py) \
+	    $(addprefix tests/wordnet_splits/,base catalog manifest metrics recipe rules terminal)
+
+# what CI runs first (8 minutes on two cores); left out are the tests of `make docs`, `make oracle`, `make faults`,
+# `make fuzz` and `make check-results`, of each of which a few run here, too
 test: lint
-	$(BIN)/pytest -n $(WORKERS)
+	$(PYTEST)
+
+# the same with the lines that no test reaches, in build/coverage
+coverage: $(VENV)/dev
+	$(PYTEST) --cov wordnet_splits --cov fix_resize --cov loaders --cov-report term:skip-covered \
+	    --cov-report html:$(OUT)/coverage
+
+# every noun and every published list against NLTK and other libraries (minutes)
+oracle: $(VENV)/dev
+	$(PYTEST) -m oracle
 
 # ours beside a peer in one run (half an hour); JSON=docs/benchmarks.json stores it, and then
 # `python -m tools.benchmarks.record` makes the tables of README.md and docs/figures.md
@@ -78,9 +97,11 @@ PACKED ?=
 gpu: $(VENV)/dev
 	$(BIN)/python -m tools.gpu --out $(OUT)/gpu --budget $(BUDGET) $(addprefix --packed ,$(PACKED))
 
-# these pages as a site that asks for nothing from elsewhere; a broken link or a notebook that does not run fails (a minute)
+# these pages as a site that asks for nothing from elsewhere, and every example of pages, README and help texts; a broken
+# link, a notebook or an example that does not run fails (five minutes)
 docs: $(VENV)/dev
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs $(OUT)/docs
+	BUILT_DOCS=$(abspath $(OUT))/docs $(PYTEST) -m docs
 	@echo "open $(OUT)/docs/index.html"
 
 # names to synsets: top-1, top-5 and calibration against our hand-made catalogs, each held out (half a minute)
@@ -101,6 +122,7 @@ robust: $(VENV)/dev
 
 # kills, signals, full disks and tampering with every field that we write (about 20 minutes; not part of `make test`)
 faults: $(VENV)/dev
+	$(PYTEST) -m faults
 	$(BIN)/python -m tools.faults --table docs/faults.md
 
 # Croissant metadata of every benchmark, checked by mlcroissant (minutes; `make test` checks one of each family)
@@ -109,6 +131,7 @@ croissant: $(VENV)/dev
 
 # seventeen hundred hostile files, seeded (minutes; not part of `make test`)
 fuzz: $(VENV)/dev
+	$(PYTEST) -m fuzz
 	$(BIN)/python -m tools.fuzz --workers $(WORKERS) --table docs/hostile-input.md
 
 # docs/peers.md: the tests of NLTK, wn and scikit-learn on our functions; those of fd-shifts and pytorch-ood are in no

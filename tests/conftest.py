@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
@@ -19,6 +23,8 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+# a command line is built anew by each call of its application, which takes 20 ms; tests call thousands
+typer.main.get_command = functools.cache(typer.main.get_command)
 # a shell that starts the tests in the background has them ignore Ctrl-C, and their children inherit that
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -29,7 +35,48 @@ settings.register_profile(
 )
 settings.load_profile("repeatable")
 
+OnceForAllWorkers = Callable[[str, Callable[[Path], None]], Path]
 SHARED = Path(os.environ.get("WORDNET_SPLITS_SHARED", REPOSITORY.parent / "shared"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the cases that stay in ``make test`` of a test marked ``sampled(target, one_in=N)``.
+
+    All cases get the marker ``target``, the name of the make target that runs them all. One in N of each
+    test, those with the smallest hashes of their ids, get ``always`` too.
+    """
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for test in cases.values():
+        test.sort(key=lambda item: hashlib.sha256(item.name.encode()).digest())
+        for position, item in enumerate(test):
+            (marker,) = item.iter_markers("sampled")
+            item.add_marker(marker.args[0])
+            if position * marker.kwargs["one_in"] < len(test):
+                item.add_marker("always")
+
+
+@pytest.fixture(scope="session")
+def once_for_all_workers(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str, Callable[[Path], None]], Path]:
+    """Make a folder once, whatever the number of xdist workers: ``once_for_all_workers(name, write)``."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+
+    def make(name: str, write: Callable[[Path], None]) -> Path:
+        folder, finished = shared / name, shared / f"{name}.finished"
+        with FileLock(str(shared / f"{name}.lock")):
+            if not finished.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a worker that failed
+                write(folder)
+                finished.touch()
+        return folder
+
+    return make
 
 
 @pytest.fixture
@@ -58,7 +105,7 @@ def facts() -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def real_data(once_for_all_workers: OnceForAllWorkers) -> Path:
     """The real datasets, laid out as their publishers do, or skip."""
     given = os.environ.get("WORDNET_SPLITS_TEST_DATA")
     if given:
@@ -66,14 +113,11 @@ def real_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     unpack = SHARED / "data" / "unpack"
     if not unpack.is_file():
         pytest.skip(f"real datasets are not at {unpack.parent} (set WORDNET_SPLITS_SHARED)")
-    base = tmp_path_factory.getbasetemp()
-    base = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
-    target, done = base / "real-data", base / "real-data.done"
-    with FileLock(str(base / "real-data.lock")):  # one unpacking, whatever the number of xdist workers
-        if not done.exists():
-            subprocess.run([sys.executable, str(unpack), str(target)], check=True, stdout=subprocess.DEVNULL)
-            done.touch()
-    return target
+
+    def write(folder: Path) -> None:
+        subprocess.run([sys.executable, str(unpack), str(folder)], check=True, stdout=subprocess.DEVNULL)
+
+    return once_for_all_workers("real-data", write)
 
 
 @pytest.fixture(scope="module")

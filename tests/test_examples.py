@@ -12,6 +12,7 @@ from PIL import Image
 
 import wordnet_splits
 from tests.hub_server import at_hand
+from tests.selection import cases
 from tests.wordnet_splits import own_pictures as own
 from wordnet_splits.finding import find_manifest
 from wordnet_splits.hub.address import Address
@@ -66,7 +67,9 @@ def hub(monkeypatch, tmp_path):
         yield state
 
 
+@pytest.mark.docs
 @pytest.mark.usefixtures("own_datasets_forgotten", "hub")
+@pytest.mark.parametrize("program", cases(PROGRAMS, always="fix-resize"), indirect=True)
 def test_the_examples_run(program, capsys, tmp_path):
     name, app = program
     if name == "unknown-eval":

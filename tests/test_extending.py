@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.selection import cases
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGE = (REPOSITORY / "docs" / "extending.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -56,7 +58,8 @@ def install(folder, text):
     (made / "entry_points.txt").write_text("".join(lines))
 
 
-@pytest.mark.parametrize("section", SAID)
+@pytest.mark.docs
+@pytest.mark.parametrize("section", cases(SAID, always="An operator"))
 def test_the_blocks_run(section, tmp_path):
     if section in NEEDS_TORCH:
         pytest.importorskip("torch", reason="the harness needs torch")

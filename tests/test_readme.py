@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import wordnet_splits
+from tests.selection import cases
 from wordnet_splits.making import build
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -28,7 +29,8 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.docs
+@pytest.mark.parametrize("page", cases(PAGES, always="concepts.md"))
 def test_python_runs_as_pasted_and_prints_what_it_says(tmp_path, page):
     code = "\n".join(PAGES[page])
     if "torch" in code:
@@ -62,6 +64,7 @@ def test_the_recipe_builds(tmp_path):
     assert counts == {"cats": 100, "kin": 60}
 
 
+@pytest.mark.docs
 def test_every_public_name_has_an_example_that_runs(tmp_path):
     code = "\n".join(blocks(DOCS / "api.md"))
     assert set(re.findall(r"\bws\.([A-Za-z_]+)", code)) == set(wordnet_splits.__all__)

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 Key = tuple[str, str, str]
 """(model, detector, metric)."""
 
 
+@lru_cache(1)
+def _results(folder: Path) -> pa.Table:
+    return pq.read_table(folder / "results.parquet")
+
+
+def _rows(folder: Path, group: str) -> Sequence[Mapping[str, Any]]:
+    table = _results(folder)
+    with_role = pc.binary_join_element_wise(table["group"], table["role"], " ")
+    rows: list[Mapping[str, Any]] = table.filter(
+        pc.or_(pc.equal(table["group"], group), pc.equal(with_role, group))
+    ).to_pylist()
+    return rows
+
+
 def runs(folder: Path, group: str) -> Mapping[Key, list[float]]:
     """Return the values of a group, or of ``(mean) near`` and the like, run by run, in percent."""
-    table = pq.read_table(folder / "results.parquet").to_pylist()
     found: dict[Key, list[float]] = {}
-    for row in table:
-        if group in (row["group"], f"{row['group']} {row['role']}"):
-            found.setdefault((row["model"], row["detector"], row["metric"]), []).append(100 * row["value"])
+    for row in _rows(folder, group):
+        found.setdefault((row["model"], row["detector"], row["metric"]), []).append(100 * row["value"])
     return found
 
 
@@ -29,10 +45,9 @@ def means(folder: Path, group: str) -> Mapping[Key, float]:
 
 def intervals(folder: Path, group: str) -> Mapping[Key, tuple[float, float]]:
     """Return the interval of each value of a group of results of one run, in percent."""
-    table = pq.read_table(folder / "results.parquet").to_pylist()
     found: dict[Key, tuple[float, float]] = {}
-    for row in table:
-        if group in (row["group"], f"{row['group']} {row['role']}") and row["lo"] is not None:
+    for row in _rows(folder, group):
+        if row["lo"] is not None:
             key = (row["model"], row["detector"], row["metric"])
             assert key not in found, "several runs: an interval of their mean takes `compare`"
             found[key] = (100 * row["lo"], 100 * row["hi"])

@@ -20,10 +20,7 @@ import pytest
 from tests.fix_resize.sets import COMMAND, make_folder
 
 pytest.importorskip("distributed")
-pytestmark = [
-    pytest.mark.faults,
-    pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc"),
-]
+pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
 REPOSITORY = Path(__file__).resolve().parents[3]
 ONE, SEVERAL = (REPOSITORY / "docs" / "dask.md").read_text(encoding="utf-8").split("## Several machines\n")
 PATIENCE = 120.0
@@ -94,6 +91,7 @@ def test_the_commands_for_one_machine_listen_on_loopback_only(tmp_path: Path) ->
     assert set(found) <= LOOPBACK
 
 
+@pytest.mark.faults
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made with openssl")
 def test_the_commands_for_several_machines_build_over_tls(tmp_path: Path) -> None:
     (make,) = commands(SEVERAL, "openssl ")

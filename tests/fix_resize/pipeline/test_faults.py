@@ -136,7 +136,7 @@ def check_resumed(root: Path, out: Path, whole: dict[str, bytes], file_format: s
     assert tree(out) == whole
 
 
-@pytest.mark.parametrize("file_format", ["png", "parquet"])
+@pytest.mark.parametrize("file_format", ["png", pytest.param("parquet", marks=pytest.mark.always)])
 def test_kill_9_of_the_build(
     root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]], file_format: str
 ) -> None:
@@ -148,6 +148,7 @@ def test_kill_9_of_the_build(
     check_resumed(root, out, undisturbed[file_format], file_format)
 
 
+@pytest.mark.always
 def test_ctrl_c(root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]]) -> None:
     out = tmp_path / "out"
     with halted(*build(root, out), "--workers", "2") as process:
@@ -167,6 +168,7 @@ def test_kill_9_of_a_worker(root: Path, tmp_path: Path, undisturbed: dict[str, d
     assert tree(out) == undisturbed["png"]
 
 
+@pytest.mark.always
 def test_a_full_disk(root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]]) -> None:
     """No file may grow beyond what a shard of plain pictures needs: then the first photographs fail."""
     out = tmp_path / "out"
@@ -182,6 +184,7 @@ def test_a_full_disk(root: Path, tmp_path: Path, undisturbed: dict[str, dict[str
     check_resumed(root, out, undisturbed["parquet"], "parquet")
 
 
+@pytest.mark.always
 def test_two_builds_in_one_folder(
     root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]]
 ) -> None:
@@ -231,6 +234,7 @@ def test_kill_9_of_a_dask_worker(
     assert tree(out) == undisturbed["png"]
 
 
+@pytest.mark.always
 def test_kill_9_of_a_build_on_dask(
     root: Path, tmp_path: Path, undisturbed: dict[str, dict[str, bytes]], scheduler: str
 ) -> None:

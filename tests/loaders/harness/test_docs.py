@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from loaders.harness.detectors import METHODS
+from tests.selection import cases
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 SHOWN = {
@@ -21,7 +22,8 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.docs
+@pytest.mark.parametrize("name", cases(SHOWN, always="evaluation.md"))
 def test_the_page_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

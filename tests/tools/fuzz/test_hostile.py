@@ -1,4 +1,4 @@
-"""A tenth of ``make fuzz``: cases of every kind of file, none of which may end badly.
+"""A few cases of ``make fuzz``, of one kind of file in twelve; none may end badly.
 
 What a case may take is counted in seconds of the processor, so that a busy machine changes nothing.
 """
@@ -18,11 +18,12 @@ from tools.fuzz.zygote import Ended
 SEED = 1
 
 
-@pytest.mark.parametrize("torch", [False, True])
+@pytest.mark.parametrize("torch", [False, pytest.param(True, marks=pytest.mark.fuzz)])
 def test_hostile_files_end_in_a_line_or_do_no_harm(torch: bool, tmp_path: Path) -> None:
-    of_all = cases(100)
-    assert {case.kind.name for case in of_all} == {kind.name for kind in kinds()}
-    chosen = [case for case in of_all if case.kind.torch is torch]
+    all_cases = cases(100)
+    assert {case.kind.name for case in all_cases} == {kind.name for kind in kinds()}
+    sampled = [kind.name for kind in kinds() if kind.torch is torch][3::12]
+    chosen = [case for case in all_cases if case.kind.name in sampled]
     if not chosen:
         pytest.skip("torch is not installed")
     results = list(fuzz(chosen, SEED, tmp_path, workers=1))

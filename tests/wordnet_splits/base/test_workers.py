@@ -86,7 +86,7 @@ def test_every_job_once_and_in_order_where_that_is_asked(workers: int, count: in
     assert sorted(run_jobs(squared, range(count), workers, name=str)) == found
 
 
-@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("ordered", [True, pytest.param(False, marks=pytest.mark.faults)])
 def test_few_jobs_are_begun_ahead(ordered: bool) -> None:
     begun = 0
 
@@ -190,6 +190,7 @@ def test_a_build_survives_a_killed_worker(tmp_path: Path) -> None:
     assert files(out / "many") == files(undisturbed)
 
 
+@pytest.mark.faults
 def test_packing_survives_a_killed_worker(tmp_path: Path) -> None:
     from wordnet_splits.packed.pack import pack
 

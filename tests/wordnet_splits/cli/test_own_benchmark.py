@@ -28,6 +28,7 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     return Command(capsys, monkeypatch, tmp_path)
 
 
+@pytest.mark.docs
 def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the loader needs torch")
     own.class_folders(tmp_path / "pics", CLASSES, {"train": 4, "test": 2})

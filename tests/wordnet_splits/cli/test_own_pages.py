@@ -15,6 +15,7 @@ from tests.hub_server import TOKEN, Hub, Repo, serving
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import environment
 
+pytestmark = pytest.mark.docs
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
 CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]

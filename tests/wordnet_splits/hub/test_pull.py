@@ -229,6 +229,7 @@ def test_no_hub_at_all_is_one_line(hub: Hub, splits, monkeypatch: pytest.MonkeyP
     assert "gated" not in said
 
 
+@pytest.mark.docs
 def test_the_cards_examples_run_as_printed(published: Hub, tmp_path: Path) -> None:
     """`datasets`, pandas, polars, DuckDB and our loader; the endpoint is set before they are imported."""
     for package in ("datasets", "pandas", "duckdb", "polars", "torch"):

@@ -37,6 +37,7 @@ def test_a_root_that_is_missing_or_empty(name: str, tmp_path: Path) -> None:
         assert source_info(name).how in message
 
 
+@pytest.mark.sampled("fuzz", one_in=4)
 @each(TREES)
 def test_a_tree_without_its_files(name: str, says: str, tmp_path: Path) -> None:
     (written(name, says, tmp_path) / "README.txt").touch()
@@ -54,6 +55,7 @@ SPOILT: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.sampled("fuzz", one_in=4)
 @each(TREES)
 @pytest.mark.parametrize("how", SPOILT)
 def test_a_tree_whose_files_are_spoilt(name: str, says: str, how: str, tmp_path: Path) -> None:
@@ -65,6 +67,7 @@ def test_a_tree_whose_files_are_spoilt(name: str, says: str, how: str, tmp_path:
         refused(name, tmp_path)
 
 
+@pytest.mark.sampled("fuzz", one_in=6)
 @each(TREES)
 def test_a_tree_is_no_other_dataset(name: str, says: str, tmp_path: Path) -> None:
     """Asked for any other dataset it is refused by name, or nothing in it has an id of that one.

@@ -27,6 +27,7 @@ def test_every_tree_with_archives_is_among_them(tmp_path: Path) -> None:
     assert kinds == {*KINDS, "picture"}
 
 
+@pytest.mark.sampled("fuzz", one_in=4)
 @each(ARCHIVES)
 def test_an_archive_that_lies(name: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sound = written(name, says, tmp_path / "sound")
@@ -86,6 +87,7 @@ PLACES: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.sampled("fuzz", one_in=4)
 @each(TREES)
 @pytest.mark.parametrize("what", PLACES)
 def test_what_stands_in_the_place_of_every_file(name: str, says: str, what: str, tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def test_a_difference_needs_a_reason_and_a_reason_a_difference(toy: list[Record]
     assert unexplained(outcomes, [reason, absent]) == []
 
 
+@pytest.mark.oracle
 def test_scikit_learns_own_tests_hold_of_our_metrics(tmp_path: Path) -> None:
     pytest.importorskip("sklearn.metrics.tests.test_ranking", reason="a scikit-learn without its tests")
     (peer,) = (peer for peer in PEERS if peer.name == "scikit-learn")
