@@ -232,7 +232,7 @@ def _none_held(selection: Worklist) -> MissingImageError:
     return MissingImageError(
         f"none of the images of {selection.name} is under its root",
         where=roots,
-        hint="is it the right root? 'wordnet-splits doctor' says what a root holds",
+        hint="is it the right root? 'wordnet-splits sources check' says what a root holds",
     )
 
 

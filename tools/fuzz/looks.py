@@ -58,7 +58,7 @@ def _pull(folder: Path) -> int:
     repository.tags["v1"] = repository.commit({name: path.read_bytes() for name, path in files.items()})
     with serving(Hub({"org/set": repository})) as hub:
         os.environ.update(HF_ENDPOINT=hub.address, HF_HUB_DISABLE_XET="1", XDG_CACHE_HOME="cache")
-        return run(cli, ["pull", "org/set@v1", "--out", "pulled"], "wordnet-splits")
+        return run(cli, ["hub", "pull", "org/set@v1", "--out", "pulled"], "wordnet-splits")
 
 
 def _source(name: str, root: Path) -> int:

@@ -125,7 +125,7 @@ class Diagnosis(Tabular):
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the diagnosis as ``doctor --json`` prints it."""
+        """Return the diagnosis as ``sources check --json`` prints it."""
         benchmarks = [{**asdict(b), "complete": b.complete} for b in self.benchmarks]
         return {"sources": [asdict(s) for s in self.sources], "benchmarks": benchmarks}
 

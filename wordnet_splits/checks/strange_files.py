@@ -41,9 +41,9 @@ def _stale_metadata(folder: Path, known: Sequence[str]) -> Iterator[tuple[str, s
         sums = {item.get("contentUrl"): item.get("sha256") for item in described["distribution"]}
         held = {name: sha256_of(folder / name, largest=LARGEST_TABLE) for name in known if name in sums}
     except (SplitsError, AttributeError, KeyError, TypeError):
-        yield "stale-file", f"{CROISSANT} cannot be read: `wordnet-splits croissant` writes it"
+        yield "stale-file", f"{CROISSANT} cannot be read: `wordnet-splits hub croissant` writes it"
         return
     for name in sorted(held):
         if sums[name] != held[name]:
-            again = "`wordnet-splits croissant` writes it again"
+            again = "`wordnet-splits hub croissant` writes it again"
             yield "stale-file", f"{CROISSANT} describes another {name}: {again}"

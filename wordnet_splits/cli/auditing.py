@@ -22,8 +22,8 @@ from wordnet_splits.terminal.output import (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
     examples = [
         "wordnet-splits audit ssb-hard",
         "wordnet-splits audit imagenet-r --against tiny-imagenet --json",

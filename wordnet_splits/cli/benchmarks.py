@@ -45,8 +45,8 @@ SHOWN_ROWS = 20
 EXAMPLES = 3
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
     add_command(app, "list", list_benchmarks, ["wordnet-splits list", "wordnet-splits list --json"])
     examples = ["wordnet-splits build digits", "wordnet-splits build unknown-cifar --out build --workers 2"]
     add_command(app, "build", build_benchmarks, examples)

@@ -30,8 +30,8 @@ SHOWN_UNSURE = 20
 SHOWN_SHARED = 5
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
     check = ["wordnet-splits catalog check", "wordnet-splits catalog check cifar100"]
     show_one = ["wordnet-splits catalog show cifar100", "wordnet-splits catalog show digits --json"]
     make = [

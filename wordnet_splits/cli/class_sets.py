@@ -14,8 +14,8 @@ from wordnet_splits.terminal.output import DONE, NEGATIVE, print_json, print_tab
 COLUMNS = ("set", "paper", "groups", "classes", "only published", "only ours", "elsewhere", "checked")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
     examples = ["wordnet-splits sets", "wordnet-splits sets imagenette --json"]
     add_command(app, "sets", show_sets, examples)
 

@@ -30,8 +30,8 @@ SHOWN = 20
 FormatName = Annotated[str, typer.Argument(metavar="FORMAT", help="As in `export --format`.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
     examples = [
         "wordnet-splits export digits --format openood --out digits-openood",
         "wordnet-splits export digits --format imagefolder --out digits-tree",

@@ -1,4 +1,4 @@
-"""The command ``wordnet-splits``: one program, every error one line and an exit code."""
+"""The program ``wordnet-splits``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from wordnet_splits.cli import (
     benchmarks,
     catalogs,
     class_sets,
-    datasets,
     exchanging,
     explaining,
+    hub,
+    leaks,
+    new_benchmark,
     packing,
-    publishing,
     robustness,
     site,
+    sources,
+    wordnet,
 )
-from wordnet_splits.cli import new_benchmark as own
 from wordnet_splits.terminal.options import make_program
 from wordnet_splits.terminal.runner import run, start
 
@@ -27,11 +29,11 @@ app = make_program(
     ["wordnet-splits build digits", "wordnet-splits explain unknown-imagenet axolotl"],
 )
 MODULES = (
-    *(benchmarks, class_sets, explaining, catalogs, own, auditing, robustness),
-    *(datasets, packing, exchanging, publishing, site),
+    *(benchmarks, class_sets, explaining, new_benchmark, auditing, robustness, leaks, packing, exchanging),
+    *(site, wordnet, sources, catalogs, hub),
 )
 for module in MODULES:
-    module.register(app)
+    module.add_commands(app)
 
 
 def main() -> None:

@@ -30,8 +30,8 @@ NOTES = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
     new = [
         "wordnet-splits new my-cifar --id cifar100:40 --near cifar100 --far svhn",
         "wordnet-splits new pets --id cifar100:hamster,mouse --near cifar100:mean=0.6 --far digits",

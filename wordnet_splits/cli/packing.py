@@ -24,8 +24,8 @@ SHOWN_PROBLEMS = 20
 COLUMNS = ("split", "group", "source", "view", "layout", "rows", "missing", "bytes", "images", "sha256")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this file."""
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
     examples = ["wordnet-splits pack digits --out packed", "wordnet-splits pack --check --out packed"]
     add_command(app, "pack", pack_benchmark, examples)
 

@@ -23,8 +23,8 @@ NOTES = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this file."""
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
     examples = ["wordnet-splits robust digits", "wordnet-splits robust rungs-cifar100 --json"]
     add_command(app, "robust", show_robust, examples, NOTES)
 

@@ -14,8 +14,8 @@ from wordnet_splits.terminal.output import DONE, print_json, to_stderr, to_stdou
 MiB = 1 << 20
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
     examples = ["wordnet-splits site digits --out pages", "wordnet-splits site digits --out pages --json"]
     add_command(app, "site", write_site, examples)
 

@@ -130,9 +130,8 @@ def _chosen(info: SourceInfo, names: Collection[str], mirror: str | None) -> lis
 
 def _by_hand(info: SourceInfo, file: str | None) -> SourceError:
     what = f"{file} has no open download" if file else "has no open download"
-    other = (
-        f"; or `wordnet-splits fetch {info.name} --hub`, with access to {info.hub.repo}" if info.hub else ""
-    )
+    command = f"wordnet-splits sources fetch {info.name} --hub"
+    other = f"; or `{command}`, with access to {info.hub.repo}" if info.hub else ""
     hint = f"{info.how}{other}; {info.url}; licence: {info.licence}"
     return SourceError(what, where=info.name, hint=hint)
 

@@ -12,7 +12,7 @@ def folder_of(text: str) -> Path:
     """Return the folder of a benchmark given as ``hf://datasets/ORG/NAME@v1/BENCHMARK``.
 
     One of a tag that was pulled needs no connection; one of a branch stays at the commit it was pulled at
-    until ``wordnet-splits pull`` takes it anew.
+    until ``wordnet-splits hub pull`` takes it anew.
 
     Raises
     ------

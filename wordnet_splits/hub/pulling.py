@@ -54,7 +54,7 @@ class Pulled(Tabular):
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as ``pull --json`` prints it."""
+        """Return it as ``hub pull --json`` prints it."""
         return {
             "address": str(self.address),
             "commit": self.commit,
@@ -93,7 +93,7 @@ def pull(address: Address, *, out: Path | None = None, progress: Progress | None
             hint="look at its name and its tags; for a private one `hf auth login`",
         )
     folder = address.folder if out is None else out
-    with locked(folder, busy="another `pull` is writing here"):
+    with locked(folder, busy="another `hub pull` is writing here"):
         earlier = _record(folder, address, commit, repository)
         files = repository.files(commit)
         names = _chosen(files, address, repository, commit)

@@ -167,14 +167,14 @@ def _checking(release: Release, address: Address) -> str:
 
 ```sh
 pip install 'wordnet-splits[hub]'
-wordnet-splits pull {address.repo}{revision}
+wordnet-splits hub pull {address.repo}{revision}
 wordnet-splits build {recipe}{roots}
 wordnet-splits diff {address}/{name} build/{name}
 ```
 
-`pull` recomputes every fingerprint before it takes a table. A row's `digest` is the SHA-256 of its pixels or
-its file where they were at hand, null where not. What WordNet calls near is so by senses and hypernyms alone:
-how alike two classes look is another question."""
+`hub pull` recomputes every fingerprint before it takes a table. A row's `digest` is the SHA-256 of its pixels
+or its file where they were at hand, null where not. What WordNet calls near is so by senses and hypernyms
+alone: how alike two classes look is another question."""
 
 
 def _citations(release: Release) -> str:

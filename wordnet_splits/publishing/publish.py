@@ -55,7 +55,7 @@ class Publication(Tabular):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as ``publish --json`` prints it."""
+        """Return it as ``hub publish --json`` prints it."""
         return {**vars(self), "address": str(self.address)}
 
 

@@ -234,7 +234,7 @@ class Source(ABC):
         return MissingImageError(
             f"image {image_id!r} of {self.name} {why}",
             where=str(self.root) if self.root else self.name,
-            hint=f"layout {self.layout}; 'wordnet-splits doctor' counts what the root holds",
+            hint=f"layout {self.layout}; 'wordnet-splits sources check' counts what the root holds",
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -365,7 +365,7 @@ class Taxonomy:
         raise TaxonomyError(
             f"{text!r} is not a noun of WordNet {self.version}",
             near=[f"{lemma}.n.01" for lemma in similar],
-            hint="give a wnid, a synset such as dog.n.01, or a noun; `wordnet-splits synsets WORD` searches",
+            hint="give a wnid, a synset such as dog.n.01, or a noun (see `wordnet-splits wordnet search`)",
         )
 
     def senses(self, word: str) -> tuple[str, ...]:

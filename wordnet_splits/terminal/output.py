@@ -11,7 +11,7 @@ import math
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from wordnet_splits.base.tabular import GAP, NARROWEST, terminal_width, text_table
 from wordnet_splits.base.untrusted import printable
@@ -22,6 +22,23 @@ DONE, NEGATIVE, LEFT_OUT = 0, 1, 3
 """Exit codes: done; a check came out negative; bad input; something left out; Ctrl-C."""
 
 LONGEST_LINE = 100_000
+
+
+class Result(Protocol):
+    """Anything that `print_result` prints: most often a `wordnet_splits.base.jsonable.Jsonable`."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+
+
+def print_result(
+    result: Result | Mapping[str, Any], as_json: bool, print_text: Callable[[], None] | None = None
+) -> None:
+    """Print what a command computed: one JSON object on stdout, or by ``print_text``."""
+    if as_json:
+        print_json(result if isinstance(result, Mapping) else result.as_dict())
+    elif print_text is not None:
+        print_text()
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -47,6 +64,12 @@ def to_stdout(text: str = "") -> None:
 def to_stderr(text: str) -> None:
     """Print a line on stderr; control characters are escaped."""
     print(printable(text, LONGEST_LINE), file=sys.stderr)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines on stdout; control characters are escaped."""
+    for line in lines:
+        to_stdout(line)
 
 
 def print_first(

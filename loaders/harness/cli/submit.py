@@ -55,6 +55,6 @@ def _next_step(benchmark: str, folder: Path) -> str:
     if shipped_data(benchmark) is None:
         return (
             f"keep it as results/{folder.name} beside the folders of the benchmarks: "
-            "`wordnet-splits publish` sends it along, `unknown-eval check-results` recomputes it"
+            "`wordnet-splits hub publish` sends it along, `unknown-eval check-results` recomputes it"
         )
     return "commit the folder and open a pull request; `make check-results` recomputes it"

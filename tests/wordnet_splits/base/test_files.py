@@ -44,7 +44,7 @@ def test_programs_open_no_folder_to_everybody(
     tmp_path: Path, umask: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     umask(0)
-    monkeypatch.setattr(sys, "argv", ["wordnet-splits", "similarity", "dog", "cat", "--json"])
+    monkeypatch.setattr(sys, "argv", ["wordnet-splits", "wordnet", "compare", "dog", "cat", "--json"])
     with pytest.raises(SystemExit):
         main()
     with replacing_folder(tmp_path / "folder") as folder:

@@ -67,7 +67,7 @@ def test_freeze_and_publish_name_the_class_and_its_line_until_a_person_confirms(
     build(command)
     for words in (
         ("freeze", "mine", "--manifests", "frozen"),
-        ("publish", "me/mine", "build/mine", "--dry-run"),
+        ("hub", "publish", "me/mine", "build/mine", "--dry-run"),
     ):
         said = command(*words).error
         assert f"proposed for 1 class of mypics: monarch as {MONARCH}" in said

@@ -301,7 +301,7 @@ def test_without_arguments_it_helps(command):
         ["build", "--sed", "1"],
         ["build", "--seed", "one"],
         ["diff", "digits"],
-        ["tree", "--depth", "0"],
+        ["wordnet", "tree", "--depth", "0"],
     ],
 )
 def test_a_wrong_command_line_is_one_line(command, arguments):

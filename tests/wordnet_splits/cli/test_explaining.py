@@ -187,14 +187,14 @@ def test_explanations_are_tables_in_python():
 
 
 def test_synsets_are_searched_by_a_word(command):
-    done = command("synsets", "crane", "--json").json
+    done = command("wordnet", "search", "crane", "--json").json
     assert done["word"] == "crane"
     names = [s["name"] for s in done["synsets"]]
     assert names[: len(Taxonomy.embedded().senses("crane"))] == [
         Taxonomy.embedded().name(w) for w in Taxonomy.embedded().senses("crane")
     ]
     assert any("whooping crane" in s["words"] for s in done["synsets"])
-    assert "constellation" in command("synsets", "crane").out
+    assert "constellation" in command("wordnet", "search", "crane").out
 
 
 def test_names_stand_for_wnids_in_python():
@@ -232,7 +232,7 @@ def test_a_benchmark_or_class_that_is_not_there(command, built):
 
 
 def test_similarity_has_the_keys_promised_and_the_values_of_the_library(command):
-    done = command("similarity", DOG, CAT, "--json")
+    done = command("wordnet", "compare", DOG, CAT, "--json")
     assert (done.code, done.err) == (0, "")
     assert list(done.json)[:5] == ["a", "b", "wordnet", "hierarchy", "lcs"]
     measures = {"distance", "path", "wup", "wup_wn", "wup_perl", "lch", "lch_perl", "mean", "mean2"}
@@ -245,16 +245,16 @@ def test_similarity_has_the_keys_promised_and_the_values_of_the_library(command)
 
 
 def test_a_noun_stands_for_its_first_sense_and_says_so(command):
-    done = command("similarity", "dog", "cat.n.01", "--json")
+    done = command("wordnet", "compare", "dog", "cat.n.01", "--json")
     assert (done.json["a"], done.json["b"]) == (DOG, CAT)
     assert done.err.startswith("dog: first sense dog.n.01 taken; others: frump.n.01")
-    text = command("similarity", "hot dog", CAT).out
+    text = command("wordnet", "compare", "hot dog", CAT).out
     assert "least common subsumer" in text
 
 
 def test_the_tree_projection_is_another_hierarchy(command):
-    dag = command("similarity", DOG, CAT, "--json").json
-    tree = command("similarity", DOG, CAT, "--hierarchy", "imagenet-tree", "--json").json
+    dag = command("wordnet", "compare", DOG, CAT, "--json").json
+    tree = command("wordnet", "compare", DOG, CAT, "--hierarchy", "imagenet-tree", "--json").json
     assert tree["hierarchy"] == "imagenet-tree"
     # in ImageNet's tree a dog is below domestic animal, a cat below feline: they meet at animal only
     assert (dag["lcs"], tree["lcs"]) == (CARNIVORE, ANIMAL)
@@ -263,14 +263,14 @@ def test_the_tree_projection_is_another_hierarchy(command):
 
 
 def test_tree_draws_branches_with_the_classes_of_a_source(command):
-    done = command("tree", DOG, "--depth", 1, "--source", "imagenet1k", "--json")
+    done = command("wordnet", "tree", DOG, "--depth", 1, "--source", "imagenet1k", "--json")
     node = done.json
     assert {"wnid", "name", "synsets", "classes", "children"} <= node.keys()
     wnids = {w for c in load_catalog("imagenet1k") for w in c.wnids}
     below = Taxonomy.embedded().descendants(DOG)
     assert (node["synsets"], node["classes"]) == (len(below), len(below & wnids))
     assert all(child["classes"] > 0 and child["children"] == [] for child in node["children"])
-    lines = command("tree", DOG, "--depth", 1, "--source", "imagenet1k").out.splitlines()
+    lines = command("wordnet", "tree", DOG, "--depth", 1, "--source", "imagenet1k").out.splitlines()
     assert lines[0] == f"dog.n.01  {DOG}  {node['classes']} classes"
     assert len(lines) == 1 + len(node["children"])
     assert lines[-1].startswith("`- ")
@@ -279,17 +279,17 @@ def test_tree_draws_branches_with_the_classes_of_a_source(command):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("similarity", DOG, "xyzzy"), "'xyzzy' is not a noun of WordNet 3.0"),
-        (("similarity", "n99999999", DOG), "other versions have other offsets"),
-        (("similarity", "dog.n.99", "cat"), "'dog' has 7 senses"),
-        (("similarity", DOG, CAT, "--hierarchy", "imagenet"), "did you mean 'imagenet-tree'"),
-        (("similarity", DOG, CAT, "--wordnet", "nowhere"), "no such file"),
-        (("similarity", DOG, "axolotle"), "did you mean 'axolotl.n.01'"),
-        (("synsets", "axolotle"), "did you mean 'axolotl.n.01'"),
+        (("wordnet", "compare", DOG, "xyzzy"), "'xyzzy' is not a noun of WordNet 3.0"),
+        (("wordnet", "compare", "n99999999", DOG), "other versions have other offsets"),
+        (("wordnet", "compare", "dog.n.99", "cat"), "'dog' has 7 senses"),
+        (("wordnet", "compare", DOG, CAT, "--hierarchy", "imagenet"), "did you mean 'imagenet-tree'"),
+        (("wordnet", "compare", DOG, CAT, "--wordnet", "nowhere"), "no such file"),
+        (("wordnet", "compare", DOG, "axolotle"), "did you mean 'axolotl.n.01'"),
+        (("wordnet", "search", "axolotle"), "did you mean 'axolotl.n.01'"),
         (("explain", "digits"), "give either a class or --all"),
         (("explain", "digits", "7", "--all"), "give either a class or --all"),
         (("explain", "digits", "--all", "--format", "html"), "unknown format 'html'"),
-        (("tree", "dog.n.01", "--source", "cifar"), "did you mean 'cifar10'"),
+        (("wordnet", "tree", "dog.n.01", "--source", "cifar"), "did you mean 'cifar10'"),
         (("catalog", "show", "cifr10"), "did you mean 'cifar10'"),
         (("catalog", "check", "imagenet"), "did you mean 'imagenet1k'"),
     ],

@@ -91,7 +91,7 @@ def test_a_stranger_verifies_it_with_the_pictures_and_without(stranger: Command)
 def test_a_stranger_does_all_else_with_it(stranger: Command) -> None:
     row = stranger("explain", "./mine", "zebra", *ROOT, "--json").json
     assert (row["role"], row["nearest_id"]) == ("near", "golden retriever")
-    found = stranger("doctor", "--manifests", ".", *ROOT, "--json").json
+    found = stranger("sources", "check", "--manifests", ".", *ROOT, "--json").json
     assert {s["name"]: s["state"] for s in found["sources"]}["mypics"] == "complete"
     (mine,) = [b for b in found["benchmarks"] if b["name"] == "mine"]
     assert (mine["complete"], mine["pixels"]["mypics"]) == (True, "complete")
@@ -101,7 +101,7 @@ def test_a_stranger_does_all_else_with_it(stranger: Command) -> None:
     assert any("test/zebra/picture 0" in table.read_text("utf-8") for table in Path("csv").rglob("*.csv"))
     assert "all recorded" in stranger("leaks", "./mine", *ROOT, "--near").out
     assert "@misc{mypics, title={Mine}}" in stranger("cite", "./mine").out
-    assert "mypics: CC0" in stranger("croissant", "./mine").out
+    assert "mypics: CC0" in stranger("hub", "croissant", "./mine").out
     assert stranger("build", "./mine", *ROOT, "--out", "again").code == 0
     assert stranger("diff", "./mine", "again/mine").code == 0
     assert stranger("robust", "./mine").code == 0
@@ -231,7 +231,7 @@ def test_two_benchmarks_may_not_mean_two_datasets_by_one_name(stranger: Command)
     assert "take one benchmark at a time" in stranger("verify", "./mine", "./yours", *ROOT).error
     assert stranger("verify", "./mine").code == stranger("verify", "./yours").code == 0
     assert stranger("diff", "./mine", "./yours").code == 0, "other synsets, the same images"
-    states = stranger("doctor", "--manifests", ".", "--json").json["benchmarks"]
+    states = stranger("sources", "check", "--manifests", ".", "--json").json["benchmarks"]
     errors = {b["name"]: b["error"] for b in states if b["name"] in ("mine", "yours")}
     assert errors["mine"] is None
     assert "declares another dataset 'mypics'" in errors["yours"]["what"]

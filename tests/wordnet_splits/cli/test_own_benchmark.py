@@ -80,7 +80,7 @@ def test_build_verify_explain_and_doctor_know_the_root(command: Command, pics: P
     assert [(g["ids"], g["pixels"]) for g in found["groups"] if g["split"] == "test"] == [(2, 2), (6, 6)]
     row = command("explain", "build/mine", "zebra", *root, "--json").json
     assert (row["source"], row["role"], row["nearest_id"]) == ("mypics", "near", "teapot")
-    states = {s["name"]: s for s in command("doctor", *root, "--json").json["sources"]}
+    states = {s["name"]: s for s in command("sources", "check", *root, "--json").json["sources"]}
     assert states["mypics"]["state"] == "complete"
     assert [s["held"] for s in states["mypics"]["splits"]] == [4, 8]
 

@@ -77,7 +77,7 @@ def test_pages_hold_no_html_of_others(command: Command) -> None:
     pytest.importorskip("yaml")
     table = command("explain", "build/mine", "--all").out
     assert len({line.replace("\\|", "").count("|") for line in table.splitlines()}) == 1
-    card = command("publish", "org/mine", "build/mine", "--card-only", *ROOT).out
+    card = command("hub", "publish", "org/mine", "build/mine", "--card-only", *ROOT).out
     assert "| mypics | own dataset, layout folders | CC\\|BY &lt;script&gt;x&lt;/script&gt; |  |" in card
     for text in (table, card):
         assert "&lt;b&gt;c" in text

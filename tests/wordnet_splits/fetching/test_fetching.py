@@ -132,7 +132,8 @@ def test_ctrl_c_keeps_what_was_received(publisher: Publisher, tmp_path: Path) ->
     large = os.urandom(3 << 20)  # more than one piece, which a buffer does not keep back
     publisher.files[ARCHIVE] = packed(dict.fromkeys(PICTURES, large), "w")
     md5 = hashlib.md5(publisher.files[ARCHIVE]).hexdigest()
-    words = [ARCHIVE, md5, f"{publisher.address}/{ARCHIVE}", "fetch", "dtd", "--out", str(tmp_path)]
+    source = [ARCHIVE, md5, f"{publisher.address}/{ARCHIVE}"]
+    words = [*source, "sources", "fetch", "dtd", "--out", str(tmp_path)]
     part = tmp_path / f".{ARCHIVE}.part"
     with subprocess.Popen(
         [sys.executable, "-c", FETCHING, *words],

@@ -114,7 +114,7 @@ def hub() -> Iterator[tuple[Hub, str]]:
 
 def fetch(folder: Path, address: str) -> subprocess.CompletedProcess[str]:
     """Fetch in a process of its own: huggingface_hub reads its variables when it is imported."""
-    words = ["fetch", "cifar100", "--hub", "--out", str(folder / "root"), "--json"]
+    words = ["sources", "fetch", "cifar100", "--hub", "--out", str(folder / "root"), "--json"]
     more = {"HF_ENDPOINT": address, "HF_HOME": str(folder / "hf"), "HF_HUB_DISABLE_XET": "1"}
     return subprocess.run(
         [sys.executable, "-m", "wordnet_splits.cli.main", *words],

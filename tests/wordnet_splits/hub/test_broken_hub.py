@@ -63,7 +63,7 @@ def zipped(handler: Handler) -> None:
 @pytest.mark.parametrize("answer", [endless, zipped])
 def test_no_more_is_received_than_is_listed(published: Hub, splits: Command, tmp_path: Path, answer) -> None:
     published.faults.append(Fault("GET", FILE, answer=answer))
-    assert "is larger than the" in splits("pull", "org/set@v1/digits", "--out", "here").error
+    assert "is larger than the" in splits("hub", "pull", "org/set@v1/digits", "--out", "here").error
     held = sum(p.stat().st_size for p in (tmp_path / "here").rglob("*") if p.is_file())
     assert held < MiB
     assert not (tmp_path / "here" / "digits").exists()
@@ -76,7 +76,7 @@ def test_a_list_that_leads_back_or_elsewhere_ends(published: Hub, splits: Comman
         handler.answer([], headers={"Link": f'<{url}>; rel="next"'})
 
     published.faults.append(Fault("GET", "/tree/", answer=linked, times=10**9))
-    said = splits("pull", "org/set@v1", "--out", "here").error
+    said = splits("hub", "pull", "org/set@v1", "--out", "here").error
     assert "its list of files" in said
 
 
@@ -94,7 +94,7 @@ def test_a_mirror_may_pass_on_the_links_of_the_hub(
 
     links: list[str] = []
     monkeypatch.setattr(Handler, "answer", passed_on)
-    assert splits("pull", "org/set@v1/digits", "--out", "here").code == 0
+    assert splits("hub", "pull", "org/set@v1/digits", "--out", "here").code == 0
     assert links
 
 
@@ -121,7 +121,7 @@ def test_a_dripping_server_is_given_up_and_gone_on_with(
     monkeypatch.setattr(asking, "SLOWEST", 200)
     published.faults.append(Fault("GET", FILE, answer=drip))
     try:
-        done = splits("pull", "org/set@v1/digits", "--out", "here")
+        done = splits("hub", "pull", "org/set@v1/digits", "--out", "here")
     finally:
         ended.set()
     assert "too slow to wait for" in done.error
@@ -130,13 +130,13 @@ def test_a_dripping_server_is_given_up_and_gone_on_with(
     assert content.startswith(received)
     assert 0 < len(received) < len(content)
     monkeypatch.setattr(asking, "PATIENCE", 600.0)
-    assert splits("pull", "org/set@v1/digits", "--out", "here").code == 0
+    assert splits("hub", "pull", "org/set@v1/digits", "--out", "here").code == 0
 
 
 def test_a_path_that_is_listed_twice_is_refused(published: Hub, splits: Command) -> None:
     item = {"type": "file", "path": "a", "size": 1, "oid": "0" * 40}
     published.faults.append(Fault("GET", "/tree/", answer=lambda handler: handler.answer([item, item])))
-    assert "lists 'a' twice" in splits("pull", "org/set@v1", "--out", "here").error
+    assert "lists 'a' twice" in splits("hub", "pull", "org/set@v1", "--out", "here").error
 
 
 def test_a_silent_server_is_given_up(
@@ -147,7 +147,7 @@ def test_a_silent_server_is_given_up(
     ended = threading.Event()
     published.faults.append(Fault("GET", "/tree/", answer=lambda handler: ended.wait(10) and None, times=2))
     try:
-        done = splits("pull", "org/set@v1", "--out", "here")
+        done = splits("hub", "pull", "org/set@v1", "--out", "here")
     finally:
         ended.set()
     assert done.code == 2
@@ -157,7 +157,7 @@ def test_a_silent_server_is_given_up(
 
 def test_a_long_wait_is_not_waited(published: Hub, splits: Command) -> None:
     published.faults.append(Fault("GET", FILE, 429, {"Retry-After": "86400"}, times=1))
-    said = splits("pull", "org/set@v1/digits", "--out", "here").error
+    said = splits("hub", "pull", "org/set@v1/digits", "--out", "here").error
     assert "the Hub fails: 429" in said
 
 
@@ -204,7 +204,7 @@ def test_a_dry_run_needs_no_network(
 ) -> None:
     monkeypatch.setattr(asking, "TRIES", 1)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-    words = ("publish", "org/set", DIGITS, "--revision", "v1", "--dry-run")
+    words = ("hub", "publish", "org/set", DIGITS, "--revision", "v1", "--dry-run")
     done = splits(*words)
     assert done.code == 0
     assert "not compared with what is published: the Hub cannot be reached" in done.out

@@ -35,7 +35,7 @@ def published(hub: Hub, splits: Command, monkeypatch: pytest.MonkeyPatch) -> Hub
     for path in (*Path("pics").glob("mypics.*"), Path("pics/dataset.toml"), Path("mine.toml")):
         path.unlink()
     monkeypatch.setattr("wordnet_splits.catalog.declarations._BESIDE", {})
-    done = splits("publish", "org/mine", "build/mine", "--revision", "v1", *ROOT, "--json")
+    done = splits("hub", "publish", "org/mine", "build/mine", "--revision", "v1", *ROOT, "--json")
     assert done.code == 0, done.err
     assert {f"mine/sources/{name}" for name in CARRIED} <= set(done.json["added"])
     return hub
@@ -54,7 +54,7 @@ def test_a_stranger_pulls_verifies_and_loads_it(published: Hub, splits: Command)
         assert (manifest.folder / "sources" / file).read_bytes() == published_bytes
     assert splits("build", name, *ROOT, "--out", "again").code == 0
     assert splits("diff", name, "again/mine").code == 0
-    again = splits("publish", "org/mine", "build/mine", "--revision", "v1", "--json").json
+    again = splits("hub", "publish", "org/mine", "build/mine", "--revision", "v1", "--json").json
     assert not again["sent"]
     pytest.importorskip("torch")
     from loaders import UnknownDetectionSet
@@ -77,10 +77,10 @@ def test_an_altered_file_is_refused(published: Hub, splits: Command, name: str) 
     path = f"mine/sources/{name}"
     repo, files = published.repos["org/mine"], published.files("org/mine", "v1")
     repo.tags["v2"] = repo.commit({**files, path: files[path].replace(b"mypics", b"mypix2") + b"\n"})
-    assert "mypics" in splits("pull", "org/mine@v2", "--out", "here").error
+    assert "mypics" in splits("hub", "pull", "org/mine@v2", "--out", "here").error
     assert not Path("here/mine").exists()
     repo.tags["v3"] = repo.commit({p: content for p, content in files.items() if p != path})
-    assert f"sources/{name} is not there" in splits("pull", "org/mine@v3", "--out", "there").error
+    assert f"sources/{name} is not there" in splits("hub", "pull", "org/mine@v3", "--out", "there").error
 
 
 def _without_rows(text: bytes) -> bytes:
@@ -107,7 +107,7 @@ def test_what_the_carried_files_say_is_checked(
     data["fingerprints"]["sources"][0][key] = hashlib.sha256(changed).hexdigest()
     files |= {f"mine/sources/{file}": changed, "mine/manifest.json": json.dumps(data).encode()}
     repo.tags["v2"] = repo.commit(files)
-    refused = splits("pull", "org/mine@v2", "--out", "here")
+    refused = splits("hub", "pull", "org/mine@v2", "--out", "here")
     assert refused.code == 2
     assert "mypics" in refused.error
     assert not Path("here/mine").exists()
@@ -124,14 +124,14 @@ def test_a_version_beyond_all_tables_is_refused(published: Hub, splits: Command)
     data = json.loads(files["mine/manifest.json"])
     data["version"] = data["recipe"]["version"] = 10**30
     repo.tags["v2"] = repo.commit({**files, "mine/manifest.json": json.dumps(data).encode()})
-    assert "version" in splits("pull", "org/mine@v2", "--out", "here").error
+    assert "version" in splits("hub", "pull", "org/mine@v2", "--out", "here").error
 
 
 def test_a_file_too_large_is_not_even_received(published: Hub, splits: Command) -> None:
     repo, files = published.repos["org/mine"], published.files("org/mine", "v1")
     repo.tags["v2"] = repo.commit({**files, "mine/sources/mypics.tsv": b"#" * (17 << 20)})
     published.asked.clear()
-    said = splits("pull", "org/mine@v2", "--out", "here").error
+    said = splits("hub", "pull", "org/mine@v2", "--out", "here").error
     assert "sources/mypics.tsv has 17,825,792 bytes, at most 16,777,216 are read" in said
     assert not any("mypics.tsv" in line for line in published.asked)
 
@@ -163,7 +163,7 @@ def test_companions_of_a_manifest_are_no_strangers_and_stay(published: Hub, spli
     pytest.importorskip("mlcroissant")
     assert splits("freeze", "mine", "--manifests", "frozen").code == 0
     frozen = Path("frozen/mine")
-    assert splits("croissant", frozen, "--out", frozen / "croissant.json").code == 0
+    assert splits("hub", "croissant", frozen, "--out", frozen / "croissant.json").code == 0
     for name in ("README.md", ".gitattributes", "classes.parquet.dvc", "images/test/known.parquet.dvc"):
         (frozen / name).write_text("kept\n", "utf-8")
     assert splits("verify", frozen, *ROOT).code == 0
@@ -189,10 +189,10 @@ def test_what_a_branch_dropped_is_taken_away(published: Hub, splits: Command) ->
     repo.commit(tree)
     Path("here/own").mkdir(parents=True)
     Path("here/own/manifest.json").write_text("{}", "utf-8")
-    assert splits("pull", "org/mine", "--out", "here").code == 0
+    assert splits("hub", "pull", "org/mine", "--out", "here").code == 0
     assert sorted(p.parent.name for p in Path("here").glob("*/manifest.json")) == ["mine", "old", "own"]
     last = repo.commit(files)
-    done = splits("pull", "org/mine", "--out", "here", "--json").json
+    done = splits("hub", "pull", "org/mine", "--out", "here", "--json").json
     assert done["dropped"] == ["old"]
     assert sorted(p.parent.name for p in Path("here").glob("*/manifest.json")) == ["mine", "own"]
     record = json.loads(Path("here/pulled.json").read_text("utf-8"))

@@ -50,7 +50,7 @@ def tampered(hub: Hub, path: str, content: bytes, tag: str = "v2") -> None:
 
 
 def test_what_is_pulled_is_what_was_published(published: Hub, splits, tmp_path: Path) -> None:
-    found = splits("pull", "org/set@v1", "--out", "here", "--json").json
+    found = splits("hub", "pull", "org/set@v1", "--out", "here", "--json").json
     assert found["commit"] == published.repos["org/set"].tags["v1"]
     assert [(row["benchmark"], row["as_shipped"]) for row in found["benchmarks"]] == [
         ("digits", True),
@@ -79,7 +79,7 @@ def test_a_benchmark_is_named_by_its_address_and_pulled_once(published: Hub, spl
 def test_an_altered_table_is_refused(published: Hub, splits, tmp_path: Path, what: str) -> None:
     other = "digits/images/test/gaussian.parquet" if "images" in what else f"{OTHER.name}/classes.parquet"
     tampered(published, what, published.files("org/set", "v1")[other])
-    assert "digits" in splits("pull", "org/set@v2/digits", "--out", "here").error
+    assert "digits" in splits("hub", "pull", "org/set@v2/digits", "--out", "here").error
     assert not (tmp_path / "here" / "digits").exists()
 
 
@@ -95,7 +95,7 @@ def test_another_benchmark_under_a_shipped_name_is_refused(published: Hub, split
     }
     repo = published.repos["org/set"]
     repo.tags["v2"] = repo.commit(tree)
-    said = splits("pull", "org/set@v2/digits", "--out", "here").error
+    said = splits("hub", "pull", "org/set@v2/digits", "--out", "here").error
     assert "version 1 is shipped with this program, and its classes differ here" in said
     assert not (tmp_path / "here" / "digits").exists()
 
@@ -128,7 +128,7 @@ def test_an_altered_evaluation_is_refused(
 ) -> None:
     """No table is another, and whoever altered it may have recomputed what is said of it."""
     altered_manifest(published, change, sealed=sealed)
-    refused = splits("pull", "org/set@v2/digits", "--out", "here")
+    refused = splits("hub", "pull", "org/set@v2/digits", "--out", "here")
     assert refused.code == 2
     assert "recomputed" not in refused.out
     assert not (tmp_path / "here" / "digits").exists()
@@ -142,27 +142,27 @@ def test_another_version_of_a_shipped_name_is_held_to_the_recipe_that_it_holds(
         _normalised(data)
 
     altered_manifest(published, later, sealed=True)
-    done = splits("pull", "org/set@v2/digits", "--out", "here", "--json")
+    done = splits("hub", "pull", "org/set@v2/digits", "--out", "here", "--json")
     assert done.json["benchmarks"][0]["as_shipped"] is False
     altered_manifest(published, lambda data: (later(data), _noted(data)), sealed=True)
     published.repos["org/set"].tags["v3"] = published.repos["org/set"].tags["v2"]
-    assert "groups.0.note" in splits("pull", "org/set@v3/digits", "--out", "there").error
+    assert "groups.0.note" in splits("hub", "pull", "org/set@v3/digits", "--out", "there").error
 
 
 def test_a_tag_that_moved_is_refused(published: Hub, splits, tmp_path: Path) -> None:
-    assert splits("pull", "org/set@v1").code == 0
+    assert splits("hub", "pull", "org/set@v1").code == 0
     tampered(published, "README.md", b"moved", tag="v1")
-    assert "the tag v1 was at" in splits("pull", "org/set@v1").error
-    assert splits("pull", "org/set", "--out", "main").code == 0  # a branch moves
+    assert "the tag v1 was at" in splits("hub", "pull", "org/set@v1").error
+    assert splits("hub", "pull", "org/set", "--out", "main").code == 0  # a branch moves
     tampered(published, "README.md", b"again", tag="v3")
-    assert splits("pull", "org/set", "--out", "main").code == 0
-    assert "the folder holds org/set@main" in splits("pull", "org/set@v3", "--out", "main").error
+    assert splits("hub", "pull", "org/set", "--out", "main").code == 0
+    assert "the folder holds org/set@main" in splits("hub", "pull", "org/set@v3", "--out", "main").error
 
 
 @pytest.mark.parametrize("path", ["../../outside.parquet", "/etc/outside", "digits/../../outside"])
 def test_a_path_outside_the_target_is_refused(published: Hub, splits, tmp_path: Path, path: str) -> None:
     tampered(published, path, b"outside")
-    assert "leaves its folder" in splits("pull", "org/set@v2", "--out", "in/here").error
+    assert "leaves its folder" in splits("hub", "pull", "org/set@v2", "--out", "in/here").error
     assert not list(tmp_path.rglob("outside*"))
 
 
@@ -171,10 +171,10 @@ def test_a_missing_file_and_a_wrong_manifest_are_one_line(published: Hub, splits
     repo = published.repos["org/set"]
     without = {path: content for path, content in tree.items() if path != "digits/classes.parquet"}
     repo.tags["v2"] = repo.commit(without)
-    assert "classes.parquet is not there" in splits("pull", "org/set@v2/digits").error
+    assert "classes.parquet is not there" in splits("hub", "pull", "org/set@v2/digits").error
     tampered(published, "digits/manifest.json", b"{}", tag="v3")
-    assert "manifest.json is not of schema" in splits("pull", "org/set@v3/digits").error
-    assert "did you mean 'digits'" in splits("pull", "org/set@v1/digit").error
+    assert "manifest.json is not of schema" in splits("hub", "pull", "org/set@v3/digits").error
+    assert "did you mean 'digits'" in splits("hub", "pull", "org/set@v1/digit").error
 
 
 @pytest.mark.parametrize(
@@ -184,18 +184,19 @@ def test_a_missing_file_and_a_wrong_manifest_are_one_line(published: Hub, splits
 def test_an_interrupted_download_goes_on(published: Hub, splits, tmp_path: Path, fault: Fault) -> None:
     fault = Fault(fault.method, fault.path, fault.code, {"Retry-After": "0"}, drop=fault.drop)
     published.faults.append(fault)
-    done = splits("pull", "org/set@v1/digits", "--out", "here")
+    done = splits("hub", "pull", "org/set@v1/digits", "--out", "here")
     assert fault.times == 0
     if done.code == 2:  # the Hub's library tries some requests again by itself
         assert not (tmp_path / "here" / "digits").exists()
-        assert splits("pull", "org/set@v1/digits", "--out", "here").code == 0
+        assert splits("hub", "pull", "org/set@v1/digits", "--out", "here").code == 0
     assert load_manifest(tmp_path / "here" / "digits").name == "digits"
 
 
 def test_a_pull_that_is_interrupted_leaves_nothing_and_goes_on(published: Hub, tmp_path: Path) -> None:
     """In a process of its own, whose endpoint is set before the Hub's library is imported."""
     more = {"HF_ENDPOINT": published.address, "HF_TOKEN": TOKEN, "HF_HUB_DISABLE_XET": "1"}
-    words = "from wordnet_splits.cli import program; program()", "pull", "org/set@v1/digits", "--out", "here"
+    code = "from wordnet_splits.cli import program; program()"
+    words = code, "hub", "pull", "org/set@v1/digits", "--out", "here"
     started = partial(
         subprocess.Popen,
         [sys.executable, "-c", *words],
@@ -224,7 +225,7 @@ def test_a_pull_that_is_interrupted_leaves_nothing_and_goes_on(published: Hub, t
 
 def test_no_hub_at_all_is_one_line(hub: Hub, splits, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-    said = splits("pull", "org/set").error
+    said = splits("hub", "pull", "org/set").error
     assert said.count("the Hub cannot be reached: ") == said.count("refused") == 1
     assert "gated" not in said
 

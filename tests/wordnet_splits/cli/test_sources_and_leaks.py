@@ -1,4 +1,4 @@
-"""The commands on datasets, as a user meets them: tables, JSON, exit codes, one-line errors."""
+"""sources, leaks and cite: tables, JSON, exit codes, one-line errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.made_manifests import altered
-from wordnet_splits.cli import datasets
+from wordnet_splits.cli import leaks
 from wordnet_splits.cli.main import app, run
 from wordnet_splits.duplicates import near_duplicates
 from wordnet_splits.making import build
@@ -41,13 +41,13 @@ def digits(tmp_path_factory) -> Path:
 
 
 def test_sources_lists_all_of_them(command):
-    code, out, _ = command("sources")
+    code, out, _ = command("sources", "list")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()[2:]] == list(source_names())
 
 
 def test_a_source_says_where_and_how_to_get_it(command):
-    code, out, _ = command("sources", "svhn")
+    code, out, _ = command("sources", "show", "svhn")
     assert code == 0
     for part in ("http://ufldl.stanford.edu/housenumbers/", "73,257", "e26dedcc434d2e4c54c9b2d4a06d8373"):
         assert part in out
@@ -56,7 +56,7 @@ def test_a_source_says_where_and_how_to_get_it(command):
 
 
 def test_sources_as_json(command):
-    code, out, _ = command("sources", "tiny-imagenet", "--json")
+    code, out, _ = command("sources", "show", "tiny-imagenet", "--json")
     (row,) = json.loads(out)["sources"]
     assert code == 0
     assert row["splits"] == {"train": 100_000, "val": 10_000}
@@ -66,7 +66,7 @@ def test_sources_as_json(command):
 
 
 def test_an_unknown_source_is_bad_input_with_near_names(command):
-    code, out, err = command("sources", "svhm", "--json")
+    code, out, err = command("sources", "show", "svhm", "--json")
     assert code == 2
     assert json.loads(out)["error"]["near"] == ["svhn"]
     assert err == (
@@ -75,8 +75,8 @@ def test_an_unknown_source_is_bad_input_with_near_names(command):
     )
 
 
-def test_doctor_reports_bad_roots_and_exits_with_0(command, tmp_path):
-    code, out, _ = command("doctor", "--root", f"dtd={tmp_path / 'nowhere'}")
+def test_sources_check_reports_bad_roots_and_exits_with_0(command, tmp_path):
+    code, out, _ = command("sources", "check", "--root", f"dtd={tmp_path / 'nowhere'}")
     assert code == 0
     rows = {line.split()[0]: line for line in out.splitlines() if line and not line.startswith(" ")}
     assert "bad root" in rows["dtd"]
@@ -84,10 +84,10 @@ def test_doctor_reports_bad_roots_and_exits_with_0(command, tmp_path):
     assert f"dtd: {tmp_path / 'nowhere'}: the root of source dtd does not exist" in out
 
 
-def test_doctor_of_a_root_shows_what_concerns_it(command, monkeypatch, tmp_path):
+def test_sources_check_of_a_root_shows_what_concerns_it(command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     Path("pics").mkdir()
-    code, out, _ = command("doctor", "--root", "dtd=pics", "--root", "svhn=pics")
+    code, out, _ = command("sources", "check", "--root", "dtd=pics", "--root", "svhn=pics")
     assert code == 0
     tables = out.partition("not shown:")[0].splitlines()
     assert max(len(line) for line in tables if not line.startswith("  ")) <= 100
@@ -96,15 +96,15 @@ def test_doctor_of_a_root_shows_what_concerns_it(command, monkeypatch, tmp_path)
     assert rows - {"source", "------", "benchmark", "-" * max(map(len, users))} == {"dtd", "svhn"} | users
     others = len(source_names()) - 2, len(recipe_names()) - len(users)
     assert "not shown: {} other sources, and {} benchmarks\n".format(*others) in out
-    whole = command("doctor")[1]
+    whole = command("sources", "check")[1]
     assert "not shown" not in whole
     assert all(any(line.startswith(name) for line in whole.splitlines()) for name in recipe_names())
     (cifar,) = (line for line in whole.splitlines() if line.startswith("unknown-cifar "))
     assert "lsun train" in cifar
 
 
-def test_doctor_as_json(command, digits):
-    code, out, _ = command("doctor", "--manifests", str(digits.parent), "--json")
+def test_sources_check_as_json(command, digits):
+    code, out, _ = command("sources", "check", "--manifests", str(digits.parent), "--json")
     found = json.loads(out)
     assert code == 0
     assert [s["name"] for s in found["sources"]] == list(source_names())
@@ -113,8 +113,8 @@ def test_doctor_as_json(command, digits):
 
 
 @pytest.mark.parametrize("flag", ["dtd", "dtd=", "dtdd=/x"])
-def test_doctor_refuses_a_malformed_root(command, flag):
-    code, _, err = command("doctor", "--root", flag)
+def test_sources_check_refuses_a_malformed_root(command, flag):
+    code, _, err = command("sources", "check", "--root", flag)
     assert code == 2
     assert err.startswith("error: --root: ")
     assert err.count("\n") == 1
@@ -146,8 +146,8 @@ def test_leaks_near_shows_pairs_and_does_not_change_the_exit_code(command, digit
 def test_leaks_that_are_not_as_recorded_exit_with_1(command, tmp_path):
     manifest = build("digits").manifest
     claim = {"kind": "class", "a": "group:id", "b": "group:near", "count": 1, "examples": []}
-    leaks = [{**claim, "severity": "known", "reason": "none"}]
-    folder = write_manifest(altered(manifest, leaks=leaks), tmp_path)
+    recorded = [{**claim, "severity": "known", "reason": "none"}]
+    folder = write_manifest(altered(manifest, leaks=recorded), tmp_path)
     code, out, _ = command("leaks", str(folder))
     assert code == 1
     assert "class between id and near: 0, RECORDED, NOT FOUND: none" in out
@@ -164,7 +164,7 @@ def test_leaks_of_an_unknown_manifest_or_with_a_bad_threshold_is_bad_input(comma
 
 
 def test_the_threshold_shown_is_the_library_s():
-    shown = inspect.signature(datasets.show_leaks).parameters["threshold"].default
+    shown = inspect.signature(leaks.show_leaks).parameters["threshold"].default
     assert shown == near_duplicates.THRESHOLD
 
 

@@ -1,4 +1,4 @@
-"""Commands between benchmarks here and the Hugging Face Hub: publish, pull, croissant."""
+"""Commands for the Hugging Face Hub: hub publish, pull and croissant."""
 
 from __future__ import annotations
 
@@ -11,27 +11,35 @@ import typer
 
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.sources.roots import parse_roots
-from wordnet_splits.terminal.options import Json, Manifests, RootOptions, Workers, add_command
-from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stderr, to_stdout
+from wordnet_splits.terminal.options import Json, Manifests, RootOptions, Workers, add_command, make_family
+from wordnet_splits.terminal.output import DONE, print_lines, print_result, print_table, to_stderr, to_stdout
 
 if TYPE_CHECKING:
+    from wordnet_splits.hub.pulling import Pulled
     from wordnet_splits.publishing.publish import Publication
 
 SHOWN = 20
+"""Files shown without --json."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    examples = ["wordnet-splits publish ORG/NAME build/digits --card-only"]
-    examples += ["wordnet-splits publish ORG/NAME build/digits --dry-run"]
-    add_command(app, "publish", publish_benchmarks, examples)
-    examples = ["wordnet-splits pull ORG/NAME@v1", "wordnet-splits pull ORG/NAME@v1/digits --out pulled"]
-    add_command(app, "pull", pull_benchmarks, examples)
-    examples = [
-        "wordnet-splits croissant digits",
-        "wordnet-splits croissant digits --out digits.json",
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    publish = [
+        "wordnet-splits hub publish ORG/NAME build/digits --card-only",
+        "wordnet-splits hub publish ORG/NAME build/digits --dry-run",
     ]
-    add_command(app, "croissant", write_croissant, examples)
+    pull = [
+        "wordnet-splits hub pull ORG/NAME@v1",
+        "wordnet-splits hub pull ORG/NAME@v1/digits --out pulled",
+    ]
+    croissant = [
+        "wordnet-splits hub croissant digits",
+        "wordnet-splits hub croissant digits --out digits.json",
+    ]
+    hub = make_family(app, "hub", "Benchmarks on the Hugging Face Hub.", [publish[0], pull[0]])
+    add_command(hub, "publish", publish_benchmarks, publish)
+    add_command(hub, "pull", pull_benchmarks, pull)
+    add_command(hub, "croissant", write_croissant, croissant)
 
 
 def publish_benchmarks(
@@ -42,19 +50,19 @@ def publish_benchmarks(
             metavar="[FOLDER]...",
             exists=True,
             file_okay=False,
-            help="A benchmark's folder, or a folder of such with README.md; by default the frozen ones.",
+            help="A benchmark's folder, or a folder of several with README.md; by default the frozen ones.",
         ),
     ] = None,
     revision: Annotated[
-        str | None, typer.Option(metavar="TAG", help="The tag that it gets, such as v1; a tag never moves.")
+        str | None, typer.Option(metavar="TAG", help="The tag of the commit, such as v1; a tag never moves.")
     ] = None,
     root: RootOptions = None,
     private: Annotated[
-        bool, typer.Option("--private", help="A repository that is made now is seen by its owners alone.")
+        bool, typer.Option("--private", help="Only its owners see a repository that this creates.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be sent.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be sent.")] = False,
     card_only: Annotated[
-        bool, typer.Option("--card-only", help="Only print the card; nothing is asked of the Hub.")
+        bool, typer.Option("--card-only", help="Only print the card, without network.")
     ] = False,
     workers: Workers = 1,
     json: Json = False,
@@ -73,25 +81,20 @@ def publish_benchmarks(
 
     address = parse_address(repo, where="ORG/NAME")
     if address != Address(address.repo):
-        raise SplitsError("a repository alone is published to", where=repo, hint=f"as in {address.repo}")
+        hint = f"give {address.repo}, and the tag with --revision"
+        raise SplitsError("expected a repository alone, without tag or benchmark", where=repo, hint=hint)
     if revision is not None and parse_address(f"{repo}@{revision}", where="--revision").benchmark:
-        raise SplitsError(f"{revision!r} is no tag", where="--revision", hint="as in v1")
-    places = folders or [shipped_folder()]
-    roots = parse_roots(root or [], declarations_of(*folders_at(places)))
-    release = gather(places, roots=roots, workers=workers, progress=OnStderr())
+        raise SplitsError(f"{revision!r} is not a tag", where="--revision", hint="as in v1")
+    folders = folders or [shipped_folder()]
+    roots = parse_roots(root or [], declarations_of(*folders_at(folders)))
+    release = gather(folders, roots=roots, workers=workers, progress=OnStderr())
     if card_only:
         card = card_of(release, Address(address.repo, revision or address.revision))
-        if json:
-            print_json({"card": card, "benchmarks": release.names})
-        else:
-            for line in card.splitlines():
-                to_stdout(line)
+        result = {"card": card, "benchmarks": release.names}
+        print_result(result, json, lambda: print_lines(card.splitlines()))
         return DONE
     publication = publish(address, release, tag=revision, private=private, dry_run=dry_run)
-    if json:
-        print_json(publication.as_dict())
-    else:
-        _print_publication(publication, dry_run=dry_run)
+    print_result(publication, json, lambda: _print_publication(publication, dry_run=dry_run))
     return DONE
 
 
@@ -133,40 +136,36 @@ def pull_benchmarks(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Take benchmarks from the Hub, each only after it verifies as `verify` does it without pictures.
+    """Download benchmarks from the Hub; only those that verify without images are kept.
 
-    Ctrl-C loses nothing: the same command goes on where it stopped.
+    Ctrl-C loses nothing: the same command continues where it stopped.
     """
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.hub.address import parse_address
     from wordnet_splits.hub.pulling import pull
 
-    found = pull(parse_address(repo, where="ORG/NAME"), out=out, progress=OnStderr())
-    if json:
-        print_json(found.as_dict())
-        return DONE
+    pulled = pull(parse_address(repo, where="ORG/NAME"), out=out, progress=OnStderr())
+    print_result(pulled, json, lambda: _print_pulled(pulled, out))
+    return DONE
+
+
+def _print_pulled(pulled: Pulled, out: Path | None) -> None:
     rows = [
         (
             row["benchmark"],
             row["version"],
             (row["fingerprint"] or "awaits a source")[:16],
-            _held(row["as_shipped"]),
+            "with its tables and the shipped one" if row["as_shipped"] else "with its tables",
         )
-        for row in found.rows()
+        for row in pulled.rows()
     ]
     print_table(("benchmark", "version", "fingerprint", "compared"), rows, right=("version",))
-    for name in found.dropped:
+    for name in pulled.dropped:
         to_stdout(f"removed {name}: the repository no longer holds it")
-    to_stdout(f"commit {found.commit}; every fingerprint was recomputed, and the rules give the same again")
-    name = found.benchmarks[0].name
-    to_stdout(
-        f"in {found.folder}; use one as {out / name if out else replace(found.address, benchmark=name)}"
-    )
-    return DONE
-
-
-def _held(as_shipped: bool) -> str:
-    return "with its tables and the shipped one" if as_shipped else "with its tables"
+    to_stdout(f"commit {pulled.commit}; every fingerprint was recomputed, and the rules agree")
+    name = pulled.benchmarks[0].name
+    address = out / name if out else replace(pulled.address, benchmark=name)
+    to_stdout(f"in {pulled.folder}; use one as {address}")
 
 
 def write_croissant(
@@ -177,7 +176,7 @@ def write_croissant(
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
-    """Write a benchmark's Croissant metadata, with responsible-AI fields: what `publish` puts beside it."""
+    """Write a benchmark's Croissant metadata with responsible-AI fields, as `hub publish` adds it."""
     from wordnet_splits.base.files import write_text
     from wordnet_splits.finding import load_manifest
     from wordnet_splits.publishing.croissant import croissant_of
@@ -186,11 +185,6 @@ def write_croissant(
     if out is not None:
         write_text(out, text)
         to_stderr(f"written to {out}")
-    if json:
-        print_json(
-            {"benchmark": benchmark, "out": None if out is None else str(out), "croissant": loads(text)}
-        )
-    elif out is None:
-        for line in text.splitlines():
-            to_stdout(line)
+    result = {"benchmark": benchmark, "out": None if out is None else str(out), "croissant": loads(text)}
+    print_result(result, json, lambda: print_lines([] if out else text.splitlines()))
     return DONE

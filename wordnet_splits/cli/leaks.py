@@ -1,0 +1,167 @@
+"""Commands on images that are in several sets or copies: leaks, join."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import Json, Manifests, RootOptions, Workers, add_command
+from wordnet_splits.terminal.output import (
+    DONE,
+    LEFT_OUT,
+    NEGATIVE,
+    print_first,
+    print_lines,
+    print_result,
+    print_table,
+    to_stdout,
+)
+
+if TYPE_CHECKING:
+    from wordnet_splits.base.errors import Problem
+    from wordnet_splits.checks.leaks import LeakReport
+    from wordnet_splits.duplicates.join import By, Join
+    from wordnet_splits.duplicates.near_duplicates import NearPair, NearReport
+
+SHOWN_PAIRS = 20
+SHOWN_PROBLEMS = 3
+SHOWN_NAMES = 3
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    leaks = ["wordnet-splits leaks unknown-cifar", "wordnet-splits leaks digits --near --threshold 8"]
+    add_command(app, "leaks", show_leaks, leaks)
+    join = [
+        "wordnet-splits join openood-mnist mnist",
+        "wordnet-splits join openood-tin597 imagenet1k --by position",
+    ]
+    add_command(app, "join", join_copies, join)
+
+
+def show_leaks(
+    name: Annotated[str, typer.Argument(help="A frozen benchmark, or the folder of a build.")],
+    near: Annotated[
+        bool, typer.Option("--near", help="Also look for images that look alike, where roots are given.")
+    ] = False,
+    root: RootOptions = None,
+    threshold: Annotated[int, typer.Option(help="With --near: greatest distance in bits of 128.")] = 24,
+    manifests: Manifests = None,
+    workers: Annotated[int, typer.Option(min=1, help="With --near: processes that read images.")] = 1,
+    json: Json = False,
+) -> int:
+    """List every leak between a benchmark's groups: classes, ancestry, identical and look-alike images.
+
+    The exit code is 1 where the manifest does not record a leak, or records one that is not there. The
+    look-alikes of --near are for a person to judge and never change the exit code.
+    """
+    from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.checks.leaks import report_leaks
+    from wordnet_splits.duplicates.near_duplicates import near_duplicates
+    from wordnet_splits.finding import load_manifest
+
+    manifest = load_manifest(name, manifests)
+    roots = parse_roots(root or [], manifest.own)
+    exact = report_leaks(manifest)
+    alike = None
+    if near:
+        alike = near_duplicates(manifest, roots, threshold=threshold, workers=workers, progress=OnStderr())
+    result = {**exact.as_dict(), "near": alike.as_dict() if alike else None}
+    print_result(result, json, lambda: _print_leaks(exact, alike))
+    return DONE if exact.ok else NEGATIVE
+
+
+def _print_leaks(report: LeakReport, alike: NearReport | None) -> None:
+    from wordnet_splits.checks.leaks import AS_RECORDED
+
+    for leak in report.leaks:
+        status = leak.severity if leak.status == AS_RECORDED else leak.status.upper()
+        status += f": {leak.reason}" if leak.reason else ""
+        between = f"within {leak.a}" if leak.a == leak.b else f"between {leak.a} and {leak.b}"
+        to_stdout(f"{leak.kind} {between}: {len(leak.pairs):,}, {status}")
+        print_lines(f"  {a}" if a == b else f"  {a}  {b}" for a, b in leak.pairs)
+    for row in report.unchecked:
+        to_stdout(f"not compared by digest: {row['group']} {row['split']}: {row['why']}")
+    left_out = f"{report.groups_not_compared:,} groups not compared"
+    verdict = "all recorded" if report.ok else "NOT as the manifest records them"
+    to_stdout(f"{report.name}: {report.exact:,} exact among what was compared, {left_out}; {verdict}")
+    if alike:
+        _print_look_alikes(alike)
+
+
+def _print_look_alikes(report: NearReport) -> None:
+    to_stdout()
+    print_table(
+        ("group", "split", "source", "images", "compared", "why not all"),
+        [(c.group, c.split, c.source, c.images, c.compared, c.why or None) for c in report.compared],
+        right=("images", "compared"),
+    )
+    for (group_a, split_a, group_b, split_b), grouped in groupby(report.pairs, _sets_of):
+        pairs = list(grouped)
+        mark = "" if pairs[0].guarded else " (two test sets)"
+        to_stdout()
+        to_stdout(f"{group_a} {split_a} and {group_b} {split_b}{mark}: {len(pairs):,} pairs")
+        lines = [f"  {p.distance:3}  {p.image_a}  {p.image_b}" for p in pairs]
+        print_first(lines, SHOWN_PAIRS, write=to_stdout)
+    to_stdout()
+    to_stdout(f"{len(report.pairs):,} pairs look alike (at most {report.threshold} of 128 bits apart)")
+    print_first([_problem_line(p) for p in report.problems], SHOWN_PROBLEMS)
+
+
+def _sets_of(pair: NearPair) -> tuple[str, str, str, str]:
+    return pair.group_a, pair.split_a, pair.group_b, pair.split_b
+
+
+def _problem_line(problem: Problem) -> str:
+    return f"  {problem.kind}: {problem.source}:{problem.image_id}: {problem.detail}"
+
+
+def join_copies(
+    a: Annotated[
+        str, typer.Argument(metavar="SOURCE-A", help="A copy of a dataset, such as openood-cifar10.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="SOURCE-B", help="Another copy of it, such as cifar10.")],
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="WAY", help="evidence (a rule, or pixels) or position (a guess, marked unverified)."
+        ),
+    ] = "evidence",
+    root: RootOptions = None,
+    out: Annotated[Path | None, typer.Option(help="File to write the table to: .csv or .parquet.")] = None,
+    workers: Workers = 1,
+    json: Json = False,
+) -> int:
+    """Match the images of two copies of a dataset, by a rule on their names or by pixels.
+
+    `--by position` matches image n of a class with the publisher's n-th, which nobody has verified.
+
+    The exit code is 1 where no image is matched, 3 where some images of SOURCE-A are not.
+    """
+    from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.duplicates.join import join
+
+    method = cast("By", by)  # join refuses any other text
+    joined = join(a, b, by=method, roots=parse_roots(root or []), workers=workers, progress=OnStderr())
+    if out is not None:
+        joined.write(out)
+    print_result(joined, json, lambda: _print_join(joined))
+    if not joined.pairs:
+        return NEGATIVE
+    return DONE if joined.complete else LEFT_OUT
+
+
+def _print_join(joined: Join) -> None:
+    ambiguous = (
+        f" ({joined.ambiguous:,} of equal pictures, in the order of their ids)" if joined.ambiguous else ""
+    )
+    to_stdout(f"{joined.a} and {joined.b}, {', '.join(joined.splits)}: {joined.reason}")
+    to_stdout(f"  joined     {len(joined.pairs):,}{ambiguous}{'' if joined.verified else ', unverified'}")
+    for name, ids in ((joined.a, joined.unmatched_a), (joined.b, joined.unmatched_b)):
+        examples = f", such as {', '.join(ids[:SHOWN_NAMES])}" if ids else ""
+        to_stdout(f"  unmatched  {len(ids):,} of {name}{examples}")
+    print_first([_problem_line(p) for p in joined.problems], SHOWN_PROBLEMS)

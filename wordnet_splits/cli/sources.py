@@ -1,0 +1,222 @@
+"""Commands on datasets: sources list, show, fetch and check."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import Json, Manifests, RootOptions, add_command, make_family
+from wordnet_splits.terminal.output import DONE, print_lines, print_result, print_table, to_stdout
+
+if TYPE_CHECKING:
+    from wordnet_splits.checks.doctor import Awaited, BenchmarkState, Diagnosis
+
+CELL_WIDTH = 40
+"""Letters of a cell of `sources list`; `sources show NAME` has the whole text."""
+CHECK_WIDTH = 100
+"""Columns of the tables of `sources check --root` where stdout is not a terminal."""
+SHOWN_NAMES = 3
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    about = "The datasets: where they are published, how to get them, what your copies hold."
+    list_ = ["wordnet-splits sources list", "wordnet-splits sources list --json"]
+    show = ["wordnet-splits sources show imagenet1k", "wordnet-splits sources show svhn --json"]
+    fetch = [
+        "wordnet-splits sources fetch cifar100 --dry-run",
+        "wordnet-splits sources fetch svhn --file extra_32x32.mat --dry-run",
+    ]
+    check = ["wordnet-splits sources check", "wordnet-splits sources check --json"]
+    sources = make_family(app, "sources", about, [show[0], check[0]])
+    add_command(sources, "list", list_sources, list_)
+    add_command(sources, "show", show_source, show)
+    add_command(sources, "fetch", fetch_source, fetch)
+    add_command(sources, "check", check_sources, check)
+
+
+def list_sources(json: Json = False) -> int:
+    """List the datasets with their size, licence and address."""
+    from wordnet_splits.sources import source_names
+
+    rows = [_source_row(name) for name in source_names()]
+    columns = ("source", "classes", "images", "size", "licence", "address")
+    cells = [
+        (r["name"], r["classes"], r["images"], _clip(r["size"]), _clip(r["licence"]), r["url"]) for r in rows
+    ]
+    print_result({"sources": rows}, json, lambda: print_table(columns, cells, right=columns[1:3]))
+    return DONE
+
+
+def show_source(
+    name: Annotated[str, typer.Argument(help="A source, as `sources list` names it.")], json: Json = False
+) -> int:
+    """Print a dataset's address, licence, size, checksums and expected tree, and how to get it."""
+    from wordnet_splits.sources import source_info
+
+    row = _source_row(source_info(name).name)
+    print_result({"sources": [row]}, json, lambda: _print_source(row))
+    return DONE
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 3] + "..."
+
+
+def _source_row(name: str) -> dict[str, Any]:
+    from wordnet_splits.catalog import load_catalog
+    from wordnet_splits.sources import source_class, source_info
+
+    splits = source_class(name).expected()
+    counts = list(splits.values())
+    images = None if None in counts else sum(filter(None, counts))
+    classes = len(load_catalog(name))
+    return {**asdict(source_info(name)), "classes": classes, "splits": splits, "images": images}
+
+
+def _print_source(row: dict[str, Any]) -> None:
+    from wordnet_splits.sources import root_variable, source_class
+
+    to_stdout(f"{row['name']}: {row['title']}")
+    to_stdout(f"  address   {row['url']}")
+    to_stdout(f"  licence   {row['licence']}")
+    to_stdout(f"  size      {row['size']}")
+    counts = (f"{s} {'not published' if n is None else f'{n:,}'}" for s, n in row["splits"].items())
+    to_stdout(f"  images    {', '.join(counts)}; {row['classes']:,} classes")
+    to_stdout(f"  get it    {row['how']}")
+    for file in row["files"]:
+        sums = [f"{kind} {file[kind]}" for kind in ("md5", "sha256") if file[kind]]
+        to_stdout(f"  file      {file['file']}  {', '.join(sums) or 'no checksum known'}")
+    print_lines(f"  tree      {line}" for line in row["tree"].splitlines())
+    if source_class(row["name"]).rooted:
+        to_stdout(f"  root      --root {row['name']}=DIR, {root_variable(row['name'])}=DIR, or roots.toml")
+
+
+def fetch_source(
+    source: Annotated[str, typer.Argument(help="A source, as `sources list` names it.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The folder that becomes its root; data/SOURCE by default.")
+    ] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option(help="A file of the publisher's (repeatable); by default those that benchmarks need."),
+    ] = None,
+    mirror: Annotated[
+        str | None, typer.Option(help="An address with the same files; the checksums are the publisher's.")
+    ] = None,
+    hub: Annotated[bool, typer.Option("--hub", help="Take the copy on the Hugging Face Hub.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print the publisher's files, checksums and addresses.")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Fetch, check and unpack a dataset where its publisher allows it; else print how to get it.
+
+    Ctrl-C loses nothing: the same command continues where it stopped.
+    """
+    from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.fetching.source import fetch, offered
+
+    if dry_run:
+        offers = [
+            {"file": f.file, "md5": f.md5, "sha256": f.sha256, "url": url}
+            for f, url in offered(source, files=file or [], mirror=mirror)
+        ]
+        cells = [(offer["file"], offer["sha256"] or offer["md5"], offer["url"]) for offer in offers]
+        columns = ("file", "checksum", "address")
+        print_result({"source": source, "files": offers}, json, lambda: print_table(columns, cells))
+        return DONE
+    fetched = fetch(source, out, files=file or [], mirror=mirror, hub=hub, progress=OnStderr())
+
+    def print_files() -> None:
+        rows = [(f.file, f"{f.size:,}", "received" if f.received else "was there") for f in fetched.files]
+        print_table(("file", "bytes", "state"), rows, right=("bytes",))
+        to_stdout(f"{fetched.source} from {fetched.origin}: checksums compared; layout {fetched.layout}")
+        to_stdout(f"read it with --root {fetched.source}={fetched.root}")
+
+    print_result(fetched, json, print_files)
+    return DONE
+
+
+def check_sources(root: RootOptions = None, manifests: Manifests = None, json: Json = False) -> int:
+    """Scan the root of every source, and print what each benchmark lacks."""
+    from wordnet_splits.base.progress import OnStderr
+    from wordnet_splits.checks.doctor import carried, doctor
+
+    roots = parse_roots(root or [], carried(manifests))
+    by_option = {name: roots[name] for name in (text.partition("=")[0] for text in root or [])}
+    diagnosis = doctor(by_option, manifests=manifests, progress=OnStderr())
+    print_result(diagnosis, json, lambda: _print_diagnosis(diagnosis, list(by_option)))
+    return DONE
+
+
+def _print_diagnosis(diagnosis: Diagnosis, only: Collection[str]) -> None:
+    """Print the tables of sources and benchmarks; with ``only``, those that concern these sources."""
+    shown = diagnosis.of(only) if only else diagnosis
+    width = CHECK_WIDTH if only else None
+    _print_roots(shown, width)
+    to_stdout()
+    _print_benchmarks(shown, only, width)
+    if only:
+        sources = len(diagnosis.sources) - len(shown.sources)
+        benchmarks = len(diagnosis.benchmarks) - len(shown.benchmarks)
+        to_stdout()
+        to_stdout(f"not shown: {sources:,} other sources, and {benchmarks:,} benchmarks")
+        names = " or ".join(only)
+        to_stdout(f"without {names}; `wordnet-splits sources check` without --root, or --json, shows all")
+
+
+def _print_roots(diagnosis: Diagnosis, width: int | None) -> None:
+    from wordnet_splits.checks.doctor import held_text
+
+    rows = []
+    for s in diagnosis.sources:
+        counts = ", ".join(held_text(p) for p in s.splits if (p.held, p.expected) != (None, None))
+        free = None if s.free is None else f"{s.free / 1e9:,.1f} GB"
+        rows.append(
+            (s.name, s.state, s.layout, counts or None, sum(s.unexpected.values()) or None, free, s.root)
+        )
+    columns = ("source", "state", "layout", "images held of published", "other files", "free disk", "root")
+    print_table(columns, rows, right=("other files", "free disk"), most=width)
+    for s in diagnosis.sources:
+        if s.error:
+            hint = f" ({s.error['hint']})" if s.error["hint"] else ""
+            to_stdout(f"  {s.name}: {s.error['where'] or s.root}: {s.error['what']}{hint}")
+        if s.unexpected:
+            names = ", ".join(list(s.unexpected)[:SHOWN_NAMES])
+            count = sum(s.unexpected.values())
+            to_stdout(f"  {s.name}: {count:,} files under no known name, such as {names}")
+
+
+def _print_benchmarks(diagnosis: Diagnosis, only: Collection[str], width: int | None) -> None:
+    """Print a row for each benchmark; with ``only``, other sources are counted in a column of their own."""
+    rows = []
+    for b in diagnosis.benchmarks:
+        state = "complete" if b.complete else "frozen in part" if b.frozen else "not frozen"
+        awaits = sorted({a.needs + (" (at hand)" if a.ready else "") for a in _awaited(b, only)})
+        lacking = {s: text for s, text in b.pixels.items() if text not in ("complete", "built in")}
+        texts = [f"{s}: {text}" for s, text in lacking.items() if not only or s in only]
+        row = (
+            b.name,
+            "unreadable" if b.error else state,
+            ", ".join(awaits) or None,
+            "; ".join(texts) or None,
+            len(lacking) - len(texts) or None,
+        )
+        rows.append(row if only else row[:-1])
+    columns = ("benchmark", "images", "awaits", "pixels lacking", "other sources lacking")
+    print_table(columns if only else columns[:-1], rows, right=columns[-1:], most=width)
+    for b in diagnosis.benchmarks:
+        if b.error:
+            to_stdout(f"  {b.name}: {b.error['where']}: {b.error['what']}")
+    reasons = {(a.needs, a.reason) for b in diagnosis.benchmarks for a in _awaited(b, only)}
+    print_lines(f"  {needs}: {reason}" for needs, reason in sorted(reasons))
+
+
+def _awaited(benchmark: BenchmarkState, only: Collection[str]) -> list[Awaited]:
+    return [a for a in benchmark.awaits if not only or a.needs.partition(" ")[0] in only]

@@ -1,0 +1,154 @@
+"""Commands on WordNet itself: wordnet search, tree and compare."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from wordnet_splits.taxonomy import Taxonomy, load
+from wordnet_splits.terminal.options import Json, WordNet, add_command, make_family
+from wordnet_splits.terminal.output import (
+    DONE,
+    print_lines,
+    print_result,
+    print_table,
+    to_stderr,
+    to_stdout,
+)
+
+HierarchyOption = Annotated[str, typer.Option(help="wordnet (the full graph) or imagenet-tree.")]
+Synset = "A wnid (n02084071), a synset (dog.n.01) or a noun."
+HIERARCHIES = ("wordnet", "imagenet-tree")
+MEASURES = ("distance", "path", "wup", "wup_wn", "wup_perl", "lch", "lch_perl", "mean", "mean2")
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    search = ["wordnet-splits wordnet search crane", "wordnet-splits wordnet search 'sea lion' --json"]
+    tree = [
+        "wordnet-splits wordnet tree dog",
+        "wordnet-splits wordnet tree animal.n.01 --source imagenet1k --depth 2",
+    ]
+    compare = [
+        "wordnet-splits wordnet compare dog cat",
+        "wordnet-splits wordnet compare n02084071 cat.n.01 --json",
+    ]
+    about = "Synsets of WordNet: search, what lies below one, how alike two are."
+    wordnet = make_family(app, "wordnet", about, [search[0], compare[0]])
+    add_command(wordnet, "search", search_synsets, search)
+    add_command(wordnet, "tree", draw_subtree, tree)
+    add_command(wordnet, "compare", compare_synsets, compare)
+
+
+def search_synsets(
+    word: Annotated[str, typer.Argument(help="A noun, or a phrase.")],
+    wordnet: WordNet = None,
+    json: Json = False,
+) -> int:
+    """Search the synsets of a word, with their meanings and the number of synsets below each."""
+    from wordnet_splits.taxonomy.search import find_synsets
+
+    rows = find_synsets(word, load(wordnet)).rows()
+    print_result(
+        {"word": word, "synsets": rows},
+        json,
+        lambda: print_table(tuple(rows[0]), [tuple(row.values()) for row in rows], right=("below",)),
+    )
+    return DONE
+
+
+def draw_subtree(
+    root: Annotated[str, typer.Argument(help=Synset)] = "entity.n.01",
+    depth: Annotated[int, typer.Option(min=1, help="Levels to show.")] = 2,
+    source: Annotated[
+        str | None, typer.Option(help="Only branches that hold classes of this source.")
+    ] = None,
+    wordnet: WordNet = None,
+    hierarchy: HierarchyOption = "wordnet",
+    json: Json = False,
+) -> int:
+    """Draw WordNet below a synset, with the number of a source's classes in each branch."""
+    from wordnet_splits.catalog import load_catalog
+
+    taxonomy = _load_hierarchy(wordnet, hierarchy)
+    classes = {w for c in load_catalog(source) for w in c.wnids} if source else None
+    tree = _subtree(_find_synset(root, taxonomy), taxonomy, classes, depth)
+    print_result(tree, json, lambda: print_lines(_tree_lines(tree, "", "")))
+    return DONE
+
+
+def compare_synsets(
+    x: Annotated[str, typer.Argument(help=Synset)],
+    y: Annotated[str, typer.Argument(help="The synset to compare it with.")],
+    wordnet: WordNet = None,
+    hierarchy: HierarchyOption = "wordnet",
+    json: Json = False,
+) -> int:
+    """Measure how alike two synsets are: distance, LCS, path, Wu-Palmer, Leacock-Chodorow, mean."""
+    from wordnet_splits.similarity import similarity
+
+    taxonomy = _load_hierarchy(wordnet, hierarchy)
+    a, b = (_find_synset(text, taxonomy) for text in (x, y))
+    measures = asdict(similarity.compare(a, b, taxonomy))
+    result = {"a": a, "b": b, "wordnet": taxonomy.version, "hierarchy": hierarchy}
+    result |= {key: measures[key] for key in ("lcs", *MEASURES)}
+
+    def print_measures() -> None:
+        up, _, down = similarity.path_between(a, b, taxonomy)
+        names = {wnid: taxonomy.name(wnid) for wnid in (*up, *down, result["lcs"])}
+        pair = f"{names[a]} ({a}) and {names[b]} ({b})"
+        to_stdout(f"{pair}, WordNet {taxonomy.version}, {hierarchy}")
+        to_stdout(f"  least common subsumer  {names[result['lcs']]} ({result['lcs']})")
+        to_stdout(f"  {' > '.join(names[w] for w in up)} | {' > '.join(names[w] for w in down)}")
+        print_lines(f"  {key:9} {result[key]:.6g}" for key in MEASURES)
+
+    print_result(result, json, print_measures)
+    return DONE
+
+
+def _find_synset(text: str, taxonomy: Taxonomy) -> str:
+    """Return the wnid of a wnid, a synset name or a noun; a noun's other senses are named on stderr."""
+    wnid = taxonomy.find(text)
+    senses = taxonomy.senses(text.replace(" ", "_"))
+    if len(senses) > 1:
+        others = ", ".join(taxonomy.name(w) for w in senses[1:6])
+        to_stderr(f"{text}: first sense {taxonomy.name(wnid)} taken; others: {others}")
+    return wnid
+
+
+def _load_hierarchy(wordnet: str | None, hierarchy: str) -> Taxonomy:
+    from wordnet_splits.base.errors import unknown
+
+    if hierarchy not in HIERARCHIES:
+        raise unknown("hierarchy", hierarchy, HIERARCHIES, where="--hierarchy")
+    taxonomy = load(wordnet)
+    return taxonomy if hierarchy == "wordnet" else taxonomy.tree()
+
+
+def _subtree(wnid: str, taxonomy: Taxonomy, classes: set[str] | None, depth: int) -> dict[str, Any]:
+    below = taxonomy.descendants(wnid)
+    node: dict[str, Any] = {"wnid": wnid, "name": taxonomy.name(wnid), "synsets": len(below)}
+    if classes is not None:
+        node["classes"] = len(below & classes)
+    children = taxonomy.children(wnid) if depth else ()
+    node["children"] = [
+        _subtree(c, taxonomy, classes, depth - 1)
+        for c in children
+        if classes is None or taxonomy.descendants(c) & classes
+    ]
+    return node
+
+
+def _tree_lines(node: dict[str, Any], first: str, rest: str) -> list[str]:
+    """Return a tree's lines: ``first`` goes before the first line, ``rest`` before the others."""
+    from wordnet_splits.rules.evidence import counted
+
+    kind = "class" if "classes" in node else "synset"
+    count = counted(node["classes" if "classes" in node else "synsets"], kind)
+    lines = [f"{first}{node['name']}  {node['wnid']}  {count}"]
+    *others, last = node["children"] or [None]
+    for child in others:
+        lines += _tree_lines(child, f"{rest}|- ", f"{rest}|  ")
+    return lines if last is None else lines + _tree_lines(last, f"{rest}`- ", f"{rest}   ")
