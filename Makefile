@@ -145,7 +145,7 @@ oldest:
 	$(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check uv
 	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python --resolution lowest-direct -e .
-	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python pytest pytest-xdist hypothesis scikit-learn
+	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python pytest pytest-xdist hypothesis scikit-learn 'nltk>=3.9.2'
 	$(VENV)-oldest/bin/wordnet-splits verify --all
 	$(VENV)-oldest/bin/python -m pytest -n $(WORKERS) tests/wordnet_splits
 
@@ -153,7 +153,7 @@ oldest:
 newest:
 	$(PYTHON) -m venv $(VENV)-newest
 	$(VENV)-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager \
-	    -e '.[fast,hub,plots,study,dask]' pytest pytest-xdist hypothesis scikit-learn pandas
+	    -e '.[fast,hub,plots,study,dask,nltk]' pytest pytest-xdist hypothesis scikit-learn pandas
 	$(VENV)-newest/bin/wordnet-splits verify --all
 	$(VENV)-newest/bin/python -m pytest -n $(WORKERS) tests/wordnet_splits tests/fix_resize
 

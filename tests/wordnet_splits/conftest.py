@@ -10,6 +10,7 @@ import nltk
 import pytest
 from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
+from tools.wndb_export import export_wndb
 from wordnet_splits.taxonomy import Taxonomy, wn_lexicon
 
 from .small_lexicon import written
@@ -27,10 +28,10 @@ def toy() -> Taxonomy:
 
 
 @pytest.fixture(scope="session")
-def nltk_wordnet(tmp_path_factory: pytest.TempPathFactory, wordnet: Taxonomy) -> Iterator[Any]:
-    """NLTK's own reader over ``export_wndb``; needs no download."""
+def nltk_wordnet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """NLTK's own reader of the exported WordNet; needs no download."""
     base = tmp_path_factory.mktemp("nltk")
-    wordnet.export_wndb(base / "corpora" / "wordnet")
+    export_wndb(base / "corpora" / "wordnet")
     nltk.data.path.insert(0, str(base))
     try:
         with pytest.warns(UserWarning, match="multilingual"):

@@ -15,6 +15,7 @@ from typing import Any
 import nltk
 import numpy as np
 
+from tools.wndb_export import export_wndb
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
@@ -91,7 +92,7 @@ def nltk_nouns(base: Path, classes: Sequence[str]) -> list[Any]:
     """Return NLTK's synsets of wnids, all that they cache cached; ``base`` is an empty folder."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
-    Taxonomy.embedded().export_wndb(base / "corpora" / "wordnet")
+    export_wndb(base / "corpora" / "wordnet")
     nltk.data.path.insert(0, str(base))
     try:
         with warnings.catch_warnings():

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from tools.wndb_export import index_sense
 from wordnet_splits.propose.gathering import COUNTS
-from wordnet_splits.taxonomy import shipped, wndb
+from wordnet_splits.taxonomy import shipped
 
 ABOUT = (
     "How often each sense of a noun occurs in the texts that WordNet's authors tagged, for lemmas of several",
@@ -23,9 +24,9 @@ ABOUT = (
 )
 
 
-def lines(index_sense: Iterable[str]) -> list[str]:
+def lines(tag_counts: Iterable[str]) -> list[str]:
     """Return the lines of the table."""
-    tagged = {key: int(count) for key, _, _, count in map(str.split, index_sense) if count != "0"}
+    tagged = {key: int(count) for key, _, _, count in map(str.split, tag_counts) if count != "0"}
     counts: dict[str, Counter[int]] = {}
     for key, number in _own_senses():
         counts.setdefault(key.partition("%")[0], Counter())[number] += tagged.get(key, 0)  # Earth and earth
@@ -39,7 +40,7 @@ def lines(index_sense: Iterable[str]) -> list[str]:
 
 def _own_senses() -> Iterator[tuple[str, int]]:
     """Yield the key of every sense of WordNet 3.0's nouns, and its number among its lemma's."""
-    for line in wndb.index_sense(shipped.ShippedTexts()).decode().splitlines():
+    for line in index_sense(shipped.ShippedTexts()).decode().splitlines():
         key, _, number, _ = line.split()
         yield key, int(number)
 

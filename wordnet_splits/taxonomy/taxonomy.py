@@ -74,10 +74,11 @@ class Taxonomy:
 
     @classmethod
     def from_nltk(cls, reader: WordNetCorpusReader | None = None) -> Taxonomy:
-        """Return the nouns of NLTK's ``wordnet`` corpus, or of the given NLTK reader.
+        """Return the nouns of NLTK's ``wordnet`` corpus, or of an NLTK reader of another one.
 
         Raises
         ------
+        MissingPackageError : NLTK, the extra ``nltk``, is not installed.
         TaxonomyError : the corpus is not installed.
         """
         return cls.from_texts(wndb.nltk_texts(reader), "nltk")
@@ -383,16 +384,6 @@ class Taxonomy:
     def lemma_index(self) -> Mapping[str, tuple[str, ...]]:
         """Return lower-case lemma (underscores for spaces) -> its synsets, the most frequent first."""
         return LemmaIndex(self._words, self.wnids)
-
-    def export_wndb(self, directory: str | Path) -> None:
-        """Write the database as a directory that NLTK's ``WordNetCorpusReader`` reads.
-
-        ``data.noun``, ``index.noun`` and ``noun.exc`` are restored byte for byte; see ``wndb.write`` for
-        the rest. NLTK wants it as ``corpora/wordnet`` under a folder of ``nltk.data.path``.
-        """
-        if self._texts is None:
-            raise TaxonomyError("this taxonomy has no WNDB text to export", where=repr(self))
-        wndb.write(self._texts, Path(directory))
 
 
 @cache

@@ -1,7 +1,4 @@
-"""WordNet's own text files (WNDB): reading the nouns, and writing a directory that NLTK accepts.
-
-Format: wndb(5WN), senseidx(5WN), lexnames(5WN).
-"""
+"""Reader of WordNet's own text files (WNDB, see wndb(5WN)): the nouns and their glosses."""
 
 from __future__ import annotations
 
@@ -15,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from wordnet_splits.base.errors import OutputError, TaxonomyError
+from wordnet_splits.base.errors import TaxonomyError
+from wordnet_splits.base.lazy import need
 from wordnet_splits.taxonomy import graph, lexicon, parts
 
 if TYPE_CHECKING:
@@ -67,16 +65,14 @@ def nltk_texts(reader: WordNetCorpusReader | None) -> dict[str, bytes]:
 
     Raises
     ------
+    MissingPackageError : NLTK is not installed.
     TaxonomyError : the corpus is not installed.
     """
-    if reader is None:
-        from nltk.corpus import wordnet as installed  # here: nothing else in the package needs NLTK
-
-        reader = installed
+    corpus = need("nltk", "nltk", where="Taxonomy.from_nltk").corpus.wordnet if reader is None else reader
     texts = {}
     for name in FILES:
         try:
-            with reader.open(name) as file:
+            with corpus.open(name) as file:
                 texts[name] = file.read().encode("utf-8")
         except LookupError as error:
             raise TaxonomyError(
@@ -265,73 +261,3 @@ def _malformed(where: str, name: str, number: int) -> TaxonomyError:
         where=f"{where}/{name} line {number}",
         hint="see wndb(5WN); is the file of another part of speech?",
     )
-
-
-LEXNAMES: tuple[tuple[str, str], ...] = (
-    ("adj", "all pert"),
-    ("adv", "all"),
-    (
-        "noun",
-        "Tops act animal artifact attribute body cognition communication event feeling food group "
-        "location motive object person phenomenon plant possession process quantity relation shape state "
-        "substance time",
-    ),
-    (
-        "verb",
-        "body change cognition communication competition consumption contact creation emotion motion "
-        "perception possession social stative weather",
-    ),
-    ("adj", "ppl"),
-)
-"""Lexicographer files in the order of their numbers, lexnames(5WN)."""
-
-_PART_OF_SPEECH = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
-
-_EMPTY = (
-    "cntlist.rev",
-    *(f"{kind}.{pos}" for kind in ("data", "index") for pos in ("verb", "adj", "adv")),
-    *(f"{pos}.exc" for pos in ("verb", "adj", "adv")),
-)
-
-
-def write(texts: Mapping[str, bytes], directory: Path) -> None:
-    """Write ``texts`` and what NLTK wants beside them into ``directory``.
-
-    The three noun files are written as they are. ``lexnames`` is the published table, ``index.sense``
-    holds the noun senses (with tag count 0: the counts are not part of the noun files), and the files
-    of the other parts of speech are empty.
-    """
-    extra = {"lexnames": _lexnames(), "index.sense": index_sense(texts), **dict.fromkeys(_EMPTY, b"")}
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, content in {**extra, **{name: texts[name] for name in FILES}}.items():
-            (directory / name).write_bytes(content)
-    except OSError as error:
-        raise OutputError(
-            f"cannot be written: {error.strerror}", where=str(error.filename or directory)
-        ) from error
-
-
-def _lexnames() -> bytes:
-    named = [(pos, name) for pos, names in LEXNAMES for name in names.split()]
-    rows = (
-        f"{number:02d}\t{pos}.{name}\t{_PART_OF_SPEECH[pos]}\n" for number, (pos, name) in enumerate(named)
-    )
-    return "".join(rows).encode("ascii")
-
-
-def index_sense(texts: Mapping[str, bytes]) -> bytes:
-    """Return ``index.sense`` of the nouns: sense key, offset, sense number, tag count; sorted."""
-    number_of: dict[tuple[str, str], int] = {}
-    for line, _ in records(texts["index.noun"]):
-        fields = line.split()
-        for number, offset in enumerate(fields[len(fields) - int(fields[2]) :], start=1):
-            number_of[fields[0], offset] = number
-    rows = set()
-    for line, _ in records(texts["data.noun"]):
-        fields = line.partition("|")[0].split()
-        for at in range(4, 4 + 2 * int(fields[3], 16), 2):
-            lemma = fields[at].lower()
-            key = f"{lemma}%1:{fields[1]}:{int(fields[at + 1], 16):02d}::"
-            rows.add(f"{key} {fields[0]} {number_of[lemma, fields[0]]} 0\n")
-    return "".join(sorted(rows)).encode("utf-8")
