@@ -18,7 +18,6 @@ import numpy as np
 from tools.wndb_export import export_wndb
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.similarity import similarity
-from wordnet_splits.taxonomy import Taxonomy
 
 from .schema import Row, fastest
 
