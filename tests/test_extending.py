@@ -45,6 +45,13 @@ def test_each_example_is_less_than_thirty_lines():
         assert 0 < len(written["python"]) + len(added) < 30, section
 
 
+def test_an_operator_is_added_in_at_most_three_places():
+    texts = list(blocks("An operator"))
+    modules = [name for language, name, _ in texts if language == "python" and "/" in name]
+    edits = [line for language, _, text in texts if language == "diff" for line in text.splitlines()]
+    assert len(modules) + sum(line.startswith("@@") for line in edits) <= 3
+
+
 def install(folder, text):
     """Leave beside the modules what an installer makes of a pyproject.toml's entry points."""
     made = folder / "mine-0.1.dist-info"

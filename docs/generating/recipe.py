@@ -15,7 +15,7 @@ from generating.markdown import attributes, sections, spoken, table
 from wordnet_splits.catalog import declarations as declared_sources
 from wordnet_splits.recipe import recipe
 from wordnet_splits.rules import engine, model
-from wordnet_splits.rules.registry import find_operator
+from wordnet_splits.rules.registry import registered_operators
 
 TABLES: dict[str, type[BaseModel]] = {
     "The file": recipe.Recipe,
@@ -50,7 +50,7 @@ def lines() -> Iterator[str]:
         yield ""
         yield f"*{model.MEANINGS[name].capitalize()}.* Takes {kind(model.Expression.model_fields[field])}."
         yield ""
-        yield spoken(sections(engine.COMBINATIONS.get(name) or find_operator(name))[""])
+        yield spoken(sections(engine.COMBINATIONS.get(name) or registered_operators()[name].judge)[""])
         yield ""
         if name == "overlaps":
             yield from keys(model.Expression, attributes(model.Expression))

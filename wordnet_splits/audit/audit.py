@@ -27,7 +27,7 @@ from wordnet_splits.audit.images import ImageNotes, note_images
 from wordnet_splits.audit.namesakes import Namesake, namesakes
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.tabular import Tabular, text_table
-from wordnet_splits.rules.equal import are_same_class
+from wordnet_splits.rules.keywords import are_same_class
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy, load
 

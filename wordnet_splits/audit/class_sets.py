@@ -232,12 +232,14 @@ def _superclass(verdict: Verdict) -> str:
 
 def _rank(class_id: str, verdict: Verdict) -> int:
     """Return the place that the rule gives a class before the order of its source does."""
-    ranks = [RANKS[f.test.operator](class_id, f) for f in verdict.findings if f.test.operator in RANKS]
+    ranks = [
+        RANKS[f.expression.operator](class_id, f) for f in verdict.findings if f.expression.operator in RANKS
+    ]
     return ranks[0] if ranks else 0
 
 
 def _as_listed(class_id: str, finding: Finding) -> int:
-    ids: tuple[str, ...] = finding.test.value.ids
+    ids: tuple[str, ...] = finding.expression.value.ids
     return ids.index(class_id) if class_id in ids else 0
 
 

@@ -24,7 +24,7 @@ from wordnet_splits.base import plotting
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import schema_of, write_table
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.rules.equal import are_same_class
+from wordnet_splits.rules.keywords import are_same_class
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy, load
 

@@ -8,9 +8,9 @@ from typing import Literal
 
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.catalog import Catalog, load_catalog
-from wordnet_splits.rules.context import Question
+from wordnet_splits.rules.context import Candidates
 from wordnet_splits.rules.keywords import KINDS, Compounds, MatchBy, Qualifiers, matches
-from wordnet_splits.rules.naming import relatives
+from wordnet_splits.rules.operators.names import relatives
 from wordnet_splits.taxonomy import Taxonomy
 
 
@@ -61,7 +61,7 @@ def keyword_switches(
     The rule is ``{ not = { keyword_overlap = { with = "source:..." } } }``: see `keyword_overlap`.
     """
     taxonomy = taxonomy or Taxonomy.embedded()
-    synsets = Question.by_synset(
+    synsets = Candidates.by_synset(
         (wnid, (with_source, item.class_id)) for item in load_catalog(with_source) for wnid in item.wnids
     )
     near = {

@@ -28,8 +28,8 @@ from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.making.membership import Membership
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import Key
-from wordnet_splits.rules.equal import are_same_class
-from wordnet_splits.rules.evidence import NAMED, listed
+from wordnet_splits.rules.evidence import NAMED, join_names
+from wordnet_splits.rules.keywords import are_same_class
 from wordnet_splits.taxonomy import Taxonomy
 
 EXAMPLES = 5
@@ -346,7 +346,9 @@ def _clause(severity: str, relation: str, reason: str, kin: Sequence[tuple[Class
     kind = {"known": "known leak", "unnamed": "leak that the recipe does not name"}.get(severity, "leak")
     names = [_called(others, class_id) for others, class_id in kin[:NAMED]]
     more = [f"{len(kin) - NAMED:,} more"] if len(kin) > NAMED else []
-    return f"{kind}: it {relation} {listed([*names, *more])}" + (f" ({reason.rstrip('.')})" if reason else "")
+    return f"{kind}: it {relation} {join_names([*names, *more])}" + (
+        f" ({reason.rstrip('.')})" if reason else ""
+    )
 
 
 def _called(group: ClassSet, class_id: str) -> str:

@@ -15,7 +15,7 @@ from wordnet_splits.catalog.user_lists import find_list
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import Context, Key, Verdict, decide
 from wordnet_splits.rules.model import ids_listed, rule_text
-from wordnet_splits.rules.refused import explain_refusals
+from wordnet_splits.rules.words import explain_refusals
 from wordnet_splits.taxonomy import Taxonomy
 
 

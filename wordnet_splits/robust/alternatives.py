@@ -17,22 +17,13 @@ from wordnet_splits.catalog.user_lists import find_list
 from wordnet_splits.making.leaks import KEPT_FIRST, trains
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import ClassRule, Context, Expression, Key, decide
-from wordnet_splits.rules.equal import are_same_class
-from wordnet_splits.rules.model import Hierarchy, operands
+from wordnet_splits.rules.keywords import are_same_class
+from wordnet_splits.rules.model import Hierarchy, expand_clear_of, operands
+from wordnet_splits.rules.registry import registered_operators
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.taxonomy.others import OtherWordNet
 
 EXCLUDED = "excluded"
-SENSE, HIERARCHY, MEASURE, WORDNET = "sense", "hierarchy", "measure", "wordnet"
-GRAPH = frozenset({SENSE, HIERARCHY, WORDNET})
-READ_BY = {
-    **dict.fromkeys(("subtree", "below_one", "slice", "siblings", "part_whole_with"), GRAPH),
-    **dict.fromkeys(("shares_parent_with", "below_parent_of", "overlaps", "similarity"), GRAPH | {MEASURE}),
-    "clear_of": GRAPH | {MEASURE},
-    "keyword_overlap": frozenset({HIERARCHY, MEASURE, WORDNET}),  # reads the name, in all of its senses
-    **dict.fromkeys(("shares_name_with", "gloss_mentions"), frozenset({SENSE, WORDNET})),
-}
-"""The kinds of readings that can change what an operator says; the others look at no WordNet."""
 Rewrite = Callable[[Group, ClassRule, list[str], Context], ClassRule]
 
 
@@ -118,7 +109,9 @@ def _data(test: Expression) -> dict[str, Any]:
 
 
 def operators(test: Expression) -> Iterator[str]:
-    """Yield the operators of a rule, at any depth."""
+    """Yield the operators of a rule, at any depth; for ``clear_of`` those that it stands for."""
+    if test.operator == "clear_of":
+        test = expand_clear_of(test)
     yield test.operator
     for part in test.value if test.operator in ("all", "any") else ():
         yield from operators(part)
@@ -129,8 +122,9 @@ def operators(test: Expression) -> Iterator[str]:
 def kinds_read(recipe: Recipe) -> dict[str, frozenset[str]]:
     """Return for each group the kinds of readings that its rule, or that of a group it names, depends on."""
     found: dict[str, frozenset[str]] = {}
+    registered = registered_operators()
     for group in recipe.group:
-        own = (READ_BY.get(name, frozenset[str]()) for name in operators(group.classes))
+        own = (registered[name].reads for name in operators(group.classes) if name in registered)
         named = (found[o.name] for o in operands(group.classes) if o.kind == "group")
         found[group.name] = frozenset().union(*own, *named)
     return found

@@ -9,7 +9,6 @@ from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.robust.alternatives import (
     EXCLUDED,
-    SENSE,
     Clash,
     Decided,
     Rewrite,
@@ -23,6 +22,7 @@ from wordnet_splits.robust.alternatives import (
 )
 from wordnet_splits.rules import ClassRule, Context, Expression, Key, Operand, decide
 from wordnet_splits.rules.model import operand_value
+from wordnet_splits.rules.registry import SENSE
 from wordnet_splits.taxonomy import Taxonomy
 
 FAMILIES = {

@@ -23,8 +23,9 @@ from wordnet_splits.checks.listing import buildable
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.robust import alternatives, readings
-from wordnet_splits.robust.alternatives import EXCLUDED, HIERARCHY, MEASURE, SENSE, WORDNET, Decided
+from wordnet_splits.robust.alternatives import EXCLUDED, Decided
 from wordnet_splits.rules import Key
+from wordnet_splits.rules.registry import GRAPH, HIERARCHY, MEASURE, SENSE, WORDNET
 from wordnet_splits.taxonomy import Taxonomy, load, wn_lexicon
 from wordnet_splits.taxonomy.others import OtherWordNet
 from wordnet_splits.taxonomy.others import other_wordnet as read_wordnet
@@ -188,7 +189,7 @@ def _classes(
             base.clashes.get(name, alternatives.Clash()) for name in asked if key[1] in base.groups[name]
         )
         leaks = any(clash.by_wnid for clash in clashes)
-        read_by_leaks = alternatives.GRAPH if leaks else frozenset[str]()
+        read_by_leaks = GRAPH if leaks else frozenset[str]()
         read |= read_by_leaks
         candidate = base.role(key)
         given: dict[str, str | None] = dict.fromkeys((*BUILT_IN, *(o.name for o in others)))
@@ -219,7 +220,7 @@ def _classes(
 
 
 def _reads(recipe: Recipe, kinds: Mapping[str, frozenset[str]], kind: str) -> bool:
-    return any(kind in read for read in kinds.values()) or (recipe.drop_leaks and kind in alternatives.GRAPH)
+    return any(kind in read for read in kinds.values()) or (recipe.drop_leaks and kind in GRAPH)
 
 
 def _roles(recipe: Recipe, base: Decided, taxonomy: Taxonomy) -> dict[Key, tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What rules judge and what they may look at: catalogs, lists, the hierarchy, the groups so far."""
+"""Candidates of a group, and what rules may read: catalogs, lists, the hierarchy, the earlier groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ClassesBySynset = dict[str, tuple[Key, ...]]
 """wnid -> the classes that it stands for, sorted, at least one."""
 
 WORDNET = "wordnet"
-"""The source that a wnid given by itself is a class of."""
+"""Source of a wnid that a rule names directly, not through a class of a catalog."""
 
 
 def _load_list(name: str) -> pa.Table:
@@ -32,16 +32,16 @@ def _load_list(name: str) -> pa.Table:
 
 @dataclass
 class Context:
-    """The benchmark that rules decide for.
+    """The benchmark for which rules decide.
 
     Parameters
     ----------
     taxonomy : the full noun graph.
-    hierarchy : which edges subtree, slice and parent rules follow.
+    hierarchy : the edges that subtree, slice and parent rules follow.
     groups : the classes of each group decided so far; the caller adds to it.
     roles : role of each group, for sentences only.
     draw, seed : key of the draws.
-    catalog, published : where catalogs and published lists come from.
+    catalog, published : functions that load catalogs and published lists.
     replaced_synsets : synsets under which candidates are judged instead of those of their catalog. Classes
         of an operand keep the synsets of their catalog.
     """
@@ -63,22 +63,27 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Question:
-    """The candidates of one source, to be judged by one operator after the other."""
+class Candidates:
+    """Classes of one source, to be judged by one operator after the other."""
 
     source: str
-    candidates: tuple[str, ...]
+    class_ids: tuple[str, ...]
     context: Context
-    _known: dict[Operand, tuple[Key, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _operand_classes: dict[Operand, tuple[Key, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
+    def taxonomy(self) -> Taxonomy:
+        """The full noun graph."""
+        return self.context.taxonomy
+
+    @cached_property
     def catalog(self) -> Catalog:
         """The catalog of the candidates' source."""
         return self.context.catalog(self.source)
 
-    def among(self, candidates: Iterable[str]) -> Question:
-        """Return the same question about some of the candidates."""
-        return replace(self, candidates=tuple(candidates))
+    def select(self, class_ids: Iterable[str]) -> Candidates:
+        """Return some of the candidates."""
+        return replace(self, class_ids=tuple(class_ids))
 
     def key(self, class_id: str) -> Key:
         """Return a candidate as (source, class_id)."""
@@ -88,20 +93,24 @@ class Question:
         """Return the synsets under which a candidate is judged: those of its catalog unless replaced."""
         return self.context.replaced_synsets.get(self.key(class_id)) or self.catalog[class_id].wnids
 
+    def all_wnids(self) -> list[str]:
+        """Return the synsets of all candidates, sorted."""
+        return sorted({wnid for class_id in self.class_ids for wnid in self.wnids(class_id)})
+
     def has_replaced_synsets(self, class_id: str) -> bool:
         """Return whether a candidate is judged under other synsets than those of its catalog."""
         return self.key(class_id) in self.context.replaced_synsets
 
     def classes(self, operand: Operand) -> tuple[Key, ...]:
-        """Return the classes that an operand names, sorted.
+        """Return the classes of an operand, sorted.
 
         Raises
         ------
         UnknownNameError : the group, source, split, list or class does not exist, or the group comes later.
         """
-        if operand not in self._known:
-            self._known[operand] = tuple(sorted(self._classes(operand)))
-        return self._known[operand]
+        if operand not in self._operand_classes:
+            self._operand_classes[operand] = tuple(sorted(self._classes(operand)))
+        return self._operand_classes[operand]
 
     def _classes(self, operand: Operand) -> Iterable[Key]:
         if operand.kind == "group":
@@ -118,42 +127,41 @@ class Question:
             source, _, split = operand.name.partition("/")
             catalog = self.context.catalog(source)
             return [(source, item.class_id) for item in catalog if catalog.count(item.class_id, split) != 0]
-        return [(self.source, self._class_named(name)) for name in operand.ids]
+        return [(self.source, self._find_class(text)) for text in operand.ids]
 
-    def _class_named(self, name: str) -> str:
-        """Return the class_id that stands in an array, as itself, as a synset's name or as a noun."""
-        if name not in self.catalog and (wnid := self._wnid(name)) in self.catalog:
-            return wnid
-        return self.catalog[name].class_id
-
-    def _wnid(self, name: str) -> str:
-        try:
-            return self.context.taxonomy.find(name)
-        except TaxonomyError:
-            return ""
+    def _find_class(self, text: str) -> str:
+        """Return the class_id of an entry of an array: a class id, the name of a synset or a noun."""
+        if text not in self.catalog:
+            try:
+                wnid = self.taxonomy.find(text)
+            except TaxonomyError:
+                wnid = ""
+            if wnid in self.catalog:
+                return wnid
+        return self.catalog[text].class_id
 
     def items(self, operand: Operand) -> Iterable[tuple[Key, CatalogClass]]:
-        """Yield the classes that an operand names with their catalog rows, sorted."""
+        """Yield the classes of an operand with their catalog rows, sorted."""
         for key in self.classes(operand):
             yield key, self.context.catalog(key[0])[key[1]]
 
     def synsets(self, operand: Operand) -> ClassesBySynset:
         """Return the synsets of an operand's classes, as their catalogs have them, in the order of classes.
 
-        In an array a wnid may stand for itself, beside the class ids of the group's own source; it is a
-        class of the source `WORDNET`.
+        An array may hold wnids beside class ids of the group's own source; they are classes of the source
+        `WORDNET`.
         """
         if operand.kind != "ids":
             return self.by_synset((wnid, key) for key, item in self.items(operand) for wnid in item.wnids)
-        named = [n for n in operand.ids if n in self.catalog]
-        bare = [self.context.taxonomy.find(n) for n in operand.ids if n not in self.catalog]
-        pairs = [(wnid, self.key(class_id)) for class_id in named for wnid in self.wnids(class_id)]
-        return self.by_synset([*pairs, *((wnid, (WORDNET, wnid)) for wnid in bare)])
+        class_ids = [text for text in operand.ids if text in self.catalog]
+        wnids = [self.taxonomy.find(text) for text in operand.ids if text not in self.catalog]
+        pairs = [(wnid, self.key(class_id)) for class_id in class_ids for wnid in self.wnids(class_id)]
+        return self.by_synset([*pairs, *((wnid, (WORDNET, wnid)) for wnid in wnids)])
 
     @staticmethod
     def by_synset(pairs: Iterable[tuple[str, Key]]) -> ClassesBySynset:
         """Collect (wnid, class) pairs by wnid."""
-        found: dict[str, set[Key]] = {}
+        keys_of: dict[str, set[Key]] = {}
         for wnid, key in pairs:
-            found.setdefault(wnid, set()).add(key)
-        return {wnid: tuple(sorted(keys)) for wnid, keys in found.items()}
+            keys_of.setdefault(wnid, set()).add(key)
+        return {wnid: tuple(sorted(keys)) for wnid, keys in keys_of.items()}

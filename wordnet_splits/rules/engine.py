@@ -1,4 +1,4 @@
-"""Deciding: operators combined by all, any and not, then the draw."""
+"""Decisions of rules: operators combined by all, any and not, then the draw."""
 
 from __future__ import annotations
 
@@ -6,67 +6,71 @@ from collections.abc import Callable, Sequence
 
 from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError
-from wordnet_splits.rules import families, glosses, labels, naming, nearness, parts, selection, structure
-from wordnet_splits.rules.context import Context, Question
-from wordnet_splits.rules.model import ClassRule, Expression
-from wordnet_splits.rules.registry import find_operator, reads_wordnet
+from wordnet_splits.rules.context import Candidates, Context
+from wordnet_splits.rules.model import ClassRule, Expression, expand_clear_of
+from wordnet_splits.rules.registry import registered_operators
 from wordnet_splits.rules.verdict import Finding, Verdict, Via
-
-OPERATOR_MODULES = (families, glosses, labels, naming, nearness, parts, selection, structure)
-"""Imported for the operators they register."""
 
 Verdicts = dict[str, Verdict]
 
 
-def decide(rule: ClassRule, source: str, candidates: Sequence[str], context: Context) -> Verdicts:
+def decide(rule: ClassRule, source: str, class_ids: Sequence[str], context: Context) -> Verdicts:
     """Judge every candidate class.
 
-    An operator that reads WordNet decides nothing about a class without a synset: neither it nor its opposite
-    takes the class, only another part of the rule can, such as ``listed``.
+    An operator that reads WordNet decides nothing about a class without a synset: neither the operator nor
+    its opposite takes the class, only another part of the rule can, such as ``listed``.
 
     Parameters
     ----------
     rule : the ``classes = { ... }`` of a group.
     source : the group's source.
-    candidates : class_ids of it still on offer.
+    class_ids : classes of the source that no earlier group has taken.
     context : the benchmark so far.
 
     Returns
     -------
-    class_id -> verdict, in the order of ``candidates``; which classes are taken depends on no order.
+    class_id -> verdict, in the order of ``class_ids``; the verdicts do not depend on that order.
 
     Raises
     ------
     UnknownNameError : an operand names a group, source, list, class or column that does not exist.
     RecipeError : a draw asks for more classes than the rule accepts.
     """
-    ask = Question(source, tuple(candidates), context)
-    for class_id in ask.candidates:
-        _ = ask.catalog[class_id]  # a class of another source is an error, whatever the operator looks at
-    verdicts = _evaluate(rule, ask) if rule.operator else {c: Verdict(True, ()) for c in ask.candidates}
-    return verdicts if rule.draw is None else _draw(rule, verdicts, ask)
+    candidates = Candidates(source, tuple(class_ids), context)
+    for class_id in candidates.class_ids:
+        _ = candidates.catalog[class_id]  # refuses a class of another source, whatever the operator
+    verdicts = _evaluate(rule, candidates) if rule.operator else _same_verdict(candidates, accepted=True)
+    return verdicts if rule.draw is None else _draw(rule, verdicts, candidates)
 
 
-def _evaluate(test: Expression, ask: Question) -> Verdicts:
-    combine = COMBINATIONS.get(test.operator)
+def _same_verdict(candidates: Candidates, *, accepted: bool) -> Verdicts:
+    return dict.fromkeys(candidates.class_ids, Verdict(accepted, ()))
+
+
+def _evaluate(expression: Expression, candidates: Candidates) -> Verdicts:
+    combine = COMBINATIONS.get(expression.operator)
     if combine is not None:
-        return combine(test, ask)
-    asked = [c for c in ask.candidates if ask.wnids(c) or not reads_wordnet(test.operator)]
-    findings = find_operator(test.operator)(test, ask.among(asked))
-    undecided = Verdict(False, (Finding(test, False, undecided=True),), undecided=True)
-    judged = {c: Verdict(finding.holds, (finding,)) for c, finding in findings.items()}
-    return {c: judged.get(c, undecided) for c in ask.candidates}
+        return combine(expression, candidates)
+    operator = registered_operators()[expression.operator]
+    judged = [c for c in candidates.class_ids if candidates.wnids(c) or not operator.reads]
+    findings = operator.judge(expression, candidates.select(judged))
+    undecided = Verdict(False, (Finding(expression, False, undecided=True),), undecided=True)
+    return {
+        c: Verdict(findings[c].holds, (findings[c],)) if c in findings else undecided
+        for c in candidates.class_ids
+    }
 
 
-def _all(test: Expression, ask: Question) -> Verdicts:
-    """Accepted by every part, on the findings of all; refused on the findings of the first that refuses.
+def _all(expression: Expression, candidates: Candidates) -> Verdicts:
+    """True of the classes of which every table is true.
 
-    Undecided where a part is and none refuses.
+    Accepted on the findings of all tables, refused on those of the first that refuses, undecided where a
+    table is and none refuses.
     """
-    verdicts = {c: Verdict(True, ()) for c in ask.candidates}
-    for part in test.value:
-        still = [c for c, verdict in verdicts.items() if verdict.accepted or verdict.undecided]
-        for c, verdict in _evaluate(part, ask.among(still)).items():
+    verdicts = _same_verdict(candidates, accepted=True)
+    for part in expression.value:
+        remaining = [c for c, verdict in verdicts.items() if verdict.accepted or verdict.undecided]
+        for c, verdict in _evaluate(part, candidates.select(remaining)).items():
             before = verdicts[c]
             if before.accepted and verdict.accepted:
                 verdicts[c] = Verdict(True, before.findings + verdict.findings)
@@ -75,15 +79,16 @@ def _all(test: Expression, ask: Question) -> Verdicts:
     return verdicts
 
 
-def _any(test: Expression, ask: Question) -> Verdicts:
-    """Accepted on the findings of the first part that accepts; refused on the findings of all.
+def _any(expression: Expression, candidates: Candidates) -> Verdicts:
+    """True of the classes of which at least one table is true.
 
-    Undecided where a part is and none accepts.
+    Accepted on the findings of the first table that accepts, refused on those of all, undecided where a table
+    is and none accepts.
     """
-    verdicts = {c: Verdict(False, ()) for c in ask.candidates}
-    for part in test.value:
-        still = [c for c, verdict in verdicts.items() if not verdict.accepted]
-        for c, verdict in _evaluate(part, ask.among(still)).items():
+    verdicts = _same_verdict(candidates, accepted=False)
+    for part in expression.value:
+        remaining = [c for c, verdict in verdicts.items() if not verdict.accepted]
+        for c, verdict in _evaluate(part, candidates.select(remaining)).items():
             before = verdicts[c]
             if verdict.accepted or (verdict.undecided and not before.undecided):
                 verdicts[c] = verdict
@@ -92,33 +97,24 @@ def _any(test: Expression, ask: Question) -> Verdicts:
     return verdicts
 
 
-def _not(test: Expression, ask: Question) -> Verdicts:
-    return _opposite(_evaluate(test.value, ask))
+def _not(expression: Expression, candidates: Candidates) -> Verdicts:
+    return _opposite(_evaluate(expression.value, candidates))
 
 
-def _clear_of(test: Expression, ask: Question) -> Verdicts:
-    """Accepted where neither the synsets nor the name come near a class of ``with``.
+def _clear_of(expression: Expression, candidates: Candidates) -> Verdicts:
+    """True of the classes neither whose synsets nor whose name come near a class of ``with``.
 
     Short for ``not = { any = [...] }`` of ``overlaps`` (equal, above, below), ``below_parent_of`` and
     ``keyword_overlap``, so that the evidence of each way of touching is that operator's own.
     """
-    touches = Expression.model_validate(
-        {
-            "any": [
-                {"overlaps": test.value.with_, "relation": "ancestry"},
-                {"below_parent_of": test.value.with_},
-                {"keyword_overlap": test.value},
-            ]
-        }
-    )
-    return _opposite(_any(touches, ask))
+    return _opposite(_any(expand_clear_of(expression), candidates))
 
 
 def _opposite(verdicts: Verdicts) -> Verdicts:
     return {c: Verdict(not (v.accepted or v.undecided), v.findings, v.undecided) for c, v in verdicts.items()}
 
 
-COMBINATIONS: dict[str, Callable[[Expression, Question], Verdicts]] = {
+COMBINATIONS: dict[str, Callable[[Expression, Candidates], Verdicts]] = {
     "all": _all,
     "any": _any,
     "not": _not,
@@ -126,35 +122,36 @@ COMBINATIONS: dict[str, Callable[[Expression, Question], Verdicts]] = {
 }
 
 
-def _draw(rule: ClassRule, verdicts: Verdicts, ask: Question) -> Verdicts:
+def _draw(rule: ClassRule, verdicts: Verdicts, candidates: Candidates) -> Verdicts:
     """Keep ``draw`` of the accepted classes, of each value of the column ``within``, by sampling key."""
     accepted = [c for c, verdict in verdicts.items() if verdict.accepted]
-    decided = dict(verdicts)
-    for stratum, members in sorted(_strata(rule, accepted, ask).items()):
-        context = ask.context
+    drawn_verdicts = dict(verdicts)
+    context, source, size = candidates.context, candidates.source, rule.draw or 0
+    for stratum, members in sorted(_strata(rule, accepted, candidates).items()):
         try:
-            drawn = sampling.draw_classes(context.draw, context.seed, ask.source, members, rule.draw or 0)
+            drawn = sampling.draw_classes(context.draw, context.seed, source, members, size)
         except RecipeError as error:
             within = f", {rule.within} {stratum!r}" if rule.within else ""
-            raise RecipeError(error.what, where=f"source {ask.source!r}{within}", hint=error.hint) from None
-        for place, c in enumerate(sampling.order_classes(context.draw, context.seed, ask.source, members)):
-            via = Via("draw", value=float(place + 1))
-            digest = sampling.key(context.draw, context.seed, ask.source, c).hex()
-            finding = Finding(rule, place < len(drawn), (via,), (str(len(members)), stratum, digest))
-            decided[c] = Verdict(finding.holds, (*verdicts[c].findings, finding))
-    return decided
+            raise RecipeError(error.what, where=f"source {source!r}{within}", hint=error.hint) from None
+        for position, c in enumerate(sampling.order_classes(context.draw, context.seed, source, members)):
+            via = Via("draw", value=float(position + 1))
+            digest = sampling.key(context.draw, context.seed, source, c).hex()
+            finding = Finding(rule, position < len(drawn), (via,), (str(len(members)), stratum, digest))
+            drawn_verdicts[c] = Verdict(finding.holds, (*verdicts[c].findings, finding))
+    return drawn_verdicts
 
 
-def _strata(rule: ClassRule, accepted: Sequence[str], ask: Question) -> dict[str, list[str]]:
+def _strata(rule: ClassRule, class_ids: Sequence[str], candidates: Candidates) -> dict[str, list[str]]:
     if rule.within is None:
-        return {"": list(accepted)}
-    values = dict(zip(ask.catalog.column("class_id"), ask.catalog.column(rule.within), strict=True))
+        return {"": list(class_ids)}
+    catalog = candidates.catalog
+    values = dict(zip(catalog.column("class_id"), catalog.column(rule.within), strict=True))
     strata: dict[str, list[str]] = {}
-    for c in accepted:
+    for c in class_ids:
         if not values[c]:
             raise RecipeError(
                 f"the column {rule.within!r} is empty for class {c!r}",
-                where=f"source {ask.source!r}",
+                where=f"source {candidates.source!r}",
                 hint="draw within a column that every candidate has",
             )
         strata.setdefault(values[c], []).append(c)

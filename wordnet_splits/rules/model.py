@@ -1,7 +1,7 @@
 """The syntax of ``classes = { ... }`` in a recipe: operands, operators, draws.
 
 One inline table holds one operator (``all``, ``any`` and ``not`` hold further tables); ``draw`` and
-``within`` stand beside the outermost one and apply last.  What an operator means: see `rules.registry`.
+``within`` stand beside the outermost operator and apply last. See `rules.operators` for what operators do.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import difflib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -32,8 +33,8 @@ Measure = Literal[  # those of wordnet_splits.similarity.similarity.MEASURES, wh
 
 @dataclass(frozen=True)
 class Operand:
-    """The classes that an operator refers to: an earlier group, a source, one publisher's split of it
-    (``split:SOURCE/SPLIT``), a published list, or given ids."""
+    """The classes that an operator refers to: those of an earlier group, a source, a publisher's split
+    (``split:SOURCE/SPLIT``) or a published list, or an array of ids."""
 
     kind: Literal["group", "source", "split", "list", "ids"]
     name: str = ""
@@ -44,7 +45,7 @@ class Operand:
 
 
 def parse_operand(value: Any) -> Operand:
-    """Return the operand that a text such as ``group:NAME``, one of `OPERANDS`, or an array stands for."""
+    """Return the operand of a text such as ``group:NAME``, one of `OPERANDS`, or of an array of ids."""
     if isinstance(value, Operand):
         return value
     if isinstance(value, str):
@@ -59,11 +60,11 @@ def parse_operand(value: Any) -> Operand:
         )
     if isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value):
         if len(set(value)) < len(value):
-            twice = next(v for v in value if list(value).count(v) > 1)
-            raise ValueError(f"{twice!r} stands twice in the array")
+            repeated = next(v for v in value if list(value).count(v) > 1)
+            raise ValueError(f"{repeated!r} stands twice in the array")
         return Operand("ids", ids=tuple(value))
-    named = ", ".join(f"{kind}:NAME" for kind in OPERANDS)
-    raise ValueError(f"an operand is {named} or a non-empty array of class ids")
+    forms = ", ".join(f"{kind}:NAME" for kind in OPERANDS)
+    raise ValueError(f"an operand is {forms} or a non-empty array of class ids")
 
 
 def operand_value(operand: Operand) -> str | list[str]:
@@ -72,7 +73,7 @@ def operand_value(operand: Operand) -> str | list[str]:
 
 
 OperandField = Annotated[Operand, PlainValidator(parse_operand), PlainSerializer(operand_value)]
-GivenSynsets = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+Synsets = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 """Wnids, names such as ``dog.n.01``, or nouns."""
 
 
@@ -134,7 +135,7 @@ class Slice(_Model):
     at : those at these places, counted from 0.
     """
 
-    of: GivenSynsets
+    of: Synsets
     half: Half | None = None
     first: Annotated[int, Field(ge=1, strict=True)] | None = None
     every: Annotated[int, Field(ge=1)] | None = None
@@ -142,8 +143,8 @@ class Slice(_Model):
 
     @model_validator(mode="after")
     def _one_form(self) -> Slice:
-        ways = [way for way in (self.half, self.first, self.every) if way is not None]
-        if len(ways) != 1 or (self.every is None) != (self.at is None):
+        forms = [form for form in (self.half, self.first, self.every) if form is not None]
+        if len(forms) != 1 or (self.every is None) != (self.at is None):
             raise ValueError("give one of half, first, or every and at")
         if self.every is not None and self.at is not None and max(self.at) >= self.every:
             raise ValueError(f"at counts from 0 to {self.every - 1} when every is {self.every}")
@@ -171,9 +172,14 @@ def _plainly_true(value: object) -> object:
 
 
 Yes = Annotated[Literal[True], BeforeValidator(_plainly_true)]
-"""``true`` and nothing that equals it."""
+"""``true``, not a value that equals it."""
 MOST_ALTERNATIVES = 1_000
 """Tables in one ``all`` or ``any``."""
+
+
+def _means(meaning: str, alias: str | None = None) -> Any:
+    """Return the field of an operator, with its meaning in a few words for errors and pages."""
+    return Field(default=None, alias=alias, description=meaning)
 
 
 class Expression(_Model):
@@ -185,45 +191,45 @@ class Expression(_Model):
     relation : with ``overlaps``: what counts, of the class to the operand's.
     """
 
-    listed: OperandField | None = None
-    subtree: OperandField | None = None
-    below_one: OperandField | None = None
-    shares_parent_with: OperandField | None = None
-    below_parent_of: OperandField | None = None
-    overlaps: OperandField | None = None
+    listed: OperandField | None = _means("the classes named")
+    subtree: OperandField | None = _means("at or below a synset")
+    below_one: OperandField | None = _means("at or below exactly one synset")
+    shares_parent_with: OperandField | None = _means("a direct hypernym in common")
+    below_parent_of: OperandField | None = _means("at or below a direct hypernym")
+    overlaps: OperandField | None = _means("equal, above or below")
     senses: Literal["any", "catalog"] | None = None
     relation: Literal["equal", "self-or-below", "self-or-above", "ancestry"] | None = None
-    keyword_overlap: KeywordOverlap | None = None
-    clear_of: KeywordOverlap | None = None
-    shares_name_with: OperandField | None = None
-    part_whole_with: OperandField | None = None
-    gloss_mentions: OperandField | None = None
-    similarity: SimilarityBound | None = None
-    slice: Slice | None = None
-    siblings: Siblings | None = None
-    rest: Yes | None = None
-    all: Annotated[tuple[Expression, ...], Field(max_length=MOST_ALTERNATIVES)] | None = None
-    any: Annotated[tuple[Expression, ...], Field(max_length=MOST_ALTERNATIVES)] | None = None
-    not_: Expression | None = Field(default=None, alias="not")
+    keyword_overlap: KeywordOverlap | None = _means("a keyword of the name reaches one or its kin")
+    clear_of: KeywordOverlap | None = _means("neither keywords nor synsets come near")
+    shares_name_with: OperandField | None = _means("a word of its synset is a name")
+    part_whole_with: OperandField | None = _means("a part, member or substance, either way")
+    gloss_mentions: OperandField | None = _means("a gloss names the other, either way")
+    similarity: SimilarityBound | None = _means("alike enough, or unlike enough")
+    slice: Slice | None = _means("a part of the sorted classes below a synset")
+    siblings: Siblings | None = _means("one half of the classes of the same parents")
+    rest: Yes | None = _means("all that no earlier group took")
+    all: Annotated[tuple[Expression, ...], Field(max_length=MOST_ALTERNATIVES)] | None = _means(
+        "every table holds"
+    )
+    any: Annotated[tuple[Expression, ...], Field(max_length=MOST_ALTERNATIVES)] | None = _means(
+        "one table holds"
+    )
+    not_: Expression | None = _means("the table does not hold", alias="not")
 
     @model_validator(mode="after")
     def _one_operator(self) -> Expression:
-        given = self._operators()
-        if len(given) > 1:
+        operators = [n for n, f in OPERATORS.items() if getattr(self, f) is not None]
+        if len(operators) > 1:
             raise ValueError(
-                f"one operator per table, not {', '.join(given)}: combine them with all, any, not"
+                f"one operator per table, not {', '.join(operators)}: combine them with all, any, not"
             )
-        if not given and self._needs_operator():
+        if not operators and self._needs_operator():
             raise ValueError(f"no operator; {operators_in_words()}")
         if self.all == () or self.any == ():
-            raise ValueError(f"{given[0]} = [] decides nothing: put at least one table into it")
+            raise ValueError(f"{operators[0]} = [] decides nothing: put at least one table into it")
         if self.overlaps is None and (self.senses or self.relation):
             raise ValueError("senses and relation go with overlaps")
         return self
-
-    def _operators(self) -> list[str]:
-        given = self.model_fields_set
-        return [n for n, field in OPERATORS.items() if field in given and getattr(self, field) is not None]
 
     def _needs_operator(self) -> bool:
         return True
@@ -232,16 +238,15 @@ class Expression(_Model):
         """Return the rule as one line in the recipe's syntax."""
         return rule_text(self)
 
-    @property
+    @cached_property
     def operator(self) -> str:
-        """Return the operator's key; empty in a rule that only draws."""
-        return next(iter(self._operators()), "")
+        """The operator's key; empty in a rule that only draws."""
+        return next((n for n, field in OPERATORS.items() if getattr(self, field) is not None), "")
 
     @property
     def value(self) -> Any:
-        """Return what stands at the operator's key."""
-        operator = self.operator
-        return getattr(self, OPERATORS[operator]) if operator else None
+        """The value at the operator's key."""
+        return getattr(self, OPERATORS[self.operator]) if self.operator else None
 
 
 class ClassRule(Expression):
@@ -277,36 +282,31 @@ OPERATORS = {
 }
 """The field of each operator's key."""
 
+MEANINGS = {name: str(Expression.model_fields[field].description) for name, field in OPERATORS.items()}
+"""What each operator is true of, in a few words."""
 
-MEANINGS = {
-    "listed": "the classes named",
-    "subtree": "at or below a synset",
-    "below_one": "at or below exactly one synset",
-    "shares_parent_with": "a direct hypernym in common",
-    "below_parent_of": "at or below a direct hypernym",
-    "overlaps": "equal, above or below",
-    "keyword_overlap": "a keyword of the name reaches one or its kin",
-    "clear_of": "neither keywords nor synsets come near",
-    "shares_name_with": "a word of its synset is a name",
-    "part_whole_with": "a part, member or substance, either way",
-    "gloss_mentions": "a gloss names the other, either way",
-    "similarity": "alike enough, or unlike enough",
-    "slice": "a part of the sorted classes below a synset",
-    "siblings": "one half of the classes of the same parents",
-    "rest": "all that no earlier group took",
-    "all": "every table holds",
-    "any": "one table holds",
-    "not": "the table does not hold",
-}
+
+def expand_clear_of(expression: Expression) -> Expression:
+    """Return the ways in which classes touch the operand of ``clear_of``, as one ``any``."""
+    operand: KeywordOverlap = expression.value
+    return Expression.model_validate(
+        {
+            "any": [
+                {"overlaps": operand.with_, "relation": "ancestry"},
+                {"below_parent_of": operand.with_},
+                {"keyword_overlap": operand},
+            ]
+        }
+    )
 
 
 def operators_in_words() -> str:
-    """Return every operator with what it is true of, for errors."""
-    return "operators: " + "; ".join(f"{name} ({MEANINGS[name]})" for name in OPERATORS)
+    """Return every operator with its meaning, for errors."""
+    return "operators: " + "; ".join(f"{name} ({meaning})" for name, meaning in MEANINGS.items())
 
 
 def operands(rule: BaseModel) -> Iterator[Operand]:
-    """Yield every operand that a rule names, at any depth."""
+    """Yield every operand of a rule, at any depth."""
     for name in type(rule).model_fields:
         value = getattr(rule, name)
         for part in value if isinstance(value, tuple) else (value,):
@@ -322,7 +322,7 @@ def lists_used(rule: BaseModel) -> tuple[str, ...]:
 
 
 def ids_listed(rule: Expression) -> set[str]:
-    """Return the class ids that a rule lists by themselves, where it takes them for that."""
+    """Return the class ids that a rule takes because an array lists them."""
     if rule.operator == "any":
         return {name for part in rule.value for name in ids_listed(part)}
     return set(rule.value.ids) if rule.operator == "listed" else set()
@@ -334,7 +334,7 @@ def known_keys(model: type[BaseModel]) -> tuple[str, ...]:
 
 
 def rule_text(rule: BaseModel) -> str:
-    """Return a rule as one line in the recipe's syntax, keys in the order given there, defaults left out."""
+    """Return a rule as one line in the recipe's syntax, without the keys that the recipe leaves out."""
     pairs = []
     for name, field in type(rule).model_fields.items():
         value = getattr(rule, name)

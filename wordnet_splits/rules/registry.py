@@ -1,45 +1,66 @@
-"""The table of operators: what a recipe's key means."""
+"""The table of operators: how each one judges classes, what it reads and how its evidence is worded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
 
-from wordnet_splits.rules.context import Question
+from wordnet_splits.rules.context import Candidates
 from wordnet_splits.rules.model import Expression
 from wordnet_splits.rules.verdict import Finding
 
-Operator = Callable[[Expression, Question], dict[str, Finding]]
+if TYPE_CHECKING:
+    from wordnet_splits.rules.evidence import Names
+
+Judge = Callable[[Expression, Candidates], dict[str, Finding]]
 """Judges every candidate: class_id -> whether the operator is true of it, and by what evidence."""
+Wording = Callable[[Finding, "Names"], str]
+"""Puts a finding into words."""
 
-_OPERATORS: dict[str, Operator] = {}
-_WITHOUT_WORDNET: set[str] = set()
+SENSE, HIERARCHY, MEASURE, WORDNET = "sense", "hierarchy", "measure", "wordnet"
+GRAPH = frozenset({SENSE, HIERARCHY, WORDNET})
+NOTHING: frozenset[str] = frozenset()
 
 
-def operator(name: str, *, reads_wordnet: bool = True) -> Callable[[Operator], Operator]:
-    """Register a function as the meaning of an operator's key.
+@dataclass(frozen=True)
+class Operator:
+    """An operator of rules.
 
-    One that ``reads_wordnet`` is asked only about classes that have a synset.
+    Attributes
+    ----------
+    judge : the function that judges candidates.
+    wording : the function that puts its findings into words.
+    reads : what the operator depends on: the ``sense`` that a class is mapped to, the ``hierarchy``, the
+        similarity ``measure``, the version of ``wordnet``. An operator that reads any of them is asked only
+        about classes that have a synset.
     """
 
-    def register(function: Operator) -> Operator:
-        _OPERATORS[name] = function
-        if not reads_wordnet:
-            _WITHOUT_WORDNET.add(name)
-        return function
-
-    return register
+    judge: Judge
+    wording: Wording
+    reads: frozenset[str]
 
 
-def find_operator(name: str) -> Operator:
-    """Return the function that an operator's key stands for."""
-    return _OPERATORS[name]
+_OPERATORS: dict[str, Operator] = {}
 
 
-def reads_wordnet(name: str) -> bool:
-    """Say whether an operator decides by the synsets of a class."""
-    return name not in _WITHOUT_WORDNET
+def register_operator(name: str, *, reads: frozenset[str], wording: Wording) -> Callable[[Judge], Judge]:
+    """Register the decorated function as the operator of that key; see `Operator` for the parameters."""
+
+    def register_judge(judge: Judge) -> Judge:
+        _OPERATORS[name] = Operator(judge, wording, reads)
+        return judge
+
+    return register_judge
 
 
-def operator_names() -> tuple[str, ...]:
-    """Return the keys of all registered operators, sorted."""
-    return tuple(sorted(_OPERATORS))
+@cache
+def registered_operators() -> Mapping[str, Operator]:
+    """Return the operators of every module in `wordnet_splits.rules.operators`, by key."""
+    package = import_module("wordnet_splits.rules.operators")
+    for module in iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{module.name}")
+    return _OPERATORS

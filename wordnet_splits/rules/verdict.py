@@ -1,4 +1,4 @@
-"""What a rule found out about a class: structured evidence, acceptance or refusal."""
+"""Verdicts of rules about classes: acceptance or refusal, with structured evidence."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Via(NamedTuple):
 class Finding:
     """The outcome of one operator, or of the draw, for one class.
 
-    ``test`` is the table that held the operator, ``holds`` whether it is true of the class, ``words``
-    what a sentence needs and ``via`` has no column for (the keyword and its lemma, a number of candidates).
-    ``undecided``: the operator reads WordNet and the class has no synset, so that neither it nor its opposite
-    is known to be true.
+    ``expression`` is the table of the operator, ``holds`` whether it is true of the class. ``words`` are
+    details for the sentence that have no column in ``via`` (the keyword and its lemma, the number of
+    candidates). ``undecided``: the operator reads WordNet and the class has no synset, so that neither the
+    operator nor its opposite is known to be true.
     """
 
-    test: Expression
+    expression: Expression
     holds: bool
     via: tuple[Via, ...] = ()
     words: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Finding:
 class Verdict:
     """Whether a rule takes a class, and the findings that decided it.
 
-    An ``undecided`` class is not accepted: it has no synset, and what the rule says of it depends on one.
+    An ``undecided`` class is not accepted: the decision depends on a synset, and the class has none.
     """
 
     accepted: bool
@@ -73,5 +73,5 @@ class Verdict:
 
     @property
     def via(self) -> tuple[Via, ...]:
-        """Return the evidence of all findings, in order."""
+        """The evidence of all findings, in order."""
         return tuple(via for finding in self.findings for via in finding.via)

@@ -14,7 +14,6 @@ from wordnet_splits.finding import load_manifest
 from wordnet_splits.recipe import Recipe, load_recipe
 from wordnet_splits.robust import alternatives
 from wordnet_splits.robust.robust import NO_SYNSET, NO_WORDNET, Robust, RobustClass, robust
-from wordnet_splits.rules.registry import operator_names, reads_wordnet
 from wordnet_splits.similarity import similarity_matrix
 from wordnet_splits.taxonomy import Taxonomy
 
@@ -189,12 +188,6 @@ def test_a_recipe_by_a_measure_is_answered_for_with_its_draws(
 def test_every_class_has_every_reading(lexicon: str) -> None:
     found = robust("digits", wordnets=[lexicon])
     assert all(list(one.readings) == list(found.names) for one in found.classes)
-
-
-def test_every_operator_that_reads_wordnet_is_read_by_some_reading() -> None:
-    assert set(alternatives.READ_BY) - {"clear_of"} == {
-        name for name in operator_names() if reads_wordnet(name)
-    }
 
 
 def test_the_command_says_the_same(command: Any, tmp_path: Path) -> None:

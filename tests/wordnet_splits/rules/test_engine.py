@@ -11,7 +11,7 @@ from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError, UnknownNameError
 from wordnet_splits.rules import ClassRule, Via, decide, sentence
 from wordnet_splits.rules.model import OPERATORS
-from wordnet_splits.rules.refused import explain_refusals
+from wordnet_splits.rules.words import explain_refusals
 
 Table = dict[str, Any]
 
@@ -170,9 +170,12 @@ def test_the_draw_leaves_its_place_as_evidence() -> None:
 
 def test_all_tells_the_first_refusal_and_any_all_of_them() -> None:
     parts = [{"subtree": ["n00000002"]}, {"listed": ["pug"]}, {"listed": ["borzoi"]}]
-    assert [f.test.operator for f in judge({"all": parts})["cleaver"].findings] == ["subtree"]
-    assert [f.test.operator for f in judge({"all": parts})["tabby"].findings] == ["listed"]
-    assert [f.test.operator for f in judge({"any": parts[1:]})["tabby"].findings] == ["listed", "listed"]
+    assert [f.expression.operator for f in judge({"all": parts})["cleaver"].findings] == ["subtree"]
+    assert [f.expression.operator for f in judge({"all": parts})["tabby"].findings] == ["listed"]
+    assert [f.expression.operator for f in judge({"any": parts[1:]})["tabby"].findings] == [
+        "listed",
+        "listed",
+    ]
     assert len(judge({"any": parts})["pug"].findings) == 1
     assert judge({"not": {"listed": ["pug"]}})["pug"].via == (Via("list", None, "pets", "pug"),)
 

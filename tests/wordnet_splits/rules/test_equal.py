@@ -14,7 +14,7 @@ from wordnet_splits.making.leaks import class_leaks
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.robust import alternatives
-from wordnet_splits.rules.equal import are_same_class
+from wordnet_splits.rules.keywords import are_same_class
 from wordnet_splits.taxonomy import load
 
 IMAGES = '{ test = { from = "all", all = true } }'

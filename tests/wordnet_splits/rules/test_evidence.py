@@ -7,8 +7,7 @@ import pytest
 from tests.wordnet_splits.rules.toy import PETS, context, judge, load
 from wordnet_splits.base.sampling import key as sampling_key
 from wordnet_splits.rules import ClassRule, sentence
-from wordnet_splits.rules.evidence import counted, renderer_names
-from wordnet_splits.rules.registry import operator_names
+from wordnet_splits.rules.evidence import counted
 from wordnet_splits.rules.verdict import RELATIONS, Finding, Verdict, Via
 
 GROUPS: dict[str, Any] = {"groups": {"id": [("pets", "pug")]}, "roles": {"id": "id"}}
@@ -187,7 +186,3 @@ def test_every_class_of_every_rule_has_a_sentence(rule: dict[str, Any]) -> None:
 def test_relations_are_those_of_the_class_table(rule: dict[str, Any]) -> None:
     for verdict in judge(rule, **GROUPS).values():
         assert {via.relation for via in verdict.via} <= set(RELATIONS)
-
-
-def test_every_operator_has_words() -> None:
-    assert set(renderer_names()) == {*operator_names(), "draw", "undecided"}

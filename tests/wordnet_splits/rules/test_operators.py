@@ -11,7 +11,7 @@ from wordnet_splits.catalog import Catalog
 from wordnet_splits.rules import ClassRule, Context, Via, decide
 from wordnet_splits.rules.engine import COMBINATIONS
 from wordnet_splits.rules.model import OPERATORS
-from wordnet_splits.rules.registry import operator_names
+from wordnet_splits.rules.registry import registered_operators
 from wordnet_splits.taxonomy import Taxonomy
 
 DOGS = {"pug", "chihuahua", "borzoi"}
@@ -291,4 +291,4 @@ def test_an_operand_that_does_not_exist_is_named(
 
 
 def test_every_operator_of_the_syntax_has_a_meaning() -> None:
-    assert set(operator_names()) | set(COMBINATIONS) == set(OPERATORS)
+    assert set(registered_operators()) | set(COMBINATIONS) == set(OPERATORS)

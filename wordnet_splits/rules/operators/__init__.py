@@ -1,0 +1,1 @@
+"""Operators of rules; every module of this package is imported and registers its own."""
