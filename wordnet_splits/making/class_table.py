@@ -150,25 +150,26 @@ def nearest_id_pairs(
     wnids = sorted({w for item in classes.values() for w in item.wnids})
     if not id_pairs or not wnids:
         return {}
-    columns = [wnid for _, wnid, _ in id_pairs]
-    score = similarity.similarity_matrix("mean", wnids, columns, taxonomy)
+    scores = similarity.similarity_matrix("mean", wnids, [wnid for _, wnid, _ in id_pairs], taxonomy)
+    nearest_columns = scores.argmax(axis=1)  # the first of equals has the smallest class, then synset
     row_of = {w: n for n, w in enumerate(wnids)}
-    id_ids = np.array([class_id for class_id, _, _ in id_pairs])
-    id_sources = np.array([source for _, _, source in id_pairs])
+    columns_of: dict[Key, list[int]] = {}
+    for column, (class_id, _, source) in enumerate(id_pairs):
+        columns_of.setdefault((source, class_id), []).append(column)
     found: dict[Key, tuple[str, str, str]] = {}
     for key, item in classes.items():
-        if not item.wnids:
-            continue
-        block = score[[row_of[w] for w in sorted(item.wnids)]].copy()
-        block[:, (id_ids == key[1]) & (id_sources == key[0])] = -1.0
-        top = block.max()
-        if top < 0:
-            continue
-        own_at, id_at = np.nonzero(block == top)
-        found[key] = min(
-            (id_pairs[j][0], sorted(item.wnids)[i], id_pairs[j][1])
-            for i, j in zip(own_at.tolist(), id_at.tolist(), strict=True)
-        )
+        nearest = []
+        for wnid in item.wnids:
+            row, column = row_of[wnid], nearest_columns[row_of[wnid]]
+            score = scores[row, column]
+            if key in columns_of:
+                others = scores[row].copy()
+                others[columns_of[key]] = -1.0
+                column = others.argmax()
+                score = others[column]
+            nearest.append((-score, id_pairs[column][0], wnid, id_pairs[column][1]))
+        if nearest and min(nearest)[0] <= 0:
+            found[key] = min(nearest)[1:]
     pairs = sorted({f[1:] for f in found.values()})
     compared: dict[tuple[str, str], dict[str, object]] = {}
     for start in range(0, len(pairs), PAIRS):

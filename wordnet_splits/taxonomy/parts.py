@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -43,29 +43,43 @@ class PartGraph:
     def from_names(cls, wholes: Mapping[str, Sequence[str]], node_of: Mapping[str, int]) -> PartGraph:
         """Return the graph of part -> wholes, all of kind ``part``."""
         kind = KINDS.index("part")
-        return cls.from_edges([(node_of[p], node_of[w], kind) for p, named in wholes.items() for w in named])
+        return cls.from_edges([(node_of[p], node_of[w], kind) for p, row in wholes.items() for w in row])
 
     def wholes_of(self, node: int, kind: str | None = None) -> list[int]:
-        """Return what ``node`` is a direct part, member or substance of, ascending."""
-        return self._ends(self.parts, self.wholes, self.kinds, node, kind)
+        """Return the direct wholes of ``node``, ascending; of one of `KINDS`, or of any."""
+        return _select(self._wholes.get(node, ()), kind)
 
     def parts_of(self, node: int, kind: str | None = None) -> list[int]:
-        """Return the direct parts, members and substances of ``node``, ascending."""
-        return self._ends(*self._by_whole, node, kind)
+        """Return the direct parts of ``node``, ascending; of one of `KINDS`, or of any."""
+        return _select(self._parts.get(node, ()), kind)
 
     @cached_property
-    def _by_whole(self) -> tuple[Ints, Ints, Bytes]:
-        order = np.argsort(self.wholes, kind="stable")  # stable: parts stay ascending
-        return self.wholes[order], self.parts[order], self.kinds[order]
+    def _wholes(self) -> dict[int, list[tuple[int, int]]]:
+        wholes: dict[int, list[tuple[int, int]]] = {}
+        for part, whole, kind in self._edges():
+            wholes.setdefault(part, []).append((whole, kind))
+        return wholes
 
-    @staticmethod
-    def _ends(near: Ints, far: Ints, kinds: Bytes, node: int, kind: str | None) -> list[int]:
-        if kind is not None and kind not in KINDS:
-            raise unknown("kind of part", kind, KINDS)
-        span = slice(*np.searchsorted(near, (node, node + 1)).tolist())
-        wanted = slice(None) if kind is None else kinds[span] == KINDS.index(kind)
-        found: list[int] = far[span][wanted].tolist()
-        return found
+    @cached_property
+    def _parts(self) -> dict[int, list[tuple[int, int]]]:
+        parts: dict[int, list[tuple[int, int]]] = {}
+        for part, whole, kind in self._edges():  # sorted by part, which stay ascending
+            parts.setdefault(whole, []).append((part, kind))
+        return parts
+
+    def _edges(self) -> Iterator[Edge]:
+        return zip(self.parts.tolist(), self.wholes.tolist(), self.kinds.tolist(), strict=True)
+
+    def __getstate__(self) -> dict[str, object]:  # derived tables are derived again
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def _select(ends: Iterable[tuple[int, int]], kind: str | None) -> list[int]:
+    if kind is None:
+        return [node for node, _ in ends]
+    if kind not in KINDS:
+        raise unknown("kind of part", kind, KINDS)
+    return [node for node, place in ends if KINDS[place] == kind]
 
 
 NO_PARTS = PartGraph.from_edges([])
