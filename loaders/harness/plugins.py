@@ -1,7 +1,6 @@
-"""What users name or bring: ``name[parameter=value,...]``, ``MODULE:NAME``, and code that may raise anything.
+"""User-provided names and code: ``name[parameter=value,...]``, ``MODULE:NAME``, and errors of user code.
 
-Whatever a user's model, probe or detector raises becomes one line, with the original error chained to it for
-whoever wants its traceback in Python.
+An error of a user's model, probe or detector is reported in one line; the original error is chained to it.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from typing import Any
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 from wordnet_splits.base.untrusted import printable
 
-LONGEST_REASON = 300
-FOREIGN = (Exception, SystemExit)
-"""What code from outside may raise; one that exits would end ours, as if all were done."""
+MAX_ERROR_LENGTH = 300
+USER_CODE_ERRORS = (Exception, SystemExit)
+"""Errors of user code that are reported; ``SystemExit`` would otherwise end the program without one."""
 IN_PYTHON = "as given in Python"
 """Description of the weights of a model that was passed as an object."""
 Value = int | float | str | bool
@@ -29,24 +28,24 @@ _TRUTH = {"true": True, "false": False}
 
 
 @contextmanager
-def in_one_line(what: str, *, where: str, hint: str | None = None) -> Iterator[None]:
-    """Turn anything that the block raises, but our own errors, into one DataError: "WHAT: reason"."""
+def user_errors(what: str, *, where: str, hint: str | None = None) -> Iterator[None]:
+    """Convert any error of the block, except a SplitsError, to a DataError of one line: "WHAT: error"."""
     try:
         yield
     except SplitsError:
         raise
-    except FOREIGN as error:
-        raise DataError(f"{what}: {reason(error)}", where=where, hint=hint) from error
+    except USER_CODE_ERRORS as error:
+        raise DataError(f"{what}: {describe_error(error)}", where=where, hint=hint) from error
 
 
-def reason(error: BaseException) -> str:
-    """Return the kind and the first line of an error that is not ours, printable."""
+def describe_error(error: BaseException) -> str:
+    """Return the kind and the first line of an error, printable."""
     lines = str(error).strip().splitlines()
     kind = "out of memory" if isinstance(error, MemoryError) else type(error).__name__
-    return printable(f"{kind}: {lines[0]}" if lines else kind, LONGEST_REASON)
+    return printable(f"{kind}: {lines[0]}" if lines else kind, MAX_ERROR_LENGTH)
 
 
-def imported(path: str, *, where: str) -> Any:
+def import_object(path: str, *, where: str) -> Any:
     """Return the object at ``MODULE:NAME``; the working directory is searched too.
 
     Raises
@@ -61,17 +60,17 @@ def imported(path: str, *, where: str) -> Any:
             where=where,
             hint=f"write {printable(stem)}:{printable(name)} in the folder that holds the file",
         )
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
+    directory = str(Path.cwd())
+    sys.path.insert(0, directory)
     try:
-        with in_one_line(
+        with user_errors(
             f"module {module_name!r} cannot be imported",
             where=where,
             hint="it is looked for on the Python path and in the working directory",
         ):
             module = import_module(module_name)
     finally:
-        sys.path.remove(here)
+        sys.path.remove(directory)
     if not hasattr(module, name):
         public = [n for n in vars(module) if not n.startswith("_")]
         raise unknown("name", name, public, where=f"{where} {module_name}".strip())
@@ -92,40 +91,40 @@ def parse_named(text: str, *, where: str | None = None) -> tuple[str, dict[str, 
 
     Raises
     ------
-    DataError : it does not have that form.
+    DataError : the text does not have that form.
 
     >>> parse_named("odin[T=10,eps=0.002]")
     ('odin', {'T': '10', 'eps': '0.002'})
     """
-    found = _NAMED.fullmatch(text)
-    if not found:
+    match = _NAMED.fullmatch(text)
+    if not match:
         raise DataError(f"{printable(text)!r} is not NAME[parameter=value,...]", where=where)
     parameters: dict[str, str] = {}
-    for item in split_list(found["parameters"] or ""):
+    for item in split_list(match["parameters"] or ""):
         key, equals, value = item.partition("=")
         if not equals:
             raise DataError(f"{printable(item)!r} is not parameter=value", where=where or printable(text))
         parameters[key.strip()] = value.strip()
-    return found["name"], parameters
+    return match["name"], parameters
 
 
-def show_named(name: str, parameters: Mapping[str, Any]) -> str:
+def format_named(name: str, parameters: Mapping[str, Any]) -> str:
     """Return ``name[parameter=value,...]``, or the name alone; floats as ``%g``."""
-    shown = (
+    items = (
         f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
         for key, value in parameters.items()
     )
-    return f"{name}[{','.join(shown)}]" if parameters else name
+    return f"{name}[{','.join(items)}]" if parameters else name
 
 
-def converted(value: Any, default: Any, where: str) -> Any:
-    """Return a value, which may be given as text, as the type of its parameter's default.
+def convert(value: Any, default: Any, where: str) -> Any:
+    """Return a value, possibly text, as the type of its parameter's default.
 
-    A default that is not a number, text or truth value says nothing about the type: the value stays as it is.
+    The value is returned as it is where the default is not a number, text or truth value.
 
     Raises
     ------
-    DataError : it cannot be converted.
+    DataError : the value cannot be converted.
     """
     kind = type(default)
     if kind is bool:

@@ -1,4 +1,4 @@
-"""Chunks on several threads: NumPy's loops run on one core each, and let others run beside them."""
+"""Work on several threads: NumPy's loops run on one core each and release the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -14,39 +14,35 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
-def available() -> int:
-    """Return how many threads to use: ``OMP_NUM_THREADS``, as of every library, or the process's cores."""
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    if told.isdecimal() and int(told) > 0:
-        return int(told)
+def thread_count() -> int:
+    """Return how many threads to use: ``OMP_NUM_THREADS``, or the number of cores of this process."""
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    if setting.isdecimal() and int(setting) > 0:
+        return int(setting)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_order(function: Callable[[Job], Result], jobs: Iterable[Job], threads: int) -> list[Result]:
-    """Return what ``function`` makes of each job, in their order, whatever the number of threads.
+def map_in_order(function: Callable[[Job], Result], jobs: Iterable[Job], threads: int) -> list[Result]:
+    """Return the result of each job, in order; results do not depend on the number of threads.
 
-    A product of matrices runs on the thread that asks for it alone: BLAS's own threads would wait for each
-    other beside ours, and would share the work of a product out in other ways on other machines.
+    A matrix product runs on the thread that calls it: threads of BLAS would compete with these, and would
+    split a product differently on other machines.
 
     Raises
     ------
-    Exception : what ``function`` raises for the first job that it raises for; later ones may not be begun.
+    Exception : the error of the first job that fails; later jobs may not be started.
     """
-    held = list(jobs)
-    several = min(threads, len(held))
+    jobs = list(jobs)
+    threads = min(threads, len(jobs))
     with _libraries().limit(limits=1, user_api="blas"):
-        if several < 2:
-            return [function(job) for job in held]
-        return _in_threads(function, held, several)
-
-
-def _in_threads(function: Callable[[Job], Result], held: list[Job], threads: int) -> list[Result]:
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            return list(pool.map(function, held))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        if threads < 2:
+            return [function(job) for job in jobs]
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                return list(pool.map(function, jobs))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
 
 @cache

@@ -12,7 +12,7 @@ import torch
 from pytorch_ood import detector as theirs
 
 from loaders.harness.arrays import Array, Arrays, Head
-from loaders.harness.detectors import Chosen, get_detector
+from loaders.harness.detectors import ConfiguredDetector, get_detector
 from loaders.harness.evaluation.fitting import combinations, scored_together
 from loaders.harness.evaluation.scoring import Fitted, confidences, fit
 
@@ -128,16 +128,16 @@ PEERS: dict[str, tuple[Callable[[Data, dict[str, Any]], Any], Callable[[dict[str
 """Detector -> pytorch-ood's over the same arrays, and our parameters as its own."""
 
 
-def sweep(grid: list[Chosen], data: Data) -> dict[int, Array]:
+def sweep(grid: list[ConfiguredDetector], data: Data) -> dict[int, Array]:
     """Fit and score every value as a sweep on validation images does: by number, what is shared once."""
     states: dict[Any, Any] = {}
     found: dict[int, Array] = {}
     for numbers in scored_together(grid):
         several = []
         for one in (grid[i] for i in numbers):
-            if one.fitted_by not in states:
-                states[one.fitted_by] = fit(one, data.learn, data.head).state
-            several.append(Fitted(one, one.detector, states[one.fitted_by]))
+            if one.fit_key not in states:
+                states[one.fit_key] = fit(one, data.learn, data.head).state
+            several.append(Fitted(one, one.detector, states[one.fit_key]))
         found.update(zip(numbers, confidences(several, data.seen), strict=True))
     return found
 

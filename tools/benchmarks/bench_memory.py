@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from loaders.harness.arrays import Arrays, ArrayView, Head
-from loaders.harness.detectors import Chosen, get_detector, list_detectors
+from loaders.harness.detectors import ConfiguredDetector, get_detector, list_detectors
 from loaders.harness.evaluation.scoring import confidence, fit
 
 from .schema import Row
@@ -31,13 +31,13 @@ GIB, SECONDS = 8.0, 180.0
 SHORT: dict[str, dict[str, Any]] = {"opengan": {"epochs": 1}}
 
 
-def cached_detectors() -> list[Chosen]:
+def cached_detectors() -> list[ConfiguredDetector]:
     """Return the detectors that need features, logits, labels and the head of one model, and nothing else."""
     found = [get_detector(name, **SHORT.get(name, {})) for name in list_detectors()]
     return [
         one
         for one in found
-        if one.method.models == "one" and {*one.needs, *one.method.needs} - {"{on}"} <= CACHED
+        if one.spec.models == "one" and {*one.needs, *one.spec.needs} - {"{on}"} <= CACHED
     ]
 
 
@@ -54,8 +54,8 @@ def all_detectors() -> dict[str, Any]:
     chosen = cached_detectors()
     for one in chosen:
         print(f"  {one.label} ...", file=sys.stderr, flush=True)
-        splits = one.method.splits
-        learn: Any = data if isinstance(one.method.fit_on, str) else dict.fromkeys(splits, data) or None
+        splits = one.spec.splits
+        learn: Any = data if isinstance(one.spec.fit_on, str) else dict.fromkeys(splits, data) or None
         confidence(fit(one, learn, head), data)
     return {"count": len(chosen)}
 

@@ -16,11 +16,11 @@ from wordnet_splits.base import errors
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.progress import Progress, Task
 
+from ..array_checks import as_float32
 from ..arrays import Array
 from ..backend.ranks import Ranks
 from ..model import Model
-from ..narrowing import as_float32
-from ..plugins import FOREIGN, reason
+from ..plugins import USER_CODE_ERRORS, describe_error
 from ..probes import Probe
 from .batches import BatchReader, ImageBatch
 from .settings import settings
@@ -67,16 +67,16 @@ class Extraction:
                         mine = mine[1:]
                 except (SplitsError, OSError):
                     raise
-                except FOREIGN as error:  # of the model or a probe, which may be a user's
+                except USER_CODE_ERRORS as error:  # of the model or a probe, which may be a user's
                     if WORKER in str(error):
                         raise DataError(
-                            f"a process that reads images ended: {reason(error)}",
+                            f"a process that reads images ended: {describe_error(error)}",
                             where=self.model.name,
                             hint="killed processes mostly lacked memory: give fewer --workers",
                         ) from error
                     if not out_of_memory(error):
                         raise DataError(
-                            f"the forward pass failed in shard {mine[0]}: {reason(error)}",
+                            f"the forward pass failed in shard {mine[0]}: {describe_error(error)}",
                             where=self.model.name,
                             hint="images of another size? check the transform",
                         ) from error
@@ -183,7 +183,7 @@ def _single(values: torch.Tensor, what: str, where: str) -> torch.Tensor:
     if values.dtype != torch.float64:
         return values
     given = values.detach().cpu().numpy()
-    narrow = as_float32(given, what=what, where=where, by_column=what == "features")
+    narrow = as_float32(given, name=what, where=where, by_column=what == "features")
     return torch.from_numpy(narrow).to(values.device)
 
 

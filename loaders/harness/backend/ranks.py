@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 from wordnet_splits.base.errors import SplitsError
 
-from ..plugins import in_one_line
+from ..plugins import user_errors
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def choose_device(name: Any = None) -> torch.device:
         if not torch.cuda.is_available():
             return torch.device("cpu")
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    with in_one_line(f"device {str(name)!r} is not available", where="--device", hint="try --device cpu"):
+    with user_errors(f"device {str(name)!r} is not available", where="--device", hint="try --device cpu"):
         device = torch.device(name)
         torch.empty(0, device=device)
     return device

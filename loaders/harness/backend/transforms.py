@@ -24,7 +24,7 @@ from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.manifest.data import Declared
 
-from ..plugins import imported
+from ..plugins import import_object
 
 LARGEST_MODULE = 1 << 28
 Triple = tuple[float, float, float]
@@ -171,7 +171,7 @@ def named_transform(text: str, recipe: Declared) -> Transform:
     if ":" not in text:
         normalise = recipe.normalise
         return evaluation_transform(text, *(() if normalise is None else (normalise.mean, normalise.sd)))
-    found = imported(text, where="--transform")
+    found = import_object(text, where="--transform")
     if isinstance(found, Transform):
         return found
     if not callable(found):

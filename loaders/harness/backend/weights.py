@@ -18,7 +18,7 @@ from wordnet_splits.base.errors import DataError, UnsafeDataError, check_memory
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.untrusted import GiB, opened, printable
 
-from ..plugins import in_one_line, reason
+from ..plugins import describe_error, user_errors
 
 NESTED = ("state_dict", "model_state_dict", "model", "net")
 PREFIXES = ("module.", "_orig_mod.")
@@ -43,7 +43,7 @@ def read_state(path: Path) -> State:
     with opened(path, largest=LARGEST) as file:
         if path.suffix == ".safetensors":
             load_file = need("safetensors.torch", "models", where=str(path)).load_file
-            with in_one_line("is not a safetensors file", where=str(path), hint="copy it again"):
+            with user_errors("is not a safetensors file", where=str(path), hint="copy it again"):
                 content = load_file(path)
         else:
             content = load_tensors(file, path, hint="give a file written by torch.save, or .safetensors")
@@ -94,7 +94,7 @@ def load_tensors(file: BinaryIO, path: Path, *, hint: str) -> Any:
         ) from None
     except Exception as error:  # a file that is not torch's fails in a dozen ways
         check_memory(error, str(path))
-        raise DataError(f"cannot be read: {reason(error)}", where=str(path), hint=hint) from None
+        raise DataError(f"cannot be read: {describe_error(error)}", where=str(path), hint=hint) from None
 
 
 def is_torchscript(file: BinaryIO) -> bool:
@@ -140,7 +140,7 @@ def keep_published_head(options: Mapping[str, Any], where: str) -> None:
 def not_fetched(what: str, error: Exception, where: str) -> DataError:
     """Return the error of published weights that could not be downloaded."""
     hint = "give a file with --weights, or --weights random"
-    return DataError(f"{what} cannot be fetched: {reason(error)}", where=where, hint=hint)
+    return DataError(f"{what} cannot be fetched: {describe_error(error)}", where=where, hint=hint)
 
 
 def is_file(weights: str | None) -> bool:
@@ -172,7 +172,7 @@ def fill(module: nn.Module, state: State, where: str, *, assign: bool = False) -
             where=where,
             hint="check the model's name",
         )
-    with in_one_line("the weights do not fit the model", where=where):
+    with user_errors("the weights do not fit the model", where=where):
         module.load_state_dict(state, assign=assign)
     return module
 

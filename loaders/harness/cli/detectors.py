@@ -13,9 +13,9 @@ from wordnet_splits.base.errors import unknown
 from wordnet_splits.terminal.options import Json
 from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stdout
 
-from ..detectors import Method, get_method, list_detectors, preset, preset_names
-from ..detectors.choosing import presets_of
-from ..detectors.foreign import PACKAGE, foreign_methods
+from ..detectors import DetectorSpec, get_spec, list_detectors, preset, preset_names
+from ..detectors.parsing import presets_of
+from ..detectors.pytorch_ood import PACKAGE, pytorch_ood_specs
 from ..detectors.registry import SPLITS
 
 
@@ -23,7 +23,7 @@ def show_detectors(
     pattern: Annotated[str, typer.Argument(help="A name or wildcard pattern.")] = "*", json: Json = False
 ) -> int:
     """List detectors with their parameters and sweeps, what they need and fit on, and papers; and presets."""
-    methods = _foreign(pattern) or [get_method(name) for name in list_detectors(pattern)]
+    methods = _foreign(pattern) or [get_spec(name) for name in list_detectors(pattern)]
     if not methods:
         raise unknown("detector", pattern, list_detectors())
     presets = [preset(name) for name in preset_names()]
@@ -75,14 +75,14 @@ def show_detectors(
     return DONE
 
 
-def _foreign(pattern: str) -> list[Method]:
+def _foreign(pattern: str) -> list[DetectorSpec]:
     """Return those of pytorch-ood that a pattern names; importing them takes seconds, so only if it does."""
     if not pattern.startswith(PACKAGE):
         return []
-    return [method for method in foreign_methods() if fnmatchcase(method.name, pattern)]
+    return [method for method in pytorch_ood_specs() if fnmatchcase(method.name, pattern)]
 
 
-def _row(method: Method) -> dict[str, Any]:
+def _row(method: DetectorSpec) -> dict[str, Any]:
     return {
         "name": method.name,
         "aliases": method.aliases,

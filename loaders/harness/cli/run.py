@@ -25,7 +25,7 @@ from wordnet_splits.terminal.options import (
 from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_json, to_stderr, to_stdout
 
 from ..detectors import parse_detectors, preset
-from ..detectors.choosing import PRESET
+from ..detectors.parsing import PRESET
 from ..evaluation.results import Results, refuse_other_results
 from ..evaluation.schema import MetricOptions, fingerprints_of
 from ..evaluation.sets import EvaluatedSets

@@ -10,7 +10,7 @@ import numpy as np
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.metrics import interval
 
-from ..detectors import get_method
+from ..detectors import get_spec
 from ..evaluation.metric_rows import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
 from .entries import Draw
 from .ranking import Ranked, Ranking, direction
@@ -76,7 +76,7 @@ def _is(entry: Ranked, baseline: str) -> bool:
 def _method(label: str) -> str | None:
     """The registered name of a detector without parameters, whatever alias it was called by."""
     try:
-        return get_method(label).name
+        return get_spec(label).name
     except SplitsError:
         return None
 

@@ -1,65 +1,49 @@
 """Detectors: stored arrays to confidence, higher = more in-distribution.
 
-Each is a frozen dataclass (or a function) under a decorator that says what it needs, where it comes from and
-what may be swept. ``list_detectors("k*")``, ``get_detector("knn", k=100)``; a user's own with ``@register``.
+A detector is a frozen dataclass or a function under a decorator that declares its needs, its paper and its
+sweep. ``list_detectors("k*")``, ``get_detector("knn", k=100)``; users add theirs with ``@register``.
 """
 
 from __future__ import annotations
 
-from . import (
-    ensembles,
-    gaussians,
-    geometry,
-    layers,
-    logits,
-    neighbours,
-    opengan,
-    openmax,
-    posteriors,
-    probes,
-    sampling,
-    shaping,
-)
-from .choosing import Preset, from_object, parse_detectors, preset, preset_names
-from .paper import Paper
+from . import averaging as averaging  # the detectors register themselves
+from . import geometry as geometry
+from . import layers as layers
+from . import logits as logits
+from . import mahalanobis as mahalanobis
+from . import neighbours as neighbours
+from . import opengan as opengan
+from . import openmax as openmax
+from . import posteriors as posteriors
+from . import shaping as shaping
+from .parsing import Preset, detector_from_object, parse_detectors, preset, preset_names
 from .registry import (
-    METHODS,
-    Chosen,
+    DETECTORS,
+    ConfiguredDetector,
     Detector,
-    Method,
-    describe,
+    DetectorSpec,
+    Paper,
+    detector_spec,
     get_detector,
-    get_method,
+    get_spec,
     list_detectors,
     register,
 )
 
 __all__ = [
-    "METHODS",
-    "Chosen",
+    "DETECTORS",
+    "ConfiguredDetector",
     "Detector",
-    "Method",
+    "DetectorSpec",
     "Paper",
     "Preset",
-    "describe",
-    "ensembles",
-    "from_object",
-    "gaussians",
-    "geometry",
+    "detector_from_object",
+    "detector_spec",
     "get_detector",
-    "get_method",
-    "layers",
+    "get_spec",
     "list_detectors",
-    "logits",
-    "neighbours",
-    "opengan",
-    "openmax",
     "parse_detectors",
-    "posteriors",
     "preset",
     "preset_names",
-    "probes",
     "register",
-    "sampling",
-    "shaping",
 ]

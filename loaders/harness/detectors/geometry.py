@@ -9,14 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
-from .classwise import class_means, mean_of
-from .logits import positive
-from .paper import PAPERS
-from .registry import register
-from .rowwise import at_least_single, lengths, products, sums
+from .class_means import class_means, mean_of
+from .registry import PAPERS, register, require_nonnegative, require_positive
+from .row_reductions import at_least_single, lengths, products, sums
 from .softmax import energy, gaps, logits_of
 
 
@@ -96,7 +94,7 @@ class Collapsed(NamedTuple):
     needs=("features", "logits", "head"),
     fit_on="train",
     sweep={"alpha": (0.0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)},
-    fit_uses=(),
+    fit_parameters=(),
     threads=True,
 )
 @dataclass(frozen=True)
@@ -106,8 +104,7 @@ class NCI:
     alpha: float = 0.001
 
     def __post_init__(self) -> None:
-        if not (self.alpha >= 0 and np.isfinite(self.alpha)):
-            raise SplitsError(f"alpha={self.alpha:g} is negative")
+        require_nonnegative("alpha", self.alpha)
 
     def fit(self, data: Arrays, head: Head) -> Collapsed:
         """Return the training mean."""
@@ -184,7 +181,7 @@ class Subspace(NamedTuple):
     needs=("features", "logits", "head"),
     fit_on="train",
     sweep={"dim": (256, 1000)},
-    fit_uses=(),
+    fit_parameters=(),
     threads=True,
 )
 @dataclass(frozen=True)
@@ -198,7 +195,7 @@ class ViM:
     dim: int = 256
 
     def __post_init__(self) -> None:
-        positive("dim", self.dim)
+        require_positive("dim", self.dim)
 
     def fit(self, data: Arrays, head: Head) -> Subspace:
         """Return the directions of the training images' features around the point of equal logits.

@@ -17,11 +17,9 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.metrics import auroc
 
 from ..arrays import Array, Arrays, ArrayView, FittedArrays, Head
-from .classwise import canonical
-from .gaussians import Gaussians, moments
-from .logits import positive
-from .paper import PAPERS
-from .registry import register
+from .class_means import canonical
+from .mahalanobis import Gaussians, moments
+from .registry import PAPERS, register, require_nonnegative, require_positive
 from .softmax import log_sum_exp, logits_of
 
 STAGES = "stages"
@@ -60,7 +58,7 @@ class Gram:
     layers: str = STAGES
 
     def __post_init__(self) -> None:
-        positive("powers", self.powers)
+        require_positive("powers", self.powers)
 
     def fit(self, data: Mapping[str, Arrays], head: Head | None) -> dict[str, Bounds]:
         """Return the bounds of every layer; a class that is never predicted has those of all together."""
@@ -123,8 +121,7 @@ class MahalanobisEnsemble:
     layers: str = STAGES
 
     def __post_init__(self) -> None:
-        if not (self.eps >= 0 and np.isfinite(self.eps)):
-            raise SplitsError(f"eps={self.eps:g} is negative")
+        require_nonnegative("eps", self.eps)
 
     def fit(self, data: Mapping[str, Arrays], head: Head | None) -> Layers:
         """Return the Gaussians of the mean maps of training images, layer by layer."""
@@ -174,7 +171,7 @@ class RankFeat:
     layers: str = STAGES
 
     def __post_init__(self) -> None:
-        positive("T", self.T)
+        require_positive("T", self.T)
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return T log(sum of exp(z/T)) of the logits averaged over the layers."""

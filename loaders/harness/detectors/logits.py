@@ -1,4 +1,4 @@
-"""Detectors on the logits alone."""
+"""Detectors on logits: those of the image, or those after ODIN's perturbation."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
-from .paper import PAPERS
-from .registry import register
-from .rowwise import maxima, products
+from .registry import PAPERS, register, require_nonnegative, require_positive
+from .row_reductions import maxima, products
 from .softmax import (
     energy,
     gaps,
@@ -27,13 +26,10 @@ from .softmax import (
     softplus,
 )
 
-TEMPERATURES = (1e-2, 1e2)  # between which one is fitted; beyond, the ranking no longer changes
-
-
-def positive(name: str, value: float) -> None:
-    """Refuse a parameter that is not positive and finite."""
-    if not (value > 0 and np.isfinite(value)):
-        raise SplitsError(f"{name}={value:g} is not positive")
+TEMPERATURES = (1e-2, 1e2)
+"""Bounds of a fitted temperature; the ranking does not change beyond them."""
+ODIN_LOGITS = "odin[T={T:g},eps={eps:g}]/logits"
+ODIN_SWEEP = {"T": (1.0, 10.0, 100.0, 1000.0), "eps": (0.0014, 0.0028)}
 
 
 @register(paper=PAPERS["hendrycks2017"], needs=("logits",), aliases=("mcp",), threads=True)
@@ -76,19 +72,19 @@ class TempScale:
         DataError : no image has a label.
         """
         labels = np.asarray(data["labels"])
-        known = labels >= 0
-        if not known.any():
+        labelled = labels >= 0
+        if not labelled.any():
             raise DataError("no validation image has a label, so no temperature can be fitted")
         logits, background = logits_of(data)
-        logits, labels = logits[known], labels[known]
-        background = None if background is None else background[known]
+        logits, labels = logits[labelled], labels[labelled]
+        background = None if background is None else background[labelled]
         low, high = np.log(TEMPERATURES)
 
         def loss(log_temperature: float) -> float:
             return _nll(logits, background, labels, float(np.exp(log_temperature)))
 
-        found = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
-        return float(np.exp(found.x))
+        optimum = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
+        return float(np.exp(optimum.x))
 
     def score(self, state: float, data: Arrays) -> Array:
         """Return the maximum softmax at temperature ``state``, as its odds on a log scale."""
@@ -96,7 +92,7 @@ class TempScale:
 
 
 def _nll(logits: Array, background: Array | None, labels: Array, temperature: float) -> float:
-    """Mean negative log-likelihood of the labels, each row's own sum, in sorted order."""
+    """Return the mean negative log-likelihood of the labels, summed in sorted order."""
     below = gaps(logits, temperature)
     columns = below
     if background is not None:
@@ -106,7 +102,11 @@ def _nll(logits: Array, background: Array | None, labels: Array, temperature: fl
 
 
 @register(
-    paper=PAPERS["liang2018"], needs=("logits",), sweep={"T": (1, 10, 100, 1000)}, fit_uses=(), threads=True
+    paper=PAPERS["liang2018"],
+    needs=("logits",),
+    sweep={"T": (1, 10, 100, 1000)},
+    fit_parameters=(),
+    threads=True,
 )
 @dataclass(frozen=True)
 class TS:
@@ -115,16 +115,18 @@ class TS:
     T: float = 1000.0
 
     def __post_init__(self) -> None:
-        positive("T", self.T)
+        require_positive("T", self.T)
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return the maximum softmax at T, as its odds on a log scale."""
         return self.score_each([self], state, data)[0]
 
     @staticmethod
-    def score_each(several: Sequence[TS], state: None, data: Arrays) -> list[Array]:
-        """Return the scores at each T, of one difference from the top logit."""
-        return scaled_odds(*logits_of(data, classes=2, dtype=np.float32), [one.T for one in several])
+    def score_each(detectors: Sequence[TS], state: None, data: Arrays) -> list[Array]:
+        """Return the scores at each T; differences from the top logit are computed once."""
+        return scaled_odds(
+            *logits_of(data, classes=2, dtype=np.float32), [detector.T for detector in detectors]
+        )
 
 
 @register(paper=PAPERS["hendrycks2022"], needs=("logits",), aliases=("mlv",), threads=True)
@@ -187,8 +189,45 @@ class Energy:
     T: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("T", self.T)
+        require_positive("T", self.T)
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return T log(sum over the classes of exp(z_j/T)); a background class is not part of it."""
         return energy(data["logits"], self.T)
+
+
+@dataclass(frozen=True)
+class _Perturbed:
+    """Parameters of the perturbation x' = x - eps sign(-gradient) / sd per channel."""
+
+    T: float = 1000.0
+    eps: float = 0.0014
+
+    def __post_init__(self) -> None:
+        require_positive("T", self.T)
+        require_nonnegative("eps", self.eps)
+
+    @property
+    def array(self) -> str:
+        """Name of the logits of the perturbed images."""
+        return ODIN_LOGITS.format(T=self.T, eps=self.eps)
+
+
+@register(paper=PAPERS["liang2018"], needs=(ODIN_LOGITS,), sweep=ODIN_SWEEP)
+@dataclass(frozen=True)
+class ODIN(_Perturbed):
+    """Maximum softmax at temperature T after a step that raises it."""
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return the maximum softmax at T of the perturbed image, as its odds on a log scale."""
+        return scaled_odds(*logits_of(data, self.array, classes=2), [self.T])[0]
+
+
+@register("ip_ts_mlv", paper=PAPERS["recalcati"], needs=(ODIN_LOGITS,), sweep=ODIN_SWEEP)
+@dataclass(frozen=True)
+class PerturbedMaxLogit(_Perturbed):
+    """Maximum logit after ODIN's perturbation (Recalcati's IP TS MLV)."""
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return the greatest logit of the perturbed image."""
+        return maxima(logits_of(data, self.array)[0])

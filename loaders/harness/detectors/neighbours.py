@@ -11,10 +11,8 @@ import numpy as np
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, ArrayView, Head
-from ..threads import available, in_order
-from .logits import positive
-from .paper import PAPERS
-from .registry import register
+from ..threads import map_in_order, thread_count
+from .registry import PAPERS, register, require_positive
 from .softmax import energy
 
 QUERIES, BANK = 1024, 16_384  # rows of one block of similarities: 64 MB in float32
@@ -64,7 +62,7 @@ class Bank(NamedTuple):
 
 def _each_part(n: int, work: Callable[[slice], None]) -> None:
     """Do the work of rows 0..n-1 on all threads, some rows each: NumPy selects and sorts on one alone."""
-    in_order(work, [slice(i, i + PART) for i in range(0, n, PART)], available())
+    map_in_order(work, [slice(i, i + PART) for i in range(0, n, PART)], thread_count())
 
 
 def _descending(best: Array, rows: Array) -> None:
@@ -135,7 +133,7 @@ def enough(images: int, k: int) -> None:
     fit_on="train",
     sweep={"k": (50, 100, 200, 500, 1000)},
     aliases=("deepnn",),
-    fit_uses=(),
+    fit_parameters=(),
 )
 @dataclass(frozen=True)
 class KNN:
@@ -144,7 +142,7 @@ class KNN:
     k: int = 50
 
     def __post_init__(self) -> None:
-        positive("k", self.k)
+        require_positive("k", self.k)
 
     def fit(self, data: Arrays, head: Head | None) -> Bank:
         """Return the training features, to be taken at unit length.
@@ -195,7 +193,7 @@ def _squared(queries: Array, features: ArrayView, rows: Array) -> Array:
     needs=("features", "logits"),
     fit_on="train",
     sweep={"k": (1, 5, 10, 50, 100)},
-    fit_uses=(),
+    fit_parameters=(),
 )
 @dataclass(frozen=True)
 class NNGuide:
@@ -207,7 +205,7 @@ class NNGuide:
     k: int = 10
 
     def __post_init__(self) -> None:
-        positive("k", self.k)
+        require_positive("k", self.k)
 
     def fit(self, data: Arrays, head: Head | None) -> Bank:
         """Return the directions of the training images, each as long as its image's energy.

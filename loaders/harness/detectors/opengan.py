@@ -14,10 +14,8 @@ from wordnet_splits.base.lazy import need
 from wordnet_splits.metrics import auroc
 
 from ..arrays import Array, Arrays, Head
-from .classwise import canonical
-from .logits import positive
-from .paper import PAPERS
-from .registry import register
+from .class_means import canonical
+from .registry import PAPERS, register, require_positive
 
 NOISE, HIDDEN = 100, (512, 256, 128, 64)
 BATCH, RATE, BETAS, SLOPE = 256, 1e-4, (0.5, 0.999), 0.2
@@ -57,7 +55,7 @@ class OpenGAN:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        positive("epochs", self.epochs)
+        require_positive("epochs", self.epochs)
 
     def fit(self, data: Mapping[str, Arrays], head: Head | None) -> Discriminator:
         """Train, and return the discriminator of the best epoch.

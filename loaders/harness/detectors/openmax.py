@@ -10,9 +10,8 @@ import numpy as np
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 
 from ..arrays import Array, Arrays, Head
-from .classwise import class_means
-from .paper import PAPERS
-from .registry import register
+from .class_means import class_means
+from .registry import PAPERS, register, require_nonnegative
 from .softmax import log_sum_exp, logits_of
 
 SHIFT = 10_000.0
@@ -47,7 +46,7 @@ class Centres(NamedTuple):
     needs=("logits", "labels"),
     fit_on="train",
     sweep={"alpha": (1, 5, 10, 20, 30, 40), "tail": (2, 5, 10, 20, 30, 40)},
-    fit_uses=("tail", "weight", "distance"),
+    fit_parameters=("tail", "weight", "distance"),
 )
 @dataclass(frozen=True)
 class OpenMax:
@@ -67,8 +66,7 @@ class OpenMax:
     def __post_init__(self) -> None:
         if self.alpha < 1 or self.tail < 2:
             raise SplitsError(f"alpha={self.alpha} below 1 or tail={self.tail} below 2")
-        if not (self.weight >= 0 and np.isfinite(self.weight)):
-            raise SplitsError(f"weight={self.weight:g} is negative")
+        require_nonnegative("weight", self.weight)
         if self.distance not in DISTANCES:
             raise unknown("distance of openmax", self.distance, DISTANCES)
 

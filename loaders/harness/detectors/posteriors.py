@@ -8,13 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, Head
-from .logits import positive
-from .paper import PAPERS
-from .registry import register
-from .rowwise import maxima, products, sums
+from .registry import PAPERS, register, require_positive
+from .row_reductions import maxima, products, sums
 from .softmax import gaps, gaps_and_top, log_of_others, log_softmax, log_sum_exp, logits_of, softplus
 
 FAINT = -650.0
@@ -25,7 +23,7 @@ FAINT = -650.0
     paper=PAPERS["liu2023"],
     needs=("logits",),
     sweep={"gamma": (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0), "M": (10, 50, 100)},
-    fit_uses=(),
+    fit_parameters=(),
     threads=True,
 )
 @dataclass(frozen=True)
@@ -40,9 +38,8 @@ class GEN:
     M: int = 100
 
     def __post_init__(self) -> None:
-        positive("gamma", self.gamma)
-        if self.M < 1:
-            raise SplitsError(f"M={self.M} is not positive")
+        require_positive("gamma", self.gamma)
+        require_positive("M", self.M)
 
     def score(self, state: None, data: Arrays) -> Array:
         """Return minus the sum; of M beyond the number of classes, over all of them.

@@ -1,6 +1,6 @@
-"""The registry of detectors: one decorator; names, needs, sweeps and papers that a run iterates.
+"""The registry of detectors: `register`, and what a run reads of a registered detector.
 
-A detector turns stored arrays into confidence, higher = more in-distribution::
+A detector maps stored arrays to confidence, higher = more in-distribution::
 
     @register(paper=Paper(...), needs=("features", "labels"), fit_on="train", sweep={"k": (50, 100)})
     @dataclass(frozen=True)
@@ -11,112 +11,155 @@ A detector turns stored arrays into confidence, higher = more in-distribution::
 
         def score(self, state: State, data: Arrays) -> np.ndarray: ...  # (n,)
 
-``fit`` sees the ID images of one split and the head, never a test image; ``score`` sees chunks of any size.
-``fit_on=("train", "val", "ood-val")`` gives `fit` a dict of `Arrays` by those names. A need without a slash,
-``"stages[statistic=mean]"``, is every array of that probe (`Arrays.under`). ``probes(state)``, where there is
-one, gives probes that use what was fitted; their arrays are then among the data of ``score``, and of
-``calibrate(state, data) -> State``, which sees ID validation images. ``score_each(several, state, data)``, a
-static method where there is one, gives the scores of several of them that learned the same (values of a
-sweep), for what they compute in common.
+``fit`` gets the ID images of one split and the head, never a test image; ``score`` gets chunks of any size.
+With ``fit_on=("train", "val", "ood-val")``, `fit` gets a dict of `Arrays` by those names. A need without a
+slash, ``"stages[statistic=mean]"``, is every array of that probe (`Arrays.under`).
 
-A function of the arrays, ``def confidence(data, *, T=1.0)``, is a detector without ``fit``. One of
-``models="many"`` gets a sequence of arrays, one per model, in the place of each `Arrays`, and of heads in the
-place of the head. ``predict(state, data) -> Arrays``, where it has that, gives the logits (and
-``background``) that its predictions, and so its accuracy, are read from: of a detector that changes them
-(ReAct), or of several models together (an ensemble without it has none). The model's own by default.
+Optional methods:
+
+- ``probes(state)`` returns probes that use the fitted state; ``score`` then gets their arrays too.
+- ``calibrate(state, data) -> State`` gets ID validation images, with those arrays.
+- ``score_each(detectors, state, data)``, static, returns the scores of several detectors of equal state
+  (values of a sweep), which share computations.
+- ``predict(state, data) -> Arrays`` returns the logits (and ``background``) that predictions and accuracy are
+  computed from: of a detector that changes the logits (ReAct), or of several models together (an ensemble
+  without it has no accuracy). By default they are the model's.
+
+A function of the arrays, ``def confidence(data, *, T=1.0)``, is a detector without ``fit``. With
+``models="many"`` a detector gets a sequence of arrays and of heads, one per model.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from importlib.resources import files
+from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
 
 from wordnet_splits.base.errors import SplitsError, unknown
 
 from ..arrays import Array, Arrays
-from ..plugins import Value, converted, show_named
-from .paper import Paper
+from ..plugins import Value, convert, format_named
 
 FitOn = Literal["train", "val", "ood-val"]
 SPLITS = {"train": "ID train", "val": "ID val", "ood-val": "OOD validation"}
-"""What a detector may fit on, in words. OOD validation images are external where a benchmark has such."""
-OneOrMany = Literal["one", "many"]
-NOT_SCORED = frozenset({"head", "labels"})  # needed to fit, if at all
-Anything = TypeVar("Anything", bound=Callable[..., Any])
+"""Splits that a detector may fit on, in words. OOD validation images are external where there are any."""
+ModelCount = Literal["one", "many"]
+FIT_ONLY = frozenset({"head", "labels"})
+"""Needs that only ``fit`` gets."""
+DetectorT = TypeVar("DetectorT", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The publication of a method.
+
+    Attributes
+    ----------
+    key : short name for citing, e.g. ``hendrycks2017``.
+    title, authors, venue, year : as published. url : a lasting address.
+    """
+
+    key: str
+    title: str
+    authors: str
+    venue: str
+    year: int
+    url: str
+
+    def __str__(self) -> str:
+        return f"{self.authors}. {self.title}. {self.venue}, {self.year}. {self.url}"
+
+
+def _read_papers() -> dict[str, Paper]:
+    text = (files(str(__package__)) / "papers.toml").read_text(encoding="utf-8")
+    return {key: Paper(key, **fields) for key, fields in tomllib.loads(text).items()}
+
+
+PAPERS: Final[Mapping[str, Paper]] = _read_papers()
+"""Short name -> paper, from ``papers.toml``."""
 
 
 @runtime_checkable
 class Detector(Protocol):
-    """An object that scores, see the module; ``fit`` may be absent."""
+    """An object with ``score`` and, optionally, ``fit`` and the methods listed at the top of the module."""
 
     def score(self, state: Any, data: Any) -> Array:
         """Return the confidence (n,) of the images of ``data``, higher = more in-distribution."""
 
 
 @dataclass(frozen=True)
-class Method:
+class DetectorSpec:
     """A registered detector.
 
     Attributes
     ----------
-    name, aliases : the names that users give.
+    name, aliases : names accepted from users.
     build : makes the detector from parameters.
-    made_of : the class or function that was registered.
     parameters : parameter -> default.
-    needs : names of arrays, filled with parameters ("{on}", "odin[T={T:g},eps={eps:g}]/logits"); "head".
-    fit_on : whose images `fit` sees, a key of `SPLITS`, or several of them, or None.
+    implementation : the class or function that was registered.
+    needs : names of arrays with parameters in braces ("{on}", "odin[T={T:g},eps={eps:g}]/logits"); "head".
+    fit_on : the split that `fit` gets, a key of `SPLITS`, or several, or None.
     sweep : parameter -> values tried on validation data.
-    fit_uses : the parameters that `fit` reads, all by default; a sweep fits once for values of the others.
-    threads : whether `score` may run in several threads at once, a chunk each: it changes nothing outside it.
-    models : "one" or "many". paper : where it comes from, None for a user's own.
+    models : "one" or "many". paper : the publication, None for a user's detector.
+    fit_parameters : the parameters that `fit` reads, all by default; a sweep fits once for all values of the
+        others.
+    threads : whether `score` may run in several threads, each on one chunk.
     """
 
     name: str
     build: Callable[..., Detector]
     parameters: Mapping[str, Value]
-    made_of: Any
+    implementation: Any
     needs: tuple[str, ...] = ()
     fit_on: FitOn | tuple[FitOn, ...] | None = None
     sweep: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
-    models: OneOrMany = "one"
+    models: ModelCount = "one"
     paper: Paper | None = None
     aliases: tuple[str, ...] = ()
-    fit_uses: tuple[str, ...] | None = None
+    fit_parameters: tuple[str, ...] | None = None
     threads: bool = False
 
     @property
     def splits(self) -> tuple[FitOn, ...]:
-        """What it fits on, one by one."""
+        """The splits of `fit_on`, as a tuple."""
         return (self.fit_on,) if isinstance(self.fit_on, str) else self.fit_on or ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name and aliases."""
+        return (self.name, *self.aliases)
 
     @property
     def summary(self) -> str:
         """First line of the detector's documentation."""
-        return (inspect.getdoc(self.made_of) or "").partition("\n")[0]
+        return (inspect.getdoc(self.implementation) or "").partition("\n")[0]
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A detector with its parameters set: what a run scores.
+class ConfiguredDetector:
+    """A detector with its parameters set.
 
     Attributes
     ----------
-    label : its name in results: name and parameters as they were given.
+    label : its name in results: the name and the parameters that were set explicitly.
     params : every parameter's value.
-    given : the parameters that were given; a sweep leaves them as they are.
-    chosen_on : on what data the parameters were chosen, "" where they were given or are defaults.
-    optional : whether a model or a benchmark that lacks what it needs is passed over, as of a preset's.
-    grid : what a sweep tries, as of a preset's; by default the method's values of parameters not given.
+    explicit : the parameters that were set explicitly; a sweep leaves them as they are.
+    chosen_on : the data that parameters were chosen on, "" where they are explicit or defaults.
+    optional : whether it is skipped where a model or benchmark lacks what it needs, as detectors of a preset.
+    grid : the values that a sweep tries, of a preset; by default the spec's for parameters not explicit.
     """
 
     label: str
-    method: Method
+    spec: DetectorSpec
     params: Mapping[str, Value]
-    given: frozenset[str] = frozenset()
+    explicit: frozenset[str] = frozenset()
     chosen_on: str = ""
     optional: bool = field(default=False, compare=False)
     grid: Mapping[str, tuple[Value, ...]] | None = field(default=None, compare=False)
@@ -124,32 +167,32 @@ class Chosen:
     @property
     def detector(self) -> Detector:
         """The detector itself."""
-        return self.method.build(**self.params)
+        return self.spec.build(**self.params)
 
     @property
     def sweep(self) -> Mapping[str, tuple[Value, ...]]:
-        """The values to try of each parameter: its grid, or the method's values of what was not given."""
+        """Parameter -> values to try."""
         if self.grid is not None:
             return self.grid
-        return {name: values for name, values in self.method.sweep.items() if name not in self.given}
+        return {name: values for name, values in self.spec.sweep.items() if name not in self.explicit}
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Names of the arrays it scores, parameters filled in."""
-        return tuple(n.format(**self.params) for n in self.method.needs if n not in NOT_SCORED)
+        """Names of the arrays that ``score`` gets, parameters filled in."""
+        return tuple(need.format(**self.params) for need in self.spec.needs if need not in FIT_ONLY)
 
     @property
-    def fitted_by(self) -> tuple[Value, ...]:
+    def fit_key(self) -> tuple[Value, ...]:
         """The values of the parameters that fitting depends on."""
-        uses = self.method.fit_uses
-        return tuple(self.params[name] for name in (self.params if uses is None else uses))
+        names = self.spec.fit_parameters
+        return tuple(self.params[name] for name in (self.params if names is None else names))
 
-    def with_params(self, params: Mapping[str, Value], chosen_on: str) -> Chosen:
-        """Return it with some parameters replaced by values chosen on ``chosen_on``."""
+    def with_params(self, params: Mapping[str, Value], chosen_on: str) -> ConfiguredDetector:
+        """Return the detector with some parameters replaced by values chosen on ``chosen_on``."""
         return dataclasses.replace(self, params={**self.params, **params}, chosen_on=chosen_on)
 
 
-METHODS: dict[str, Method] = {}
+DETECTORS: dict[str, DetectorSpec] = {}
 
 
 def register(
@@ -159,21 +202,23 @@ def register(
     needs: Sequence[str] = (),
     fit_on: FitOn | Sequence[FitOn] | None = None,
     sweep: Mapping[str, Sequence[Value]] | None = None,
-    models: OneOrMany = "one",
+    models: ModelCount = "one",
     aliases: Sequence[str] = (),
-    fit_uses: Sequence[str] | None = None,
+    fit_parameters: Sequence[str] | None = None,
     threads: bool = False,
-) -> Callable[[Anything], Anything]:
-    """Register the decorated class or function as a detector, by default under its own name in lower case.
+) -> Callable[[DetectorT], DetectorT]:
+    """Register the decorated class or function as a detector; see `DetectorSpec` for the parameters.
+
+    ``name`` is by default that of the class or function in lower case.
 
     Raises
     ------
-    SplitsError : the name is taken, a swept parameter does not exist, or the object is not a detector.
+    SplitsError : the name is in use, a swept parameter does not exist, or the object is not a detector.
     """
 
-    def add(thing: Anything) -> Anything:
-        method = describe(
-            thing,
+    def add(implementation: DetectorT) -> DetectorT:
+        spec = detector_spec(
+            implementation,
             name=name,
             paper=paper,
             needs=tuple(needs),
@@ -181,105 +226,120 @@ def register(
             sweep={key: tuple(values) for key, values in (sweep or {}).items()},
             models=models,
             aliases=tuple(aliases),
-            fit_uses=None if fit_uses is None else tuple(fit_uses),
+            fit_parameters=None if fit_parameters is None else tuple(fit_parameters),
             threads=threads,
         )
-        taken = sorted({method.name, *method.aliases} & {n for m in METHODS.values() for n in _names(m)})
-        if taken:
-            raise SplitsError(
-                f"two detectors are called {taken[0]!r}", hint="register one under another name"
-            )
-        METHODS[method.name] = method
-        return thing
+        used = sorted(set(spec.names) & set(_all_names()))
+        if used:
+            raise SplitsError(f"two detectors are called {used[0]!r}", hint="register one under another name")
+        DETECTORS[spec.name] = spec
+        return implementation
 
     return add
 
 
-def describe(thing: Any, *, name: str | None = None, **about: Any) -> Method:
-    """Return the `Method` of a detector class or function without registering it."""
-    called = name or str(getattr(thing, "__name__", type(thing).__name__)).lower()
-    build, parameters = _class_of(thing) if inspect.isclass(thing) else _function_of(thing, called)
-    for split in Method(called, build, parameters, thing, **about).splits:
+def detector_spec(implementation: Any, *, name: str | None = None, **attributes: Any) -> DetectorSpec:
+    """Return the `DetectorSpec` of a detector class or function without registering it."""
+    name = name or str(getattr(implementation, "__name__", type(implementation).__name__)).lower()
+    is_class = inspect.isclass(implementation)
+    build, parameters = _from_class(implementation) if is_class else _from_function(implementation, name)
+    spec = DetectorSpec(name, build, parameters, implementation, **attributes)
+    for split in spec.splits:
         if split not in SPLITS:
-            raise unknown("split to fit on", split, SPLITS, where=called)
-    for parameter in (*(about.get("sweep") or {}), *(about.get("fit_uses") or ())):
+            raise unknown("split to fit on", split, SPLITS, where=name)
+    for parameter in (*spec.sweep, *(spec.fit_parameters or ())):
         if parameter not in parameters:
-            raise unknown("parameter", parameter, parameters, where=called)
-    return Method(called, build, parameters, thing, **about)
+            raise unknown("parameter", parameter, parameters, where=name)
+    return spec
 
 
 def list_detectors(pattern: str = "*") -> tuple[str, ...]:
-    """Return the names of the detectors that match a wildcard pattern (aliases match too), sorted."""
+    """Return the names of the detectors whose name or an alias matches a wildcard pattern, sorted."""
+    pattern = pattern.lower()
     return tuple(
-        sorted(m.name for m in METHODS.values() if any(fnmatchcase(n, pattern.lower()) for n in _names(m)))
+        sorted(
+            spec.name for spec in DETECTORS.values() if any(fnmatchcase(name, pattern) for name in spec.names)
+        )
     )
 
 
-def get_method(name: str) -> Method:
-    """Return the detector registered as ``name`` or with that alias, or raise UnknownNameError."""
-    for method in METHODS.values():
-        if name.lower() in _names(method):
-            return method
-    raise unknown("detector", name, [n for m in METHODS.values() for n in _names(m)])
+def get_spec(name: str) -> DetectorSpec:
+    """Return the detector registered under a name or alias, or raise UnknownNameError."""
+    for spec in DETECTORS.values():
+        if name.lower() in spec.names:
+            return spec
+    raise unknown("detector", name, _all_names())
 
 
-def get_detector(name: str, **params: Value) -> Chosen:
-    """Return the detector registered as ``name`` with its parameters, those not given at their defaults.
+def get_detector(name: str, **params: Value) -> ConfiguredDetector:
+    """Return the detector registered as ``name`` with its parameters, by default their defaults.
 
     >>> get_detector("knn", k=100).params
     {'k': 100}
     """
-    return choose(get_method(name), params, label=name.lower())
+    return configure(get_spec(name), params, label=name.lower())
 
 
-def choose(method: Method, params: Mapping[str, Value], *, label: str) -> Chosen:
-    """Set a method's parameters, each converted to the type of its default.
+def configure(spec: DetectorSpec, params: Mapping[str, Value], *, label: str) -> ConfiguredDetector:
+    """Set parameters of a detector, each convert to the type of its default.
 
     Raises
     ------
     UnknownNameError : no such parameter. SplitsError : a value of the wrong type or out of range.
     """
-    values = dict(method.parameters)
+    values = dict(spec.parameters)
     for key, value in params.items():
         if key not in values:
             raise unknown("parameter", key, values, where=label)
-        values[key] = converted(value, values[key], f"{label}: {key}")
-    shown = show_named(label, {key: values[key] for key in params})
-    chosen = Chosen(shown, method, values, frozenset(params))
-    _ = chosen.detector  # run its own checks now, not after hours of forward passes
-    return chosen
+        values[key] = convert(value, values[key], f"{label}: {key}")
+    label = format_named(label, {key: values[key] for key in params})
+    configured = ConfiguredDetector(label, spec, values, frozenset(params))
+    _ = configured.detector  # validates the parameters now, not after hours of forward passes
+    return configured
 
 
-def _names(method: Method) -> tuple[str, ...]:
-    return (method.name, *method.aliases)
+def require_positive(name: str, value: float) -> None:
+    """Raise SplitsError unless a parameter is positive and finite."""
+    if not (value > 0 and np.isfinite(value)):
+        raise SplitsError(f"{name}={value:g} is not positive")
 
 
-def _class_of(cls: Any) -> tuple[Callable[..., Detector], dict[str, Value]]:
-    fits = bool(dataclasses.is_dataclass(cls)) and hasattr(cls, "score")
-    if not fits:
+def require_nonnegative(name: str, value: float) -> None:
+    """Raise SplitsError unless a parameter is at least 0 and finite."""
+    if not (value >= 0 and np.isfinite(value)):
+        raise SplitsError(f"{name}={value:g} is negative")
+
+
+def _all_names() -> list[str]:
+    return [name for spec in DETECTORS.values() for name in spec.names]
+
+
+def _from_class(cls: Any) -> tuple[Callable[..., Detector], dict[str, Value]]:
+    is_detector = bool(dataclasses.is_dataclass(cls)) and hasattr(cls, "score")
+    if not is_detector:
         raise SplitsError(
             "a detector class is a dataclass with `score(state, data)`, and `fit(data, head)` where it fits",
             where=str(getattr(cls, "__qualname__", cls)),
         )
-    found = {item.name: item.default for item in dataclasses.fields(cls)}
-    return cls, _with_defaults(found, dataclasses.MISSING, cls.__qualname__)
+    defaults = {item.name: item.default for item in dataclasses.fields(cls)}
+    return cls, _checked_defaults(defaults, dataclasses.MISSING, cls.__qualname__)
 
 
-def _function_of(function: Any, name: str) -> tuple[Callable[..., Detector], dict[str, Value]]:
+def _from_function(function: Any, name: str) -> tuple[Callable[..., Detector], dict[str, Value]]:
     if not callable(function):
         raise SplitsError("neither a class nor a function", where=name)
-    _, *others = inspect.signature(function).parameters.values()
-    found = {item.name: item.default for item in others}
-    return lambda **params: _FunctionDetector(function, params), _with_defaults(
-        found, inspect.Parameter.empty, name
+    _, *parameters = inspect.signature(function).parameters.values()
+    defaults = {item.name: item.default for item in parameters}
+    return lambda **params: _FunctionDetector(function, params), _checked_defaults(
+        defaults, inspect.Parameter.empty, name
     )
 
 
-def _with_defaults(found: dict[str, Any], absent: Any, where: str) -> dict[str, Value]:
-    for name, default in found.items():
-        if default is absent:
+def _checked_defaults(defaults: dict[str, Any], missing: Any, where: str) -> dict[str, Value]:
+    for name, default in defaults.items():
+        if default is missing:
             raise SplitsError(f"parameter {name!r} has no default", where=where)
-    return found
+    return defaults
 
 
 @dataclass(frozen=True)

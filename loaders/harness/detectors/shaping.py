@@ -15,10 +15,9 @@ import numpy as np
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 
 from ..arrays import Array, Arrays, Head
-from .classwise import mean_of
-from .paper import PAPERS
-from .registry import register
-from .rowwise import sums
+from .class_means import mean_of
+from .registry import PAPERS, register, require_nonnegative
+from .row_reductions import sums
 from .softmax import energy
 
 PERCENTILES = (65.0, 70.0, 75.0, 80.0, 85.0, 90.0, 95.0)
@@ -91,7 +90,7 @@ def percentile_of(ascending: Array, percentile: float) -> float:
     needs=("features", "logits", "head"),
     fit_on="val",
     sweep={"percentile": (85.0, 90.0, 95.0, 99.0)},
-    fit_uses=(),
+    fit_parameters=(),
     threads=True,
 )
 @dataclass(frozen=True)
@@ -107,8 +106,7 @@ class ReAct(_Shaped):
 
     def __post_init__(self) -> None:
         percentile("percentile", self.percentile)
-        if not self.threshold >= 0:
-            raise SplitsError(f"threshold={self.threshold:g} is negative")
+        require_nonnegative("threshold", self.threshold)
 
     def fit(self, data: Arrays, head: Head) -> Values:
         """Return the values of which a percentile is where features are cut."""
@@ -125,7 +123,7 @@ class ReAct(_Shaped):
     needs=("features", "logits", "head"),
     fit_on="val",
     sweep={"low": (10.0, 30.0, 50.0, 60.0), "high": (85.0, 90.0, 95.0, 99.0)},
-    fit_uses=(),
+    fit_parameters=(),
     threads=True,
 )
 @dataclass(frozen=True)
@@ -245,7 +243,7 @@ class _OfRanked(_Shaped):
     paper=PAPERS["djurisic2023"],
     needs=("features", "logits", "head"),
     sweep={"percentile": PERCENTILES},
-    fit_uses=(),
+    fit_parameters=(),
     threads=True,
 )
 @dataclass(frozen=True)
@@ -274,7 +272,7 @@ class ASH(_OfRanked):
     paper=PAPERS["xu2024"],
     needs=("features", "logits", "head"),
     sweep={"percentile": PERCENTILES},
-    fit_uses=(),
+    fit_parameters=(),
     threads=True,
 )
 @dataclass(frozen=True)
@@ -307,7 +305,7 @@ class Contributions(NamedTuple):
     needs=("features", "logits", "head"),
     fit_on="train",
     sweep={"p": (10.0, 30.0, 50.0, 70.0, 90.0)},
-    fit_uses=(),
+    fit_parameters=(),
     threads=True,
 )
 @dataclass(frozen=True)

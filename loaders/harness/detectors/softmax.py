@@ -17,7 +17,7 @@ import numpy as np
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import Array, Arrays, ArrayView
-from .rowwise import maxima, sums
+from .row_reductions import maxima, sums
 
 WARM = 10.0
 """The temperature above which powers are so near 1 that their differences from it are summed instead."""

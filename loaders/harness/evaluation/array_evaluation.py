@@ -14,9 +14,8 @@ from wordnet_splits.base.untrusted import printable, validated
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..activations.runs import GroupOutputs, ModelRun
+from ..array_checks import LOG_PROBABILITIES, are_log_probabilities, as_float32, refuse_probabilities
 from ..arrays import Array, Arrays, Head
-from ..logits import LOG_PROBABILITIES, are_log_probabilities, refuse_probabilities
-from ..narrowing import as_float32
 from .notes import own_set_notes, run_notes
 from .results import Results
 from .run_evaluation import evaluate_runs
@@ -203,7 +202,7 @@ def _matrix(given: Any, key: str, where: str) -> Array:
         raise DataError(
             f"{key} of shape {array.shape} and type {array.dtype}; an (n, width) array is wanted", where=where
         )
-    array = as_float32(array, what=key, where=where, by_column=key == "features")
+    array = as_float32(array, name=key, where=where, by_column=key == "features")
     if not np.isfinite(array).all():
         raise DataError(f"{key} hold NaN or infinity", where=where)
     if key == "logits":

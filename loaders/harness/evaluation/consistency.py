@@ -8,8 +8,8 @@ from typing import Any
 from wordnet_splits.base.errors import SplitsError, UnknownNameError
 from wordnet_splits.base.untrusted import parse_json
 
-from ..detectors.choosing import parse_detectors
-from ..detectors.registry import get_method
+from ..detectors.parsing import parse_detectors
+from ..detectors.registry import get_spec
 from .rows_from_scores import MODEL
 from .schema import About, ResultTables, RunFacts
 from .sweeps import Disagreement
@@ -84,7 +84,7 @@ def _params_of(label: str) -> dict[str, Any] | None:
     if label == MODEL:
         return {}
     try:
-        get_method(label.partition("[")[0])
+        get_spec(label.partition("[")[0])
     except UnknownNameError:  # a detector of somebody's own is not imported to check results
         return None
     try:

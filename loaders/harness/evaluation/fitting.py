@@ -14,9 +14,9 @@ from wordnet_splits.metrics import auroc
 
 from ..activations.runs import ModelRun
 from ..arrays import Array, Arrays, Head
-from ..detectors import Chosen
+from ..detectors import ConfiguredDetector
 from ..detectors.registry import SPLITS, FitOn
-from ..plugins import Value, show_named
+from ..plugins import Value, format_named
 from .scoring import Fitted, UnusableError, confidences, fit, named, narrowed, shares_work
 from .sets import EvaluatedSets
 
@@ -28,7 +28,9 @@ def groups_of(split: FitOn, sets: EvaluatedSets) -> tuple[str, list[str]]:
     return split, sets.of_role(split, "id")
 
 
-def usable(chosen: Sequence[Chosen], sets: EvaluatedSets, run: ModelRun) -> tuple[list[Chosen], list[str]]:
+def usable(
+    chosen: Sequence[ConfiguredDetector], sets: EvaluatedSets, run: ModelRun
+) -> tuple[list[ConfiguredDetector], list[str]]:
     """Return the detectors that lack nothing on a model and a benchmark, and a note on each other.
 
     Raises
@@ -48,20 +50,22 @@ def usable(chosen: Sequence[Chosen], sets: EvaluatedSets, run: ModelRun) -> tupl
     return kept, notes
 
 
-def passed_over(chosen: Chosen, why: str) -> str:
+def passed_over(chosen: ConfiguredDetector, why: str) -> str:
     """Say that a detector of a preset is left out, and why."""
     return f"{chosen.label} is left out: {why}"
 
 
-def why_not(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> str:
+def why_not(chosen: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
     """Return what a detector lacks on a model and a benchmark, "" where it lacks nothing."""
-    for split in chosen.method.splits:
+    for split in chosen.spec.splits:
         if not groups_of(split, sets)[1]:
             return f"fits on {SPLITS[split]} images, and there are none"
     return run.lacks("test", next(iter(sets.test)), chosen.needs)
 
 
-def fit_data(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> Arrays | dict[str, Arrays] | None:
+def fit_data(
+    chosen: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun
+) -> Arrays | dict[str, Arrays] | None:
     """Return the arrays that a detector fits on, with labels; by split for several; None for nothing.
 
     Raises
@@ -69,7 +73,7 @@ def fit_data(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> Arrays | dic
     DataError : the benchmark has no such images.
     """
     found: dict[str, Arrays] = {}
-    for part in chosen.method.splits:
+    for part in chosen.spec.splits:
         split, groups = groups_of(part, sets)
         if not groups:
             raise UnusableError(
@@ -78,14 +82,14 @@ def fit_data(chosen: Chosen, sets: EvaluatedSets, run: ModelRun) -> Arrays | dic
                 hint="leave the detector out",
             )
         found[part] = Arrays.concat([run.group(split, group, chosen.needs).arrays for group in groups])
-    return found[chosen.method.fit_on] if isinstance(chosen.method.fit_on, str) else found or None
+    return found[chosen.spec.fit_on] if isinstance(chosen.spec.fit_on, str) else found or None
 
 
-def read_ahead(chosen: Iterable[Chosen], sets: EvaluatedSets, run: ModelRun) -> None:
+def read_ahead(chosen: Iterable[ConfiguredDetector], sets: EvaluatedSets, run: ModelRun) -> None:
     """Read what detectors fit on, each group once with what all of them need: one pass over the images."""
     needs: dict[tuple[str, str], set[Any]] = {}
     for one in chosen:
-        for part in one.method.splits:
+        for part in one.spec.splits:
             split, groups = groups_of(part, sets)
             for group in groups:
                 needs.setdefault((split, group), set()).update(one.needs)
@@ -93,18 +97,18 @@ def read_ahead(chosen: Iterable[Chosen], sets: EvaluatedSets, run: ModelRun) -> 
         run.group(split, group, names)
 
 
-def images_of(chosen: Iterable[Chosen], sets: EvaluatedSets, *, sweep: bool) -> int:
+def images_of(chosen: Iterable[ConfiguredDetector], sets: EvaluatedSets, *, sweep: bool) -> int:
     """Return how many images detectors are fitted, chosen and scored on, as far as is known."""
     parts = {("test", group) for group in sets.test}
     for one in chosen:
-        for part in (*one.method.splits, *(("val", "ood-val") if sweep and one.sweep else ())):
+        for part in (*one.spec.splits, *(("val", "ood-val") if sweep and one.sweep else ())):
             split, groups = groups_of(part, sets)
             parts.update((split, group) for group in groups)
     rows = [row for row in sets.manifest.groups if (row.split, row.group) in parts]
     return sum(row.actual or row.expected or 0 for row in rows)
 
 
-def learn(chosen: Chosen, sets: EvaluatedSets, run: ModelRun, head: Head | None) -> Fitted:
+def learn(chosen: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun, head: Head | None) -> Fitted:
     """Fit a detector on a benchmark; one that calibrates, with its own probes on ID validation images.
 
     Raises
@@ -165,8 +169,8 @@ def criterion(inside: Sequence[str], outside: Sequence[str]) -> str:
 
 
 def choose_on_validation(
-    chosen: Chosen, sets: EvaluatedSets, run: ModelRun
-) -> tuple[Chosen, tuple[Tried, ...]]:
+    chosen: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun
+) -> tuple[ConfiguredDetector, tuple[Tried, ...]]:
     """Return the detector with the values of its sweep that separate validation images best, and all tried.
 
     The best is the highest unweighted mean over OOD validation sets of the AUROC; of equal ones the first.
@@ -186,8 +190,8 @@ def choose_on_validation(
 
     learned: dict[tuple[Value, ...], Any] = {}  # what candidates have in common is fitted once
 
-    def separations(candidates: Sequence[Chosen]) -> list[float]:
-        shared = candidates[0].fitted_by
+    def separations(candidates: Sequence[ConfiguredDetector]) -> list[float]:
+        shared = candidates[0].fit_key
         if shared not in learned:
             learned[shared] = learn(candidates[0], sets, run, head).state
         fitted = [Fitted(one, one.detector, learned[shared]) for one in candidates]
@@ -221,7 +225,7 @@ def choose_on_validation(
         Tried(one.params, on, found.get(i), failed[i].what if i in failed else "")
         for i, one in enumerate(grid)
     )
-    passed = [show_named("", {name: grid[i].params[name] for name in chosen.sweep}) for i in sorted(failed)]
+    passed = [format_named("", {name: grid[i].params[name] for name in chosen.sweep}) for i in sorted(failed)]
     without = f" without {', '.join(passed)}" if passed else ""
     return chosen.with_params(best.params, on + without), tried
 
@@ -232,15 +236,15 @@ def _separation(inside: Sequence[Array], outside: Sequence[Array], where: str) -
     return float(np.mean([auroc(known, scores, name=where) for scores in outside]))
 
 
-def scored_together(grid: Sequence[Chosen]) -> list[list[int]]:
+def scored_together(grid: Sequence[ConfiguredDetector]) -> list[list[int]]:
     """Return the positions of candidates by what can be scored in one go: those that learn the same."""
     found: dict[Any, list[int]] = {}
     for i, one in enumerate(grid):
-        found.setdefault(one.fitted_by if shares_work(one) else i, []).append(i)
+        found.setdefault(one.fit_key if shares_work(one) else i, []).append(i)
     return list(found.values())
 
 
-def combinations(chosen: Chosen) -> Iterator[Chosen]:
+def combinations(chosen: ConfiguredDetector) -> Iterator[ConfiguredDetector]:
     """Yield the detector with every combination of the values of its sweep; given parameters stay."""
     sweep = chosen.sweep
     for values in product(*sweep.values()):

@@ -25,7 +25,7 @@ from ..backend.transforms import Transform, as_transform
 from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
 from ..model.loading import Models
-from ..plugins import FOREIGN, in_one_line, reason
+from ..plugins import USER_CODE_ERRORS, describe_error, user_errors
 from ..probes import Probe, for_classes, probe_name
 from .notes import own_set_notes
 from .user_sets import (
@@ -106,9 +106,9 @@ class OwnImages:
                     outputs = _outputs(model, x, probes, layers, forward, group, ids[numbers.start :])
                 except SplitsError:
                     raise
-                except FOREIGN as error:
+                except USER_CODE_ERRORS as error:
                     raise DataError(
-                        f"the forward pass failed: {reason(error)}", where=f"{model.name} on {text}"
+                        f"the forward pass failed: {describe_error(error)}", where=f"{model.name} on {text}"
                     ) from error
                 for name, tensor in outputs.items():
                     kept.setdefault(name, []).append(tensor.detach().float().cpu().numpy())
@@ -160,7 +160,7 @@ class OwnImages:
             raise
         except Exception as error:
             hint = "give transform=, or a dataset whose items are (tensor, label)"
-            raise DataError(f"cannot be read: {reason(error)}", where=text, hint=hint) from error
+            raise DataError(f"cannot be read: {describe_error(error)}", where=text, hint=hint) from error
 
     def _collate(self, items: Sequence[Any]) -> Any:
         if self.transform is None:
@@ -212,7 +212,7 @@ def deviations(given: Any) -> tuple[float, ...]:
     DataError : not positive and finite numbers.
     """
     what = "is no standard deviation: a positive number, or one for each channel, is wanted"
-    with in_one_line(f"{given!r} {what}", where="std"):
+    with user_errors(f"{given!r} {what}", where="std"):
         values = np.atleast_1d(np.asarray(given, dtype=np.float64))
     if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
         raise DataError(f"{given!r} {what}", where="std")

@@ -17,8 +17,8 @@ from wordnet_splits.manifest import Manifest
 
 from ..activations.runs import GroupOutputs, ModelRun, predict
 from ..arrays import Array, Head
-from ..detectors import Chosen, from_object, parse_detectors
-from ..detectors.choosing import each_once
+from ..detectors import ConfiguredDetector, detector_from_object, parse_detectors
+from ..detectors.parsing import without_duplicates
 from .fitting import (
     Tried,
     choose_on_validation,
@@ -86,7 +86,7 @@ def evaluate_runs(
     _refuse_equal_models(runs, manifest.name)
     chosen = chosen_detectors(detectors, manifest.name)
     work = _Work(EvaluatedSets.of(manifest, groups), list(runs), progress or Silent(), list(notes))
-    many = [one for one in chosen if one.method.models == "many"]
+    many = [one for one in chosen if one.spec.models == "many"]
     for number in range(len(runs)):
         work.score_run(number, [one for one in chosen if one not in many], sweep=sweep)
     for model in dict.fromkeys(run.model for run in runs):
@@ -113,14 +113,14 @@ def _refuse_equal_models(runs: Sequence[ModelRun], benchmark: str) -> None:
             )
 
 
-def chosen_detectors(given: str | Sequence[Any], benchmark: str) -> list[Chosen]:
+def chosen_detectors(given: str | Sequence[Any], benchmark: str) -> list[ConfiguredDetector]:
     """Return the detectors that are named, and those that are given as objects, each label once."""
     items = [given] if isinstance(given, str) else given
     named = (
-        parse_detectors(item, benchmark=benchmark) if isinstance(item, str) else [from_object(item)]
+        parse_detectors(item, benchmark=benchmark) if isinstance(item, str) else [detector_from_object(item)]
         for item in items
     )
-    return each_once(one for several in named for one in several)
+    return without_duplicates(one for several in named for one in several)
 
 
 @dataclass(frozen=True)
@@ -149,13 +149,13 @@ class _Work:
     scored: dict[str, int] = field(default_factory=dict)
     facts: list[RunFacts] = field(default_factory=list)
 
-    def score_run(self, number: int, chosen: Sequence[Chosen], *, sweep: bool) -> None:
+    def score_run(self, number: int, chosen: Sequence[ConfiguredDetector], *, sweep: bool) -> None:
         """Fit and score detectors of one run."""
         run = self.runs[number]
         chosen = self._usable(chosen, run)
         with run.reading(images_of(chosen, self.sets, sweep=sweep)):
             if sweep:
-                if any(one.optional and "head" in one.method.needs for one in chosen):
+                if any(one.optional and "head" in one.spec.needs for one in chosen):
                     inside, _ = validation_sets(self.sets)
                     chosen = self._with_head(chosen, run.title, run.group("val", inside[0]).head)
                 chosen = self._choose(chosen, number)
@@ -185,7 +185,7 @@ class _Work:
                 task.advance()
 
     @contextmanager
-    def _unless_unusable(self, one: Chosen, number: int, name: str) -> Iterator[None]:
+    def _unless_unusable(self, one: ConfiguredDetector, number: int, name: str) -> Iterator[None]:
         """Leave out a detector of a preset that cannot be used on these data; any other is an error."""
         try:
             yield
@@ -195,7 +195,7 @@ class _Work:
             self.notes.append(f"{name}: {passed_over(one, error.what)}")
             self.tried = [each for each in self.tried if each[:2] != (one.label, number)]
 
-    def _choose(self, chosen: Sequence[Chosen], number: int) -> list[Chosen]:
+    def _choose(self, chosen: Sequence[ConfiguredDetector], number: int) -> list[ConfiguredDetector]:
         """Choose the values of those that have a sweep, keeping all that were tried."""
         kept = []
         for one in chosen:
@@ -208,27 +208,29 @@ class _Work:
                 kept.append(best)
         return kept
 
-    def _usable(self, chosen: Sequence[Chosen], run: ModelRun) -> list[Chosen]:
+    def _usable(self, chosen: Sequence[ConfiguredDetector], run: ModelRun) -> list[ConfiguredDetector]:
         kept, notes = usable(chosen, self.sets, run)
         self.notes += [f"{run.title}: {note}" for note in notes]
         return kept
 
-    def _with_head(self, chosen: Sequence[Chosen], name: str, head: Head | None) -> list[Chosen]:
+    def _with_head(
+        self, chosen: Sequence[ConfiguredDetector], name: str, head: Head | None
+    ) -> list[ConfiguredDetector]:
         """Leave out those of a preset that lack a linear head; others are refused when they are fitted."""
         if head is not None:
             return list(chosen)
-        left = [one for one in chosen if one.optional and "head" in one.method.needs]
+        left = [one for one in chosen if one.optional and "head" in one.spec.needs]
         self.notes += [f"{name}: {passed_over(one, f'it {HEAD}')}" for one in left]
         return [one for one in chosen if one not in left]
 
-    def score_together(self, numbers: Sequence[int], chosen: Sequence[Chosen]) -> None:
+    def score_together(self, numbers: Sequence[int], chosen: Sequence[ConfiguredDetector]) -> None:
         """Fit and score detectors of all runs of one model together; rows carry the number of the first."""
         runs = [self.runs[number] for number in numbers]
         for one in chosen:
             with self._unless_unusable(one, numbers[0], runs[0].model):
                 self._score_together(numbers[0], runs, one)
 
-    def _score_together(self, number: int, runs: Sequence[ModelRun], one: Chosen) -> None:
+    def _score_together(self, number: int, runs: Sequence[ModelRun], one: ConfiguredDetector) -> None:
         seen = {g: [run.group("test", g, one.needs) for run in runs] for g in self.sets.test}
         for group, several in seen.items():
             if any(not other.table.equals(several[0].table) for other in several[1:]):

@@ -11,12 +11,12 @@ import numpy as np
 
 from wordnet_splits.base.errors import DataError, SplitsError
 
+from ..array_checks import MAX_TIED_SHARE, as_float32, newly_tied, tied_share
 from ..arrays import CHUNK, Array, Arrays, ArrayView, Head
-from ..detectors import Chosen, Detector
+from ..detectors import ConfiguredDetector, Detector
 from ..detectors.registry import SPLITS
-from ..narrowing import MOST_TIED, as_float32, newly_tied, tied_share
-from ..plugins import FOREIGN, reason
-from ..threads import available, in_order
+from ..plugins import USER_CODE_ERRORS, describe_error
+from ..threads import map_in_order, thread_count
 
 Data = Arrays | Sequence[Arrays]  # one model's arrays, or those of each of several models
 Learned = Data | Mapping[str, Arrays]  # of several splits, for a detector that fits on them
@@ -32,7 +32,7 @@ HINT_TO_SPREAD = (
 SAME_RANKING = {"msp": "ts[T=1]"}
 """Shipped detector -> one that ranks as it does, and whose values float32 keeps apart."""
 HEAD = "needs the weights of a linear head, and this model has none"
-SHIPPED = f"{Chosen.__module__.rpartition('.')[0]}."  # where the modules of our detectors are
+SHIPPED = f"{ConfiguredDetector.__module__.rpartition('.')[0]}."  # where the modules of our detectors are
 
 
 class UnusableError(DataError):
@@ -43,7 +43,7 @@ class UnusableError(DataError):
 class Fitted:
     """A detector and what it learned."""
 
-    chosen: Chosen
+    chosen: ConfiguredDetector
     detector: Detector
     state: Any
 
@@ -68,17 +68,17 @@ class Fitted:
             return replace(self, state=detector.calibrate(self.state, _guarded(self.chosen, data)))
 
 
-def named(chosen: Chosen) -> str:
+def named(chosen: ConfiguredDetector) -> str:
     """Return a detector as errors name it."""
     return f"detector {chosen.label!r}"
 
 
-def fit(chosen: Chosen, data: Learned | None = None, head: Heads = None) -> Fitted:
+def fit(chosen: ConfiguredDetector, data: Learned | None = None, head: Heads = None) -> Fitted:
     """Fit a detector on the images of its split or splits; one that fits nothing gets none.
 
     Parameters
     ----------
-    data : arrays with ``labels`` of the split named by ``chosen.method.fit_on``, or a dict of them by split
+    data : arrays with ``labels`` of the split named by ``chosen.spec.fit_on``, or a dict of them by split
         where it names several; a sequence of them, one per model, for a detector of many models.
     head : the classifier head(s), where there are any.
 
@@ -89,9 +89,9 @@ def fit(chosen: Chosen, data: Learned | None = None, head: Heads = None) -> Fitt
     """
     detector = chosen.detector
     fitted = Fitted(chosen, detector, None)
-    many = chosen.method.models == "many"
+    many = chosen.spec.models == "many"
     heads = head if many else [head]
-    if "head" in chosen.method.needs and any(h is None for h in _each(heads)):
+    if "head" in chosen.spec.needs and any(h is None for h in _each(heads)):
         raise UnusableError(
             HEAD,
             where=fitted.where,
@@ -101,11 +101,11 @@ def fit(chosen: Chosen, data: Learned | None = None, head: Heads = None) -> Fitt
     if learn is None:
         return fitted
     if data is None:
-        for split in chosen.method.splits:
+        for split in chosen.spec.splits:
             raise UnusableError(f"fits on {SPLITS[split]} images, and none are given", where=fitted.where)
         data = [Arrays({})] if many else Arrays({})
     else:
-        labels = [n for n in chosen.method.needs if n == "labels"]
+        labels = [n for n in chosen.spec.needs if n == "labels"]
         require([*chosen.needs, *labels], data, fitted.where)
         _require_images(chosen, data, fitted.where)
         _require_finite(chosen.needs, data, fitted.where)
@@ -145,9 +145,9 @@ def confidences(several: Sequence[Fitted], data: Data, *, rows: int = CHUNK, on:
     return _confidences(several, score, data, rows, on)
 
 
-def shares_work(chosen: Chosen) -> bool:
+def shares_work(chosen: ConfiguredDetector) -> bool:
     """Say whether values of a sweep are scored in one go."""
-    return hasattr(chosen.method.made_of, "score_each")
+    return hasattr(chosen.spec.implementation, "score_each")
 
 
 def _confidences(
@@ -167,13 +167,13 @@ def _confidences(
         return [_checked(scores, size, where) for scores, where in zip(found, places, strict=True)]
 
     jobs = _placed(_chunks(_guarded(several[0].chosen, data), rows))
-    threaded = several[0].chosen.method.threads
-    parts = in_order(of_chunk, jobs, available()) if threaded else [of_chunk(job) for job in jobs]
+    threaded = several[0].chosen.spec.threads
+    parts = map_in_order(of_chunk, jobs, thread_count()) if threaded else [of_chunk(job) for job in jobs]
     columns = zip(*parts, strict=True) if parts else ([np.empty(0, np.float32)] for _ in several)
     return [_finite(np.concatenate(part), where) for part, where in zip(columns, places, strict=True)]
 
 
-def narrowed(several: Mapping[str, Array], chosen: Chosen) -> tuple[dict[str, Array], list[str]]:
+def narrowed(several: Mapping[str, Array], chosen: ConfiguredDetector) -> tuple[dict[str, Array], list[str]]:
     """Return a detector's confidences on every set in float32, as results keep them, and notes on their ties.
 
     Raises
@@ -186,8 +186,8 @@ def narrowed(several: Mapping[str, Array], chosen: Chosen) -> tuple[dict[str, Ar
     if _shipped(chosen):  # nobody who uses it can change what it returns
         narrow = whole.astype(np.float32, copy=False)
         tied = newly_tied(whole)
-        if tied > MOST_TIED:
-            name = chosen.method.name
+        if tied > MAX_TIED_SHARE:
+            name = chosen.spec.name
             hint = (
                 f" ({SAME_RANKING[name]} ranks as {name} does, and keeps them apart)"
                 if name in SAME_RANKING
@@ -196,7 +196,7 @@ def narrowed(several: Mapping[str, Array], chosen: Chosen) -> tuple[dict[str, Ar
             notes.append(f"{tied:.2%} of the pairs that differ in float64 are equal in float32{hint}")
     else:
         with errors_of(named(chosen)):
-            as_kept = as_float32(whole, what="confidences", where=named(chosen), hint=HINT_TO_SPREAD)
+            as_kept = as_float32(whole, name="confidences", where=named(chosen), hint=HINT_TO_SPREAD)
         narrow = as_kept.astype(np.float32, copy=False)
     equal = tied_share(narrow)
     if equal > MOST_EQUAL:
@@ -239,15 +239,15 @@ def errors_of(where: str) -> Iterator[None]:
         yield
     except SplitsError as error:
         raise UnusableError(error.what, where=where, hint=error.hint) from error
-    except FOREIGN as error:
+    except USER_CODE_ERRORS as error:
         raise UnusableError(
-            f"raises {reason(error)}",
+            f"raises {describe_error(error)}",
             where=where,
             hint="the error is the detector's own; in Python, __cause__ has its traceback",
         ) from error
 
 
-def _guarded(chosen: Chosen, data: Any) -> Any:
+def _guarded(chosen: ConfiguredDetector, data: Any) -> Any:
     """Return arrays or heads; for a detector that is not shipped, copies that it may write.
 
     Read-only views would not do: a tensor of torch over one can be written all the same.
@@ -261,8 +261,8 @@ def _guarded(chosen: Chosen, data: Any) -> Any:
     return [_guarded(chosen, part) for part in data]
 
 
-def _shipped(chosen: Chosen) -> bool:
-    return str(getattr(chosen.method.made_of, "__module__", "")).startswith(SHIPPED)
+def _shipped(chosen: ConfiguredDetector) -> bool:
+    return str(getattr(chosen.spec.implementation, "__module__", "")).startswith(SHIPPED)
 
 
 def _checked(scores: Array, size: int, where: str) -> Array:
@@ -300,9 +300,9 @@ def require(names: Iterable[str], data: Learned, where: str) -> None:
                 )
 
 
-def _require_images(chosen: Chosen, data: Learned, where: str) -> None:
+def _require_images(chosen: ConfiguredDetector, data: Learned, where: str) -> None:
     """Refuse a split without images to a detector that fits on it."""
-    by_split = data.items() if isinstance(data, dict) else [(s, data) for s in chosen.method.splits]
+    by_split = data.items() if isinstance(data, dict) else [(s, data) for s in chosen.spec.splits]
     for split, found in by_split:
         if any(not arrays.n for arrays in _each(found)):
             raise UnusableError(f"fits on {SPLITS[split]} images, and there are none", where=where)

@@ -20,7 +20,7 @@ from wordnet_splits.base.tabular import GAP, NARROWEST, html_table, text_table
 from wordnet_splits.base.untrusted import printable
 from wordnet_splits.metrics import spread
 
-from ..detectors import get_method
+from ..detectors import get_spec
 from .metric_rows import MEAN, POOLED, UNKNOWN_ROLES
 from .rows_from_scores import MODEL
 from .schema import ResultTables
@@ -398,7 +398,7 @@ def published_rows(
 
 def _same(label: str, name: str) -> bool:
     try:
-        return get_method(label.partition("[")[0]) is get_method(name)
+        return get_spec(label.partition("[")[0]) is get_spec(name)
     except SplitsError:  # a user's own detector, of no paper
         return False
 

@@ -15,7 +15,7 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.leaderboard import read_entry
 
-from ..detectors.registry import get_method
+from ..detectors.registry import get_spec
 from ..evaluation.check import CheckedResults, Difference, check_results
 from ..evaluation.results import ABOUT, Results
 from ..evaluation.rows_from_scores import blocks
@@ -160,6 +160,6 @@ def _runs(folder: Path) -> list[ScoredRun]:
 
 def _of_features(detector: str) -> bool:
     try:
-        return set(get_method(detector.partition("[")[0]).needs) <= FEATURES_ALONE
+        return set(get_spec(detector.partition("[")[0]).needs) <= FEATURES_ALONE
     except UnknownNameError:
         return False

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError, unknown
 
+from ..array_checks import refuse_probabilities
 from ..arrays import Array, Head
-from ..logits import refuse_probabilities
 
 OUTPUTS = ("features", "logits")
 """What a function may give by name."""

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import DataError
 
+from ..array_checks import LOG_PROBABILITIES, are_log_probabilities
 from ..arrays import Array, Head
 from ..backend.keys import model_key
 from ..backend.transforms import Transform
-from ..logits import LOG_PROBABILITIES, are_log_probabilities
-from ..plugins import IN_PYTHON, in_one_line
+from ..plugins import IN_PYTHON, user_errors
 from .class_map import ClassMap, LabelSpace
 from .class_match import MappingGiven, class_map
 from .head import HookedNetwork, captured, check_logits
@@ -108,7 +108,7 @@ class Model:
         DataError : the model refuses these inputs, or gives no logits: another shape, NaN, probabilities.
         """
         taken = f"the model cannot take inputs of shape {tuple(x.shape)}"
-        with torch.no_grad(), in_one_line(taken, where=self.name, hint="check the transform"):
+        with torch.no_grad(), user_errors(taken, where=self.name, hint="check the transform"):
             if isinstance(self.network, HookedNetwork):
                 logits = self.network.prepare(x)
             else:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
 
-from ..plugins import converted, parse_named, show_named
+from ..plugins import convert, format_named, parse_named
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -113,7 +113,7 @@ def probe_name(probe: Any) -> str:
     for name, value in shown.items():
         if not PLAIN.fullmatch(str(value)):
             raise DataError(f"{name}={value!r} cannot be part of a name", where=probe.kind)
-    return show_named(probe.kind, shown)
+    return format_named(probe.kind, shown)
 
 
 def get_probe(kind: str, **params: Any) -> Probe:
@@ -129,9 +129,7 @@ def get_probe(kind: str, **params: Any) -> Probe:
     for name in params:
         if name not in fields:
             raise unknown("parameter", name, fields, where=kind)
-    values = {
-        name: converted(value, fields[name].default, f"{kind}: {name}") for name, value in params.items()
-    }
+    values = {name: convert(value, fields[name].default, f"{kind}: {name}") for name, value in params.items()}
     try:
         probe: Probe = PROBES[kind](**values)
     except TypeError as error:

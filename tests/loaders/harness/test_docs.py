@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loaders.harness.detectors import METHODS
+from loaders.harness.detectors import DETECTORS
 from tests.selection import cases
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -40,7 +40,7 @@ def test_the_pages_list_every_detector() -> None:
     page = (DOCS / "evaluation.md").read_text(encoding="utf-8")
     table = page.partition("| computed from |")[2].partition("\n\n")[0]
     listed = set(re.findall(r"`(\w+)`", table))
-    assert listed >= set(METHODS)
-    assert listed <= {name for method in METHODS.values() for name in (method.name, *method.aliases)}
+    assert listed >= set(DETECTORS)
+    assert listed <= {name for method in DETECTORS.values() for name in (method.name, *method.aliases)}
     for face in (page, (DOCS.parent / "README.md").read_text(encoding="utf-8")):
-        assert f"{len(METHODS)} detectors, each with its paper" in face
+        assert f"{len(DETECTORS)} detectors, each with its paper" in face

@@ -13,7 +13,7 @@ from wordnet_splits.base.errors import DataError, UnsafeDataError
 from wordnet_splits.base.untrusted import opened
 
 from ...backend.weights import LARGEST, is_torchscript
-from ...plugins import in_one_line
+from ...plugins import user_errors
 from .programs import ProgramNetwork
 from .registry import Loaded, Request, model_source
 
@@ -42,7 +42,7 @@ def exported_program(name: str, request: Request) -> Loaded:
                 where=where,
                 hint="export the module with torch.export.save(torch.export.export(...), FILE)",
             )
-        with in_one_line("not an exported program", where=where), _quiet():
+        with user_errors("not an exported program", where=where), _quiet():
             program = torch.export.load(file)
     module = program.module()
     architecture = str(program.graph_module.code)

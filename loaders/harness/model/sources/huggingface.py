@@ -14,7 +14,7 @@ from wordnet_splits.base.lazy import need
 
 from ...backend.transforms import Transform, Triple
 from ...backend.weights import fill, read_state
-from ...plugins import in_one_line
+from ...plugins import user_errors
 from .registry import Loaded, Request, model_source
 
 LARGEST_NUMBER, MOST_LAYERS, MOST_PARAMETERS = 10_000_000, 1_000, 20_000_000_000
@@ -33,7 +33,7 @@ def huggingface_model(name: str, request: Request) -> Loaded:
     transformers = need("transformers", "models", where=where)
     classifier = transformers.AutoModelForImageClassification
     hint = "give a folder, or a repository on the Hub, with config.json and model.safetensors"
-    with in_one_line("no image classifier can be loaded", where=where, hint=hint):
+    with user_errors("no image classifier can be loaded", where=where, hint=hint):
         config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
         _refuse_absurd(config.to_dict(), where)
         with torch.device("meta"):  # shapes without memory: a config may ask for any

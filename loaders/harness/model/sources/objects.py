@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from wordnet_splits.base.errors import DataError
 
 from ...backend.weights import fill, read_state
-from ...plugins import imported, in_one_line
+from ...plugins import import_object, user_errors
 from ..head import features_and_logits
 from .registry import Loaded, Request
 
@@ -53,9 +53,9 @@ def from_import(path: str, request: Request) -> Loaded:
     An nn.Module is taken as it is; a class, or a function without required arguments, is called to make one
     (with the options); any other function gives (features, logits).
     """
-    found = imported(path, where="--model")
+    found = import_object(path, where="--model")
     if not isinstance(found, nn.Module) and callable(found) and _makes_a_module(found):
-        with in_one_line("the model cannot be made", where=path):
+        with user_errors("the model cannot be made", where=path):
             found = found(**request.options)
     return from_object(found, request, path)
 

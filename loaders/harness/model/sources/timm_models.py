@@ -18,7 +18,7 @@ from ...backend.weights import (
     read_state,
     tensors_only,
 )
-from ...plugins import reason
+from ...plugins import describe_error
 from .registry import Loaded, Request, model_source
 
 
@@ -56,7 +56,7 @@ def timm_model(name: str, request: Request) -> Loaded:
         raise
     except RuntimeError as error:
         raise DataError(
-            reason(error),
+            describe_error(error),
             where=where,
             hint=f"tags: {', '.join(timm.list_pretrained(architecture + '.*')[:8])}" if tag else None,
         ) from None

@@ -14,10 +14,10 @@ from sklearn.covariance import EmpiricalCovariance
 
 from loaders.harness.arrays import Array, Arrays, Head
 from loaders.harness.detectors import (
-    METHODS,
-    Chosen,
+    DETECTORS,
+    ConfiguredDetector,
     get_detector,
-    get_method,
+    get_spec,
     list_detectors,
     neighbours,
     parse_detectors,
@@ -49,17 +49,17 @@ def several(data: Arrays) -> list[Arrays]:
 
 
 def score(
-    chosen: Chosen,
+    chosen: ConfiguredDetector,
     data: Arrays,
     *,
     rows: int = 4096,
     splits: Mapping[str, Arrays] = SPLITS,
     head: Head = HEAD,
 ) -> Array:
-    learn: Any = {split: splits[split] for split in chosen.method.splits}
-    if isinstance(chosen.method.fit_on, str):
-        learn = splits[chosen.method.fit_on]
-    if chosen.method.models == "many":
+    learn: Any = {split: splits[split] for split in chosen.spec.splits}
+    if isinstance(chosen.spec.fit_on, str):
+        learn = splits[chosen.spec.fit_on]
+    if chosen.spec.models == "many":
         return confidence(fit(chosen, None, [None] * 3), several(data), rows=rows)
     fitted = fit(chosen, learn or None, head)
     if hasattr(fitted.detector, "calibrate"):
@@ -67,7 +67,7 @@ def score(
     return confidence(fitted, data, rows=rows)
 
 
-def detector(name: str) -> Chosen:
+def detector(name: str) -> ConfiguredDetector:
     return get_detector(name, **WITHOUT_STEP.get(name, {}))
 
 
@@ -84,10 +84,10 @@ def wide() -> dict[str, Arrays]:
     }
 
 
-@pytest.mark.parametrize("name", [n for n in BUILT_IN if METHODS[n].sweep])
+@pytest.mark.parametrize("name", [n for n in BUILT_IN if DETECTORS[n].sweep])
 def test_every_swept_value_changes_the_scores(name: str, wide: dict[str, Arrays]) -> None:
     chosen = detector(name)
-    for parameter, values in chosen.method.sweep.items():
+    for parameter, values in chosen.spec.sweep.items():
         scores = [
             score(chosen.with_params({parameter: v}, ""), wide["test"], splits=wide, head=head_of(**WIDE))
             for v in values
@@ -97,12 +97,12 @@ def test_every_swept_value_changes_the_scores(name: str, wide: dict[str, Arrays]
                 assert not np.array_equal(scores[a], scores[b]), (parameter, values[a], values[b])
 
 
-@pytest.mark.parametrize("name", [n for n in BUILT_IN if METHODS[n].fit_uses is not None])
+@pytest.mark.parametrize("name", [n for n in BUILT_IN if DETECTORS[n].fit_parameters is not None])
 def test_values_that_fitting_does_not_read_share_its_state(name: str, wide: dict[str, Arrays]) -> None:
     chosen, head = get_detector(name), head_of(**WIDE)
-    assert isinstance(chosen.method.fit_on, str | None)
-    state = fit(chosen, wide[chosen.method.fit_on] if chosen.method.fit_on else None, head).state
-    others = [parameter for parameter in chosen.sweep if parameter not in chosen.method.fit_uses]
+    assert isinstance(chosen.spec.fit_on, str | None)
+    state = fit(chosen, wide[chosen.spec.fit_on] if chosen.spec.fit_on else None, head).state
+    others = [parameter for parameter in chosen.sweep if parameter not in chosen.spec.fit_parameters]
     assert others
     for parameter in others:
         candidate = chosen.with_params({parameter: chosen.sweep[parameter][-1]}, "")
@@ -110,16 +110,16 @@ def test_values_that_fitting_does_not_read_share_its_state(name: str, wide: dict
         np.testing.assert_array_equal(shared, score(candidate, wide["test"], splits=wide, head=head))
 
 
-@pytest.mark.parametrize("name", [n for n in BUILT_IN if hasattr(METHODS[n].made_of, "score_each")])
+@pytest.mark.parametrize("name", [n for n in BUILT_IN if hasattr(DETECTORS[n].implementation, "score_each")])
 def test_values_scored_in_one_go_have_the_scores_of_each_alone(name: str, wide: dict[str, Arrays]) -> None:
     grid = list(combinations(get_detector(name)))
-    split, head = METHODS[name].fit_on, head_of(**WIDE)
+    split, head = DETECTORS[name].fit_on, head_of(**WIDE)
     assert split is None or isinstance(split, str)
     states: dict[Any, Any] = {}
     for one in grid:
-        states.setdefault(one.fitted_by, fit(one, wide[split] if split else None, head).state)
+        states.setdefault(one.fit_key, fit(one, wide[split] if split else None, head).state)
     for shared, state in states.items():
-        several = [Fitted(one, one.detector, state) for one in grid if one.fitted_by == shared]
+        several = [Fitted(one, one.detector, state) for one in grid if one.fit_key == shared]
         together = confidences(several, wide["test"], rows=25)
         for one, found in zip(several, together, strict=True):
             np.testing.assert_allclose(found, confidence(one, wide["test"]), rtol=1e-6, err_msg=one.where)
@@ -144,7 +144,7 @@ def test_chunks_and_row_order_play_no_part(name: str, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_each_says_what_it_is_and_names_its_paper(name: str) -> None:
-    method = get_method(name)
+    method = get_spec(name)
     assert method.summary.endswith(".")
     assert method.paper is not None
     assert method.paper.url.startswith("https://")
@@ -278,7 +278,7 @@ def test_float32_logits_with_margins_around_50_are_still_ranked(name: str) -> No
     logits[:, 1] = margins
     data = Arrays({"logits": logits, "odin[T=1000,eps=0.0014]/logits": logits})
     chosen = get_detector(name)
-    if chosen.method.models == "many":
+    if chosen.spec.models == "many":
         found = confidence(fit(chosen, None, [None, None]), [data, data])
     else:
         found = confidence(fit(chosen, VAL), data)
@@ -349,10 +349,10 @@ class Bad:
     ],
 )
 def test_bad_scores_are_refused_by_the_name_of_the_detector(how: str, message: str) -> None:
-    from loaders.harness.detectors import describe
-    from loaders.harness.detectors.registry import choose
+    from loaders.harness.detectors import detector_spec
+    from loaders.harness.detectors.registry import configure
 
-    chosen = choose(describe(Bad), {"how": how}, label="bad")
+    chosen = configure(detector_spec(Bad), {"how": how}, label="bad")
     with pytest.raises(DataError, match=message):
         confidence(fit(chosen), KNOWN, on="svhn")
 

@@ -16,7 +16,7 @@ from torch import nn
 from loaders.harness.activations.on_benchmark import BenchmarkImages, model_run
 from loaders.harness.activations.store import Store
 from loaders.harness.arrays import Array, Arrays
-from loaders.harness.detectors import Chosen, get_detector, list_detectors, parse_detectors
+from loaders.harness.detectors import ConfiguredDetector, get_detector, list_detectors, parse_detectors
 from loaders.harness.evaluation.fitting import fit_data, learn
 from loaders.harness.evaluation.model_evaluation import evaluate
 from loaders.harness.evaluation.scoring import confidence, fit, predicted
@@ -57,7 +57,7 @@ def run_of(network: Any, folder: Path, **options: Any) -> Any:
     return model_run(load_model(network, device="cpu"), images, Store(folder), **options)
 
 
-def scored(chosen: Chosen, run: Any, group: str = "digits-6-9") -> Array:
+def scored(chosen: ConfiguredDetector, run: Any, group: str = "digits-6-9") -> Array:
     head = run.group("test", group, chosen.needs).head
     fitted = learn(chosen, SETS, run, head)
     seen = run.group("test", group, {*chosen.needs, *fitted.probes})
@@ -251,7 +251,7 @@ NEEDS_OOD = ("oodl", "opengan")
 @pytest.mark.parametrize("name", [n for n in list_detectors() if n not in NEEDS_OOD])
 def test_every_detector_from_pixels_whatever_the_batches(name: str, tmp_path: Path) -> None:
     chosen = get_detector(name)
-    if chosen.method.models == "many":
+    if chosen.spec.models == "many":
         pytest.skip("joins models: see test_model_evaluation")
     found = [
         scored(chosen, run_of(small_network(), tmp_path / str(size), batch_size=size)) for size in (128, 17)

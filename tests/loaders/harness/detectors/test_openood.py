@@ -329,7 +329,7 @@ def theirs(world: World, data: Arrays, of: Callable[[World], Score], logits: str
 def test_the_same_ranking_and_auroc(spec: str, world: str) -> None:
     data = WORLDS[world]
     (chosen,) = parse_detectors(spec)
-    fitted = fit(chosen, data.learn(chosen.method.fit_on), data.head)
+    fitted = fit(chosen, data.learn(chosen.spec.fit_on), data.head)
     ours = [confidence(fitted, part) for part in (data.known, data.unknown)]
     logits = ODIN if spec == "odin" else "logits"
     reference = [theirs(data, part, ORACLES[spec], logits) for part in (data.known, data.unknown)]
@@ -434,7 +434,7 @@ SETTINGS: Mapping[str, Mapping[str, object]] = {
 
 
 def test_the_preset_has_openoods_values() -> None:
-    chosen = {one.method.name: one for one in parse_detectors("preset:openood")}
+    chosen = {one.spec.name: one for one in parse_detectors("preset:openood")}
     for name, values in SETTINGS.items():
         assert {key: chosen[name].params[key] for key in values} == values
 

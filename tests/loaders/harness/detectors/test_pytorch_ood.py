@@ -15,7 +15,7 @@ from loaders.harness.activations.on_benchmark import BenchmarkImages, model_run
 from loaders.harness.activations.store import Store
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import parse_detectors
-from loaders.harness.detectors.foreign import foreign_methods
+from loaders.harness.detectors.pytorch_ood import pytorch_ood_specs
 from loaders.harness.evaluation.scoring import confidence, fit
 from loaders.harness.model import load_model
 from tests.loaders.harness.detectors.separable import CLASSES, head_of, images, reordered
@@ -123,7 +123,7 @@ ROUGH = ("vim[dim=30]", "openmax")
 @pytest.mark.parametrize("spec", PAIRS)
 def test_the_same_ranking_and_auroc(spec: str) -> None:
     (chosen,) = parse_detectors(spec)
-    fitted = fit(chosen, {"train": TRAIN, "val": VAL, None: None}[chosen.method.fit_on], HEAD)
+    fitted = fit(chosen, {"train": TRAIN, "val": VAL, None: None}[chosen.spec.fit_on], HEAD)
     other = PAIRS[spec]()
     ours = [confidence(fitted, data) for data in (KNOWN, UNKNOWN)]
     reference = [other(data) for data in (KNOWN, UNKNOWN)]
@@ -209,8 +209,8 @@ def test_any_of_theirs_plugs_in_by_name(spec: str) -> None:
     assert (
         chosen.label == f"pytorch_ood.{spec.partition('[')[0].lower()}" + spec[len(spec.partition("[")[0]) :]
     )
-    assert chosen.method.paper is not None
-    fitted = fit(chosen, {"train": TRAIN, "val": VAL, None: None}[chosen.method.fit_on], HEAD)
+    assert chosen.spec.paper is not None
+    fitted = fit(chosen, {"train": TRAIN, "val": VAL, None: None}[chosen.spec.fit_on], HEAD)
     known, unknown = (confidence(fitted, data) for data in (KNOWN, UNKNOWN))
     assert auroc(known, unknown) > 0.9
     assert confidence(fitted, KNOWN, rows=17) == pytest.approx(known, rel=1e-3, abs=1e-5)
@@ -241,12 +241,12 @@ def test_those_that_need_more_than_is_stored_are_refused_in_a_line(name: str, sa
 def test_those_that_are_listed_can_be_used() -> None:
     """Every one listed scores, given a value where it has no default."""
     given = {"ViM": "[d=10]", "DICE": "[p=0.3]"}
-    names = [method.name.partition(":")[2] for method in foreign_methods()]
+    names = [method.name.partition(":")[2] for method in pytorch_ood_specs()]
     assert {"MaxSoftmax", "KNN", "ViM", "ASH", "GMM", "LTS", "PNML"} <= set(names)
     assert {"MCD", "ODIN", "RankFeat", "MCM", "WeightedEBO", "Gram"}.isdisjoint(names)
     for name in names:
         (chosen,) = parse_detectors(f"pytorch_ood.detector:{name}{given.get(name, '')}")
-        fitted = fit(chosen, {"train": TRAIN, "val": VAL, None: None}[chosen.method.fit_on], HEAD)
+        fitted = fit(chosen, {"train": TRAIN, "val": VAL, None: None}[chosen.spec.fit_on], HEAD)
         assert len(set(confidence(fitted, KNOWN).tolist())) > 1, name
 
 

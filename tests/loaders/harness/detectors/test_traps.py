@@ -21,10 +21,10 @@ import pytest
 import loaders.harness
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import (
-    METHODS,
-    Chosen,
-    describe,
-    from_object,
+    DETECTORS,
+    ConfiguredDetector,
+    detector_from_object,
+    detector_spec,
     get_detector,
     list_detectors,
     neighbours,
@@ -32,13 +32,13 @@ from loaders.harness.detectors import (
 from loaders.harness.evaluation import scoring
 from loaders.harness.evaluation.fitting import choose_on_validation, combinations, learn, scored_together
 from loaders.harness.evaluation.scoring import confidence, fit, shares_work
-from loaders.harness.threads import available
+from loaders.harness.threads import thread_count
 from tests.loaders.harness.detectors.separable import head_of, images, reordered
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import auroc
 
 BUILT_IN = list_detectors()
-LEARNING = [name for name in BUILT_IN if METHODS[name].splits]
+LEARNING = [name for name in BUILT_IN if DETECTORS[name].splits]
 SPLITS: Mapping[str, Arrays] = {
     "train": images(160, seed=1),
     "val": images(120, seed=2),
@@ -48,17 +48,17 @@ KNOWN, UNKNOWN = images(40, seed=3), images(40, seed=4, unknown=True)
 HEAD = head_of()
 
 
-def chosen_of(name: str) -> Chosen:
+def chosen_of(name: str) -> ConfiguredDetector:
     """The detector, without the step that needs a network."""
     return get_detector(name, **({"eps": 0.0} if name == "mdsens" else {}))
 
 
-def fitted_on(chosen: Chosen, splits: Mapping[str, Arrays] = SPLITS) -> Any:
-    if chosen.method.models == "many":
+def fitted_on(chosen: ConfiguredDetector, splits: Mapping[str, Arrays] = SPLITS) -> Any:
+    if chosen.spec.models == "many":
         return fit(chosen, None, [None, None])
-    data: Any = {split: splits[split] for split in chosen.method.splits}
-    if isinstance(chosen.method.fit_on, str):
-        data = splits[chosen.method.fit_on]
+    data: Any = {split: splits[split] for split in chosen.spec.splits}
+    if isinstance(chosen.spec.fit_on, str):
+        data = splits[chosen.spec.fit_on]
     fitted = fit(chosen, data or None, HEAD)
     return fitted.calibrated(splits["val"]) if hasattr(fitted.detector, "calibrate") else fitted
 
@@ -70,7 +70,7 @@ def fitted_as(name: str) -> Any:
 
 
 def scores(fitted: Any, data: Arrays, rows: int = 4096) -> Array:
-    return confidence(fitted, [data, data] if fitted.chosen.method.models == "many" else data, rows=rows)
+    return confidence(fitted, [data, data] if fitted.chosen.spec.models == "many" else data, rows=rows)
 
 
 def filled(value: float) -> Callable[[Arrays], Arrays]:
@@ -84,25 +84,25 @@ def without_class(data: Arrays) -> Arrays:
     return reordered(data, np.flatnonzero(np.asarray(data["labels"]) != 2))
 
 
-@pytest.mark.parametrize("name", [name for name in BUILT_IN if METHODS[name].threads])
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if DETECTORS[name].threads])
 def test_any_number_of_threads_gives_the_same_bytes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for threads in (1, 2, 5):
-        monkeypatch.setattr(scoring, "available", lambda threads=threads: threads)
+        monkeypatch.setattr(scoring, "thread_count", lambda threads=threads: threads)
         found.append(scores(fitted_as(name), KNOWN, rows=7).tobytes())
     assert found == [found[0]] * 3
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in BUILT_IN if shares_work(get_detector(name)) and METHODS[name].sweep]
+    "name", [name for name in BUILT_IN if shares_work(get_detector(name)) and DETECTORS[name].sweep]
 )
 def test_values_that_share_work_are_scored_in_one_go(name: str) -> None:
     grid = list(combinations(get_detector(name)))
-    assert len(scored_together(grid)) == len({one.fitted_by for one in grid}) < len(grid)
+    assert len(scored_together(grid)) == len({one.fit_key for one in grid}) < len(grid)
 
 
 def test_threads_name_the_first_bad_image(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "available", lambda: 4)
+    monkeypatch.setattr(scoring, "thread_count", lambda: 4)
     logits = np.array(KNOWN["logits"])
     logits[[13, 29]] = np.nan
     for _ in range(5):
@@ -116,9 +116,9 @@ def test_the_number_of_threads_is_openmps(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", told)
     if threads is None:
-        assert available() >= 1
+        assert thread_count() >= 1
     else:
-        assert available() == threads
+        assert thread_count() == threads
 
 
 DEGENERATE: dict[str, Callable[[Arrays], Arrays]] = {
@@ -183,7 +183,7 @@ def test_nan_and_infinity_are_refused_by_array_and_image(name: str, value: float
     for rows in (4096, 2):
         with pytest.raises(DataError, match=message):
             scores(fitted, spoilt(KNOWN, value), rows)
-    if chosen.method.splits:
+    if chosen.spec.splits:
         with pytest.raises(DataError, match=message):
             fitted_on(chosen, {split: spoilt(data, value) for split, data in SPLITS.items()})
 
@@ -230,7 +230,7 @@ def test_neither_fitting_nor_a_sweep_asks_for_a_test_image(name: str) -> None:
     """A subspace fitted on test data, hyper-parameters chosen on them."""
     run, sets, chosen = Recorded(), Sets(), chosen_of(name)
     learn(chosen, sets, run, HEAD)  # type: ignore[arg-type]  # what it needs of them
-    expected = {"val" if split == "ood-val" else split for split in chosen.method.splits}
+    expected = {"val" if split == "ood-val" else split for split in chosen.spec.splits}
     assert run.asked == expected | ({"val"} if name == "mdsens" else set())
     if chosen.sweep:
         choose_on_validation(chosen, sets, run)  # type: ignore[arg-type]
@@ -327,8 +327,8 @@ def test_a_sweep_ends_whatever_its_values_give() -> None:
 
     inverted.sweep = {"power": (2.0, 1.0, 3.0)}  # type: ignore[attr-defined]  # as a user's function has it
     inverted.needs = ("logits",)  # type: ignore[attr-defined]
-    chosen = from_object(inverted)
-    assert describe(inverted).parameters == {"power": 1.0}
+    chosen = detector_from_object(inverted)
+    assert detector_spec(inverted).parameters == {"power": 1.0}
     best, _ = choose_on_validation(chosen, Sets(), Recorded())  # type: ignore[arg-type]
     assert best.params == {"power": 1.0}
     assert "without power=2" in best.chosen_on.replace("[", "").replace("]", "")

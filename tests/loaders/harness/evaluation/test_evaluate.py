@@ -12,10 +12,10 @@ import pytest
 
 from loaders.harness.activations.runs import GroupOutputs, ModelRun
 from loaders.harness.arrays import Array, Arrays
-from loaders.harness.detectors import describe, get_detector
-from loaders.harness.detectors.gaussians import Mahalanobis
+from loaders.harness.detectors import detector_spec, get_detector
+from loaders.harness.detectors.mahalanobis import Mahalanobis
 from loaders.harness.detectors.neighbours import KNN
-from loaders.harness.detectors.registry import choose
+from loaders.harness.detectors.registry import configure
 from loaders.harness.evaluation.metric_rows import MEAN, POOLED
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
@@ -285,7 +285,7 @@ class Spoilt:
 
 
 def test_nan_is_refused_by_the_detectors_name_and_the_set() -> None:
-    spoilt = choose(describe(Spoilt, needs=("logits",)), {}, label="spoilt")
+    spoilt = configure(detector_spec(Spoilt, needs=("logits",)), {}, label="spoilt")
     with pytest.raises(DataError, match="detector 'spoilt' on .*: gave NaN for"):
         evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], [spoilt])
 
@@ -398,7 +398,7 @@ class Contrary:
 
 def test_a_detector_that_changes_predictions_is_measured_by_its_own() -> None:
     run = fake_run(OPEN_SET)
-    found = evaluate_runs(OPEN_SET, [run], ["msp", choose(describe(Contrary), {}, label="contrary")])
+    found = evaluate_runs(OPEN_SET, [run], ["msp", configure(detector_spec(Contrary), {}, label="contrary")])
     group = run.group("test", "known")
     logits, labels = np.asarray(group.arrays["logits"]), group.labels
     assert value(found, "accuracy", POOLED, "id") == (logits.argmax(axis=1) == labels).mean()
@@ -409,5 +409,5 @@ def test_a_detector_that_changes_predictions_is_measured_by_its_own() -> None:
 def test_two_detectors_of_one_name_are_refused() -> None:
     with pytest.raises(SplitsError, match="two detectors are called 'largest'"):
         evaluate_runs(
-            OPEN_SET, [fake_run(OPEN_SET)], [largest, choose(describe(Spoilt), {}, label="largest")]
+            OPEN_SET, [fake_run(OPEN_SET)], [largest, configure(detector_spec(Spoilt), {}, label="largest")]
         )

@@ -14,12 +14,12 @@ from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
 
 from loaders.harness import evaluate_arrays
+from loaders.harness.array_checks import as_float32
 from loaders.harness.arrays import Arrays
-from loaders.harness.detectors import get_detector, get_method
-from loaders.harness.detectors.registry import choose, describe
+from loaders.harness.detectors import get_detector, get_spec
+from loaders.harness.detectors.registry import configure, detector_spec
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.scoring import confidence, fit
-from loaders.harness.narrowing import as_float32
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import kendall_tau
 
@@ -174,7 +174,7 @@ def test_offsets_that_leave_the_differences_give_the_same_numbers() -> None:
 def test_values_that_meet_by_chance_are_not_refused() -> None:
     """Of 300,000 values between 1/2 and 1 float32 makes some thousand pairs equal, 1e-7 of all."""
     values = np.random.default_rng(0).uniform(0.5, 1, 300_000)
-    narrow = as_float32(values, what="values", where="here", hint="")
+    narrow = as_float32(values, name="values", where="here", hint="")
     assert len(np.unique(narrow)) < len(np.unique(values))
     assert as_float32(np.zeros((0, 3)), what="values", where="here", hint="").dtype == np.float32
     assert as_float32(np.full((9, 4), 0.1), what="values", where="here", hint="").shape == (9, 4)
@@ -205,7 +205,9 @@ def test_a_sweep_passes_over_values_whose_confidences_collapse() -> None:
 
     sets = arrays()
     sets |= {f"{name}/val": held for name, held in {"id": sets["id"], "external": sets["near"]}.items()}
-    swept = choose(describe(moved, needs=("logits",), sweep={"offset": (1e9, 0.0)}), {}, label="moved")
+    swept = configure(
+        detector_spec(moved, needs=("logits",), sweep={"offset": (1e9, 0.0)}), {}, label="moved"
+    )
     found = evaluate_arrays(sets, [swept], sweep=True)
     tried = {row["params"]: row["reason"] for row in found.sweeps.to_pylist()}
     assert tried['{"offset": 0.0}'] is None or not tried['{"offset": 0.0}']
@@ -244,7 +246,7 @@ def test_presets_and_sweeps_keep_detectors_whose_confidences_float32_makes_equal
     assert "msp" in found.detectors
     assert not any("msp is left out" in note for note in found.about.notes)
 
-    swept = choose(replace(get_method("gen"), sweep={"gamma": (5.0, 4.0)}), {}, label="swept")
+    swept = configure(replace(get_spec("gen"), sweep={"gamma": (5.0, 4.0)}), {}, label="swept")
     found = evaluate_arrays(confident(200), [swept], sweep=True)
     assert [row["reason"] or "" for row in found.sweeps.to_pylist()] == ["", ""]
     assert any("equal in float32" in note for note in found.about.notes)
@@ -288,11 +290,11 @@ def test_features_most_of_which_collapse_are_refused() -> None:
     features = rng.normal(size=(300, 256))
     features[:, :140] += 1e9
     with pytest.raises(DataError, match="makes 100.00%"):
-        as_float32(features, what="features", where="here", by_column=True)
+        as_float32(features, name="features", where="here", by_column=True)
 
 
 def test_logits_of_which_one_column_collapses_are_refused() -> None:
     logits = np.random.default_rng(0).normal(size=(300, 256))
     logits[:, 0] += 1e9
     with pytest.raises(DataError, match=r"makes 0.39% of the pairs"):
-        as_float32(logits, what="logits", where="here")
+        as_float32(logits, name="logits", where="here")

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from loaders.harness import check_results, evaluate, evaluate_arrays, report
-from loaders.harness.detectors.choosing import preset
+from loaders.harness.detectors.parsing import preset
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run

@@ -17,8 +17,8 @@ from sklearn.metrics import roc_auc_score
 from loaders.harness import check_results, compare, report
 from loaders.harness.activations.runs import GroupOutputs, ModelRun
 from loaders.harness.arrays import Array, Arrays
-from loaders.harness.detectors import describe, get_detector
-from loaders.harness.detectors.registry import choose
+from loaders.harness.detectors import detector_spec, get_detector
+from loaders.harness.detectors.registry import configure
 from loaders.harness.evaluation.fitting import combinations
 from loaders.harness.evaluation.metric_rows import POOLED
 from loaders.harness.evaluation.results import Results
@@ -69,7 +69,9 @@ class Watched:
 
 def test_parameters_are_chosen_on_validation_images_alone() -> None:
     watched = Watched(OPEN_SET)
-    chosen = choose(describe(Sweeper, needs=("logits",), sweep={"power": (-1, 1, 3)}), {}, label="sweeper")
+    chosen = configure(
+        detector_spec(Sweeper, needs=("logits",), sweep={"power": (-1, 1, 3)}), {}, label="sweeper"
+    )
     found = evaluate_runs(OPEN_SET, [watched.run], [chosen], sweep=True)
     first_test = next(i for i, part in enumerate(watched.asked) if part[0] == "test")
     assert set(watched.asked[:first_test]) == {("val", "known"), ("val", "negative")}
@@ -230,8 +232,8 @@ def test_the_record_is_sealed(swept: Results, tmp_path: Path) -> None:
 
 
 def test_a_sweep_leaves_given_parameters_as_they_are() -> None:
-    method = describe(Sweeper, needs=("logits",), sweep={"power": (-1, 1, 3)})
-    given = choose(method, {"power": 3}, label="sweeper")
+    method = detector_spec(Sweeper, needs=("logits",), sweep={"power": (-1, 1, 3)})
+    given = configure(method, {"power": 3}, label="sweeper")
     row = evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], [given], sweep=True).rows(
         metric="auroc", group="near-a"
     )[0]
@@ -296,10 +298,13 @@ def test_a_sweep_fits_once_for_values_that_fitting_does_not_read() -> None:
             assert state == self.scale
             return np.asarray(data["logits"]).max(axis=1) * state + self.offset
 
-    method = describe(
-        Shifted, fit_on="train", fit_uses=("scale",), sweep={"scale": (1.0, -1.0), "offset": (0.0, 1.0, 2.0)}
+    method = detector_spec(
+        Shifted,
+        fit_on="train",
+        fit_parameters=("scale",),
+        sweep={"scale": (1.0, -1.0), "offset": (0.0, 1.0, 2.0)},
     )
-    chosen = choose(method, {}, label="shifted")
+    chosen = configure(method, {}, label="shifted")
     evaluate_runs(OPEN_SET, [fake_run(OPEN_SET)], [chosen], sweep=True)
     assert fits == [1.0, -1.0, 1.0]  # two for six candidates, and the one that was chosen
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from loaders.harness.detectors import get_method
+from loaders.harness.detectors import get_spec
 from loaders.harness.evaluation.metric_rows import MEAN, POOLED, UNKNOWN_ROLES
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.rows_from_scores import MODEL
@@ -73,7 +73,7 @@ def test_every_layout_asks_for_metrics_that_exist() -> None:
                     assert metric.partition("[")[0] in {*METRICS, *GAMMAS}
                     assert factor in (1, 100, 1000)
         for row in layout.get("published", ()):
-            get_method(row["of"])
+            get_spec(row["of"])
             keys = {*row["cells"], *row["pooled_cells"]}
             shown = {m for t in layout["table"] for part in t["columns"] for _, m, _ in part["show"]}
             assert {key.partition("/")[2] for key in keys} <= shown

@@ -69,9 +69,9 @@ class Halved:
 
 
 def registered(cls: Any, **about: Any) -> Any:
-    from loaders.harness.detectors.registry import choose, describe
+    from loaders.harness.detectors.registry import configure, detector_spec
 
-    return choose(describe(cls, **about), {}, label=cls.__name__.lower())
+    return configure(detector_spec(cls, **about), {}, label=cls.__name__.lower())
 
 
 def through_torch(data: Arrays) -> Any:

@@ -7,9 +7,9 @@ import pytest
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_info
 
-from loaders.harness.detectors.rowwise import at_least_single, lengths, maxima, products, sums
+from loaders.harness.detectors.row_reductions import at_least_single, lengths, maxima, products, sums
 from loaders.harness.detectors.softmax import log_others, log_sum_exp, scaled_odds
-from loaders.harness.threads import in_order
+from loaders.harness.threads import map_in_order
 
 RNG = np.random.default_rng(0)
 
@@ -82,5 +82,5 @@ def test_blas_has_one_thread_beside_ours_and_its_own_number_after() -> None:
 
     before = of_blas()
     assert before
-    assert in_order(of_blas, range(3), 2) == [[1] * len(before)] * 3
+    assert map_in_order(of_blas, range(3), 2) == [[1] * len(before)] * 3
     assert of_blas() == before

@@ -11,10 +11,9 @@ from scipy.linalg import eigh
 from wordnet_splits.base.errors import DataError, unknown
 
 from ..arrays import Array, Arrays, ArrayView, Head
-from .classwise import class_means, classes_of, labelled_chunks
-from .paper import PAPERS
-from .registry import register
-from .rowwise import products
+from .class_means import class_means, classes_of, labelled_chunks
+from .registry import PAPERS, register
+from .row_reductions import products
 
 ARRAYS = ("features", "logits")
 

@@ -11,9 +11,9 @@ import pytest
 
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import (
-    METHODS,
+    DETECTORS,
     get_detector,
-    get_method,
+    get_spec,
     list_detectors,
     parse_detectors,
     preset,
@@ -33,8 +33,8 @@ Z = np.asarray(KNOWN["logits"], dtype=np.float64)
 
 @pytest.fixture
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loaders.harness.detectors.registry.METHODS", dict(METHODS))
-    monkeypatch.setattr("loaders.harness.detectors.choosing.METHODS", dict(METHODS))
+    monkeypatch.setattr("loaders.harness.detectors.registry.DETECTORS", dict(DETECTORS))
+    monkeypatch.setattr("loaders.harness.detectors.parsing.DETECTORS", dict(DETECTORS))
 
 
 @pytest.mark.usefixtures("own_registry")
@@ -70,7 +70,7 @@ def test_a_users_function() -> None:
         """Return the maximum logit, scaled."""
         return np.asarray(data["logits"]).max(axis=1) * factor
 
-    assert get_method("scaled").summary == "Return the maximum logit, scaled."
+    assert get_spec("scaled").summary == "Return the maximum logit, scaled."
     np.testing.assert_allclose(
         confidence(fit(get_detector("scaled", factor=3)), KNOWN), Z.max(axis=1) * 3, rtol=1e-6
     )
@@ -145,18 +145,18 @@ def test_presets_hold_only_what_is_built_and_name_the_rest() -> None:
         assert preset(name).paper
         for spec in (*preset(name).detectors, *(s for specs in preset(name).only.values() for s in specs)):
             (chosen,) = parse_detectors(spec)
-            assert chosen.method.name in BUILT_IN
+            assert chosen.spec.name in BUILT_IN
         for spec in preset(name).absent:  # a row of the paper leaves this list when it is built
             with pytest.raises(UnknownNameError):
                 parse_detectors(spec)
 
 
 def test_the_preset_of_all_leaves_none_out() -> None:
-    assert {one.method.name for one in parse_detectors("preset:all")} == set(BUILT_IN)
+    assert {one.spec.name for one in parse_detectors("preset:all")} == set(BUILT_IN)
 
 
 def test_openood_defaults_are_those_of_its_table() -> None:
-    chosen = {c.method.name: dict(c.params) for c in parse_detectors("preset:openood")}
+    chosen = {c.spec.name: dict(c.params) for c in parse_detectors("preset:openood")}
     assert chosen["knn"] == {"k": 50}
     assert chosen["odin"] == {"T": 1000.0, "eps": 0.0014}
     assert chosen["energy"] == {"T": 1.0}
@@ -164,7 +164,7 @@ def test_openood_defaults_are_those_of_its_table() -> None:
 
 def test_kim_selected_other_values_on_each_benchmark() -> None:
     by_benchmark = {
-        name: next(c.params for c in parse_detectors("preset:kim", benchmark=name) if c.method.name == "odin")
+        name: next(c.params for c in parse_detectors("preset:kim", benchmark=name) if c.spec.name == "odin")
         for name in ("unknown-cifar", "unknown-imagenet")
     }
     assert by_benchmark["unknown-cifar"] == {"T": 10.0, "eps": 0.002}
@@ -172,24 +172,24 @@ def test_kim_selected_other_values_on_each_benchmark() -> None:
 
 
 def test_a_preset_sweeps_the_grid_of_its_paper_although_values_are_given() -> None:
-    of_kim = {one.method.name: one for one in parse_detectors("preset:kim", benchmark="unknown-cifar")}
+    of_kim = {one.spec.name: one for one in parse_detectors("preset:kim", benchmark="unknown-cifar")}
     assert of_kim["react"].params["threshold"] == 7
     tried = [one.params["threshold"] for one in combinations(of_kim["react"])]
     assert tried == list(range(1, 11))
     assert len(list(combinations(of_kim["odin"]))) == 4 * 11
     assert {one.params["weight"] for one in combinations(of_kim["openmax"])} == {0.0005}
-    of_openood = {one.method.name: one for one in parse_detectors("preset:openood")}
+    of_openood = {one.spec.name: one for one in parse_detectors("preset:openood")}
     assert not of_openood["openmax"].sweep
     assert not of_openood["energy"].sweep
-    assert of_openood["knn"].sweep == get_method("knn").sweep
+    assert of_openood["knn"].sweep == get_spec("knn").sweep
     # a grid of a parameter or a detector that does not exist would never be tried
     for name in preset_names():
         for detector, grid in preset(name).sweep.items():
-            assert set(grid) <= set(get_method(detector).parameters)
-            assert get_method(detector).name == detector
+            assert set(grid) <= set(get_spec(detector).parameters)
+            assert get_spec(detector).name == detector
 
 
 def test_list_detectors_knows_wildcards_and_aliases() -> None:
     assert list_detectors("ms*") == ("msp", "msp_float32")
     assert list_detectors("mcp") == ("msp",)
-    assert get_method("MDS") is get_method("mahalanobis")
+    assert get_spec("MDS") is get_spec("mahalanobis")

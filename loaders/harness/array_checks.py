@@ -1,0 +1,149 @@
+"""Checks of arrays: softmax outputs in place of logits, and different values that float32 makes equal.
+
+Arrays and confidences are stored as float32. Rounding keeps the order of values but may make different ones
+equal: values that are close relative to their size (``1e8 + z``, ``exp(z - 100)``) become ties, and their
+ranking becomes arbitrary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from wordnet_splits.base.errors import DataError
+
+from .arrays import CHUNK, Array
+
+PROBABILITY_TOLERANCE = 1e-2
+"""Largest difference of a row's sum from 1 in probabilities; float16 rounds by that over 1,000 classes."""
+LOG_PROBABILITIES = (
+    "the logits are log-probabilities (the exponentials of each row sum to 1): energy is rounding error, and "
+    "mls is msp; give what goes into the softmax"
+)
+MAX_TIED_SHARE = 1e-3
+"""Largest accepted share of pairs of different values that become equal: AUROC changes by at most half of it.
+
+The share is 1e-7 for values that spread as far as their size, 1e-4 for values that differ in the third digit.
+"""
+CHECKED_VALUES = 1 << 22
+"""Largest number of matrix values that are checked, in evenly spread rows; more would take minutes."""
+OFFSET_HINT = "take away the offset that they have in common"
+
+
+def refuse_probabilities(logits: Array, *, where: str, hint: str) -> None:
+    """Raise DataError where every row of logits (n, K) holds probabilities: in [0, 1], of sum 1."""
+    if _in_every_row(logits, _are_probabilities):
+        raise DataError(
+            "probabilities are given where logits are expected: every row sums to 1", where=where, hint=hint
+        )
+
+
+def are_log_probabilities(logits: Array) -> bool:
+    """Return whether every row of logits (n, K) holds logarithms of probabilities."""
+    return _in_every_row(logits, _are_logarithms)
+
+
+def as_float32(
+    values: Array, *, name: str, where: str, hint: str = OFFSET_HINT, by_column: bool = False
+) -> Array:
+    """Return numbers (n,) or (n, width) as float32, half precision as it is.
+
+    Parameters
+    ----------
+    name : the values as the error names them. hint : how to provide values that keep their differences.
+    by_column : whether columns are independent (features), where some may be constant up to rounding: the
+        median column and row are checked instead of all columns and rows.
+
+    Raises
+    ------
+    DataError : more than `MAX_TIED_SHARE` of the pairs of different values become equal, among all values or,
+        in a matrix, within its rows or its columns.
+    """
+    tied = tied_by_column(values) if by_column else newly_tied(values)
+    if tied > MAX_TIED_SHARE:
+        raise DataError(
+            f"float32, in which {name} are kept, makes {tied:.2%} of the pairs that differ equal",
+            where=where,
+            hint=hint,
+        )
+    with np.errstate(over="ignore"):  # infinity is refused where the values are checked to be finite
+        return values if values.dtype == np.float16 else values.astype(np.float32, copy=False)
+
+
+def newly_tied(values: Array) -> float:
+    """Return the share of the pairs of different values that float32 makes equal.
+
+    For a matrix: the greater share of that among pairs within columns and that among pairs within rows.
+    """
+    if np.can_cast(values.dtype, np.float32) or not values.size:
+        return 0.0
+    checked = _checked(values)
+    pairs = (_tied_and_different(checked, axis) for axis in range(values.ndim))
+    return max(float(_share(tied.sum(), different.sum())) for tied, different in pairs)
+
+
+def tied_by_column(values: Array) -> float:
+    """Return `newly_tied` of the median column (n, width) or, if that keeps its values, of the median row.
+
+    Columns that float32 makes constant are left out of the rows.
+    """
+    if np.can_cast(values.dtype, np.float32) or not values.size:
+        return 0.0
+    checked = _checked(values.reshape(len(values), -1))
+    of_columns = _share(*_tied_and_different(checked, 0))
+    of_median = float(np.median(of_columns))
+    if of_median > MAX_TIED_SHARE:
+        return of_median
+    return float(np.median(_share(*_tied_and_different(checked[:, of_columns <= MAX_TIED_SHARE], 1))))
+
+
+def tied_share(values: Array) -> float:
+    """Return the share of the pairs of values (n,) that are equal."""
+    n = len(values)
+    return float(_ties(np.sort(values)[None])[0]) / (n * (n - 1) / 2) if n > 1 else 0.0
+
+
+def _checked(values: Array) -> Array:
+    """Return the values, or evenly spread rows of a large matrix."""
+    return values[:: max(1, -(-values.size // CHECKED_VALUES))] if values.ndim > 1 else values
+
+
+def _tied_and_different(values: Array, axis: int) -> tuple[Array, Array]:
+    """Return, for each of m lines along an axis, the pairs that float32 makes equal and those that differ."""
+    n = values.shape[axis]
+    lines = np.moveaxis(np.sort(values, axis=axis), axis, -1).reshape(-1, n)
+    with np.errstate(over="ignore"):
+        after = _ties(lines.astype(np.float32))
+    before = _ties(lines)
+    return after - before, n * (n - 1) / 2 - before
+
+
+def _share(tied: Array, different: Array) -> Array:
+    """Return tied / different, 0 where nothing is different."""
+    return np.asarray(tied / np.maximum(different, 1))
+
+
+def _ties(lines: Array) -> Array:
+    """Return the number of pairs of equal values within each of m sorted lines (m, n)."""
+    m, n = lines.shape
+    starts = np.ones(lines.shape, bool)
+    np.not_equal(lines[:, 1:], lines[:, :-1], out=starts[:, 1:])
+    positions = np.flatnonzero(starts)
+    lengths = np.diff(np.append(positions, lines.size)).astype(np.float64)
+    return np.bincount(positions // n, lengths * (lengths - 1) / 2, minlength=m)
+
+
+def _in_every_row(values: Array, test: Callable[[Array], bool]) -> bool:
+    if len(values) == 0 or values.shape[1] < 2:
+        return False
+    chunks = (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
+    return all(test(chunk.astype(np.float64)) for chunk in chunks)
+
+
+def _are_probabilities(rows: Array) -> bool:
+    return bool((rows >= 0).all() and (np.abs(rows.sum(axis=1) - 1) < PROBABILITY_TOLERANCE).all())
+
+
+def _are_logarithms(rows: Array) -> bool:
+    return bool((rows < PROBABILITY_TOLERANCE).all()) and _are_probabilities(np.exp(rows))

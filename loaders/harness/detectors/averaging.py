@@ -1,0 +1,103 @@
+"""Detectors that average the softmax of several models, or of several passes with dropout.
+
+A detector of several models gets a sequence of arrays, one per model; ``predict`` returns the joint logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wordnet_splits.base.errors import DataError
+
+from ..arrays import Array, Arrays
+from .registry import PAPERS, register, require_positive
+from .softmax import log_max_softmax, log_sum_exp, logits_of
+
+PASSES = "dropout[passes={passes}]"
+
+
+@register(paper=PAPERS["lakshminarayanan2017"], needs=("logits",), models="many", aliases=("deep_ensemble",))
+@dataclass(frozen=True)
+class Ensemble:
+    """Maximum of the mean softmax of several models (Deep Ensemble)."""
+
+    def predict(self, state: None, data: Sequence[Arrays]) -> Arrays:
+        """Return the log of the mean softmax as ``logits`` (and ``background``): its softmax is that mean.
+
+        Raises
+        ------
+        DataError : the models differ in classes, or only some have a background class.
+        """
+        logs = [_log_softmax(model) for model in data]
+        if len({(classes.shape[1], background is None) for classes, background in logs}) > 1:
+            raise DataError("the models of an ensemble differ in classes", hint="give models of one head")
+        joint = Arrays.of(logits=_log_mean([classes for classes, _ in logs]))
+        backgrounds = [background for _, background in logs if background is not None]
+        return joint.replace(background=_log_mean(backgrounds)) if backgrounds else joint
+
+    def score(self, state: None, data: Sequence[Arrays]) -> Array:
+        """Return the log of the maximum of the mean softmax."""
+        return log_max_softmax(*logits_of(self.predict(state, data)))
+
+
+def _log_softmax(data: Arrays) -> tuple[Array, Array | None]:
+    logits, background = logits_of(data)
+    total = log_sum_exp(logits if background is None else np.column_stack([logits, background]))
+    return logits - total[:, None], None if background is None else background - total
+
+
+def _log_mean(logs: Sequence[Array]) -> Array:
+    """Return the log of the mean of exp over models, sorted first so that their order does not matter."""
+    return np.asarray(log_sum_exp(np.sort(np.stack(logs, axis=-1), axis=-1)) - np.log(len(logs)))
+
+
+@dataclass(frozen=True)
+class _DropoutPasses:
+    """Mean softmax over passes with dropout."""
+
+    passes: int = 50
+
+    def __post_init__(self) -> None:
+        require_positive("passes", self.passes)
+
+    def mean(self, data: Arrays) -> Array:
+        """Return the log of the mean softmax over the classes (n, K)."""
+        return np.asarray(data[f"{PASSES.format(passes=self.passes)}/logits"], dtype=np.float64)
+
+    def predict(self, state: None, data: Arrays) -> Arrays:
+        """Return the log of the mean softmax of the classes and, where there is one, of the background."""
+        logits = self.mean(data)
+        if "background" not in data:
+            return Arrays.of(logits=logits)
+        rest = np.maximum(1 - np.exp(logits).sum(axis=1), np.finfo(np.float64).tiny)
+        return Arrays.of(logits=logits, background=np.log(rest))
+
+
+@register(
+    "mc_dropout", paper=PAPERS["gal2016"], needs=(f"{PASSES}/logits",), aliases=("mc-dropout", "mcdropout")
+)
+@dataclass(frozen=True)
+class MCDropout(_DropoutPasses):
+    """Maximum of the mean softmax over passes with dropout."""
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return the log of the maximum over the classes."""
+        return np.asarray(self.mean(data).max(axis=1))
+
+
+@register(
+    "mutual_information",
+    paper=PAPERS["houlsby2011"],
+    needs=(f"{PASSES}/logits", f"{PASSES}/information"),
+    aliases=("mi",),
+)
+@dataclass(frozen=True)
+class MutualInformation(_DropoutPasses):
+    """Minus the mutual information of class and dropout: H(mean p) - mean H(p) over passes, in nats."""
+
+    def score(self, state: None, data: Arrays) -> Array:
+        """Return minus the information."""
+        return -np.asarray(data[f"{PASSES.format(passes=self.passes)}/information"], dtype=np.float64)

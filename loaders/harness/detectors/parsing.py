@@ -1,0 +1,179 @@
+"""Detectors from text: ``msp,knn[k=100]``, ``preset:openood``, ``my_module:my_detector[T=2]``."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from wordnet_splits.base.errors import SplitsError, unknown
+
+from ..plugins import import_object, parse_named, split_list
+from .pytorch_ood import pytorch_ood_spec
+from .registry import DETECTORS, ConfiguredDetector, DetectorSpec, configure, detector_spec, get_spec
+
+WHERE = "--detectors"
+PRESET = "preset:"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The detectors of one paper with its values.
+
+    Attributes
+    ----------
+    absent : detectors of the paper that are not implemented.
+    only : pattern of benchmark names -> detectors that replace ``detectors`` there.
+    sweep : detector -> the paper's values of its parameters, which a sweep tries even of explicit parameters.
+    """
+
+    name: str
+    paper: str
+    detectors: tuple[str, ...]
+    absent: tuple[str, ...]
+    only: Mapping[str, tuple[str, ...]]
+    sweep: Mapping[str, Mapping[str, tuple[Any, ...]]]
+
+    def configured(self, benchmark: str) -> list[ConfiguredDetector]:
+        """Return the detectors for a benchmark, each with the paper's grid, if any."""
+        return [
+            dataclasses.replace(detector, optional=True, grid=self.sweep.get(detector.spec.name))
+            for detector in map(_parse_detector, self.for_benchmark(benchmark))
+        ]
+
+    def for_benchmark(self, benchmark: str) -> tuple[str, ...]:
+        """Return the texts of the detectors for a benchmark: some papers select values on each."""
+        for pattern, detectors in self.only.items():
+            if fnmatchcase(benchmark, pattern):
+                return detectors
+        return self.detectors
+
+
+@cache
+def _presets() -> Mapping[str, Preset]:
+    data = tomllib.loads((files(str(__package__)) / "presets.toml").read_text(encoding="utf-8"))
+    return {
+        name: Preset(
+            name,
+            row["paper"],
+            tuple(row["detectors"]),
+            tuple(row["absent"]),
+            {pattern: tuple(detectors) for pattern, detectors in row.get("only", {}).items()},
+            {
+                detector: {key: tuple(values) for key, values in grid.items()}
+                for detector, grid in row.get("sweep", {}).items()
+            },
+        )
+        for name, row in data.items()
+    }
+
+
+def preset_names() -> tuple[str, ...]:
+    """Return the names of the presets, sorted."""
+    return tuple(sorted(_presets()))
+
+
+def preset(name: str) -> Preset:
+    """Return a preset by name, or raise UnknownNameError."""
+    if name not in _presets():
+        raise unknown("preset", name, _presets(), where=WHERE)
+    return _presets()[name]
+
+
+def presets_of(spec: DetectorSpec) -> tuple[str, ...]:
+    """Return the names of the presets that contain a detector, sorted."""
+    return tuple(
+        name
+        for name in preset_names()
+        if any(_parse_detector(text).spec is spec for text in preset(name).detectors)
+    )
+
+
+def parse_detectors(text: str | Sequence[str], *, benchmark: str = "") -> list[ConfiguredDetector]:
+    """Return the detectors of a list, in its order, without duplicates.
+
+    Parameters
+    ----------
+    text : ``NAME``, ``NAME[parameter=value,...]``, ``preset:NAME`` or ``module:attribute``, joined by commas
+        or in a sequence.
+    benchmark : the benchmark's name, for presets whose values depend on it.
+
+    Raises
+    ------
+    SplitsError : malformed, unknown, not importable, or two different detectors with one label.
+    """
+    names = [name for part in ([text] if isinstance(text, str) else text) for name in split_list(part)]
+    detectors: list[ConfiguredDetector] = []
+    for name in names:
+        if name.startswith(PRESET):
+            detectors += preset(name.removeprefix(PRESET)).configured(benchmark)
+        else:
+            detectors.append(_parse_detector(name))
+    if not detectors:
+        raise SplitsError("no detector is named", where=WHERE, hint="as in --detectors msp,knn[k=50]")
+    return without_duplicates(detectors)
+
+
+def without_duplicates(detectors: Iterable[ConfiguredDetector]) -> list[ConfiguredDetector]:
+    """Return detectors in order, each label once; one that is listed outside a preset is not optional.
+
+    Raises
+    ------
+    SplitsError : two different detectors have the same label.
+    """
+    by_label: dict[str, ConfiguredDetector] = {}
+    for detector in detectors:
+        earlier = by_label.setdefault(detector.label, detector)
+        if earlier != detector:
+            raise SplitsError(f"two detectors are called {detector.label!r}", hint="give one another name")
+        if not detector.optional:
+            by_label[detector.label] = dataclasses.replace(earlier, optional=False)
+    return list(by_label.values())
+
+
+def _parse_detector(text: str) -> ConfiguredDetector:
+    name, parameters = parse_named(text, where=WHERE)
+    if ":" in name:
+        spec = spec_of(import_object(name, where=WHERE))
+        return configure(spec, parameters, label=spec.name)
+    return configure(get_spec(name), parameters, label=name.lower())
+
+
+def spec_of(implementation: Any) -> DetectorSpec:
+    """Return the `DetectorSpec` of a detector class or function, registered or not.
+
+    Of one that is not registered, ``needs``, ``fit_on``, ``sweep`` and ``models`` are read from attributes of
+    those names; a class of pytorch-ood gets them from its kind.
+    """
+    for spec in DETECTORS.values():
+        if implementation is spec.implementation:
+            return spec
+    if (imported_spec := pytorch_ood_spec(implementation)) is not None:
+        return imported_spec
+    names = ("needs", "fit_on", "sweep", "models")
+    attributes = {name: getattr(implementation, name) for name in names if hasattr(implementation, name)}
+    return detector_spec(implementation, **attributes)
+
+
+def detector_from_object(detector: Any) -> ConfiguredDetector:
+    """Return a detector passed as an object: a class, a function, or an instance with its parameters.
+
+    Raises
+    ------
+    SplitsError : it is not a detector.
+    """
+    if isinstance(detector, ConfiguredDetector):
+        return detector
+    if inspect.isclass(detector) or not dataclasses.is_dataclass(detector):
+        spec = spec_of(detector)
+        return configure(spec, {}, label=spec.name)
+    spec = spec_of(type(detector))
+    params = {name: getattr(detector, name) for name in spec.parameters}
+    explicit = {name: value for name, value in params.items() if value != spec.parameters[name]}
+    return configure(spec, explicit, label=spec.name)
