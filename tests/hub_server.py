@@ -7,6 +7,7 @@ private repository, and every change, needs the token. Faults are set per reques
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import json
 import re
@@ -76,6 +77,10 @@ class Hub:
     def files(self, name: str, revision: str = "main") -> dict[str, bytes]:
         repo = self.repos[name]
         return repo.commits[str(repo.resolve(revision))]
+
+    def copy_repositories(self, hub: Hub) -> None:
+        """Hold what another Hub holds."""
+        self.repos, self.large = copy.deepcopy(hub.repos), dict(hub.large)
 
 
 def described(path: str, content: bytes) -> dict[str, Any]:

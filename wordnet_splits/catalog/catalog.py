@@ -174,6 +174,7 @@ class Catalog(Tabular):
             raise unknown("split", split, self.splits, where=f"source {self.source!r}")
 
 
+@cache
 def catalog_names() -> tuple[str, ...]:
     """Return the sources that have a shipped catalog, sorted."""
     return tuple(sorted(path.stem for path in CATALOGS.glob("*.tsv")))

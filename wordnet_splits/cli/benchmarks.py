@@ -95,7 +95,7 @@ def build_benchmarks(
     from wordnet_splits.making import build, run_for_each
     from wordnet_splits.recipe import declarations_of, load_recipe, recipe_names
 
-    chosen = _names_or_all(names, all_, buildable())
+    chosen = _names_or_all(names, all_, () if names else buildable())
     roots = parse_roots(root or [], declarations_of(*chosen))
     results = []
     recipes = [_buildable(load_recipe(name)) for name in chosen]  # a wrong one is refused before any is built

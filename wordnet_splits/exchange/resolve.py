@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import FileId, file_id
@@ -46,12 +46,13 @@ def resolve(
     """
     found = Resolved()
     seen: set[tuple[str, str, str, str]] = set()
+    classes_of = cache(_image_classes)
     for number, entry in enumerate(entries):
         if number >= MOST_ENTRIES:
             raise DataError(f"more than {MOST_ENTRIES:,} images", hint="import it in parts")
         if (letters := max(len(entry.path), len(entry.image_id or ""))) > LONGEST_PATH:
             raise DataError(f"a path of {letters:,} letters", where=f"{entry.group} {entry.split}")
-        image = _image(entry, format_name, sources, fallback)
+        image = _image(entry, format_name, sources, fallback, classes_of)
         if image is None:
             found.unmatched.append(entry)
             continue
@@ -66,7 +67,11 @@ def resolve(
 
 
 def _image(
-    entry: ListEntry, format_name: str, sources: Mapping[str, str], fallback: str | None
+    entry: ListEntry,
+    format_name: str,
+    sources: Mapping[str, str],
+    fallback: str | None,
+    classes_of: Callable[[str], ImageClasses | None],
 ) -> ListEntry | None:
     """Return the entry with source, image_id and class_id, None where it names no image of ours."""
     image_id, folder, source = entry.image_id, entry.class_id, entry.source
@@ -76,10 +81,10 @@ def _image(
         folder, image_id = own.class_id, own.image_id
         entry = entry._replace(split=own.split or entry.split, group=own.group or entry.group)
     source = source or sources.get(entry.group, fallback)
-    if source is None or image_id is None or source not in source_names():
+    if source is None or image_id is None or (classes := classes_of(source)) is None:
         return None
-    class_id = class_of(source, image_id, folder) if image_id else entry.class_id
-    if class_id is None or class_id not in load_catalog(source):
+    class_id = classes.of(image_id, folder) if image_id else entry.class_id
+    if class_id is None or class_id not in classes.catalog:
         return None
     return entry._replace(source=source, image_id=image_id, class_id=sys.intern(class_id))
 
@@ -92,22 +97,39 @@ def class_of(source: str, image_id: str, folder: str | None = None) -> str | Non
     folder : the class that a list gives it; it must be the image's. Where no inventory has the id, and its
         first part is no class, this decides.
     """
-    catalog, known = load_catalog(source), _inventoried(source)
-    class_id = known.get(image_id)
-    if class_id is None and known and set(inventory_splits(source)) == set(catalog.splits):
-        return None
-    if class_id is None:
-        try:
-            class_id = source_class(source).class_of(image_id)
-        except KeyError:
+    return ImageClasses(source).of(image_id, folder)
+
+
+def _image_classes(source: str) -> ImageClasses | None:
+    return ImageClasses(source) if source in source_names() else None
+
+
+class ImageClasses:
+    """The classes of a source's images, by image id; what is looked up of the source is looked up once."""
+
+    def __init__(self, source: str) -> None:
+        self.catalog = load_catalog(source)
+        self._source = source
+        self._inventory = _inventoried(source)
+        self._complete = bool(self._inventory) and set(inventory_splits(source)) == set(self.catalog.splits)
+
+    def of(self, image_id: str, folder: str | None = None) -> str | None:
+        """Return the class of an image, as `class_of` does."""
+        class_id = self._inventory.get(image_id)
+        if class_id is None and self._complete:
             return None
-    if class_id is None:
-        # the longest: SUN397 has the classes hospital and hospital_room
-        starts = (image_id[:at] for at in range(len(image_id) - 1, 0, -1) if image_id[at] in "/_")
-        class_id = next((start for start in starts if start in catalog), folder)
-    if class_id is None or class_id not in catalog:
-        return None
-    return class_id if folder in (None, "", class_id, class_id.replace("/", "-")) else None
+        if class_id is None:
+            try:
+                class_id = source_class(self._source).class_of(image_id)
+            except KeyError:
+                return None
+        if class_id is None:
+            # the longest: SUN397 has the classes hospital and hospital_room
+            starts = (image_id[:at] for at in range(len(image_id) - 1, 0, -1) if image_id[at] in "/_")
+            class_id = next((start for start in starts if start in self.catalog), folder)
+        if class_id is None or class_id not in self.catalog:
+            return None
+        return class_id if folder in (None, "", class_id, class_id.replace("/", "-")) else None
 
 
 def _inventoried(source: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ def class_set_names() -> tuple[str, ...]:
     return _names_in(CLASS_SETS)
 
 
+@cache
 def _names_in(folder: str) -> tuple[str, ...]:
     found = (files("wordnet_splits") / "data" / folder).iterdir()
     return tuple(sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml")))

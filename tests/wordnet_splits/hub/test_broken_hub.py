@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests import hub_server
-from tests.hub_server import Fault, Handler, Hub
+from tests.hub_server import Fault, Handler, Hub, at_hand
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import HubError, HubUnreachableError
 from wordnet_splits.hub import asking
@@ -33,11 +33,19 @@ def release() -> Release:
     return gather([DIGITS])
 
 
+@pytest.fixture(scope="module")
+def published_once(tmp_path_factory: pytest.TempPathFactory, release: Release) -> Hub:
+    """A Hub that holds a benchmark as v1; not to be changed."""
+    with pytest.MonkeyPatch.context() as patch, at_hand(patch, tmp_path_factory.mktemp("published")) as hub:
+        publish(Address("org/set"), release, tag="v1")
+        return hub
+
+
 @pytest.fixture
-def published(hub: Hub, release: Release, monkeypatch: pytest.MonkeyPatch) -> Hub:
+def published(hub: Hub, published_once: Hub, monkeypatch: pytest.MonkeyPatch) -> Hub:
     """A Hub that holds it as v1; nobody waits for anything."""
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    publish(Address("org/set"), release, tag="v1")
+    hub.copy_repositories(published_once)
     return hub
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.hub_server import Hub
+from tests.hub_server import Hub, at_hand
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.cli.main import app, run
 from wordnet_splits.finding import load_manifest
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
@@ -22,22 +26,43 @@ ROOT = ("--root", "mypics=pics")
 CARRIED = ["mypics.inventory.parquet", "mypics.toml", "mypics.tsv"]
 
 
+@pytest.fixture(scope="module")
+def published_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Hub, Path]:
+    """A Hub that holds the benchmark as v1, and the folder where it was made; neither is to be changed."""
+    folder = tmp_path_factory.mktemp("published")
+    with pytest.MonkeyPatch.context() as patch, at_hand(patch, folder) as hub:
+        patch.setattr("wordnet_splits.catalog.declarations._BESIDE", {})
+        patch.chdir(folder)
+        own.class_folders(Path("pics"), CLASSES, {"train": 1, "test": 2})
+        own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 1, "test": 2})
+        own.declare(Path("pics"), "mypics", "folders", 'licence = "CC0"\n')
+        run_quietly("inventory", "make", "mypics", *ROOT)
+        run_quietly("new", "mine", "--id", "mypics:golden retriever,teapot", "--near", "mypics", *ROOT)
+        run_quietly("build", "mine.toml", *ROOT)
+        for path in (*Path("pics").glob("mypics.*"), Path("pics/dataset.toml"), Path("mine.toml")):
+            path.unlink()
+        patch.setattr("wordnet_splits.catalog.declarations._BESIDE", {})
+        done = json.loads(
+            run_quietly("hub", "publish", "org/mine", "build/mine", "--revision", "v1", *ROOT, "--json")
+        )
+        assert {f"mine/sources/{name}" for name in CARRIED} <= set(done["added"])
+        return hub, folder
+
+
+def run_quietly(*words: str) -> str:
+    """Run a command that succeeds; return what it prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = run(app, list(words), "wordnet-splits")
+    assert code == 0, err.getvalue()
+    return out.getvalue()
+
+
 @pytest.fixture
-def published(hub: Hub, splits: Command, monkeypatch: pytest.MonkeyPatch) -> Hub:
+def published(hub: Hub, splits: Command, published_once: tuple[Hub, Path], tmp_path: Path) -> Hub:
     """A Hub that holds the benchmark as v1; nobody knows the dataset any more."""
-    own.class_folders(Path("pics"), CLASSES, {"train": 1, "test": 2})
-    own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 1, "test": 2})
-    own.declare(Path("pics"), "mypics", "folders", 'licence = "CC0"\n')
-    assert splits("inventory", "make", "mypics", *ROOT).code == 0
-    made = splits("new", "mine", "--id", "mypics:golden retriever,teapot", "--near", "mypics", *ROOT)
-    assert made.code == 0, made.err
-    assert splits("build", "mine.toml", *ROOT).code == 0
-    for path in (*Path("pics").glob("mypics.*"), Path("pics/dataset.toml"), Path("mine.toml")):
-        path.unlink()
-    monkeypatch.setattr("wordnet_splits.catalog.declarations._BESIDE", {})
-    done = splits("hub", "publish", "org/mine", "build/mine", "--revision", "v1", *ROOT, "--json")
-    assert done.code == 0, done.err
-    assert {f"mine/sources/{name}" for name in CARRIED} <= set(done.json["added"])
+    hub.copy_repositories(published_once[0])
+    for name in ("pics", "build"):
+        shutil.copytree(published_once[1] / name, tmp_path / name)
     return hub
 
 

@@ -16,31 +16,32 @@ from typing import Any
 
 import pytest
 
-from tests.hub_server import TOKEN, Fault, Hub
+from tests.hub_server import TOKEN, Fault, Hub, at_hand
 from tests.wordnet_splits.command import environment
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.hub.address import Address
 from wordnet_splits.making import build
 from wordnet_splits.manifest.fingerprint import of_evaluation
 from wordnet_splits.publishing.publish import publish
-from wordnet_splits.publishing.release import Release, gather
+from wordnet_splits.publishing.release import gather
 from wordnet_splits.recipe import load_recipe
 
 from .conftest import DIGITS, OTHER
 
 
-@pytest.fixture
-def published(hub: Hub, release: Release) -> Hub:
-    """A Hub that holds two benchmarks as v1."""
-    publish(Address("org/set"), release, tag="v1")
-    hub.asked.clear()
-    return hub
-
-
 @pytest.fixture(scope="module")
-def release() -> Release:
-    """Two benchmarks, verified once."""
-    return gather([DIGITS, OTHER])
+def published_once(tmp_path_factory: pytest.TempPathFactory) -> Hub:
+    """A Hub that holds two benchmarks as v1; not to be changed."""
+    with pytest.MonkeyPatch.context() as patch, at_hand(patch, tmp_path_factory.mktemp("published")) as hub:
+        publish(Address("org/set"), gather([DIGITS, OTHER]), tag="v1")
+        return hub
+
+
+@pytest.fixture
+def published(hub: Hub, published_once: Hub) -> Hub:
+    """A Hub that holds two benchmarks as v1."""
+    hub.copy_repositories(published_once)
+    return hub
 
 
 def tampered(hub: Hub, path: str, content: bytes, tag: str = "v2") -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from tests.wordnet_splits.command import Command
@@ -40,10 +42,11 @@ def command(capsys, monkeypatch, tmp_path):
     return Command(capsys, monkeypatch, tmp_path)
 
 
+@cache
 def val_ids(source: str, class_id: str) -> list[str]:
     table = load_inventory(source, "val")
-    rows = zip(table["image_id"].to_pylist(), table["class_id"].to_pylist(), strict=True)
-    return [i for i, c in rows if c == class_id]
+    ids: list[str] = table.filter(pc.equal(table["class_id"], class_id))["image_id"].to_pylist()
+    return ids
 
 
 def lines_of(split: str) -> list[Line]:
