@@ -18,7 +18,7 @@ from fix_resize.spec import EngineName, Resize, ResizeSpec, Size, Step, plan
 from fix_resize.windows import FILTERS, Axis, first_axis
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 
 Engine = Callable[[Image.Image, Step], Image.Image]
 

@@ -13,8 +13,8 @@ from loaders.harness.evaluation.results import ABOUT
 from loaders.harness.evaluation.schema import Sealed, fingerprints_of
 from loaders.harness.leaderboard.facts import facts_of
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.sealed import CHECKSUM, write_sealed
-from wordnet_splits.base.untrusted import read_json, validated
+from wordnet_splits.base.schemas import CHECKSUM, validate, write_sealed
+from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry
 from wordnet_splits.manifest.shipped import shipped_folder
@@ -40,12 +40,12 @@ def reseal(folder: Path) -> bool:
     if filled == about:
         return False
     sealed["about"] = filled
-    validated(Sealed, sealed, where=str(folder / ABOUT))
+    validate(Sealed, sealed, where=str(folder / ABOUT))
     write_sealed(folder / ABOUT, sealed)
     entry = read_json(folder / ENTRY)
     entry.pop(CHECKSUM)
     entry["facts"] = facts_of(folder).model_dump(mode="json")
-    validated(LeaderboardEntry, entry, where=str(folder / ENTRY))
+    validate(LeaderboardEntry, entry, where=str(folder / ENTRY))
     write_sealed(folder / ENTRY, entry)
     return True
 

@@ -12,8 +12,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.fields import BenchmarkName, Count, Name, Role, Sha256
-from wordnet_splits.base.sealed import read_sealed
+from wordnet_splits.base.schemas import BenchmarkName, Count, Name, Role, Sha256, read_sealed
 
 ENTRY: Final = "entry.json"
 

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wordnet_splits.base.errors import DataError, SourceError
-from wordnet_splits.base.untrusted import LARGEST_PICTURE, LONGEST_NAME, open_parquet, parquet_errors
+from wordnet_splits.base.parquet import open_parquet, parquet_errors
+from wordnet_splits.base.untrusted import LARGEST_IMAGE, LONGEST_NAME
 
 COLUMNS: Final = ("image", "img")
 """Columns that may hold pictures: a struct of bytes and path, as `datasets` writes it, or bytes."""
@@ -113,7 +114,7 @@ def _bytes(file: pq.ParquetFile, wanted: set[int], path: Path) -> Iterator[tuple
     for values in _batches(file, leaf, path):
         for row in sorted(wanted.intersection(range(start, start + len(values)))):
             data = values[row - start].as_py() or b""  # one by one: a dictionary may repeat a large one
-            if len(data) > LARGEST_PICTURE:
+            if len(data) > LARGEST_IMAGE:
                 raise SourceError(f"row {row} is a picture of {len(data):,} bytes", where=str(path))
             yield row, data
         start += len(values)

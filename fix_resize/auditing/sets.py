@@ -30,7 +30,7 @@ from fix_resize.pipeline.image_folder import ImageFolder
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec
 from wordnet_splits.base.errors import DataError, SourceError, unknown
-from wordnet_splits.base.untrusted import expanded
+from wordnet_splits.base.untrusted import expand_home
 from wordnet_splits.finding import is_path, load_manifest, manifest_names, unknown_benchmark
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class, source_names
@@ -148,7 +148,7 @@ def _parse(name: str) -> tuple[Path | str, list[str]]:
     if not is_path(words[0]) and words[0] in (*manifest_names(), *source_names()):
         return words[0], words[1:]
     for length in range(len(words), 0, -1):
-        path = expanded(":".join(words[:length]), where=name)
+        path = expand_home(":".join(words[:length]), where=name)
         if path.is_dir():
             return path, words[length:]
         if path.is_file():

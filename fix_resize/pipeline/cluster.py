@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from fix_resize.pipeline.shards import ShardJob, ShardOutcome, run_shard
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.lazy import need
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 
 ENCRYPTED: Final = ("tls", "wss")
 

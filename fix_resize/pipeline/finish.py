@@ -18,7 +18,7 @@ from fix_resize.spec import ResizeSpec
 from wordnet_splits.base.errors import OutputError
 from wordnet_splits.base.files import writing
 from wordnet_splits.base.parquet import read_table
-from wordnet_splits.base.sealed import write_sealed
+from wordnet_splits.base.schemas import write_sealed
 
 _ROWS: Final = 65_536
 """Rows of a row group, and of what is held at a time."""

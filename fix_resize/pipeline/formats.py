@@ -27,7 +27,7 @@ from wordnet_splits.base import untrusted
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.files import FileId, file_id, replacing, write_bytes
-from wordnet_splits.base.parquet import IMAGE, hub_metadata, schema_of
+from wordnet_splits.base.parquet import IMAGE, hub_metadata, parquet_file, schema_of
 
 COMPRESSION: Final = 1
 """zlib's fastest level; others hardly make photographs of 32 pixels any smaller."""
@@ -116,7 +116,7 @@ class PngTree:
 
     def read_one(self, root: Path, file: str, row: int) -> bytes:
         """Return the file's bytes."""
-        return untrusted.read_bytes(untrusted.below(root, file), largest=LARGEST_PICTURE)
+        return untrusted.read_bytes(untrusted.path_below(root, file), largest=LARGEST_PICTURE)
 
 
 class ParquetShards:
@@ -152,7 +152,7 @@ class ParquetShards:
 
     def read(self, root: Path, file: str) -> Iterator[Kept]:
         """Yield the PNG files of a shard, each with its other columns."""
-        with _shard(untrusted.below(root, file)) as parquet:
+        with _shard(untrusted.path_below(root, file)) as parquet:
             for batch in parquet.iter_batches(ROW_GROUP):
                 for row in batch.to_pylist():
                     image = row.pop("image") or {"path": "", "bytes": b""}
@@ -161,7 +161,7 @@ class ParquetShards:
     def read_one(self, root: Path, file: str, row: int) -> bytes:
         """Return one PNG file; the row group that holds it is kept for the next."""
         group, place = divmod(row, ROW_GROUP)
-        path = untrusted.below(root, file)
+        path = untrusted.path_below(root, file)
         try:
             data: bytes | None = _row_group(path, file_id(path), group)[place].as_py()
         except OSError as error:
@@ -183,7 +183,7 @@ def _row_group(path: Path, identity: FileId, group: int) -> pa.Array:
 
 @contextmanager
 def _shard(path: Path) -> Iterator[pq.ParquetFile]:
-    with untrusted.parquet(path) as parquet:
+    with parquet_file(path) as parquet:
         if not parquet.schema_arrow.equals(PACKED_SCHEMA):
             raise DataError("has other columns than a shard of pictures", where=str(path))
         yield parquet
@@ -240,7 +240,7 @@ def checksum(root: Path, files: Iterable[str]) -> str | None:
     state = hashlib.sha256()
     for file in dict.fromkeys(files):
         try:
-            with untrusted.opened(untrusted.below(root, file), largest=LARGEST_FILE) as opened:
+            with untrusted.open_untrusted(untrusted.path_below(root, file), largest=LARGEST_FILE) as opened:
                 while block := opened.read(untrusted.MiB):
                     state.update(block)
         except DataError:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import read_picture
+from wordnet_splits.base.untrusted import read_image
 from wordnet_splits.sources.base import Raw, Row, Source
 from wordnet_splits.sources.layouts.walk import check_root, entries
 from wordnet_splits.sources.pixels import EXTENSIONS
@@ -67,7 +67,7 @@ class ImageFolder(Source):
         assert self.root is not None, "rooted"
         place = PurePosixPath(image_id).parent
         names = self.cached(f"names {place}", lambda: self._names(place))
-        return read_picture(self.root / place / names[PurePosixPath(image_id).name], self.root)
+        return read_image(self.root / place / names[PurePosixPath(image_id).name], self.root)
 
     def _names(self, place: PurePosixPath) -> dict[str, str]:
         assert self.root is not None, "rooted"

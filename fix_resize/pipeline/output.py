@@ -19,11 +19,10 @@ from pydantic import Field
 from fix_resize.pipeline.formats import Kept, decode_png, get_format
 from fix_resize.pipeline.tables import IMAGE_SCHEMA, IMAGES, OUTPUT
 from fix_resize.spec import ResizeSpec
-from wordnet_splits.base import untrusted
 from wordnet_splits.base.digests import Pixels, digest_pixels
 from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
-from wordnet_splits.base.fields import Count, Sha256, StrictModel
-from wordnet_splits.base.sealed import read_sealed
+from wordnet_splits.base.parquet import parquet_file
+from wordnet_splits.base.schemas import Count, Sha256, StrictModel, read_sealed
 
 SCHEMA: Final = 2
 
@@ -166,7 +165,7 @@ class Output:
 def open_images(folder: Path) -> Iterator[pq.ParquetFile]:
     """Yield an output's table of images; DataError where it cannot be read or has other columns."""
     path = folder / IMAGES
-    with untrusted.parquet(path) as file:
+    with parquet_file(path) as file:
         if not file.schema_arrow.equals(IMAGE_SCHEMA):
             raise DataError("has other columns than a table of images", where=str(path))
         yield file

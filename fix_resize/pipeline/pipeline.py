@@ -28,11 +28,11 @@ from fix_resize.pipeline.selection import Identify, Worklist
 from fix_resize.pipeline.shards import ShardJob, ShardOutcome, finished, marker_of, read_record, run_shard
 from fix_resize.pipeline.tables import ABOUT, GO_ON, MISSING_SCHEMA, UNFINISHED, WORK, BuildItem, plain
 from fix_resize.spec import ResizeSpec
-from wordnet_splits.base import untrusted
 from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
 from wordnet_splits.base.files import is_lock, locked, write_json, writing
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.making.images import Shortfall
 
@@ -205,7 +205,7 @@ def _begun(out: Path) -> dict[str, Any]:
     """Return the description of the build begun in a folder; nothing where it is new or empty."""
     if (out / _BUILD).exists():
         try:
-            said = untrusted.read_json(out / _BUILD)
+            said = read_json(out / _BUILD)
         except DataError as error:
             raise OutputError("cannot be read: the folder is left alone", where=str(out / _BUILD)) from error
         return said if isinstance(said, dict) and said else {"schema": None}

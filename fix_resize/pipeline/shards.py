@@ -26,9 +26,8 @@ from fix_resize.resize import BACKENDS, apply_many, coloured
 from fix_resize.spec import ResizeSpec, libraries, plan
 from wordnet_splits.base.digests import Pixels, digest_json, digest_pixels
 from wordnet_splits.base.errors import DataError, MissingImageError, SourceError, SplitsError
-from wordnet_splits.base.fields import StrictModel
 from wordnet_splits.base.parquet import read_table
-from wordnet_splits.base.sealed import read_sealed, write_sealed
+from wordnet_splits.base.schemas import StrictModel, read_sealed, write_sealed
 from wordnet_splits.sources import Raw, Source, open_source
 from wordnet_splits.sources.base import as_rgb
 

@@ -26,7 +26,7 @@ from fix_resize.resize import why_not
 from fix_resize.spec import ResizeSpec, get_spec
 from wordnet_splits.base.errors import SplitsError, unknown
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.untrusted import expanded
+from wordnet_splits.base.untrusted import expand_home
 from wordnet_splits.sources.roots import Roots
 
 BACKENDS: Final = ("auto", "pillow", "numba", "numpy")
@@ -171,7 +171,7 @@ def _by_source(roots: Path | str | Roots, target: Target) -> dict[str, Path]:
         if target.source is None:
             raise SplitsError("this folder's source is not named", where=str(roots), hint="name it: NAME=DIR")
         roots = {target.source: roots}
-    return {name: expanded(folder, where="--root") for name, folder in dict(roots).items()}
+    return {name: expand_home(folder, where="--root") for name, folder in dict(roots).items()}
 
 
 def _view(views: frozenset[str]) -> str:

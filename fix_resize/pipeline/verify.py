@@ -15,10 +15,10 @@ from fix_resize.pipeline import tables
 from fix_resize.pipeline.formats import checksum, decode_png, get_format
 from fix_resize.pipeline.output import Output, open_images, open_output
 from fix_resize.pipeline.selection import ORDER, fingerprint_of_images
-from wordnet_splits.base import untrusted
 from wordnet_splits.base.digests import digest_pixels
 from wordnet_splits.base.errors import DataError, Problem
-from wordnet_splits.base.parquet import read_table
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.parquet import parquet_file, read_table
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
 
@@ -94,10 +94,10 @@ def _rows(folder: Path, fingerprint: tables.Fingerprint) -> Iterator[dict[str, A
 def _altered_tables(output: Output) -> Iterator[Problem]:
     listed = set(output.table["file"].unique().to_pylist())
     for file in sorted(output.about.tables.keys() - listed - set(tables.TABLES)):
-        yield _problem(output, "table", f"{untrusted.printable(file)}: no row names it")
+        yield _problem(output, "table", f"{printable(file)}: no row names it")
     for file in tables.TABLES:
         if (output.folder / file).exists():
-            with untrusted.parquet(output.folder / file):
+            with parquet_file(output.folder / file):
                 pass  # gigabytes that are not a table are not worth hashing
         found = checksum(output.folder, [file])
         if found is None:
@@ -110,7 +110,7 @@ def _altered_shard(output: Output, file: str) -> Iterator[Problem]:
     """Find what no picture shows: another name of one, a byte between them, a file nobody recorded."""
     found = checksum(output.folder, [file]) if get_format(output.about.format).tables else None
     if found != output.about.tables.get(file):
-        yield _problem(output, "table", f"{untrusted.printable(file)}: it was altered")
+        yield _problem(output, "table", f"{printable(file)}: it was altered")
 
 
 def _described(output: Output, fingerprint: str) -> Iterator[Problem]:
@@ -191,7 +191,7 @@ def _unlisted(output: Output) -> Iterator[Problem]:
         for name in sorted(names):
             file = (Path(place) / name).relative_to(output.folder).as_posix()
             if file not in listed and not name.startswith("."):
-                yield _problem(output, "unlisted", f"{untrusted.printable(file)}: no row names it")
+                yield _problem(output, "unlisted", f"{printable(file)}: no row names it")
 
 
 def _problem(output: Output, kind: str, detail: str) -> Problem:

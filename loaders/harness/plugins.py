@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.base.errors import DataError, SplitsError, unknown
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 
 MAX_ERROR_LENGTH = 300
 USER_CODE_ERRORS = (Exception, SystemExit)

@@ -65,7 +65,7 @@ def same(one: Path, other: Path) -> bool:
             # bounded as our readers are: kilobytes that expand to 30 GB would do so in the fuzzer itself
             rows = pq.read_metadata(one).num_rows
             return pq.read_metadata(other).num_rows == rows and bool(
-                read_table(one).equals(read_table(other, most_rows=rows), check_metadata=True)
+                read_table(one).equals(read_table(other, max_rows=rows), check_metadata=True)
             )
     except (ValueError, OSError, RecursionError, SplitsError, pa.ArrowException, *OF_LISTS):
         pass

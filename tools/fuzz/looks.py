@@ -12,7 +12,7 @@ import typer
 from loaders.harness.model.class_map import Label, LabelSpace
 from loaders.harness.model.class_match import class_map
 from wordnet_splits.base.errors import unknown
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 from wordnet_splits.catalog import inventory, read_catalog
 from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
 from wordnet_splits.cli.main import app as cli

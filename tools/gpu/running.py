@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.untrusted import read_json
+from wordnet_splits.base.text_formats import read_json
 
 Status = Literal["done", "failed", "stopped", "skipped"]
 Execute = Callable[[Sequence[str], float, Path], int | None]

@@ -16,7 +16,7 @@ from loaders.harness.training.runs import choose_machine, plan_runs
 from loaders.harness.training.trainer import DeviceData, Trainer, reproducible
 from wordnet_splits.base import files
 from wordnet_splits.base.progress import Silent
-from wordnet_splits.base.untrusted import read_json
+from wordnet_splits.base.text_formats import read_json
 
 from .figures import Figures, step_arguments
 

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.base.errors import LONGEST, DataError, SplitsError, UnknownNameError, unknown
-from wordnet_splits.base.untrusted import DELIMITERS, check_delimiter, parse_json, printable, read_text
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.text_formats import DELIMITERS, check_delimiter, parse_json
+from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.catalog.catalog import covered, known_sources, load_declared_catalog
 from wordnet_splits.catalog.user_lists import available_lists, find_list

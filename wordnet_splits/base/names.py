@@ -1,4 +1,4 @@
-"""Names that a user gives, or a dataset: what may stand in the tables of text that we write and read back."""
+"""Names from users and datasets: what a table of text may contain, and how a terminal shows it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import unicodedata
 from typing import Final
 
 from wordnet_splits.base.errors import DataError, SplitsError
-from wordnet_splits.base.untrusted import printable
 
-MOST_LETTERS: Final = 256
-"""Letters of the name of a class or split; ours have up to 53, a folder's name 255."""
+MAX_NAME_LETTERS: Final = 256
+"""Longest name of a class or split, in letters (ours have up to 53, a folder's name 255)."""
 
 _REFUSED_CATEGORIES: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _DIRECTION_OVERRIDES: Final = frozenset(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
 
 
-def is_one_line(text: str) -> bool:
-    """Say whether a text stands in one cell of a table and is read there as it is written.
+def printable(text: object, longest: int = 200) -> str:
+    """Return a text as one line for a terminal: control characters escaped, cut at ``longest`` letters."""
+    whole = str(text)
+    letters = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in whole[:longest])
+    return "".join(letters) + ("..." if len(whole) > longest else "")
 
-    Refused are tabs, line breaks and other control characters (Unicode's categories Cc, Zl and Zp), halves of
-    surrogate pairs (Cs), and the characters that override the direction of what follows (U+202A to U+202E,
-    U+2066 to U+2069). Every other character may be part of a word: the no-break and ideographic blanks, and
+
+def is_one_line(text: str) -> bool:
+    """Return whether a text fits one cell of a table of text and reads the same there.
+
+    Tabs, line breaks and other control characters (Unicode's categories Cc, Zl and Zp) do not fit, nor do
+    lone surrogates (Cs) and characters that override the direction of the text (U+202A to U+202E, U+2066 to
+    U+2069). Every other character may be part of a word, such as the no-break and ideographic spaces, and
     the zero-width joiner and non-joiner of Persian and Hindi.
     """
     return text.isprintable() or not any(
@@ -30,29 +36,28 @@ def is_one_line(text: str) -> bool:
 
 
 def check_name(
-    what: str, name: str, *, where: str, longest: int = MOST_LETTERS, error: type[SplitsError] = DataError
+    kind: str, name: str, *, where: str, longest: int = MAX_NAME_LETTERS, error: type[SplitsError] = DataError
 ) -> None:
-    """Refuse a name that no table of text could hold, or that nobody could have meant.
+    """Raise an error for a name that a table of text cannot hold.
 
     Parameters
     ----------
-    what : of what it is the name, for the error: class, split, model.
-    longest : the most letters that it may have.
+    kind : what the name is of, for the error: class, split, model.
+    longest : most letters that it may have.
 
     Raises
     ------
-    error : it is empty, has more letters, holds a character that `is_one_line` refuses, or blanks stand
-        around it.
+    error : the name is empty, too long, not `is_one_line`, or begins or ends with a space.
     """
     if name and len(name) <= longest and is_one_line(name) and name == name.strip():
         return
-    shown = f"the {what} '{printable(name, 40)}'"
+    quoted = f"the {kind} '{printable(name, 40)}'"
     if not name.strip():
-        wrong = f"a {what} has an empty name"
+        problem = f"a {kind} has an empty name"
     elif len(name) > longest:
-        wrong = f"{shown} has {len(name):,} letters, at most {longest:,} are read"
+        problem = f"{quoted} has {len(name):,} letters, at most {longest:,} are read"
     elif not is_one_line(name):
-        wrong = f"{shown} holds a tab, line break, control character or override of the text's direction"
+        problem = f"{quoted} holds a tab, line break, control character or override of the text's direction"
     else:
-        wrong = f"blank around {shown}"
-    raise error(wrong, where=where, hint="give it another name: it stands in tables of text")
+        problem = f"blank around {quoted}"
+    raise error(problem, where=where, hint="rename it: names are written into tables of text")

@@ -1,26 +1,45 @@
-"""One way to write and read every Parquet file: the same rows give the same bytes with the same library."""
+"""Parquet: written with fixed settings, so that equal rows give equal bytes; read only within bounds."""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wordnet_splits.base.errors import DataError, SplitsError
+from wordnet_splits.base.errors import DataError, check_memory
 from wordnet_splits.base.files import replacing
-from wordnet_splits.base.untrusted import MOST_ROWS, parquet
+from wordnet_splits.base.untrusted import ErrorType, GiB, MiB, check_file, reason_of
 
-ROW_GROUP_ROWS = 131_072
-COMPRESSION_LEVEL = 19
+ROW_GROUP_ROWS: Final = 131_072
+COMPRESSION_LEVEL: Final = 19
 # Sorted names share long prefixes: front coding, then zstd, beats a dictionary of unique values.
-FRONT_CODED = frozenset({"image_id"})
+FRONT_CODED: Final = frozenset({"image_id"})
 # SHA-256 is incompressible and (nearly) unique: neither dictionary nor compression pays.
-RAW = frozenset({"digest"})
+RAW: Final = frozenset({"digest"})
+
+LARGEST_TABLE: Final = 8 * GiB
+"""Largest size, in bytes, to which a file may announce to expand (14 million rows of ours take 2 GiB)."""
+LARGEST_ROW_GROUP: Final = 512 * MiB
+"""Largest size of an expanded row group, in bytes."""
+MAX_ROWS: Final = 100_000_000
+FEW_ROWS: Final = 1_000_000
+"""Rows up to which `MAX_ROWS_PER_BYTE` does not apply."""
+MAX_ROWS_PER_BYTE: Final = 4
+"""Most rows per byte of the file (ours have 1)."""
+SMALL_TABLE: Final = 256 * MiB
+"""Expanded bytes up to which `MAX_EXPANSION` does not apply."""
+MAX_EXPANSION: Final = 64
+"""Largest ratio of expanded bytes to bytes of the file (ours reach 30)."""
+
+IMAGE: Final = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+"""Type of a column of images, as Hugging Face's `datasets` stores them."""
 
 
 def schema_of(columns: str) -> pa.Schema:
@@ -34,16 +53,12 @@ def schema_of(columns: str) -> pa.Schema:
     return pa.schema([(name, kinds.get(kind) or pa.type_for_alias(kind)) for name, _, kind in parts])
 
 
-IMAGE: Final = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-"""A column of pictures as Hugging Face's `datasets` keeps them."""
-
-
 def hub_metadata(schema: pa.Schema, classes: Sequence[str] = ()) -> dict[str, str]:
-    """Return the metadata by which `datasets` gives a column of `IMAGE` back as pictures and not as bytes.
+    """Return the metadata by which `datasets` reads columns of `IMAGE` as images.
 
     Parameters
     ----------
-    classes : names of the values of a column ``label`` from 0 on, which is then a ClassLabel.
+    classes : names of the values of a column ``label`` from 0 on, which becomes a ClassLabel.
     """
     features: dict[str, dict[str, Any]] = {
         field.name: {"_type": "Image"}
@@ -61,7 +76,7 @@ def write_table(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | No
 
     The settings are fixed (zstd, row groups of 131,072 rows, front-coded ``image_id``, uncompressed
     ``digest``, neither pandas metadata nor times); ``metadata`` becomes the schema's metadata and replaces
-    what the table carries.
+    that of the table.
 
     Raises
     ------
@@ -70,27 +85,6 @@ def write_table(table: pa.Table, path: Path, *, metadata: Mapping[str, str] | No
     table = table.replace_schema_metadata(dict(metadata) if metadata else None)
     with replacing(Path(path)) as part:
         _write(table, part)
-
-
-def read_table(
-    path: Path,
-    columns: Sequence[str] | None = None,
-    *,
-    error: type[SplitsError] = DataError,
-    most_rows: int = MOST_ROWS,
-) -> pa.Table:
-    """Read ``path`` whole, or the named top-level ``columns`` in the order given, of ``most_rows`` at most.
-
-    Raises
-    ------
-    error : (default DataError) the file is absent, unreadable, not Parquet, damaged, or lacks a column.
-    """
-    with parquet(Path(path), error=error, most_rows=most_rows) as file:
-        missing = [name for name in columns or () if name not in file.schema_arrow.names]
-        if missing:
-            held = ", ".join(file.schema_arrow.names)
-            raise error(f"has no column {missing[0]!r}", where=str(path), hint=f"it holds {held}")
-        return file.read(columns=None if columns is None else list(columns))
 
 
 def _write(table: pa.Table, path: Path) -> None:
@@ -117,3 +111,104 @@ def _leaf_paths(schema: pa.Schema) -> list[str]:
     pq.write_table(schema.empty_table(), sink)
     leaves = pq.read_metadata(io.BytesIO(sink.getvalue())).schema
     return [leaves.column(i).path for i in range(len(leaves))]
+
+
+def read_table(
+    path: Path,
+    columns: Sequence[str] | None = None,
+    *,
+    error: ErrorType = DataError,
+    max_rows: int = MAX_ROWS,
+) -> pa.Table:
+    """Return the table at ``path``, or its top-level ``columns`` in the order given.
+
+    Raises
+    ------
+    error : as `parquet_file`, or a column is absent.
+    """
+    with parquet_file(Path(path), error=error, max_rows=max_rows) as file:
+        names = file.schema_arrow.names
+        if missing := [name for name in columns or () if name not in names]:
+            hint = f"it holds {', '.join(names)}"
+            raise error(f"has no column {missing[0]!r}", where=str(path), hint=hint)
+        return file.read(columns=None if columns is None else list(columns))
+
+
+@contextmanager
+def parquet_file(
+    path: Path, *, error: ErrorType = DataError, max_rows: int = MAX_ROWS
+) -> Iterator[pq.ParquetFile]:
+    """Yield a Parquet file, open for reading.
+
+    Raises
+    ------
+    error : the file is absent, not a regular file, not Parquet, damaged, has more than ``max_rows`` rows, or
+        is too large when expanded.
+    """
+    with parquet_errors(path, error=error), open_parquet(path, error=error, max_rows=max_rows) as file:
+        _check_texts(file, path, error)
+        yield file
+
+
+def _check_texts(file: pq.ParquetFile, path: Path, error: ErrorType) -> None:
+    """Raise an error for a column of text that expands to more than `LARGEST_ROW_GROUP` in a row group.
+
+    The header does not tell: a dictionary, or front coding, stores a text of megabytes once for all rows.
+    But no text is longer than its column's bytes, so a few rows at a time can be read without harm.
+    """
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        for index in range(group.num_columns):
+            column = group.column(index)
+            longest = column.total_uncompressed_size
+            if column.physical_type != "BYTE_ARRAY" or longest * group.num_rows <= LARGEST_ROW_GROUP:
+                continue
+            if "UTF8" not in (file.metadata.schema.column(index).converted_type or ""):
+                continue  # images, which their readers take a few at a time
+            rows = max(1, LARGEST_ROW_GROUP // (4 * max(longest, 1)))
+            size = 0
+            for batch in file.iter_batches(rows, row_groups=[number], columns=[column.path_in_schema]):
+                size += batch.nbytes
+                if size > LARGEST_ROW_GROUP:
+                    raise error(f"{column.path_in_schema} expands to more than is read", where=str(path))
+
+
+def open_parquet(
+    path: Path,
+    *,
+    error: ErrorType = DataError,
+    max_rows: int = MAX_ROWS,
+    read_dictionary: Sequence[str] | None = None,
+) -> pq.ParquetFile:
+    """Return a Parquet file to be kept open; reads of it belong inside `parquet_errors`.
+
+    ``read_dictionary`` names columns whose repeated values are kept once, however often the file repeats
+    them. Raises as `parquet_file`.
+    """
+    size = check_file(path, largest=LARGEST_TABLE, error=error)
+    with parquet_errors(path, error=error):
+        # as bytes: Arrow takes no other form of a name that this locale cannot decode
+        file = pq.ParquetFile(pa.OSFile(os.fsencode(path)), read_dictionary=read_dictionary)
+    header = file.metadata
+    groups = [header.row_group(i).total_byte_size for i in range(header.num_row_groups)]
+    too_large = (
+        header.num_rows > min(max_rows, max(FEW_ROWS, MAX_ROWS_PER_BYTE * size))
+        or sum(groups) > min(LARGEST_TABLE, max(SMALL_TABLE, MAX_EXPANSION * size))
+        or max(groups, default=0) > LARGEST_ROW_GROUP
+    )
+    if too_large or min(groups, default=0) < 0:
+        raise error(
+            f"announces {header.num_rows:,} rows of {sum(groups):,} bytes, more than is read", where=str(path)
+        )
+    return file
+
+
+@contextmanager
+def parquet_errors(path: Path, *, error: ErrorType = DataError, hint: str | None = None) -> Iterator[None]:
+    """Turn Arrow's errors about a damaged Parquet file into ``error``; a MemoryError stays what it is."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, OverflowError, UnicodeDecodeError) as cause:
+        check_memory(cause, str(path))
+        message = f"is not a Parquet file that can be read: {reason_of(cause)}"
+        raise error(message, where=str(path), hint=hint) from cause

@@ -20,8 +20,8 @@ import numpy as np
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import OutputError
 from wordnet_splits.base.lazy import need
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.shapes import Bars, Boxes, HeatMap, Lines, Panel, Points
-from wordnet_splits.base.untrusted import printable
 
 GREY, BLUE, ORANGE, BLACK = "#c8c8c8", "#0072b2", "#d55e00", "#202020"
 """Reference; clean or far; altered or near; text. The colour-blind can tell blue from orange."""

@@ -31,9 +31,11 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from wordnet_splits.base.errors import DataError, UnknownNameError, unknown
-from wordnet_splits.base.fields import NAME_PATTERN, Name
 from wordnet_splits.base.files import FileId, file_id
-from wordnet_splits.base.untrusted import LARGEST_TABLE, below, expanded, read_toml, sha256_of, validated
+from wordnet_splits.base.parquet import LARGEST_TABLE
+from wordnet_splits.base.schemas import NAME_PATTERN, Name, validate
+from wordnet_splits.base.text_formats import read_toml
+from wordnet_splits.base.untrusted import expand_home, path_below, sha256_of
 
 BESIDE: Final = "dataset.toml"
 CONFIG: Final = "sources.toml"
@@ -146,10 +148,10 @@ class Declaration(BaseModel):
     def _path(self, text: str) -> Path:
         try:
             if self._confined:
-                return below(self._file.parent, text)
+                return path_below(self._file.parent, text)
         except DataError as error:
             raise error.within(str(self._file)) from None
-        return self._file.parent / expanded(text, where=str(self._file))
+        return self._file.parent / expand_home(text, where=str(self._file))
 
 
 def _toml(value: object) -> str:
@@ -313,4 +315,4 @@ def _read_config(file: FileId) -> Mapping[str, Declaration]:
 def parse_declaration(table: Mapping[str, Any], where: str) -> Declaration:
     """Return what a table declares; DataError names the first key that is wrong."""
     hint = 'name, layout and catalog, as in catalog = "mypics.tsv"; see docs/your-own-benchmark.md'
-    return validated(Declaration, table, where=where, hint=hint)
+    return validate(Declaration, table, where=where, hint=hint)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.base.fields import COUNTED
+from wordnet_splits.base.schemas import COUNTED
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog.user_lists import available_lists
 from wordnet_splits.finding import find_manifest, manifest_names

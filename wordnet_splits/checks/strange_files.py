@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from wordnet_splits.base.errors import ManifestError, SplitsError
-from wordnet_splits.base.untrusted import LARGEST_TABLE, read_json, sha256_of
+from wordnet_splits.base.parquet import LARGEST_TABLE
+from wordnet_splits.base.text_formats import read_json
+from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.manifest import companions, manifest_files
 

@@ -136,7 +136,7 @@ def make_own_catalog(
 
 
 def _classes(name: list[str] | None, root: Path | None, names: Path | None) -> tuple[FoundClasses, str]:
-    from wordnet_splits.base.untrusted import printable
+    from wordnet_splits.base.names import printable
     from wordnet_splits.catalog.declarations import declared_name
     from wordnet_splits.propose.class_folders import classes_below
     from wordnet_splits.propose.classes import listed_classes, read_names

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.untrusted import MiB, printable
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import MiB
 from wordnet_splits.exchange.sidecar import Sidecar
 from wordnet_splits.manifest.tables import SPLITS
 

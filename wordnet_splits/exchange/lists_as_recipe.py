@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wordnet_splits.base.errors import DataError, OutputError
 from wordnet_splits.base.files import write_text
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.exchange.entries import ListEntry, slug
 from wordnet_splits.exchange.writing_lists import write_list

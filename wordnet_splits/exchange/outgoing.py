@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from wordnet_splits.base.errors import MissingImageError, Problem, SourceError
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.untrusted import LARGEST_PICTURE, opened
+from wordnet_splits.base.untrusted import LARGEST_IMAGE, open_untrusted
 from wordnet_splits.exchange.naming import Ambiguous, tree_path
 from wordnet_splits.exchange.paths import official_path
 from wordnet_splits.manifest import Manifest, Part
@@ -162,7 +162,7 @@ class Export:
 
 def _extension(file: Path) -> str:
     """Return the extension that fits what a file holds, "" for an unknown format."""
-    with opened(file, largest=LARGEST_PICTURE, error=SourceError) as stored:
+    with open_untrusted(file, largest=LARGEST_IMAGE, error=SourceError) as stored:
         return file_extension(stored.read(MAGIC_BYTES))
 
 

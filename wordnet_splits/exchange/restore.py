@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError, Problem
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
 from wordnet_splits.exchange.entries import ListEntry
 from wordnet_splits.exchange.outgoing import Export

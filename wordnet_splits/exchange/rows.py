@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 from wordnet_splits.exchange.entries import ImportTask, ListEntry
 from wordnet_splits.manifest.tables import SPLITS
 

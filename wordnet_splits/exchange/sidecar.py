@@ -11,9 +11,15 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from wordnet_splits.base.fields import BenchmarkName, Name, Sha256, StrictModel
-from wordnet_splits.base.sealed import read_sealed, write_sealed
-from wordnet_splits.base.untrusted import validated
+from wordnet_splits.base.schemas import (
+    BenchmarkName,
+    Name,
+    Sha256,
+    StrictModel,
+    read_sealed,
+    validate,
+    write_sealed,
+)
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.data import Declared, MissingRow, PartRow
 from wordnet_splits.recipe import Recipe
@@ -46,7 +52,7 @@ class Sidecar(StrictModel):
 
     def full_recipe(self) -> Recipe:
         """Return the recipe; DataError where it is none."""
-        return validated(Recipe, self.recipe.as_dict(), where=f"the recipe in {NAME}")
+        return validate(Recipe, self.recipe.as_dict(), where=f"the recipe in {NAME}")
 
 
 def write_sidecar(manifest: Manifest, format_name: str, folder: Path) -> None:

@@ -13,8 +13,9 @@ from urllib.request import Request, urlopen
 
 from wordnet_splits.base.errors import OutputError, SourceError
 from wordnet_splits.base.files import PART, locked, replacing, writing
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.untrusted import opened, printable
+from wordnet_splits.base.untrusted import open_untrusted
 from wordnet_splits.fetching.unpacking import LARGEST
 from wordnet_splits.sources.info import Download
 
@@ -61,7 +62,7 @@ def download(file: Download, folder: Path, *, url: str, progress: Progress) -> b
 def wrong_checksum(file: Download, path: Path) -> str | None:
     """Return how the checksum of ``path`` differs from the publisher's; None where it does not."""
     kind, expected = ("sha256", file.sha256) if file.sha256 else ("md5", file.md5)
-    with opened(path, largest=LARGEST) as content:
+    with open_untrusted(path, largest=LARGEST) as content:
         found = hashlib.file_digest(content, kind).hexdigest()
     return None if found == expected else f"its {kind.upper()} is {found}, not {expected}"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wordnet_splits.base.errors import HubError, SourceError
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.base.untrusted import below
+from wordnet_splits.base.untrusted import path_below
 from wordnet_splits.hub.address import MAIN
 from wordnet_splits.hub.repository import Repository
 from wordnet_splits.sources.info import SourceInfo
@@ -41,7 +41,7 @@ def fetch_from_hub(
     found = {}
     with progress.task(f"fetching {repository.name}", len(wanted)) as task:
         for file in wanted:
-            held = file.is_at(below(folder, file.path))
+            held = file.is_at(path_below(folder, file.path))
             repository.fetch(file, commit, folder)
             found[file.path] = file.size, not held
             task.advance()

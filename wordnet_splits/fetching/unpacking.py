@@ -10,8 +10,9 @@ from typing import Final
 
 from wordnet_splits.base.errors import SourceError, UnsafeDataError
 from wordnet_splits.base.files import PART, writing
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.base.untrusted import below, opened, printable
+from wordnet_splits.base.untrusted import open_untrusted, path_below
 
 LARGEST: Final = 1 << 41
 """Bytes of an archive; ImageNet's training set has 138 GB."""
@@ -51,7 +52,7 @@ def _extract(archive: Path, stage: Path, progress: Progress) -> None:
     left = MOST_TIMES * size + _MIB
     try:
         with (
-            opened(archive, largest=LARGEST) as file,
+            open_untrusted(archive, largest=LARGEST) as file,
             tarfile.open(fileobj=file, mode="r|*") as tar,
             progress.task(f"unpacking {archive.name}, in MiB", -(-size // _MIB)) as task,
         ):
@@ -75,7 +76,7 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, stage: Path, archive: 
     if content is None:
         what = f"member {printable(member.name)!r} is neither file nor folder"
         raise UnsafeDataError(what, where=str(archive))
-    path = below(stage, member.name)
+    path = path_below(stage, member.name)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as out:

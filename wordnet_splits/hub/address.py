@@ -9,7 +9,7 @@ from pathlib import Path
 import platformdirs
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 
 SCHEME = "hf://datasets/"
 MAIN = "main"

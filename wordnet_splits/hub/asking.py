@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from wordnet_splits.base.errors import HubError
 from wordnet_splits.base.files import writing
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 
 SILENCE: Final = 30.0
 """Seconds without an answer, or without a byte of one, after which a server is given up."""

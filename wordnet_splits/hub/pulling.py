@@ -12,7 +12,8 @@ from wordnet_splits.base.errors import HubError, ManifestError, unknown
 from wordnet_splits.base.files import locked, replacing_folder, write_json
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.base.untrusted import below, read_json
+from wordnet_splits.base.text_formats import read_json
+from wordnet_splits.base.untrusted import path_below
 from wordnet_splits.hub.address import Address
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
 from wordnet_splits.hub.succession import changed_values
@@ -105,7 +106,7 @@ def pull(address: Address, *, out: Path | None = None, progress: Progress | None
                 task.advance(note=name)
         dropped = sorted(earlier.keys() - set(benchmarks_among(files)))
         for name in dropped:
-            shutil.rmtree(below(folder, name), ignore_errors=True)
+            shutil.rmtree(path_below(folder, name), ignore_errors=True)
         held = {name: at for name, at in earlier.items() if name not in dropped}
         record = {"repo": address.repo, "revision": address.revision, "commit": commit}
         write_json(folder / RECORD, {**record, "benchmarks": held | dict.fromkeys(names, commit)})

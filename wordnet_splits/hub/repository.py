@@ -18,7 +18,8 @@ from urllib.parse import quote
 
 from wordnet_splits.base.errors import DataError, HubError, HubUnreachableError, SplitsError
 from wordnet_splits.base.lazy import need
-from wordnet_splits.base.untrusted import below, check_regular, opened, printable, sha256_of
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import check_file, open_untrusted, path_below, sha256_of
 from wordnet_splits.hub.asking import Asker, Refusal
 
 LARGEST: Final = 1 << 40
@@ -38,7 +39,7 @@ class RemoteFile:
 
     def is_at(self, path: Path) -> bool:
         """Return whether the file at ``path`` is this one."""
-        if not path.is_file() or check_regular(path, largest=LARGEST) != self.size:
+        if not path.is_file() or check_file(path, largest=LARGEST) != self.size:
             return False
         if self.sha256 is not None:
             return sha256_of(path, largest=LARGEST) == self.sha256
@@ -47,9 +48,9 @@ class RemoteFile:
 
 def git_blob(path: Path) -> str:
     """Return the SHA-1 by which Git names a file's content."""
-    size = check_regular(path, largest=LARGEST)
+    size = check_file(path, largest=LARGEST)
     state = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
-    with opened(path, largest=LARGEST) as file:
+    with open_untrusted(path, largest=LARGEST) as file:
         while piece := file.read(PIECE):
             state.update(piece)
     return state.hexdigest()
@@ -112,7 +113,7 @@ class Repository:
                 if path in found:
                     raise self._strange(f"lists {printable(path)!r} twice", commit)
                 try:
-                    below(Path("root"), path)
+                    path_below(Path("root"), path)
                 except DataError:
                     raise self._strange(f"the path {printable(path)!r} leaves its folder", commit) from None
                 lfs = item.get("lfs")
@@ -142,7 +143,7 @@ class Repository:
         ------
         HubError : what was received is not what the Hub describes.
         """
-        path = below(folder, file.path)
+        path = path_below(folder, file.path)
         if file.is_at(path):
             return path
         with self._asked():

@@ -18,15 +18,9 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError, ManifestError
 from wordnet_splits.base.files import write_text
-from wordnet_splits.base.untrusted import (
-    LARGEST_TABLE,
-    LARGEST_TEXT,
-    LARGEST_TOML,
-    below,
-    parse_toml,
-    read_text,
-    sha256_of,
-)
+from wordnet_splits.base.parquet import LARGEST_TABLE
+from wordnet_splits.base.text_formats import LARGEST_TOML, parse_toml
+from wordnet_splits.base.untrusted import LARGEST_TEXT, path_below, read_text, sha256_of
 from wordnet_splits.catalog import inventory as inventories
 from wordnet_splits.catalog.catalog import catalog_names, load_declared_catalog
 from wordnet_splits.catalog.declarations import INVENTORY, Declaration, parse_declaration
@@ -177,6 +171,6 @@ def _text(declared: Declaration) -> str:
 
 def _inside(folder: Path, path: str) -> Path:
     try:
-        return below(folder, path)
+        return path_below(folder, path)
     except DataError as error:  # a link that leaves the folder
         raise ManifestError(error.what, where=error.where, hint=error.hint) from None

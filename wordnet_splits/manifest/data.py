@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from wordnet_splits.base.errors import ManifestError
-from wordnet_splits.base.fields import (
+from wordnet_splits.base.schemas import (
     BenchmarkName,
     Count,
     Counted,
@@ -18,8 +18,8 @@ from wordnet_splits.base.fields import (
     Split,
     StrictModel,
     Version,
+    validate,
 )
-from wordnet_splits.base.untrusted import validated
 
 SCHEMA = 1
 ChannelValues = Annotated[list[float], Field(min_length=3, max_length=3)]
@@ -215,4 +215,4 @@ def check_data(data: object, where: str) -> ManifestData:
         raise ManifestError(
             f"manifest.json is not of schema {SCHEMA}", where=where, hint="build it with this version"
         )
-    return validated(ManifestData, data, where=where, error=ManifestError, hint="build it again")
+    return validate(ManifestData, data, where=where, error=ManifestError, hint="build it again")

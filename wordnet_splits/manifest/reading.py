@@ -12,7 +12,7 @@ import pyarrow as pa
 from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.parquet import read_table
-from wordnet_splits.base.untrusted import read_json
+from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.manifest import fingerprint
 from wordnet_splits.manifest.carried import carried_problems, read_carried
 from wordnet_splits.manifest.data import GroupRow, ManifestData, PartRow, check_data

@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from wordnet_splits.base.errors import ManifestError
-from wordnet_splits.base.untrusted import read_json
+from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.manifest.data import ManifestData, check_data
 
 

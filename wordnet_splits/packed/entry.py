@@ -9,8 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, model_validator
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.fields import BenchmarkName, Count, Name, Sha256, StrictModel
-from wordnet_splits.base.sealed import read_sealed
+from wordnet_splits.base.schemas import BenchmarkName, Count, Name, Sha256, StrictModel, read_sealed
 from wordnet_splits.manifest import Part
 
 SCHEMA: Final = 1

@@ -17,7 +17,8 @@ from PIL import Image
 
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError, check_memory
-from wordnet_splits.base.untrusted import GiB, check_regular, opened, printable
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import GiB, check_file, open_untrusted
 from wordnet_splits.packed.entry import REPACK, PartEntry, part_paths
 from wordnet_splits.packed.reading import RowNumbers, file_extension, png, stack
 from wordnet_splits.sources.pixels import decode_bytes
@@ -58,12 +59,12 @@ class PackedImages:
     def _open(self) -> None:
         entry = self.entry
         try:
-            with opened(self._bin, largest=LARGEST_PART, error=SourceError) as file:
+            with open_untrusted(self._bin, largest=LARGEST_PART, error=SourceError) as file:
                 self._check_size(os.fstat(file.fileno()).st_size)
                 self._map: mmap.mmap | bytes = (
                     mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if entry.bytes else b""
                 )
-            check_regular(self._index, largest=LARGEST_INDEX, error=SourceError)
+            check_file(self._index, largest=LARGEST_INDEX, error=SourceError)
             with pa.memory_map(os.fsencode(self._index)) as mapped, pa.ipc.open_file(mapped) as reader:
                 index = reader.get_batch(0)
             if not index.schema.equals(INDEX_SCHEMA) or len(index) != entry.rows:
@@ -192,5 +193,5 @@ class PackedImages:
 
 def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file of the store, in hex."""
-    with opened(path, largest=LARGEST_PART, error=SourceError) as file:
+    with open_untrusted(path, largest=LARGEST_PART, error=SourceError) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

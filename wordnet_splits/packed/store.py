@@ -23,7 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.sealed import write_sealed
+from wordnet_splits.base.schemas import write_sealed
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.packed.entry import NAME, REPACK, PartEntry, StoreFile, read_store_file
 from wordnet_splits.packed.images import PackedImages

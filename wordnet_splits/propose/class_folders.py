@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 from wordnet_splits.catalog.declarations import declared_name, declared_sources, register_declaration
 from wordnet_splits.propose.classes import FoundClasses, NamedClass, checked
 from wordnet_splits.rules.evidence import counted

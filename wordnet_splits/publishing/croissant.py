@@ -13,7 +13,8 @@ import pyarrow as pa
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import json_text
 from wordnet_splits.base.lazy import need
-from wordnet_splits.base.untrusted import printable, sha256_of
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.catalog.declarations import using_sources
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.carried import carried_files

@@ -11,7 +11,7 @@ from typing import Any
 from wordnet_splits.base.errors import HubError, HubUnreachableError, ManifestError
 from wordnet_splits.base.files import write_text
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.base.untrusted import read_json
+from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.hub.address import MAIN, Address
 from wordnet_splits.hub.repository import RemoteFile, Repository, benchmarks_among
 from wordnet_splits.hub.succession import changed_values

@@ -15,8 +15,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from wordnet_splits.base.errors import ManifestError, RecipeError, SplitsError, unknown
-from wordnet_splits.base.fields import NAME_PATTERN
-from wordnet_splits.base.untrusted import LARGEST_TOML, parse_toml, read_text, validated
+from wordnet_splits.base.schemas import NAME_PATTERN, validate
+from wordnet_splits.base.text_formats import LARGEST_TOML, parse_toml
+from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog import catalog_names
 from wordnet_splits.catalog.declarations import Declaration, merge_declarations, using_sources
 from wordnet_splits.finding import find_manifest, is_path, load_manifest, manifest_names, unknown_benchmark
@@ -144,7 +145,7 @@ def _declared(declared: Declaration, where: str) -> Declaration:
 
 def _within(manifest: Manifest) -> Recipe:
     where = f"{manifest.folder or manifest.name}: the recipe in manifest.json"
-    recipe = validated(
+    recipe = validate(
         Recipe, manifest.data.recipe.as_dict(), where=where, error=ManifestError, hint="build it again"
     )
     if manifest.folder is not None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from wordnet_splits.base.fields import Count, Name, Role, Sha256, Version
+from wordnet_splits.base.schemas import Count, Name, Role, Sha256, Version
 from wordnet_splits.base.tabular import html_table
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.manifest.tables import SPLITS

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from wordnet_splits.base.errors import OutputError, RecipeError
-from wordnet_splits.base.fields import NAME_PATTERN
 from wordnet_splits.base.files import write_text
+from wordnet_splits.base.schemas import NAME_PATTERN
 from wordnet_splits.catalog import catalog_names
 from wordnet_splits.catalog.declarations import declared_sources, using_sources
 from wordnet_splits.making.assemble import assemble, decide

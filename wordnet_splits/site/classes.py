@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from wordnet_splits.base.fields import Role
+from wordnet_splits.base.schemas import Role
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.similarity import similarity
 from wordnet_splits.site.columns import Columns, columns

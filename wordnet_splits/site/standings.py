@@ -13,8 +13,9 @@ from pydantic import BaseModel, ConfigDict
 
 from wordnet_splits.base.errors import DataError, SplitsError
 from wordnet_splits.base.parquet import read_table
-from wordnet_splits.base.sealed import read_sealed
-from wordnet_splits.base.untrusted import parse_json, sha256_of
+from wordnet_splits.base.schemas import read_sealed
+from wordnet_splits.base.text_formats import parse_json
+from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
 from wordnet_splits.metrics.registry import METRICS
 from wordnet_splits.site.columns import columns

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import read_picture
+from wordnet_splits.base.untrusted import read_image
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.sources.base import OneCopyPerProcess, Raw, Row, register
 from wordnet_splits.sources.layouts.lmdb_files import LmdbFile
@@ -97,7 +97,7 @@ class ExportedFolder:
             raise _doubled(key, self.folder)
         if not found:
             raise KeyError(key)
-        return read_picture(found[0], self.root)
+        return read_image(found[0], self.root)
 
 
 def _doubled(key: str, folder: Path) -> SourceError:

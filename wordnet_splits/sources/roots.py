@@ -17,7 +17,9 @@ from pathlib import Path
 import platformdirs
 
 from wordnet_splits.base.errors import SourceError, SplitsError
-from wordnet_splits.base.untrusted import expanded, printable, read_toml
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.text_formats import read_toml
+from wordnet_splits.base.untrusted import expand_home
 from wordnet_splits.catalog.declarations import (
     Declaration,
     declared_name,
@@ -58,9 +60,9 @@ def resolve_root(name: str, given: Roots | None = None) -> Path | None:
 
 def _given(name: str, given: Roots | None) -> Path | None:
     if given and name in given:
-        return expanded(given[name], where="--root")
+        return expand_home(given[name], where="--root")
     if value := os.environ.get(root_variable(name)):
-        return expanded(value, where=root_variable(name))
+        return expand_home(value, where=root_variable(name))
     return read_roots_file().get(name)
 
 
@@ -73,10 +75,10 @@ def declare_roots(given: Roots | None = None) -> None:
     SourceError, DataError : ``roots.toml`` or a ``dataset.toml`` is malformed.
     """
     for name, folder in (given or {}).items():
-        check_source(name, expanded(folder, where="--root"), where="--root")
+        check_source(name, expand_home(folder, where="--root"), where="--root")
     for key, value in os.environ.items():
         if key.startswith(VARIABLE_PREFIX) and value:
-            root = expanded(value, where=key)
+            root = expand_home(value, where=key)
             declared = declared_name(root)
             if declared is not None and root_variable(declared) == key:
                 register_declaration(root, declared)
@@ -117,7 +119,7 @@ def _root(name: str, value: object, path: Path) -> Path:
             where=str(path),
             hint='such as dtd = "/data/dtd"',
         )
-    root = path.parent / expanded(value, where=str(path))
+    root = path.parent / expand_home(value, where=str(path))
     check_source(name, root, where=str(path))
     return root
 

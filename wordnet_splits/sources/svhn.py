@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import SourceError, check_memory
-from wordnet_splits.base.untrusted import check_link, check_regular, opened, printable
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import check_file, check_link, open_untrusted
 from wordnet_splits.sources.base import Order, register
 from wordnet_splits.sources.info import source_info
 from wordnet_splits.sources.layouts.parquet_nameless import HubLayout
@@ -82,7 +83,7 @@ def load_mat(path: Path) -> tuple[Pixels, list[int]]:
     """
     from scipy.io import loadmat, whosmat  # scipy takes longer to import than most sources to open
 
-    size = check_regular(path, largest=LARGEST_FILE, error=SourceError)
+    size = check_file(path, largest=LARGEST_FILE, error=SourceError)
     try:
         shapes = {name: shape for name, shape, _ in whosmat(path)}
         count = _count(shapes, path)
@@ -127,7 +128,7 @@ def _mat_order(root: Path) -> Order:
 
 
 def _md5(path: Path) -> str:
-    with opened(path, largest=LARGEST_FILE, error=SourceError) as stream:
+    with open_untrusted(path, largest=LARGEST_FILE, error=SourceError) as stream:
         return hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from wordnet_splits.base.fields import StrictModel
+from wordnet_splits.base.schemas import StrictModel
 from wordnet_splits.sources.base import register
 from wordnet_splits.sources.layouts.declared import InClassFolders, InOneFolder
 from wordnet_splits.sources.layouts.names import Naming

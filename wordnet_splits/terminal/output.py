@@ -13,8 +13,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.tabular import GAP, NARROWEST, terminal_width, text_table
-from wordnet_splits.base.untrusted import printable
 from wordnet_splits.terminal.entry import BAD_INPUT as BAD_INPUT
 from wordnet_splits.terminal.entry import INTERRUPTED as INTERRUPTED
 

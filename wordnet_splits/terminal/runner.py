@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import typer
 
 from wordnet_splits.base.errors import OutputError, SplitsError, out_of_memory
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 from wordnet_splits.terminal.entry import INTERRUPTION
 from wordnet_splits.terminal.output import BAD_INPUT, DONE, INTERRUPTED, print_json, to_stderr
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from wordnet_splits.base.fields import Count, Sha256, StrictModel
+from wordnet_splits.base.schemas import Count, Sha256, StrictModel
 
 SCHEMA = 2
 

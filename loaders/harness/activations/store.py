@@ -27,7 +27,7 @@ import numpy as np
 from wordnet_splits.base import files
 from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.errors import DataError, check_memory
-from wordnet_splits.base.sealed import read_sealed, write_sealed
+from wordnet_splits.base.schemas import read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, sha256_of
 
 from ..arrays import Array, ArrayView

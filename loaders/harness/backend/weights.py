@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError, UnsafeDataError, check_memory
 from wordnet_splits.base.lazy import need
-from wordnet_splits.base.untrusted import GiB, opened, printable
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import GiB, open_untrusted
 
 from ..plugins import describe_error, user_errors
 
@@ -40,7 +41,7 @@ def read_state(path: Path) -> State:
     UnsafeDataError : the file holds pickled objects, which could run code.
     DataError : it is not a state dict.
     """
-    with opened(path, largest=LARGEST) as file:
+    with open_untrusted(path, largest=LARGEST) as file:
         if path.suffix == ".safetensors":
             load_file = need("safetensors.torch", "models", where=str(path)).load_file
             with user_errors("is not a safetensors file", where=str(path), hint="copy it again"):

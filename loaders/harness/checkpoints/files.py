@@ -19,7 +19,7 @@ from torch import nn
 from wordnet_splits.base import files
 from wordnet_splits.base.digests import DIGEST_BYTES
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.sealed import read_sealed, write_sealed
+from wordnet_splits.base.schemas import read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, read_bytes
 
 from ..backend.weights import checked_state, fill, load_tensors

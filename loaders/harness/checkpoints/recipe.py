@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from wordnet_splits.base.errors import RecipeError, unknown
-from wordnet_splits.base.untrusted import parse_toml, read_toml
+from wordnet_splits.base.text_formats import parse_toml, read_toml
 
 from .choices import AUGMENTATIONS, LOSSES, NETWORKS, UPDATE_RULES
 from .schedules import Schedule, Steps

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from wordnet_splits.base.fields import Count, Sha256, StrictModel
+from wordnet_splits.base.schemas import Count, Sha256, StrictModel
 
 from .choices import LOSSES, NETWORKS
 from .recipe import TrainingRecipe

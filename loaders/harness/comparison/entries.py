@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.metrics import ScoreSet

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.base.untrusted import printable, validated
+from wordnet_splits.base.schemas import validate
 from wordnet_splits.metrics.counts import to_numpy
 
 from ..activations.runs import GroupOutputs, ModelRun
@@ -73,7 +74,7 @@ def evaluate_arrays(
     [1.0]
     """
     given = {"replicates": bootstrap, "seed": seed_boot, "prevalences": tuple(prevalences)}
-    options = validated(MetricOptions, given, where="options of the evaluation")
+    options = validate(MetricOptions, given, where="options of the evaluation")
     own, data = [], []
     for text, arrays in named_sets(sets).items():
         one, held = _set(text, arrays)

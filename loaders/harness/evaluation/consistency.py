@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wordnet_splits.base.errors import SplitsError, UnknownNameError
-from wordnet_splits.base.untrusted import parse_json
+from wordnet_splits.base.text_formats import parse_json
 
 from ..detectors.parsing import parse_detectors
 from ..detectors.registry import get_spec

@@ -12,7 +12,7 @@ from typing import Any
 
 from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.untrusted import validated
+from wordnet_splits.base.schemas import validate
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources.roots import Roots
@@ -100,7 +100,7 @@ def evaluate(
         there, a detector that needs what is absent or raises.
     """
     given = {"replicates": bootstrap, "seed": seed_boot, "prevalences": tuple(prevalences)}
-    options = validated(MetricOptions, given, where="options of the evaluation")
+    options = validate(MetricOptions, given, where="options of the evaluation")
     if (benchmark is None) == (sets is None):
         raise DataError("give a benchmark, or sets of your own", where="evaluate")
     for name in loading:

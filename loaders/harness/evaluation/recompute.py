@@ -8,7 +8,7 @@ from typing import Any
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.base.untrusted import validated
+from wordnet_splits.base.schemas import validate
 from wordnet_splits.metrics.uncertainty import REPLICATES
 
 from .results import Results
@@ -38,7 +38,7 @@ def remeasure(
     """
     stored = Results.read(folder)
     values = {**stored.about.options.model_dump(), "replicates": bootstrap, "seed": seed_boot}
-    options = validated(MetricOptions, values, where="options of the evaluation")
+    options = validate(MetricOptions, values, where="options of the evaluation")
     found = derive(
         stored.scores,
         stored.predictions,

@@ -21,10 +21,10 @@ import pyarrow.csv as pa_csv
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError, SplitsError
 from wordnet_splits.base.lazy import names_of
-from wordnet_splits.base.parquet import read_table, write_table
-from wordnet_splits.base.sealed import read_sealed, write_sealed
+from wordnet_splits.base.parquet import FEW_ROWS, read_table, write_table
+from wordnet_splits.base.schemas import read_sealed, write_sealed
 from wordnet_splits.base.tabular import csv_table, terminal_width
-from wordnet_splits.base.untrusted import FEW_ROWS, check_regular, sha256_of
+from wordnet_splits.base.untrusted import check_file, sha256_of
 
 from ..activations.runs import title_of
 from .schema import COMPARED, MAY_BE_EMPTY, SCHEMAS, SWEEPS, About, ResultTables, Sealed
@@ -139,8 +139,8 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
     tables = {}
     for name, schema in {**SCHEMAS, **({"sweeps": SWEEPS} if swept else {})}.items():
         path = folder / f"{name}.parquet"
-        rows = max(FEW_ROWS, check_regular(path, largest=LARGEST_FILE))  # a score takes more than a byte
-        tables[name] = read_table(path, most_rows=rows).replace_schema_metadata(None)
+        rows = max(FEW_ROWS, check_file(path, largest=LARGEST_FILE))  # a score takes more than a byte
+        tables[name] = read_table(path, max_rows=rows).replace_schema_metadata(None)
         if not tables[name].schema.equals(schema):
             raise DataError(f"its columns are not those of {name}", where=str(path))
         _check_cells(tables[name], path)

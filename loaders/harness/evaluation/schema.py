@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from wordnet_splits.base.fields import Count
 from wordnet_splits.base.parquet import schema_of
+from wordnet_splits.base.schemas import Count
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.manifest import Manifest
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.base.untrusted import parse_json
+from wordnet_splits.base.text_formats import parse_json
 
 from .fitting import Tried
 from .schema import SWEEPS, ResultTables, table_of

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wordnet_splits.base.errors import SplitsError, unknown
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.tabular import GAP, NARROWEST, html_table, text_table
-from wordnet_splits.base.untrusted import printable
 from wordnet_splits.metrics import spread
 
 from ..detectors import get_spec

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from wordnet_splits.base.errors import UnknownNameError
-from wordnet_splits.base.untrusted import sha256_of, validated
+from wordnet_splits.base.schemas import validate
+from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.leaderboard import Facts
 from wordnet_splits.manifest import Manifest
@@ -60,7 +61,7 @@ def facts_of(folder: str | Path) -> Facts:
         "networks": [{"model": run.model, "model_key": run.model_key} for run in about.runs],
         "detectors": results.detectors,
     }
-    return validated(Facts, facts, where=f"facts of {folder}")
+    return validate(Facts, facts, where=f"facts of {folder}")
 
 
 def newest_version(benchmark: str) -> int | None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError
 from wordnet_splits.base.progress import Progress
-from wordnet_splits.base.sealed import write_sealed
-from wordnet_splits.base.untrusted import sha256_of, validated
+from wordnet_splits.base.schemas import validate, write_sealed
+from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
 from wordnet_splits.manifest.shipped import shipped_folder
 
@@ -83,7 +83,7 @@ def submit(
         "commands": list(commands) or [command_of(source)],
         "facts": facts_of(folder).model_dump(mode="json"),
     }
-    validated(LeaderboardEntry, entry, where=f"entry {entry_name}")
+    validate(LeaderboardEntry, entry, where=f"entry {entry_name}")
     target = (_entries() if to is None else Path(to)) / entry_name
     held = [held for held in (*FILES, SWEPT, ABOUT) if (folder / held).exists()]
     size = sum((folder / one).stat().st_size for one in held)

@@ -10,7 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.untrusted import parse_json, read_text
+from wordnet_splits.base.text_formats import parse_json
+from wordnet_splits.base.untrusted import read_text
 
 from .class_map import ClassMap, Label, LabelSpace, Mode
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.base.untrusted import parse_json
+from wordnet_splits.base.text_formats import parse_json
 
 from ..comparison.entries import Draw, Source
 from ..evaluation.rows_from_scores import MODEL

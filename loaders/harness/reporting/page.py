@@ -12,7 +12,7 @@ from importlib.resources import files
 from xml.etree import ElementTree
 
 from wordnet_splits.base.lazy import need
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 
 from ..evaluation.tables import NOTHING, Table
 from .mistakes import Mistake

@@ -22,7 +22,7 @@ from fix_resize.pipeline.tables import IMAGES, TABLES
 from fix_resize.pipeline.verify import verify
 from tests.fix_resize.sets import finished_shards, jpeg, make_folder, tree
 from wordnet_splits.base.errors import DataError, OutputError
-from wordnet_splits.base.sealed import CHECKSUM, write_sealed
+from wordnet_splits.base.schemas import CHECKSUM, write_sealed
 
 SHARD = 4
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from wordnet_splits.base.digests import digest_json
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.base.sealed import CHECKSUM
+from wordnet_splits.base.schemas import CHECKSUM
 
 
 def alterations(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, tuple[Any, ...], Any]]:

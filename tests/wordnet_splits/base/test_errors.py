@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
-from wordnet_splits.base.untrusted import parse_json
+from wordnet_splits.base.text_formats import parse_json
 
 
 def test_a_bad_argument_is_a_value_error_too() -> None:

@@ -12,19 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.names import check_name, is_one_line
-from wordnet_splits.base.untrusted import (
-    GiB,
-    MiB,
-    below,
-    parquet,
-    parquet_errors,
-    parse_json,
-    parse_toml,
-    pieces,
-    printable,
-    read_bytes,
-)
+from wordnet_splits.base.names import check_name, is_one_line, printable
+from wordnet_splits.base.parquet import parquet_errors, parquet_file
+from wordnet_splits.base.text_formats import parse_json, parse_toml
+from wordnet_splits.base.untrusted import GiB, MiB, path_below, read_bytes, read_chunks
 
 LONG = "x" * 2_000_000
 
@@ -40,7 +31,7 @@ def repeated(text: str, rows: int) -> pa.Array:
 
 def test_a_dictionary_of_one_long_text(tmp_path: Path) -> None:
     path = table(tmp_path / "bomb.parquet", {"name": repeated(LONG, 3000)}, row_group_size=3000)
-    with pytest.raises(DataError, match="name expands to more than is read"), parquet(path):
+    with pytest.raises(DataError, match="name expands to more than is read"), parquet_file(path):
         pass
 
 
@@ -49,20 +40,20 @@ def test_front_coding_of_one_long_text(tmp_path: Path) -> None:
     options = {"use_dictionary": False, "column_encoding": {"name": "DELTA_BYTE_ARRAY"}}
     path = table(tmp_path / "bomb.parquet", {"name": names}, **options)
     assert path.stat().st_size < 4_000_000
-    with pytest.raises(DataError, match="name expands to more than is read"), parquet(path):
+    with pytest.raises(DataError, match="name expands to more than is read"), parquet_file(path):
         pass
 
 
 def test_more_rows_than_the_file_can_hold(tmp_path: Path) -> None:
     path = table(tmp_path / "rows.parquet", {"name": repeated("x", 30_000_000)})
-    with pytest.raises(DataError, match="30,000,000 rows"), parquet(path):
+    with pytest.raises(DataError, match="30,000,000 rows"), parquet_file(path):
         pass
 
 
 def test_zeros_that_were_packed(tmp_path: Path) -> None:
     zeros = pa.array([bytes(100_000_000)] * 4)
     path = table(tmp_path / "zeros.parquet", {"data": zeros}, use_dictionary=False, compression="zstd")
-    with pytest.raises(DataError, match="more than is read"), parquet(path):
+    with pytest.raises(DataError, match="more than is read"), parquet_file(path):
         pass
 
 
@@ -87,7 +78,7 @@ def test_paths_that_leave_their_folder(tmp_path: Path, path: str) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "out").symlink_to(tmp_path)
     with pytest.raises(DataError, match="leaves its folder"):
-        below(tmp_path / "in", path)
+        path_below(tmp_path / "in", path)
 
 
 @pytest.mark.parametrize("text", [r'{"a": "\ud800"}', r'["\uDC00x"]', r'{"\ud83d": 1}'])
@@ -152,12 +143,12 @@ def test_reading_takes_the_memory_of_what_is_there(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         data = read_bytes(tmp_path / "small", largest=16 * GiB)
-        streamed = b"".join(pieces(io.BytesIO(data), 16 * GiB))
+        streamed = b"".join(read_chunks(io.BytesIO(data), 16 * GiB))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert data == streamed == b"x" * 155_000
-    assert b"".join(pieces(io.BytesIO(data), 1000)) == data[:1000]
+    assert b"".join(read_chunks(io.BytesIO(data), 1000)) == data[:1000]
     assert peak < 4 * MiB
 
 

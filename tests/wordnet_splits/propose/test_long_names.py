@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.names import MOST_LETTERS
+from wordnet_splits.base.names import MAX_NAME_LETTERS
 from wordnet_splits.catalog import read_catalog
 from wordnet_splits.propose import propose_synsets
 from wordnet_splits.propose.candidates import Lemmas, routes
@@ -57,8 +57,8 @@ def test_a_long_word_is_still_cut_and_spelt_as_before(lemmas: Lemmas) -> None:
 
 
 def test_a_name_that_is_too_long_is_refused_wherever_it_comes_from(tmp_path: Path) -> None:
-    good, bad = "z" * MOST_LETTERS, "z" * (MOST_LETTERS + 1)
-    said = rf"has {MOST_LETTERS + 1} letters, at most {MOST_LETTERS} are read"
+    good, bad = "z" * MAX_NAME_LETTERS, "z" * (MAX_NAME_LETTERS + 1)
+    said = rf"has {MAX_NAME_LETTERS + 1} letters, at most {MAX_NAME_LETTERS} are read"
     assert propose_synsets([good]).proposals[0].wnid == ""
     for names, above in (([bad], None), (["dog"], [bad])):
         with pytest.raises(DataError, match=said):

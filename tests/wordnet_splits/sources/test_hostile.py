@@ -246,7 +246,7 @@ def test_a_picture_without_end_in_a_table_is_not_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     svhn_shards(tmp_path)
-    monkeypatch.setattr(parquet_named, "LARGEST_PICTURE", 20)
+    monkeypatch.setattr(parquet_named, "LARGEST_IMAGE", 20)
     with pytest.raises(SourceError, match=r"is an image of \d+ bytes"):
         open_source("svhn", tmp_path).read(["train/0"])
 

@@ -73,7 +73,7 @@ def test_too_many_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_member_far_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = source(tmp_path, val=val_tar(IMAGENET_VAL))
-    monkeypatch.setattr(tars, "LARGEST_PICTURE", 100)
+    monkeypatch.setattr(tars, "LARGEST_IMAGE", 100)
     with pytest.raises(errors.UnsafeDataError, match="bytes"):
         opened.read([min(IMAGENET_VAL)[0]])
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.wordnet_splits.command import Command, environment, finish, spawn
 from tests.wordnet_splits.recipes import BANDED, FAR, HEAD, KNOWN, group, visible, write_dtd, write_recipe
-from wordnet_splits.base import untrusted
+from wordnet_splits.base import parquet
 from wordnet_splits.making import build
 from wordnet_splits.making.digesting import CHUNK
 
@@ -31,7 +31,7 @@ def test_a_lack_of_memory_is_said_as_one(error, command, monkeypatch):
     def short(*arguments, **options):
         raise error
 
-    monkeypatch.setattr(untrusted.pq, "ParquetFile", short)
+    monkeypatch.setattr(parquet.pq, "ParquetFile", short)
     line = command("build", "unknown-cifar").error
     assert "the memory that this process may use is exhausted" in line
     assert str(error) in line

@@ -11,7 +11,7 @@ from typing import Any
 
 from tools.fuzz.made.making import Made, Make, in_bytes
 from wordnet_splits.base.digests import digest_json
-from wordnet_splits.base.sealed import CHECKSUM
+from wordnet_splits.base.schemas import CHECKSUM
 
 
 def resealed(change: Callable[[Any], None]) -> Make:

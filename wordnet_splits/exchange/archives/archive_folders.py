@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.untrusted import printable, read_toml
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.text_formats import read_toml
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.recipe import Group, Recipe, load_recipe
 from wordnet_splits.sources.layouts.walk import entries, folders, subfolder

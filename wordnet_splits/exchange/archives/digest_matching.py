@@ -11,8 +11,9 @@ import numpy as np
 
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.base.errors import DataError, Problem
+from wordnet_splits.base.names import printable
 from wordnet_splits.base.progress import Progress, Silent
-from wordnet_splits.base.untrusted import printable, read_picture
+from wordnet_splits.base.untrusted import read_image
 from wordnet_splits.duplicates.join import image_digests, image_labels, splits_known
 from wordnet_splits.exchange.archives.archive_folders import Archive, ArchivePart, ArchivePicture
 from wordnet_splits.exchange.entries import ListEntry
@@ -133,7 +134,7 @@ def _digested(archive: Archive, part: ArchivePart, progress: Progress | None) ->
 def _digest(archive: Archive, path: str, lossless: bool) -> bytes:
     where = printable(archive.base / path)
     try:
-        data = read_picture(archive.base / path, archive.root)
+        data = read_image(archive.base / path, archive.root)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}", where=where) from error
     if lossless:

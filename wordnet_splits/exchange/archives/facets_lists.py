@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.untrusted import printable, read_text, read_toml
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.text_formats import read_toml
+from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.exchange.entries import LARGEST, ListEntry, label_of
 from wordnet_splits.exchange.resolve import class_of
 

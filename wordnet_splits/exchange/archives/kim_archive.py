@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 from wordnet_splits.exchange.archives.archive_folders import open_archive
 from wordnet_splits.exchange.archives.digest_matching import match_archive
 from wordnet_splits.exchange.entries import ListEntry

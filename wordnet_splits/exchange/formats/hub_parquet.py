@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import replacing, write_text
-from wordnet_splits.base.parquet import IMAGE, hub_metadata, schema_of
-from wordnet_splits.base.untrusted import open_parquet, parquet_errors
+from wordnet_splits.base.parquet import IMAGE, hub_metadata, open_parquet, parquet_errors, schema_of
 from wordnet_splits.exchange.entries import ImportTask, ListEntry
 from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.exchange.rows import TEXTS, entry_of, plain_row

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import writing
-from wordnet_splits.base.untrusted import printable, read_picture
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import read_image
 from wordnet_splits.exchange.entries import ImportTask, ListEntry, slug
 from wordnet_splits.exchange.outgoing import JPEG, Export
 from wordnet_splits.manifest.tables import SPLITS
@@ -38,7 +39,7 @@ class ImageFolderTree:
                         path.symlink_to(picture.file)
                         continue
                     if picture.file is not None:
-                        data = read_picture(picture.file, picture.file.parent.resolve())
+                        data = read_image(picture.file, picture.file.parent.resolve())
                     with path.open("xb") as file:
                         file.write(data)
 

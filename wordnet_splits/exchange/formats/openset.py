@@ -14,7 +14,7 @@ from typing import Final
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import write_text
-from wordnet_splits.base.untrusted import csv_rows
+from wordnet_splits.base.text_formats import csv_rows
 from wordnet_splits.exchange.entries import ImportTask, ListEntry, files_of, label_of
 from wordnet_splits.exchange.outgoing import NEGATIVE, UNKNOWN, Export
 from wordnet_splits.manifest.tables import SPLITS

@@ -17,7 +17,7 @@ import pyarrow as pa
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import replacing
 from wordnet_splits.base.tabular import from_csv_cell, write_csv
-from wordnet_splits.base.untrusted import csv_rows
+from wordnet_splits.base.text_formats import csv_rows
 from wordnet_splits.exchange.entries import ImportTask, ListEntry, label_of
 from wordnet_splits.exchange.outgoing import Export
 from wordnet_splits.exchange.rows import entry_of

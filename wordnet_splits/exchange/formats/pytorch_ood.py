@@ -14,9 +14,9 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from wordnet_splits.base.errors import DataError, unknown
-from wordnet_splits.base.fields import StrictModel
 from wordnet_splits.base.files import write_json
-from wordnet_splits.base.untrusted import read_json, validated
+from wordnet_splits.base.schemas import StrictModel, validate
+from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.exchange.entries import ImportTask, ListEntry
 from wordnet_splits.exchange.outgoing import Export
@@ -78,7 +78,7 @@ class PytorchOOD:
         DataError, UnknownNameError : a source or a class number that does not exist.
         """
         path = reading.path / NAME if reading.path.is_dir() else reading.path
-        file = validated(_File, read_json(path), where=str(path))
+        file = validate(_File, read_json(path), where=str(path))
         groups = file.groups
         if not groups:
             several = len(file.sources) > 1

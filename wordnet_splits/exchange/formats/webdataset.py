@@ -16,7 +16,7 @@ from typing import Final
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.files import replacing
-from wordnet_splits.base.untrusted import parse_json
+from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.exchange.entries import ImportTask, ListEntry
 from wordnet_splits.exchange.outgoing import Export, Picture
 from wordnet_splits.exchange.rows import entry_of, plain_row

@@ -13,7 +13,7 @@ import numpy as np
 
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import LONGEST_NAME, check_link, opened
+from wordnet_splits.base.untrusted import LONGEST_NAME, check_link, open_untrusted
 from wordnet_splits.sources.layouts.matching import Copy, UnnamedPicture
 from wordnet_splits.sources.layouts.unpickle import LARGEST_FILE, load_pickle
 from wordnet_splits.sources.layouts.walk import bases
@@ -126,7 +126,7 @@ class Pickles(Copy[tuple[str, int]]):
 
 
 def _first_byte(path: Path) -> bytes:
-    with opened(path, largest=LARGEST_FILE, error=SourceError) as stream:
+    with open_untrusted(path, largest=LARGEST_FILE, error=SourceError) as stream:
         return stream.read(1)
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 from wordnet_splits.sources.layouts.folders import Spellings, class_paths
 from wordnet_splits.sources.layouts.names import NameIndex, Naming
 from wordnet_splits.sources.layouts.parts import Found

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import check_link, read_picture
+from wordnet_splits.base.untrusted import check_link, read_image
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.sources.layouts.names import Naming, split_extension
 from wordnet_splits.sources.layouts.parts import SAMPLE, Found
@@ -163,11 +163,11 @@ class FileReader:
         if stem in self._doubled(folder):
             raise SourceError(f"two files are named {stem!r}", where=folder, hint="remove one of them")
         try:
-            return read_picture(f"{folder}/{stem}{self._extension}", self._root)
+            return read_image(f"{folder}/{stem}{self._extension}", self._root)
         except FileNotFoundError:
             name = self._listing(folder)[stem]
             self._extension = name[len(stem) :]  # blanks and underscores are of one length
-            return read_picture(f"{folder}/{name}", self._root)
+            return read_image(f"{folder}/{name}", self._root)
 
     def file(self, class_id: str, stem: str) -> Path:
         """Return a file's path, its links followed. Raises as `read`, and where a link leaves the root."""

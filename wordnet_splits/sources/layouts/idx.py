@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from wordnet_splits.base.digests import Pixels, digest_pixels
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import check_link, opened, pieces, printable
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import check_link, open_untrusted, read_chunks
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import load_inventory
 from wordnet_splits.sources.base import Order, as_rgb
@@ -171,13 +172,13 @@ def read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
     SourceError : it is no such file, truncated, corrupt, longer than it says, or of more than
         `LARGEST_SPLIT` entries; the sizes are looked at before anything is unpacked.
     """
-    with opened(path, largest=LARGEST_FILE, error=SourceError) as file:
+    with open_untrusted(path, largest=LARGEST_FILE, error=SourceError) as file:
         stream = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
         try:
             header = stream.read(4 + 4 * dimensions)
             shape = _shape(header, dimensions, path)
             size = math.prod(shape)
-            data = b"".join(pieces(stream, size + 1))
+            data = b"".join(read_chunks(stream, size + 1))
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             what = f"the file is truncated or corrupt ({printable(error)})"
             raise SourceError(what, where=str(path), hint=_FETCH) from error
@@ -212,10 +213,10 @@ def _file(base: Path, name: str, root: Path) -> Path | None:
 def _unpacked_md5(path: Path) -> str | None:
     """Return the MD5 of what a file unpacks to, None where it is damaged: reading it says so."""
     total = hashlib.md5(usedforsecurity=False)
-    with opened(path, largest=LARGEST_FILE, error=SourceError) as file:
+    with open_untrusted(path, largest=LARGEST_FILE, error=SourceError) as file:
         stream = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
         try:
-            for piece in pieces(stream, LARGEST_FILE + 1):
+            for piece in read_chunks(stream, LARGEST_FILE + 1):
                 total.update(piece)
         except (EOFError, zlib.error, gzip.BadGzipFile):
             return None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import check_link, check_regular
+from wordnet_splits.base.untrusted import check_file, check_link
 
 LARGEST_FILE = 1 << 40  # bytes; the largest published has 160 GB
 
@@ -42,7 +42,7 @@ def _open(folder: Path) -> Any:
     import lmdb
 
     path = folder / "data.mdb"
-    check_regular(path, largest=LARGEST_FILE, error=SourceError)
+    check_file(path, largest=LARGEST_FILE, error=SourceError)
     try:
         env = lmdb.open(
             str(folder), readonly=True, lock=False, readahead=False, create=False, subdir=True, max_dbs=0

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import LARGEST_PICTURE, LONGEST_NAME, open_parquet, parquet_errors
+from wordnet_splits.base.parquet import open_parquet, parquet_errors
+from wordnet_splits.base.untrusted import LARGEST_IMAGE, LONGEST_NAME
 from wordnet_splits.sources.layouts.names import NameIndex, Naming, split_extension
 from wordnet_splits.sources.layouts.parts import Found
 from wordnet_splits.sources.layouts.walk import entries, subfolder
@@ -124,7 +125,7 @@ def bytes_at(pictures: pa.Array, row: int, where: str) -> bytes | None:
     buffer = None if scalar is None else scalar.as_buffer()
     if buffer is None:
         return None
-    if buffer.size > LARGEST_PICTURE:  # before Arrow copies them, twice
+    if buffer.size > LARGEST_IMAGE:  # before Arrow copies them, twice
         raise SourceError(f"is an image of {buffer.size:,} bytes", where=where)
     data: bytes = buffer.to_pybytes()
     return data

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError
-from wordnet_splits.base.untrusted import open_parquet, parse_json
+from wordnet_splits.base.parquet import open_parquet
+from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.sources.layouts.matching import Copy, UnnamedPicture, decode_pixels
 from wordnet_splits.sources.layouts.parquet_named import FETCH, Shards, bytes_at, field, find_shards
 from wordnet_splits.sources.layouts.walk import bases

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import read_picture
+from wordnet_splits.base.untrusted import read_image
 from wordnet_splits.sources.layouts.matching import Copy, UnnamedPicture, decode_pixels
 from wordnet_splits.sources.layouts.walk import entries, folders, subfolder
 
@@ -81,7 +81,7 @@ class PictureFolders(Copy[str]):
         path = self._folder / place
         if path.stat().st_size > LARGEST_FILE:
             raise SourceError("far larger than a picture of this dataset", where=str(path))
-        return decode_pixels(read_picture(path, self._root), where=str(path), shape=self._shape)
+        return decode_pixels(read_image(path, self._root), where=str(path), shape=self._shape)
 
 
 def _split_folders(

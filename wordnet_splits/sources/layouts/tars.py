@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from weakref import finalize
 
 from wordnet_splits.base.errors import SourceError, UnsafeDataError
-from wordnet_splits.base.untrusted import LARGEST_PICTURE, LONGEST_NAME, check_link, check_regular, printable
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import LARGEST_IMAGE, LONGEST_NAME, check_file, check_link
 from wordnet_splits.sources.layouts.names import NameIndex, Naming, split_extension
 from wordnet_splits.sources.layouts.parts import Found
 
@@ -166,7 +167,7 @@ class Opened:
     """A tar file held open, until it is closed or nobody has it any more, the end of the program included."""
 
     def __init__(self, path: Path) -> None:
-        check_regular(path, largest=LARGEST_ARCHIVE, error=SourceError)
+        check_file(path, largest=LARGEST_ARCHIVE, error=SourceError)
         self.path = path
         self.descriptor = os.open(path, os.O_RDONLY)
         self.close = finalize(self, os.close, self.descriptor)
@@ -195,7 +196,7 @@ class TarReader:
     def read(self, class_id: str, stem: str) -> bytes:
         """Return a member's bytes; KeyError where there is no such image, SourceError where there are two."""
         offset, size = self._index(class_id).place(stem)
-        if size > LARGEST_PICTURE:
+        if size > LARGEST_IMAGE:
             raise UnsafeDataError(f"image {stem} has {size:,} bytes", where=str(self._file.path))
         return os.pread(self._file.descriptor, size, offset)
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.base.errors import SourceError, UnsafeDataError
-from wordnet_splits.base.untrusted import opened
+from wordnet_splits.base.untrusted import open_untrusted
 
 LARGEST_FILE = 1 << 30  # bytes; the largest published batch has 155 MB
 _LARGEST_RANK = 8
@@ -40,7 +40,7 @@ def load_pickle(path: Path) -> object:
     Raises UnsafeDataError, naming the global, for a pickle that asks for anything else, and SourceError for
     a file that is truncated, not a pickle, unreadable or larger than 1 GiB.
     """
-    with opened(path, largest=LARGEST_FILE, error=SourceError) as file:
+    with open_untrusted(path, largest=LARGEST_FILE, error=SourceError) as file:
         if not (size := os.fstat(file.fileno()).st_size):
             raise _no_pickle(str(path))
         # mapped: a string that claims exabytes is cut at the end of the map, where a file would ask for them

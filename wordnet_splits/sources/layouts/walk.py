@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from wordnet_splits.base.errors import SourceError, UnsafeDataError
-from wordnet_splits.base.untrusted import DEEPEST, check_link, expanded, unreadable
+from wordnet_splits.base.text_formats import DEEPEST
+from wordnet_splits.base.untrusted import check_link, expand_home, unreadable
 
 LONE_LEVELS = 3  # root/dtd/dtd/images: archives unpacked into folders of their own name
 
@@ -21,7 +22,7 @@ def check_root(root: Path, name: str, *, hint: str | None = None) -> Path:
     """
     what = f"the root of source {name}"
     try:
-        folder = expanded(root, where=what).resolve(strict=True)
+        folder = expand_home(root, where=what).resolve(strict=True)
         if not folder.is_dir():
             raise SourceError(f"{what} is a file, not a folder", where=str(root), hint=hint)
         with os.scandir(folder) as found:

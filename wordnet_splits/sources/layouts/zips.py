@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from wordnet_splits.base.errors import SourceError, UnsafeDataError
-from wordnet_splits.base.untrusted import LARGEST_PICTURE, LONGEST_NAME, MiB, check_regular, printable
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import LARGEST_IMAGE, LONGEST_NAME, MiB, check_file
 from wordnet_splits.sources.layouts.names import Naming, split_extension
 from wordnet_splits.sources.layouts.parts import Found
 from wordnet_splits.sources.layouts.tars import MAX_MEMBERS
@@ -87,7 +88,7 @@ class ZipReader:
         entry = self._entries[class_id, stem]
         if entry is None:
             raise SourceError(f"two entries are named {class_id}/{stem}", where=str(self._path))
-        if entry.file_size > LARGEST_PICTURE:
+        if entry.file_size > LARGEST_IMAGE:
             raise UnsafeDataError(f"image {stem} has {entry.file_size:,} bytes", where=str(self._path))
         with _one_line(self._path):
             return self._archive.read(entry)
@@ -103,7 +104,7 @@ class ZipReader:
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
-    check_regular(path, largest=LARGEST_ARCHIVE, error=SourceError)
+    check_file(path, largest=LARGEST_ARCHIVE, error=SourceError)
     with _one_line(path):
         return zipfile.ZipFile(path)
 

@@ -10,7 +10,9 @@ from typing import Final
 import pyarrow as pa
 
 from wordnet_splits.base.errors import SourceError, check_memory
-from wordnet_splits.base.untrusted import MOST_ROWS, GiB, check_regular, printable
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.parquet import MAX_ROWS
+from wordnet_splits.base.untrusted import GiB, check_file
 
 LARGEST: Final = 1024 * GiB
 """Bytes; a file is mapped, not read."""
@@ -25,7 +27,7 @@ class ArrowTable:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        size = check_regular(path, largest=LARGEST, error=SourceError)
+        size = check_file(path, largest=LARGEST, error=SourceError)
         self._batches: list[pa.RecordBatch] = []
         try:
             stream = pa.ipc.open_stream(pa.memory_map(os.fsencode(path)))
@@ -33,7 +35,7 @@ class ArrowTable:
             rows = held = 0
             for batch in stream:
                 rows, held = rows + batch.num_rows, held + batch.get_total_buffer_size()
-                if rows > MOST_ROWS or held > size:
+                if rows > MAX_ROWS or held > size:
                     raise SourceError(f"announces {rows:,} rows, more than it can hold", where=str(path))
                 self._batches.append(batch)
         except (pa.ArrowException, OSError) as cause:

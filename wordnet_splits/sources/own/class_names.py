@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import check_link, printable, read_text
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import check_link, read_text
 
 CLASS_NAMES: Final = "classnames.txt"
 

@@ -17,8 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.files import FileId, file_id
-from wordnet_splits.base.names import is_one_line
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import is_one_line, printable
 from wordnet_splits.sources.layouts.parquet_named import SPLIT_WORDS
 from wordnet_splits.sources.own.class_names import same_name
 from wordnet_splits.sources.own.json_items import json_items

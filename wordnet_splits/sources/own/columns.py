@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from wordnet_splits.base.errors import SourceError, unknown
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 from wordnet_splits.catalog.declarations import Columns
 
 IMAGES: Final = ("image", "img", "file", "file_name", "filename", "path", "image_path", "picture")

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import below, csv_rows, printable
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.text_formats import csv_rows
+from wordnet_splits.base.untrusted import path_below
 from wordnet_splits.sources.layouts.walk import entries
 from wordnet_splits.sources.own.class_names import class_names, class_of
 from wordnet_splits.sources.own.columns import class_column, image_column, split_column
@@ -38,14 +40,14 @@ class CsvTable(PictureFiles):
             name, label, of_split = (ALL if at is None else cells[at].strip() for at in places)
             class_id = class_of(label, names, f"{path}, row {number}")
             image_id = without_extension(name)
-            if image_id is None or class_id is None or not (below(self.root, name)).is_file():
+            if image_id is None or class_id is None or not (path_below(self.root, name)).is_file():
                 note(printable(name))
             else:
                 yield Image(image_id, class_id, of_split, (name,))
 
     def _table(self) -> Path:
         if self.declared.images is not None:
-            path = below(self.root, self.declared.images)
+            path = path_below(self.root, self.declared.images)
             if path.suffix.lower() not in DELIMITERS:
                 raise SourceError("is no .csv or .tsv", where=str(path), hint="see images in dataset.toml")
             return path

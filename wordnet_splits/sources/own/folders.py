@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 from wordnet_splits.sources.layouts.walk import entries
 from wordnet_splits.sources.own.layout import ALL, Image, without_extension
 from wordnet_splits.sources.own.picture_files import PictureFiles

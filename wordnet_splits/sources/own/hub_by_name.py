@@ -15,7 +15,9 @@ from pydantic import BaseModel, ConfigDict
 
 from wordnet_splits.base.errors import DataError, HubError, SourceError
 from wordnet_splits.base.files import write_text
-from wordnet_splits.base.untrusted import printable, read_json, validated
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.schemas import validate
+from wordnet_splits.base.text_formats import read_json
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.hub.address import MAIN, Address, parse_address
 from wordnet_splits.hub.repository import RemoteFile, Repository, huggingface_home
@@ -174,7 +176,7 @@ def _read(path: Path) -> _Listed | None:
     if not path.is_file():
         return None
     try:
-        return validated(_Listed, read_json(path), where=str(path))
+        return validate(_Listed, read_json(path), where=str(path))
     except DataError:
         return None  # it is asked for again
 

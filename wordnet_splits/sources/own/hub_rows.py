@@ -15,7 +15,9 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import below, printable, read_json
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.text_formats import read_json
+from wordnet_splits.base.untrusted import path_below
 from wordnet_splits.sources.layouts.parquet_named import SPLIT_WORDS
 from wordnet_splits.sources.own.arrow_table import ArrowTable
 from wordnet_splits.sources.own.hub_by_name import cached_copy, received
@@ -90,11 +92,13 @@ def saved(root: Path) -> list[Shard]:
 
 def _of_state(root: Path, folder: str, split: str | None) -> list[Shard]:
     """Return the files that ``state.json`` of a folder lists."""
-    path = below(root, folder + STATE)
+    path = path_below(root, folder + STATE)
     listed = _field(path, "_data_files")
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         raise SourceError("lists no files", where=str(path), hint="save it again")
-    files = [below(root, folder + name) for name in _texts([one.get("filename") for one in listed], path)]
+    files = [
+        path_below(root, folder + name) for name in _texts([one.get("filename") for one in listed], path)
+    ]
     if gone := [file for file in files if not file.is_file()]:
         raise SourceError("a file of the dataset is gone", where=str(gone[0]), hint="save it again")
     word = _word(split or _field(path, "_split") or ALL)
@@ -117,7 +121,7 @@ def _of_cache(root: Path) -> list[Shard]:
                 where=str(root),
                 hint="load it again with `datasets`",
             )
-        shards += [Shard(below(root, name), _word(split)) for name in names]
+        shards += [Shard(path_below(root, name), _word(split)) for name in names]
     return shards
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import HALF_A_PAIR, GiB, MiB, holds_half_a_pair, opened, printable
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.text_formats import LONE_SURROGATE, has_lone_surrogate
+from wordnet_splits.base.untrusted import GiB, MiB, open_untrusted
 
 LARGEST: Final = 64 * GiB
 LARGEST_ITEM: Final = 16 * MiB
@@ -30,7 +32,7 @@ def json_items(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     SourceError : absent, unreadable, or not of that form: a key occurs twice at the top, or something follows
         the object.
     """
-    with opened(path, largest=LARGEST, error=SourceError) as file:
+    with open_untrusted(path, largest=LARGEST, error=SourceError) as file:
         text = _Text(file, path)
         seen = set()
         for _ in _separated(text, "{", "}"):
@@ -104,8 +106,8 @@ class _Text:
                 value, end = self._decoder.raw_decode(self._text, self._at)
                 # a number may go on: 1 as 12, 1. as 1.5
                 if self._text[end : end + 1] not in _NUMBER or not self._more():
-                    if holds_half_a_pair(self._text, value, self._at, end):
-                        raise self.wrong(HALF_A_PAIR)
+                    if has_lone_surrogate(self._text, value, self._at, end):
+                        raise self.wrong(LONE_SURROGATE)
                     self._at = end
                     return value
             except JSONDecodeError as cause:

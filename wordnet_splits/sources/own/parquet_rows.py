@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import LONGEST_NAME, open_parquet, parquet_errors
+from wordnet_splits.base.parquet import open_parquet, parquet_errors
+from wordnet_splits.base.untrusted import LONGEST_NAME
 from wordnet_splits.sources.own.layout import Image, without_extension
 from wordnet_splits.sources.own.rows import Rows, Shard, Table
 from wordnet_splits.sources.own.shards import shards, split_of

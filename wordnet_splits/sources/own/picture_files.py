@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wordnet_splits.base.untrusted import check_link, read_picture
+from wordnet_splits.base.untrusted import check_link, read_image
 from wordnet_splits.sources.own.layout import Layout, Place
 
 
@@ -13,7 +13,7 @@ class PictureFiles(Layout):
 
     def read(self, place: Place) -> bytes:
         """Return a picture's bytes."""
-        return read_picture(self.root / str(place[0]), self.root)
+        return read_image(self.root / str(place[0]), self.root)
 
     def file(self, place: Place) -> Path | None:
         """Return a picture's file, its links followed."""

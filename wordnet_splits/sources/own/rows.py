@@ -16,7 +16,8 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import below, printable, read_picture
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import path_below, read_image
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.sources.layouts.parquet_named import OPEN_SHARDS, bytes_at
 from wordnet_splits.sources.layouts.parquet_nameless import label_names
@@ -113,7 +114,7 @@ class Rows(Layout):
         path = self._shards()[number].path
         column = self._kept(path, group)
         if _is_text(column.type):
-            return read_picture(below(self.root, str(column[row].as_py())), self.root)
+            return read_image(path_below(self.root, str(column[row].as_py())), self.root)
         where = f"{path} group {group} row {row}"
         data = bytes_at(column, row, where)
         if data is not None:

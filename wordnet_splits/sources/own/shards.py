@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 from wordnet_splits.sources.layouts.parquet_named import SPLIT_WORDS
 from wordnet_splits.sources.layouts.walk import entries
 from wordnet_splits.sources.own.layout import ALL

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from wordnet_splits.base.errors import SourceError, unknown
-from wordnet_splits.base.untrusted import printable
+from wordnet_splits.base.names import printable
 from wordnet_splits.catalog import Catalog
 from wordnet_splits.catalog.catalog import load_declared_catalog
 from wordnet_splits.catalog.declarations import Declaration

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
 from wordnet_splits.base.errors import SourceError, UnsafeDataError
-from wordnet_splits.base.names import is_one_line
-from wordnet_splits.base.untrusted import LARGEST_PICTURE, parse_json, printable
+from wordnet_splits.base.names import is_one_line, printable
+from wordnet_splits.base.text_formats import parse_json
+from wordnet_splits.base.untrusted import LARGEST_IMAGE
 from wordnet_splits.catalog.declarations import Declaration
 from wordnet_splits.sources.layouts.parquet_named import OPEN_SHARDS
 from wordnet_splits.sources.layouts.tars import Member, Opened
@@ -69,7 +70,7 @@ class WebDataset(Layout):
     def read(self, place: Place) -> bytes:
         """Return a picture's bytes."""
         shard, offset, size = (int(n) for n in place)
-        return self._bytes(self._shards()[shard], offset, size, LARGEST_PICTURE)
+        return self._bytes(self._shards()[shard], offset, size, LARGEST_IMAGE)
 
     def _samples(self, note: Callable[[str], None]) -> Iterator[_Sample]:
         names = class_names(self.root)

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from wordnet_splits.base.errors import DataError, UnsafeDataError
-from wordnet_splits.base.untrusted import opened
+from wordnet_splits.base.untrusted import open_untrusted
 
 from ...backend.weights import LARGEST, is_torchscript
 from ...plugins import user_errors
@@ -35,7 +35,7 @@ def exported_program(name: str, request: Request) -> Loaded:
             where=where,
             hint="if you trust where it comes from, say so with --trust-model (trust_model=True)",
         )
-    with opened(path, largest=LARGEST) as file:
+    with open_untrusted(path, largest=LARGEST) as file:
         if is_torchscript(file):
             raise DataError(
                 "is a TorchScript program, not one of torch.export",

@@ -1,0 +1,141 @@
+"""JSON, TOML and CSV of unknown origin: size, nesting and numbers are checked before parsing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.base.untrusted import ErrorType, GiB, MiB, read_text
+
+LARGEST_CSV: Final = 1 * GiB
+"""Largest list of images, in bytes (14 million images take 0.8 GiB)."""
+LARGEST_TOML: Final = 4 * MiB
+"""Largest TOML file, in bytes; parsing takes up to 120 times as many (all of ImageNet-21K: 0.3 MiB)."""
+DEEPEST: Final = 64
+"""Deepest nesting, in levels (ours have at most eight)."""
+LONGEST_NUMBER: Final = 40
+"""Longest number, in digits (a 64-bit integer has 20, a float's shortest form 24)."""
+
+DELIMITERS: Final = {",": "commas", "\t": "tabs", ";": "semicolons"}
+"""Delimiters of columns in tables of text, and their names."""
+LONE_SURROGATE: Final = "holds half of a surrogate pair, which is not a character"
+
+_STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_BRACKET: Final = re.compile(r"[\[\]{}]")
+_DIGITS: Final = re.compile(rf"[0-9_]{{{LONGEST_NUMBER + 1},}}")
+_DOTTED: Final = re.compile(rf"^[^=\n#]*?(?:\.[^=\n#.]*){{{DEEPEST},}}", re.MULTILINE)
+
+
+def csv_rows(path: Path, *, delimiter: str = ",", error: ErrorType = DataError) -> Iterator[list[str]]:
+    """Yield the cells of each row of a CSV file.
+
+    Raises
+    ------
+    error : as `read_text`; not CSV in UTF-8, or the columns of the first row have another delimiter.
+    """
+    text = io.StringIO(read_text(path, largest=LARGEST_CSV, error=error), newline="")
+    try:
+        for number, cells in enumerate(csv.reader(text, strict=True, delimiter=delimiter)):
+            if number == 0:
+                check_delimiter(cells, delimiter, where=str(path), error=error)
+            yield cells
+    except csv.Error as cause:
+        raise error(f"is not CSV: {cause}", where=str(path)) from None
+
+
+def check_delimiter(
+    cells: Sequence[str], delimiter: str, *, where: str, error: ErrorType = DataError
+) -> None:
+    """Raise an error for a first row that is one cell by ``delimiter``, but several by another delimiter."""
+    if len(cells) != 1:
+        return
+    for mark, name in DELIMITERS.items():
+        if mark != delimiter and mark in cells[0]:
+            raise error(
+                f"its columns are separated by {name}, not by {DELIMITERS[delimiter]}",
+                where=where,
+                hint="save it with commas as .csv, or with tabs as .tsv",
+            )
+
+
+def parse_json(text: str, *, where: str, error: ErrorType = DataError) -> Any:
+    """Return the value of a JSON text.
+
+    Raises
+    ------
+    error : not JSON, nested deeper than `DEEPEST`, a number of more than `LONGEST_NUMBER` digits, or a text
+        with a lone surrogate.
+    """
+    _check_bounds(text, where, error)
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as cause:
+        raise error(f"is not JSON: {cause}", where=where) from None
+    if has_lone_surrogate(text, value):
+        raise error(LONE_SURROGATE, where=where)
+    return value
+
+
+def has_lone_surrogate(text: str, value: object, start: int = 0, end: int = sys.maxsize) -> bool:
+    r"""Return whether the value of a JSON text, from ``start`` to ``end``, has a lone surrogate (``\ud800``).
+
+    UTF-8 cannot encode one, so that nothing that names it could be written. The surrogates by which Python
+    names the bytes of a path that it cannot decode (``\udc80`` to ``\udcff``) are accepted.
+    """
+    if text.find(r"\ud", start, end) < 0 and text.find(r"\uD", start, end) < 0:
+        return False
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def read_json(path: Path, *, error: ErrorType = DataError) -> Any:
+    """Return the value of a JSON file. Raises as `read_text` and `parse_json`."""
+    return parse_json(read_text(path, error=error), where=str(path), error=error)
+
+
+def parse_toml(text: str, *, where: str, error: ErrorType = DataError) -> dict[str, Any]:
+    """Return the table of a TOML text. Raises as `parse_json`."""
+    _check_bounds(text, where, error)
+    if (deep := _DOTTED.search(_STRING.sub('""', text))) is not None:
+        line = text.count("\n", 0, deep.start()) + 1
+        raise error(f"line {line}: a key of more than {DEEPEST} parts", where=where)
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as cause:
+        raise error(f"not valid TOML: {cause}", where=where) from None
+
+
+def read_toml(path: Path, *, error: ErrorType = DataError) -> dict[str, Any]:
+    """Return the table of a TOML file. Raises as `read_text` and `parse_toml`."""
+    return parse_toml(read_text(path, largest=LARGEST_TOML, error=error), where=str(path), error=error)
+
+
+def nesting(text: str) -> int:
+    """Return how deep the brackets of a JSON or TOML text nest, outside its strings."""
+    depth = deepest = 0
+    for bracket in _BRACKET.findall(_STRING.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _check_bounds(text: str, where: str, error: ErrorType) -> None:
+    if nesting(text) > DEEPEST:
+        raise error(f"is nested more than {DEEPEST} deep", where=where)
+    if _DIGITS.search(_STRING.sub("", text)) is not None:
+        raise error(f"holds a number of more than {LONGEST_NUMBER} digits", where=where)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
