@@ -92,7 +92,7 @@ def no_roots_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 @pytest.fixture
 def own_datasets_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """No dataset that another test declared, and none of this one's afterwards."""
-    monkeypatch.setattr("wordnet_splits.catalog.declarations._BESIDE", {})
+    monkeypatch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
 
 
 @pytest.fixture(scope="session")

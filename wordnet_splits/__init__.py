@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wordnet_splits.catalog import load_catalog as load_catalog
     from wordnet_splits.catalog.check import check_catalogs as check_catalogs
     from wordnet_splits.catalog.inventory import load_inventory as load_inventory
-    from wordnet_splits.catalog.inventory import load_list as load_list
+    from wordnet_splits.catalog.lists import load_list as load_list
     from wordnet_splits.checks.doctor import doctor as diagnose
     from wordnet_splits.checks.freeze import freeze as freeze
     from wordnet_splits.checks.leaks import report_leaks
@@ -97,7 +97,7 @@ _PUBLIC = {
     "list_benchmarks": "checks.listing:list_all",
     "load_catalog": "catalog",
     "load_inventory": "catalog.inventory",
-    "load_list": "catalog.inventory",
+    "load_list": "catalog.lists",
     "load_manifest": "finding",
     "load_recipe": "recipe",
     "make_catalog": "propose.making",

@@ -14,7 +14,8 @@ from loaders.harness.model.class_match import class_map
 from wordnet_splits.base.errors import unknown
 from wordnet_splits.base.names import printable
 from wordnet_splits.catalog import inventory, read_catalog
-from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
+from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.catalog.lists import list_names, load_list
 from wordnet_splits.cli.main import app as cli
 from wordnet_splits.sources import open_source, source_names
 from wordnet_splits.sources.roots import read_roots_file

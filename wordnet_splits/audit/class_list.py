@@ -19,7 +19,7 @@ from wordnet_splits.base.text_formats import DELIMITERS, check_delimiter, parse_
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog import CatalogClass, load_catalog
 from wordnet_splits.catalog.catalog import covered, known_sources, load_declared_catalog
-from wordnet_splits.catalog.user_lists import available_lists, find_list
+from wordnet_splits.catalog.lists import available_lists, find_list
 from wordnet_splits.finding import is_path, load_manifest, manifest_names
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.manifest import Manifest

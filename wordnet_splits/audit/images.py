@@ -16,8 +16,8 @@ from typing import Any
 from wordnet_splits.audit.class_list import ClassList
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog import catalog_names, load_catalog
-from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
-from wordnet_splits.catalog.user_lists import available_lists, find_list
+from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.catalog.lists import available_lists, find_list, list_names, load_list
 from wordnet_splits.finding import load_manifest
 
 LOOKED_AT = "ninco/"

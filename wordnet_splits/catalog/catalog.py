@@ -22,11 +22,11 @@ empty
 
 A column ``confidence`` may follow ``why``: that of the proposal, in [0, 1], empty where none was computed.
 
-A ``wider`` class lies below its synset: what is above the synset is above the class, but what is below the
-synset need not be below the class. A view (indoor, exterior) does not make a name narrower.
+A ``wider`` class lies below its synset: synsets above that synset are above the class, but synsets below it
+need not be below the class. A view (indoor, exterior) does not make a name narrower.
 
-Counts known only as the sum over several classes stand in ``count_group`` as ``split:group=sum``, the same
-text on every class of the group, whose own count is then empty.
+Counts known only as the sum over several classes are in ``count_group`` as ``split:group=sum``, the same text
+for every class of the group; the counts of these classes are empty.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ _GROUP = re.compile(r"([a-z][a-z0-9]*):([^=\s]+)=([1-9]\d{0,14})")
 class CatalogClass:
     """One class of a source.
 
-    ``index`` is its place in the publisher's label order, from 0. ``wnids`` are WordNet 3.0 synsets; several
-    only where the name covers several. ``counts`` maps each of the publisher's splits to the number of its
-    images, None where that is unknown or known only for the whole ``count_group``. ``confidence``, in [0, 1],
-    is that of the proposal that ``wnids`` come from, None where the catalog gives none.
+    ``index`` is its position in the publisher's label order, from 0. ``wnids`` are WordNet 3.0 synsets; more
+    than one only where the name covers several. ``counts`` maps each of the publisher's splits to the number
+    of its images, None where that is unknown or known only for the whole ``count_group``. ``confidence``, in
+    [0, 1], is that of the proposal of ``wnids``, None where the catalog has none.
     """
 
     source: str
@@ -84,12 +84,12 @@ class CatalogClass:
 
     @property
     def covers(self) -> tuple[str, ...]:
-        """Return the synsets whose hyponyms are all of this class: ``wnids``, none where they are wider."""
+        """The synsets whose hyponyms all belong to this class: ``wnids``, empty where these are wider."""
         return covered(self.wnids, self.mapped)
 
 
 def covered(wnids: tuple[str, ...], mapped: str) -> tuple[str, ...]:
-    """Return the synsets whose hyponyms are all of a class that is mapped so: none where they are wider."""
+    """Return the synsets whose hyponyms all belong to a class: ``wnids``, empty where these are wider."""
     return () if mapped in WIDER else wnids
 
 
@@ -97,7 +97,7 @@ def covered(wnids: tuple[str, ...], mapped: str) -> tuple[str, ...]:
 class Catalog(Tabular):
     """The classes of one source, in the publisher's label order.
 
-    ``splits`` are the publisher's splits, ``origin`` the comment lines of the table (where it was read).
+    ``splits`` are the publisher's splits, ``origin`` the comment lines of the table (where it comes from).
     """
 
     source: str
@@ -153,7 +153,7 @@ class Catalog(Tabular):
         return self[class_id].counts[split]
 
     def group_counts(self, split: str) -> dict[str, int]:
-        """Return the published sum of each count_group whose classes have no counts of their own here."""
+        """Return the published sum of each count_group of a split."""
         self._check_split(split)
         return dict(self._sums.get(split, {}))
 
@@ -181,51 +181,49 @@ def catalog_names() -> tuple[str, ...]:
 
 
 def known_sources() -> tuple[str, ...]:
-    """Return the sources that have a catalog: the shipped ones, then a user's own."""
+    """Return the sources that have a catalog: the shipped ones, then the declared ones."""
     return (*catalog_names(), *declared_sources())
 
 
 def load_catalog(source: str) -> Catalog:
-    """Return the catalog of a source, shipped or a user's own.
+    """Return the catalog of a source, shipped or declared by the user.
 
     Raises
     ------
     UnknownNameError : there is no such source.
-    DataError : a catalog of a user's own is absent or malformed.
+    DataError : the catalog of a declared source is absent or malformed.
     """
-    shipped = _shipped(source)
+    shipped = _load_shipped(source)
     if shipped is not None:
         return shipped
-    own = declared_sources().get(source)
-    if own is None:
+    declaration = declared_sources().get(source)
+    if declaration is None:
         raise unknown_source(source, known_sources())
-    return load_declared_catalog(own)
+    return load_declared_catalog(declaration)
 
 
 @cache
-def _shipped(source: str) -> Catalog | None:
+def _load_shipped(source: str) -> Catalog | None:
     return read_catalog(CATALOGS / f"{source}.tsv") if source in catalog_names() else None
 
 
-def load_declared_catalog(own: Declaration) -> Catalog:
+def load_declared_catalog(declaration: Declaration) -> Catalog:
     """Return the catalog of a declared dataset; DataError where it is absent or malformed."""
+    path = declaration.catalog_file
     try:
-        return _read_own(file_id(own.catalog_file), own.name)
+        return _read_file(file_id(path), declaration.name)
     except OSError:
-        raise DataError(
-            "there is no such catalog",
-            where=str(own.catalog_file),
-            hint=f"wordnet-splits catalog make --root {own.name}=DIR --out {own.catalog_file}",
-        ) from None
+        hint = f"wordnet-splits catalog make --root {declaration.name}=DIR --out {path}"
+        raise DataError("there is no such catalog", where=str(path), hint=hint) from None
 
 
 @lru_cache(maxsize=64)
-def _read_own(file: FileId, source: str) -> Catalog:
+def _read_file(file: FileId, source: str) -> Catalog:
     return read_catalog(file[0], source)
 
 
 def read_catalog(path: str | Path, source: str | None = None) -> Catalog:
-    """Read a catalog TSV; the file's stem is the name of the source, unless another is given.
+    """Return the catalog in a TSV file; the source is named after the file unless ``source`` names it.
 
     Raises
     ------
@@ -236,7 +234,7 @@ def read_catalog(path: str | Path, source: str | None = None) -> Catalog:
 
 
 class _Reader:
-    """Parses one table, remembering the line for errors."""
+    """Parser of one table; it keeps the line number for errors."""
 
     def __init__(self, path: Path, lines: list[str], source: str) -> None:
         self.path = path
@@ -253,21 +251,19 @@ class _Reader:
             origin.append(self.lines[self.line].lstrip("# "))
             self.line += 1
         splits = self._header()
-        classes: list[CatalogClass] = []
-        seen: set[str] = set()
+        classes: dict[str, CatalogClass] = {}
         while self.line < len(self.lines):
             self.line += 1
             item = self._row(self.lines[self.line - 1], len(classes), splits)
-            if item.class_id in seen:
+            if item.class_id in classes:
                 raise self._error(f"class {item.class_id!r} occurs twice")
-            seen.add(item.class_id)
-            classes.append(item)
+            classes[item.class_id] = item
         if not classes:
             raise self._error("the catalog holds no class")
         for group, members in self.members.items():
             if members < 2:
-                raise self._error(f"count_group {group!r} has one class: give it as that class's own count")
-        return Catalog(self.source, tuple(classes), splits, tuple(origin), self.sums)
+                raise self._error(f"count_group {group!r} has one class: give it as the count of that class")
+        return Catalog(self.source, tuple(classes.values()), splits, tuple(origin), self.sums)
 
     def _header(self) -> tuple[str, ...]:
         self.line += 1
@@ -284,25 +280,23 @@ class _Reader:
             and len(set(splits)) == len(splits)
         )
         if not good:
-            wanted = " ".join(FIXED_COLUMNS)
-            raise self._error(
-                "wrong header row", hint=f"expected {wanted} [confidence] count_<split>... count_group"
-            )
+            columns = f"{' '.join(FIXED_COLUMNS)} [confidence] count_<split>... count_group"
+            raise self._error("wrong header row", hint=f"expected {columns}")
         return splits
 
     def _row(self, line: str, position: int, splits: tuple[str, ...]) -> CatalogClass:
         cells = line.split("\t")
         columns = len(self.columns) + len(splits) + 1
         if len(cells) != columns:
-            raise self._error(f"{len(cells)} cells where the header has {columns}")
+            raise self._error(f"{columns} columns expected, found {len(cells)}")
         for cell in cells:
             if cell != cell.strip():
                 raise self._error(f"blank around {cell!r}")
         class_id, index, name, superclass, wnids, mapped, why = cells[: len(FIXED_COLUMNS)]
         if not class_id or not name:
             raise self._error("empty class_id or name")
-        for what, text in (("class", class_id), ("class", name), ("superclass", superclass or "none")):
-            check_name(what, text, where=f"{self.path}:{self.line}")
+        for kind, text in (("class", class_id), ("class", name), ("superclass", superclass or "none")):
+            check_name(kind, text, where=f"{self.path}:{self.line}")
         if index != str(position):
             raise self._error(f"index {index!r} where row order gives {position}")
         counts = {s: self._count(s, c) for s, c in zip(splits, cells[len(self.columns) : -1], strict=True)}
@@ -329,8 +323,8 @@ class _Reader:
         if len(set(wnids)) != len(wnids):
             raise self._error("a wnid occurs twice in one class")
         if mapped not in (MAPPED if wnids else ("",)):
-            wanted = " | ".join(MAPPED) if wnids else "empty, as there is not a wnid"
-            raise self._error(f"mapped is {mapped!r}", hint=f"expected {wanted}")
+            expected = " | ".join(MAPPED) if wnids else "empty, as there is not a wnid"
+            raise self._error(f"mapped is {mapped!r}", hint=f"expected {expected}")
         if mapped in ("hand", "") and not why:
             raise self._error("a class mapped by hand or not at all needs a reason in 'why'")
         return wnids
@@ -356,7 +350,7 @@ class _Reader:
             raise self._error(f"count_group is {cell!r}", hint="expected split:group=sum")
         split, group, total = match[1], match[2], int(match[3])
         if counts[split] is not None:
-            raise self._error(f"class of count_group {group!r} has a count_{split} of its own")
+            raise self._error(f"class of count_group {group!r} has a count_{split}, too")
         if self.sums.setdefault(split, {}).setdefault(group, total) != total:
             raise self._error(f"count_group {group!r} has two sums")
         self.members[group] = self.members.get(group, 0) + 1

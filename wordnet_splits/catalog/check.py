@@ -1,4 +1,4 @@
-"""Check the synsets of catalogs: do they exist, and what would a naive mapping by first sense have given?"""
+"""Check of the synsets of catalogs: whether they exist, and where a mapping by first sense would go wrong."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from wordnet_splits.catalog.catalog import (
 )
 from wordnet_splits.taxonomy import Taxonomy
 
-OWN = ".tsv"
 _OLD_CALTECH = re.compile(r"-101$")  # Caltech-256 marks the classes it took over from Caltech-101
 
 
 @dataclass(frozen=True)
 class NaiveWrong:
-    """A class whose name's first noun sense is not the one that is meant.
+    """A class whose name has another first noun sense than the catalog's synsets.
 
-    ``naive`` is that first sense, ``ours`` the catalog's synsets, space-separated; the glosses are
-    their first definitions.
+    ``naive`` is the first sense, ``ours`` the catalog's synsets, separated by spaces; the glosses are
+    first definitions.
     """
 
     class_id: str
@@ -40,11 +39,12 @@ class NaiveWrong:
 
 @dataclass(frozen=True)
 class CatalogReport:
-    """What the check of one catalog found.
+    """Result of the check of one catalog.
 
-    ``mapped`` counts the classes of each kind ("" where there is no synset), ``unmapped`` are the latter's
-    ids, ``absent`` the pairs (class_id, wnid) that this WordNet does not hold, ``naive_wrong`` the names that
-    first sense gets wrong, ``naive_nothing`` the ids of mapped classes whose name is not a noun in WordNet.
+    ``mapped`` counts the classes of each kind (``""`` where there is no synset), ``unmapped`` has the ids of
+    classes without a synset, ``absent`` the pairs (class_id, wnid) that this WordNet lacks, ``naive_wrong``
+    the classes that the first sense gets wrong, ``naive_nothing`` the ids of mapped classes whose name is not
+    a noun in WordNet.
     """
 
     source: str
@@ -68,14 +68,18 @@ def check_catalogs(
 
     Parameters
     ----------
-    names : sources, or files of own catalogs (``my.tsv``); all shipped catalogs by default. UnknownNameError
-        where a source has no catalog, DataError where a file is malformed.
+    names : sources, or catalog files (``my.tsv``); all shipped catalogs by default.
     taxonomy : the embedded WordNet 3.0 by default.
+
+    Raises
+    ------
+    UnknownNameError : a source has no catalog.
+    DataError : a file is malformed.
     """
     taxonomy = taxonomy or Taxonomy.embedded()
-    chosen = catalog_names() if names is None else names
     return Records(
-        check_catalog(read_catalog(n) if n.endswith(OWN) else load_catalog(n), taxonomy) for n in chosen
+        check_catalog(read_catalog(name) if name.endswith(".tsv") else load_catalog(name), taxonomy)
+        for name in (catalog_names() if names is None else names)
     )
 
 
@@ -104,8 +108,8 @@ def check_catalog(catalog: Catalog, taxonomy: Taxonomy) -> CatalogReport:
 def naive_sense(item: CatalogClass, taxonomy: Taxonomy) -> str | None:
     """Return the first noun sense of a class name, None where it has none.
 
-    This is what a script without judgement would take: the name without its qualifier after ``/``, as it is
-    written, else with underscores for hyphens.
+    A script would take it: the sense of the name without its qualifier after ``/``, as it is written, else
+    with underscores for hyphens.
     """
     name = _OLD_CALTECH.sub("", item.name.split("/")[0]).replace(" ", "_")
     for spelling in dict.fromkeys((name, name.replace("-", "_"))):
@@ -116,7 +120,11 @@ def naive_sense(item: CatalogClass, taxonomy: Taxonomy) -> str | None:
 
 
 def _naive_wrong(item: CatalogClass, naive: str, taxonomy: Taxonomy) -> NaiveWrong:
-    ours = "; ".join(taxonomy.first_definition(w) for w in item.wnids if w in taxonomy)
     return NaiveWrong(
-        item.class_id, item.name, naive, taxonomy.first_definition(naive), " ".join(item.wnids), ours
+        class_id=item.class_id,
+        name=item.name,
+        naive=naive,
+        naive_gloss=taxonomy.first_definition(naive),
+        ours=" ".join(item.wnids),
+        ours_gloss="; ".join(taxonomy.first_definition(w) for w in item.wnids if w in taxonomy),
     )

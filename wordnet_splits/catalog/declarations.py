@@ -1,4 +1,4 @@
-"""Datasets of a user's own, declared as data: in a recipe or beside the pictures, or in ``sources.toml``.
+"""Datasets that a user declares: in a recipe, in ``dataset.toml`` beside the images, or in ``sources.toml``.
 
 ``dataset.toml`` lies at the root of the dataset::
 
@@ -6,13 +6,13 @@
     layout = "folders"
     catalog = "mypics.tsv"
 
-``sources.toml`` is in the user's config folder and has such a table for each dataset, under its name. What
-lies beside the data wins. Relative paths are relative to the file; those of a ``dataset.toml``, which
-somebody else may have written, stay below its folder.
+``sources.toml`` is in the user's config folder and has such a table for each dataset, under its name; a
+``dataset.toml`` takes precedence over it. Relative paths are relative to the file; those of a
+``dataset.toml``, which may come from somebody else, must stay below its folder.
 
-A recipe has such a table as ``[[source]]``, and a manifest carries the datasets that it was built from. They
-hold while that benchmark is worked on (`using_sources`); another dataset of the same name on this machine is
-refused, for nobody could say which of the two a number is of.
+A recipe has such a table as ``[[source]]``, and a manifest carries the declarations of the datasets that it
+was built from. They apply while that benchmark is in use (`using_sources`). A different dataset of the same
+name on this machine is refused, since results would be ambiguous.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ CONFIG: Final = "sources.toml"
 INVENTORY: Final = ".inventory.parquet"
 
 DESCRIPTIVE_KEYS: Final = frozenset({"name", "title", "url", "licence", "bibtex"})
-"""What of a declaration does not decide which pictures there are."""
+"""Descriptive keys of a declaration: they do not affect which images belong to the dataset."""
 
 Text = Annotated[str, Field(min_length=1)]
 
 
 class Columns(BaseModel):
-    """The columns of a table of images, where a layout cannot find them by their usual names.
+    """The columns of a table of images, where they do not have the usual names.
 
     Attributes
     ----------
-    image : the picture, or its path.
+    image : the image, or its path.
     class : its class.
     split : its split.
     """
@@ -65,26 +65,26 @@ class Columns(BaseModel):
 
 
 class Declaration(BaseModel):
-    """A dataset of one's own, declared.
+    """Declaration of a user's dataset.
 
     Attributes
     ----------
-    name : by which recipes and roots call it; none of ours.
-    layout : how its images lie, one of `wordnet_splits.sources.own.layout_names`.
-    catalog : its classes and their synsets, as ``wordnet-splits catalog make`` writes them.
-    inventory : its frozen ids and digests; beside the catalog by default.
-    splits : those that are read; all of the catalog by default.
-    images : the table of images below the root, as a pattern; what a layout looks for by default.
+    name : its name in recipes and roots; not the name of a shipped source.
+    layout : arrangement of its images, one of `wordnet_splits.sources.own.layout_names`.
+    catalog : file of its classes and their synsets, as ``wordnet-splits catalog make`` writes it.
+    inventory : file of its ids and digests; beside the catalog by default.
+    splits : the splits to read; all of the catalog by default.
+    images : pattern of the table of images below the root; the layout has a default.
     columns : the columns ``image``, ``class`` and ``split`` of that table, where they have other names.
-    dataset : in the layout ``hub``, the dataset by name, ``ORG/NAME[@REVISION]``; by default what the root
-        holds.
+    dataset : in the layout ``hub``, the dataset's name, ``ORG/NAME[@REVISION]``; by default the one in the
+        root.
     config : its configuration, where it has several.
-    lossless : whether a digest is of the pixels, not of the file's bytes: pictures that are stored without
-        loss are then equal to those of another copy.
-    title : what it is, in a line.
-    url : where it is published.
-    licence : under which terms.
-    bibtex : how to cite it.
+    lossless : whether digests are of the pixels instead of the file's bytes, so that losslessly stored images
+        equal those of another copy.
+    title : description in a line.
+    url : address of its publisher.
+    licence : its licence.
+    bibtex : its citation.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -113,36 +113,36 @@ class Declaration(BaseModel):
         return self
 
     def read_from(self, file: Path, *, confined: bool) -> Declaration:
-        """Note the file that declares it, and whether its paths must stay below that file's folder."""
+        """Set the file of the declaration, and whether its paths must stay below that file's folder."""
         self._file, self._confined = file, confined
         return self
 
     @property
     def file(self) -> Path:
-        """Return the file that declares it."""
+        """The file of the declaration."""
         return self._file
 
     @property
     def confined(self) -> bool:
-        """Say whether its paths must stay below the folder of that file."""
+        """Whether its paths must stay below the folder of that file."""
         return self._confined
 
     @property
     def catalog_file(self) -> Path:
-        """Return where its catalog is; DataError where that may not be."""
+        """Path of the catalog; DataError where it leaves the declaration's folder and must not."""
         return self._path(self.catalog)
 
     @property
     def inventory_file(self) -> Path:
-        """Return where its inventory is, or would be; DataError where that may not be."""
+        """Path of the inventory, whether it exists or not; DataError as for the catalog."""
         if self.inventory is not None:
             return self._path(self.inventory)
         return self.catalog_file.with_name(self.name + INVENTORY)
 
     def as_toml(self, catalog: str, inventory: str | None = None) -> str:
-        """Return the declaration as text, a line a key, with other paths; None is beside the catalog."""
-        told = self.model_copy(update={"catalog": catalog, "inventory": inventory})
-        keys = told.model_dump(by_alias=True, exclude_defaults=True)
+        """Return the declaration as TOML with other paths; without ``inventory`` it is beside the catalog."""
+        moved = self.model_copy(update={"catalog": catalog, "inventory": inventory})
+        keys = moved.model_dump(by_alias=True, exclude_defaults=True)
         return "".join(f"{key} = {_toml(value)}\n" for key, value in keys.items())
 
     def _path(self, text: str) -> Path:
@@ -161,76 +161,75 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-_BESIDE: dict[str, Declaration] = {}  # what the roots of this process declare
-_IN_FORCE: ContextVar[Mapping[str, Declaration]] = ContextVar("in force", default=MappingProxyType({}))
+_REGISTERED: dict[str, Declaration] = {}  # declarations of the roots that this process has opened
+_IN_USE: ContextVar[Mapping[str, Declaration]] = ContextVar("in use", default=MappingProxyType({}))
 
 
 def declared_sources() -> Mapping[str, Declaration]:
-    """Return every dataset that is declared, by name.
+    """Return every declared dataset by name.
 
     Raises
     ------
     DataError : ``sources.toml`` is malformed.
     """
-    return {**_configured(), **_BESIDE, **_IN_FORCE.get()}
+    return {**_configured(), **_REGISTERED, **_IN_USE.get()}
 
 
 @contextmanager
-def using_sources(own: Mapping[str, Declaration]) -> Iterator[None]:
-    """Have the datasets of a recipe or manifest be those of their names, in all that is called meanwhile.
+def using_sources(declarations: Mapping[str, Declaration]) -> Iterator[None]:
+    """Use the declared datasets of a recipe or manifest within the ``with`` block.
 
     Raises
     ------
-    DataError : this machine declares another dataset under one of the names.
+    DataError : this machine declares a different dataset under one of the names.
     """
-    here = {**_configured(), **_BESIDE} if own else {}
-    for name, carried in own.items():
-        if name in here:
-            _check_same(carried, here[name])
-    token = _IN_FORCE.set({**_IN_FORCE.get(), **own})
+    local = {**_configured(), **_REGISTERED} if declarations else {}
+    for name, declaration in declarations.items():
+        if name in local:
+            _check_same(declaration, local[name])
+    token = _IN_USE.set({**_IN_USE.get(), **declarations})
     try:
         yield
     finally:
-        _IN_FORCE.reset(token)
+        _IN_USE.reset(token)
 
 
-def merge_declarations(several: Iterable[Mapping[str, Declaration]]) -> dict[str, Declaration]:
-    """Return the datasets of several recipes and manifests.
+def merge_declarations(sets: Iterable[Mapping[str, Declaration]]) -> dict[str, Declaration]:
+    """Return the declared datasets of several recipes and manifests.
 
     Raises
     ------
-    DataError : two of them have another dataset under one name.
+    DataError : two of them declare different datasets under one name.
     """
-    found: dict[str, Declaration] = {}
-    for own in several:
-        for name, declared in own.items():
-            _check_same(found.setdefault(name, declared), declared)
-    return found
+    merged: dict[str, Declaration] = {}
+    for declarations in sets:
+        for name, declaration in declarations.items():
+            _check_same(merged.setdefault(name, declaration), declaration)
+    return merged
 
 
-def _check_same(carried: Declaration, other: Declaration) -> None:
-    difference = _difference(carried, other)
+def _check_same(a: Declaration, b: Declaration) -> None:
+    difference = _difference(a, b)
     if difference is not None:
         raise DataError(
-            f"declares another dataset {carried.name!r} than {carried.file}: {difference}",
-            where=str(other.file),
+            f"declares another dataset {a.name!r} than {a.file}: {difference}",
+            where=str(b.file),
             hint="give one of them another name, build again if the benchmark is out of date, "
             "or take one benchmark at a time",
         )
 
 
 def _difference(a: Declaration, b: Declaration) -> str | None:
-    """Say in what two declarations mean other pictures; a file that only one of them has tells nothing."""
+    """Return how the images of two declarations differ; a file that only one of them has is not compared."""
     if a is b:
         return None
     for key in sorted(Declaration.model_fields.keys() - DESCRIPTIVE_KEYS - {"catalog", "inventory"}):
-        one, other = getattr(a, key), getattr(b, key)
-        if one != other:
-            return f"{key} is {other}, not {one}"
-    for what in ("catalog", "inventory"):
-        files = [getattr(declared, f"{what}_file") for declared in (a, b)]
+        if getattr(a, key) != getattr(b, key):
+            return f"{key} is {getattr(b, key)}, not {getattr(a, key)}"
+    for key in ("catalog", "inventory"):
+        files = [getattr(declaration, f"{key}_file") for declaration in (a, b)]
         if all(file.is_file() for file in files) and len({_sha256(file_id(file)) for file in files}) > 1:
-            return f"its {what} differs"
+            return f"its {key} differs"
     return None
 
 
@@ -240,31 +239,31 @@ def _sha256(file: FileId) -> str:
 
 
 def register_declaration(root: Path, name: str) -> None:
-    """Make known what a folder's ``dataset.toml`` declares, if it has one.
+    """Register the declaration in a folder's ``dataset.toml``, if there is one.
 
     Raises
     ------
-    DataError : it is malformed; declares another dataset than ``name``, which nothing else declares; or is
-        not what the benchmark at work means by that name.
+    DataError : the file is malformed; it declares another dataset than ``name``, and nothing else declares
+        that; or it differs from the dataset of that name in the benchmark in use.
     """
     path = root / BESIDE
     try:
-        found = _read_beside(file_id(path))
-    except OSError:  # none there, or no folder at all: whoever opens the root says so
+        declaration = _read_beside(file_id(path))
+    except OSError:  # no such file or folder; opening the root will report a missing folder
         return
-    if found.name == name:
-        _check_same(_IN_FORCE.get().get(name, found), found)
-        _BESIDE[name] = found
+    if declaration.name == name:
+        _check_same(_IN_USE.get().get(name, declaration), declaration)
+        _REGISTERED[name] = declaration
     elif name not in declared_sources():
         raise DataError(
-            f"declares the dataset {found.name!r}, not {name!r}",
+            f"declares the dataset {declaration.name!r}, not {name!r}",
             where=str(path),
-            hint=f"--root {found.name}={root}",
+            hint=f"--root {declaration.name}={root}",
         )
 
 
 def declared_name(root: Path) -> str | None:
-    """Return the name of the dataset that a folder's ``dataset.toml`` declares, None without one."""
+    """Return the name of the dataset in a folder's ``dataset.toml``, None without such a file."""
     try:
         return _read_beside(file_id(root / BESIDE)).name
     except OSError:
@@ -272,16 +271,16 @@ def declared_name(root: Path) -> str | None:
 
 
 def unknown_source(
-    name: str, known: tuple[str, ...], *, where: str | None = None, root: Path | None = None
+    name: str, sources: tuple[str, ...], *, where: str | None = None, root: Path | None = None
 ) -> UnknownNameError:
-    """Build the error for a source that nothing declares."""
-    error = unknown("source", name, known, where=where)
+    """Return the error for a source that is neither shipped nor declared."""
+    error = unknown("source", name, sources, where=where)
     if not re.match(NAME_PATTERN, name):
         return error
     folder = f"and --root {name}=ITS-FOLDER" if root is None else f"in {root}"
-    own = f"a dataset of your own needs {BESIDE} {folder}, or [[source]] in the recipe"
-    own += "; see docs/your-own-benchmark.md"
-    hint = own if error.hint is None else f"{error.hint}; {own}"
+    hint = f"a dataset of your own needs {BESIDE} {folder}, or [[source]] in the recipe"
+    hint += "; see docs/your-own-benchmark.md"
+    hint = hint if error.hint is None else f"{error.hint}; {hint}"
     return UnknownNameError(error.what, where=where, hint=hint, near=error.near)
 
 
@@ -301,18 +300,19 @@ def _configured() -> Mapping[str, Declaration]:
 @lru_cache(maxsize=4)
 def _read_config(file: FileId) -> Mapping[str, Declaration]:
     path = Path(file[0])
-    found = {}
+    declarations = {}
     for name, table in read_toml(path).items():
         where = f"{path}: [{name}]"
         if not isinstance(table, dict):
             raise DataError(
                 "is not a table", where=where, hint='as in [mypics], then layout = "folders" below'
             )
-        found[name] = parse_declaration({"name": name, **table}, where).read_from(path, confined=False)
-    return found
+        declaration = parse_declaration({"name": name, **table}, where)
+        declarations[name] = declaration.read_from(path, confined=False)
+    return declarations
 
 
 def parse_declaration(table: Mapping[str, Any], where: str) -> Declaration:
-    """Return what a table declares; DataError names the first key that is wrong."""
+    """Return the declaration in a table; DataError names the first wrong key."""
     hint = 'name, layout and catalog, as in catalog = "mypics.tsv"; see docs/your-own-benchmark.md'
     return validate(Declaration, table, where=where, hint=hint)

@@ -1,4 +1,4 @@
-"""Inventories (every image of one split of a source) and published lists (selections of images), shipped.
+"""Inventories: every image of one split of a source, with its class and digest.
 
 An inventory is complete or absent: draws are made over it, so a part of one would change them.
 """
@@ -28,16 +28,8 @@ INVENTORY_SCHEMA = pa.schema(
         pa.field("digest", pa.binary(DIGEST_BYTES)),
     ]
 )
-SEVERAL_SCHEMA = INVENTORY_SCHEMA.append(pa.field("also", pa.list_(pa.string())))
-"""Of a user's own dataset whose images may show several classes: ``also`` has the further ones."""
-LIST_SCHEMA = pa.schema(
-    [
-        pa.field("source", pa.string()),
-        pa.field("image_id", pa.string()),
-        pa.field("class_id", pa.string()),
-        pa.field("label", pa.int32()),
-    ]
-)
+MULTILABEL_SCHEMA = INVENTORY_SCHEMA.append(pa.field("also", pa.list_(pa.string())))
+"""Inventory of a declared dataset with several labels per image; ``also`` lists the additional classes."""
 
 
 def inventory_splits(source: str) -> tuple[str, ...]:
@@ -46,10 +38,10 @@ def inventory_splits(source: str) -> tuple[str, ...]:
     Raises
     ------
     UnknownNameError : there is no such source.
-    DataError : the inventory of a user's own dataset is damaged.
+    DataError : the inventory of a declared dataset is damaged.
     """
     shipped = _shipped_splits(source)
-    return tuple(sorted(_own_inventory(source))) if shipped is None else shipped
+    return tuple(sorted(_declared_inventory(source))) if shipped is None else shipped
 
 
 @cache
@@ -66,7 +58,7 @@ def load_inventory(source: str, split: str) -> pa.Table | None:
     -------
     Columns image_id, class_id, split (all ``split``) and digest (32 bytes; of every image or of none, see
     ``wordnet_splits.base.digests``), sorted by image_id, which is unique; where images show several classes,
-    ``also`` lists the further ones.
+    ``also`` lists the additional ones.
 
     Raises
     ------
@@ -79,14 +71,14 @@ def load_inventory(source: str, split: str) -> pa.Table | None:
             raise unknown("split", split, splits, where=source)
         return None
     if _shipped_splits(source) is None:
-        return _own_inventory(source)[split]
+        return _declared_inventory(source)[split]
     return _load_shipped(source, split)
 
 
 @cache
 def _load_shipped(source: str, split: str) -> pa.Table:
     path = DATA / "inventories" / source / f"{split}.parquet"
-    table = _read_sorted(path, INVENTORY_SCHEMA, key=("image_id",))
+    table = read_sorted_table(path, INVENTORY_SCHEMA, key=("image_id",))
     if pc.unique(table["split"]).to_pylist() != [split]:
         raise DataError(f"holds other splits than {split!r}", where=str(path))
     if table["digest"].null_count not in (0, len(table)):
@@ -94,74 +86,39 @@ def _load_shipped(source: str, split: str) -> pa.Table:
     return table
 
 
-def _own_inventory(source: str) -> Mapping[str, pa.Table]:
-    own = declared_sources().get(source)
-    if own is None:
+def _declared_inventory(source: str) -> Mapping[str, pa.Table]:
+    declaration = declared_sources().get(source)
+    if declaration is None:
         raise unknown_source(source, known_sources())
-    return load_declared_inventory(own)
+    return load_declared_inventory(declaration)
 
 
-def load_declared_inventory(own: Declaration) -> Mapping[str, pa.Table]:
-    """Return the inventory of a declared dataset by split, {} where none is made; DataError if damaged."""
+def load_declared_inventory(declaration: Declaration) -> Mapping[str, pa.Table]:
+    """Return the inventory of a declared dataset by split, {} before it is made; DataError if damaged."""
     try:
-        return _read_own(file_id(own.inventory_file))
-    except OSError:  # none is made yet
+        return _read_inventory(file_id(declaration.inventory_file))
+    except OSError:
         return {}
 
 
 @lru_cache(maxsize=8)
-def _read_own(file: FileId) -> Mapping[str, pa.Table]:
-    """Return the inventory of a user's own dataset by split: one file for all of them, every digest in it."""
+def _read_inventory(file: FileId) -> Mapping[str, pa.Table]:
+    """Return the inventory in a file by split; every image has a digest."""
     path = Path(file[0])
-    table = _read_sorted(path, INVENTORY_SCHEMA, SEVERAL_SCHEMA, key=("split", "image_id"))
+    table = read_sorted_table(path, INVENTORY_SCHEMA, MULTILABEL_SCHEMA, key=("split", "image_id"))
     if table["digest"].null_count:
         raise DataError("has an empty digest", where=str(path), hint="make it again with `inventory make`")
     splits = pc.unique(table["split"]).to_pylist()
     return {split: table.filter(pc.equal(table["split"], split)) for split in splits}
 
 
-@cache
-def list_names() -> tuple[str, ...]:
-    """Return the names of the published lists, ``family/name``, sorted."""
-    root = DATA / "lists"
-    return tuple(sorted(f"{path.parent.name}/{path.stem}" for path in root.glob("*/*.parquet")))
-
-
-@cache
-def load_list(name: str) -> pa.Table:
-    """Return a published list of images, e.g. ``openset-imagenet/p3_val``.
-
-    Returns
-    -------
-    Columns source, image_id, class_id and label (int32, as published: what a negative one means is the
-    publisher's), sorted by source and image_id; the schema's metadata holds origin and sha256.
+def read_sorted_table(path: Path, *schemas: pa.Schema, key: tuple[str, ...]) -> pa.Table:
+    """Read a table and check it: one of ``schemas``, no nulls but digests, sorted by a unique ``key``.
 
     Raises
     ------
-    UnknownNameError : there is no such list.
-    DataError : the shipped table is damaged.
+    DataError : the table cannot be read or fails the check.
     """
-    if name not in list_names():
-        raise unknown("list", name, list_names())
-    return check_list(DATA / "lists" / f"{name}.parquet")
-
-
-def check_list(path: Path) -> pa.Table:
-    """Return the list in a file; DataError where it is damaged or does not say where it is from."""
-    table = _read_sorted(path, LIST_SCHEMA, key=("source", "image_id"))
-    absent = [key for key in ("origin", "sha256") if not _metadata(table, key)]
-    if absent:
-        raise DataError(f"has no {absent[0]} in its metadata", where=str(path))
-    return table
-
-
-def _metadata(table: pa.Table, key: str) -> str:
-    value: bytes = (table.schema.metadata or {}).get(key.encode(), b"")
-    return value.decode("utf-8")
-
-
-def _read_sorted(path: Path, *schemas: pa.Schema, key: tuple[str, ...]) -> pa.Table:
-    """Read a table and hold it to one of its schemas: types, no nulls but digests, sorted unique ``key``."""
     table = read_table(path)
     if not any(table.schema.equals(schema) for schema in schemas):
         raise DataError(f"has columns {_columns(table.schema)}, not {_columns(schemas[0])}", where=str(path))
@@ -181,6 +138,6 @@ def _strictly_ascending(keys: pa.Table) -> bool:
     pairs = max(len(keys) - 1, 0)
     above = pa.repeat(False, pairs)
     for name in reversed(keys.column_names):  # lexicographic: earlier columns decide, later ones break ties
-        here, following = keys[name].slice(0, pairs), keys[name].slice(1)
-        above = pc.or_(pc.less(here, following), pc.and_(pc.equal(here, following), above))
+        previous, following = keys[name].slice(0, pairs), keys[name].slice(1)
+        above = pc.or_(pc.less(previous, following), pc.and_(pc.equal(previous, following), above))
     return pc.all(above, min_count=0).as_py() is True

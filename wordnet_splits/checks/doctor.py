@@ -24,7 +24,8 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.declarations import Declaration, merge_declarations, using_sources
-from wordnet_splits.catalog.inventory import inventory_splits, list_names, load_inventory, load_list
+from wordnet_splits.catalog.inventory import inventory_splits, load_inventory
+from wordnet_splits.catalog.lists import list_names, load_list
 from wordnet_splits.checks.listing import awaited_lists
 from wordnet_splits.finding import load_manifest, manifest_names
 from wordnet_splits.making.population import NO_POSITIONS, count_difference, expand

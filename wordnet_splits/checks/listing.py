@@ -8,7 +8,7 @@ from typing import Any
 
 from wordnet_splits.base.schemas import COUNTED
 from wordnet_splits.base.tabular import Tabular
-from wordnet_splits.catalog.user_lists import available_lists
+from wordnet_splits.catalog.lists import available_lists
 from wordnet_splits.finding import find_manifest, manifest_names
 from wordnet_splits.manifest import GroupRow, read_manifest
 from wordnet_splits.recipe import Recipe, load_recipe, recipe_names

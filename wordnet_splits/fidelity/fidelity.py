@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wordnet_splits.base.tabular import Records
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.inventory import load_list
+from wordnet_splits.catalog.lists import load_list
 from wordnet_splits.fidelity.keyword_switches import SWITCHES, keyword_switches
 from wordnet_splits.fidelity.sets import figures
 from wordnet_splits.making.images import select_images

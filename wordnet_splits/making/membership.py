@@ -11,7 +11,7 @@ from functools import cached_property, partial
 
 from wordnet_splits.base.errors import RecipeError, SplitsError
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.user_lists import find_list
+from wordnet_splits.catalog.lists import find_list
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import Context, Key, Verdict, decide
 from wordnet_splits.rules.model import ids_listed, rule_text

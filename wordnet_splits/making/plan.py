@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wordnet_splits.base import sampling
 from wordnet_splits.base.errors import RecipeError, SplitsError
-from wordnet_splits.catalog.user_lists import find_list
+from wordnet_splits.catalog.lists import find_list
 from wordnet_splits.making.population import expand
 from wordnet_splits.manifest.tables import CUT_ORDER
 from wordnet_splits.recipe import Group, ImageRule, Recipe

@@ -247,7 +247,7 @@ def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> N
     from fix_resize.spec import spec_names
     from wordnet_splits.catalog import known_sources
     from wordnet_splits.catalog.declarations import unknown_source
-    from wordnet_splits.catalog.user_lists import available_lists, unknown_list
+    from wordnet_splits.catalog.lists import available_lists, unknown_list
 
     lists = available_lists(recipe.folder)
     groups = {g.name for g in recipe.group}

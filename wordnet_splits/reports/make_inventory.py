@@ -16,7 +16,7 @@ from wordnet_splits.base.parquet import read_table, write_table
 from wordnet_splits.base.progress import Progress
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.declarations import declared_sources, using_sources
-from wordnet_splits.catalog.inventory import INVENTORY_SCHEMA, SEVERAL_SCHEMA
+from wordnet_splits.catalog.inventory import INVENTORY_SCHEMA, MULTILABEL_SCHEMA
 from wordnet_splits.making.digesting import read_digests
 from wordnet_splits.making.population import count_difference
 from wordnet_splits.recipe import declarations_of
@@ -105,7 +105,7 @@ def _make(name: str, root: Path | None, workers: int, progress: Progress | None)
         ]
         if source.several:
             columns.append([source.also.get(image_id, ()) for _, image_id, _ in rows])
-        table = pa.table(columns, schema=SEVERAL_SCHEMA if source.several else INVENTORY_SCHEMA)
+        table = pa.table(columns, schema=MULTILABEL_SCHEMA if source.several else INVENTORY_SCHEMA)
         same = out.exists()
         if same and not read_table(out).equals(table):
             raise OutputError(

@@ -13,7 +13,7 @@ from typing import Any
 
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.catalog import Catalog, CatalogClass, load_catalog
-from wordnet_splits.catalog.user_lists import find_list
+from wordnet_splits.catalog.lists import find_list
 from wordnet_splits.making.leaks import KEPT_FIRST, trains
 from wordnet_splits.recipe import Group, Recipe
 from wordnet_splits.rules import ClassRule, Context, Expression, Key, decide

@@ -25,7 +25,7 @@ WORDNET = "wordnet"
 
 
 def _load_list(name: str) -> pa.Table:
-    from wordnet_splits.catalog.inventory import load_list
+    from wordnet_splits.catalog.lists import load_list
 
     return load_list(name)
 

@@ -22,43 +22,44 @@ import numpy.typing as npt
 
 from wordnet_splits.taxonomy.graph import UNREACHED, Graph, Ints, gather
 
-Small = npt.NDArray[np.signedinteger]
+SmallInts = npt.NDArray[np.signedinteger]
 """int8 where the taxonomy is shallow enough, else int16."""
 
-Places = npt.NDArray[np.int64]
-"""Rows of U; of the type that numpy indexes with, so that it need not convert."""
+RowIndices = npt.NDArray[np.int64]
+"""Row numbers of U, of the type that numpy indexes with without conversion."""
 Floats = npt.NDArray[np.float64]
 
 ROWS = 2048
-"""Rows worked on together."""
+"""Rows of one block."""
 TILE_BYTES = 1 << 19
-"""Size of U for one tile, of the order of a core's second-level cache."""
+"""Bytes of U for one tile, about a core's second-level cache."""
 
 
 @dataclass(frozen=True, eq=False)
-class Above:
-    """The ancestors of a list of nodes: for each column j of the list the nodes at or above it.
+class AncestorTable:
+    """The ancestors of a list of nodes, the columns: those of column j are at ``indptr[j]:indptr[j + 1]``.
 
-    ``indptr`` (columns + 1,); ``nodes`` int32 and ``edges`` int8/16, the fewest up to the node, by column.
+    ``indptr`` (columns + 1,); ``nodes`` int32, every node at or above the column; ``edges`` int8 or int16,
+    the fewest edges up to each.
     """
 
     indptr: npt.NDArray[np.int64]
     nodes: Ints
-    edges: Small
+    edges: SmallInts
 
     @property
     def columns(self) -> int:
-        """How many nodes the list has."""
+        """Number of nodes in the list."""
         return len(self.indptr) - 1
 
-    def part(self, columns: slice) -> Above:
-        """Return the ancestors of some neighbouring columns."""
+    def select(self, columns: slice) -> AncestorTable:
+        """Return the ancestors of neighbouring columns."""
         indptr = self.indptr[columns.start : columns.stop + 1]
         inside = slice(indptr[0], indptr[-1])
-        return Above(indptr - indptr[0], self.nodes[inside], self.edges[inside])
+        return AncestorTable(indptr - indptr[0], self.nodes[inside], self.edges[inside])
 
 
-def ancestors_of(graph: Graph, nodes: Ints) -> Above:
+def ancestors_of(graph: Graph, nodes: Ints) -> AncestorTable:
     """Return the ancestors of each of ``nodes``, themselves included."""
     dtype, _ = distance_type(graph)
     n = len(graph)
@@ -72,13 +73,13 @@ def ancestors_of(graph: Graph, nodes: Ints) -> Above:
         wave = np.unique(np.repeat(column, counts) * n + above)
     pairs = np.concatenate(waves) if waves else np.zeros(0, np.int64)
     edges = np.repeat(np.arange(len(waves)), [len(w) for w in waves]).astype(dtype)
-    pairs, first = np.unique(pairs, return_index=True)  # the first time is the shortest way up
+    pairs, shortest = np.unique(pairs, return_index=True)  # a pair's first wave is its shortest way up
     indptr = np.searchsorted(pairs, np.arange(len(nodes) + 1, dtype=np.int64) * n)
-    return Above(indptr, (pairs % n).astype(np.int32), edges[first])
+    return AncestorTable(indptr, (pairs % n).astype(np.int32), edges[shortest])
 
 
 def distance_type(graph: Graph) -> tuple[type[np.signedinteger], int]:
-    """Return the integer type for distances and a number above all of them that survives the additions."""
+    """Return the integer type of distances, and a number above all of them that does not overflow."""
     height = height_of(graph)
     far = 2 * height + 1
     return (np.int8, far) if far + height <= np.iinfo(np.int8).max else (np.int16, far)
@@ -93,62 +94,62 @@ def height_of(graph: Graph) -> int:
 
 
 class Block:
-    """The walk for one list of row nodes: everything at or above them, parents first.
+    """The walk over everything at or above a list of row nodes, parents first.
 
     Parameters
     ----------
     graph : the taxonomy.
     rows : (r,) nodes.
-    own : the ancestors of the rows.
+    ancestors : the ancestors of the rows.
     """
 
-    def __init__(self, graph: Graph, rows: Ints, own: Above) -> None:
+    def __init__(self, graph: Graph, rows: Ints, ancestors: AncestorTable) -> None:
         self.graph = graph
-        self.own = own
+        self.ancestors = ancestors
         self.dtype, self.far = distance_type(graph)
         self.nodes = _closure(graph, rows)
-        self.place = np.full(len(graph), -1, np.int32)  # node -> its row in U
-        self.place[self.nodes] = np.arange(len(self.nodes), dtype=np.int32)
-        self.rows = self.place[rows]
+        self.row_of_node = np.full(len(graph), -1, np.int32)  # in U; -1 where the walk does not pass
+        self.row_of_node[self.nodes] = np.arange(len(self.nodes), dtype=np.int32)
+        self.rows = self.row_of_node[rows]
         self.steps = list(self._steps())
 
     def _steps(self) -> Iterator[tuple[int, int, Ints]]:
-        """Yield runs [lo, hi) of U with the row of one parent of each; a parent is settled before its run."""
+        """Yield runs [lo, hi) of U with the row of one parent of each; a parent is final before its run."""
         depths = self.graph.max_depths[self.nodes].astype(np.int64)
-        first = self.graph.parent_indptr[self.nodes]
-        counts = self.graph.parent_indptr[self.nodes + 1] - first
+        offsets = self.graph.parent_indptr[self.nodes]
+        counts = self.graph.parent_indptr[self.nodes + 1] - offsets
         starts = np.flatnonzero(np.diff(depths, prepend=-1))
         for lo, hi in itertools.pairwise([*starts.tolist(), len(depths)]):
             for slot in range(int(counts[lo])):  # nodes of a depth are sorted by their number of parents
                 end = lo + int(np.searchsorted(-counts[lo:hi], -slot, side="left"))
-                yield lo, end, self.place[self.graph.parent_indices[first[lo:end] + slot]]
+                yield lo, end, self.row_of_node[self.graph.parent_indices[offsets[lo:end] + slot]]
 
     def tile_width(self) -> int:
-        """Return how many columns to take at once."""
+        """Return the number of columns of a tile."""
         return max(32, TILE_BYTES // max(1, len(self.nodes)) // 32 * 32)
 
-    def tiles(self, above: Above) -> Iterator[Tile]:
-        """Yield the columns of ``above`` in tiles, from left to right."""
+    def tiles(self, columns: AncestorTable) -> Iterator[Tile]:
+        """Yield the columns in tiles, from left to right."""
         width = self.tile_width()
-        for start in range(0, above.columns, width):
-            yield Tile(self, above, slice(start, min(start + width, above.columns)))
+        for start in range(0, columns.columns, width):
+            yield Tile(self, columns, slice(start, min(start + width, columns.columns)))
 
     def walk(self, block: npt.NDArray[np.signedinteger], step: int, best: np.ufunc) -> None:
-        """Settle ``block`` (nodes, columns) in place: v = best(v, parent + step), parents first."""
+        """Update ``block`` (nodes, columns) in place: v = best(v, parent + step), parents first."""
         scratch = np.empty(
             (max((hi - lo for lo, hi, _ in self.steps), default=0), block.shape[1]), block.dtype
         )
         for lo, hi, parents in self.steps:
-            theirs = scratch[: hi - lo]
-            np.take(block, parents, axis=0, out=theirs, mode="clip")  # "raise" would buffer the output
+            from_parents = scratch[: hi - lo]
+            np.take(block, parents, axis=0, out=from_parents, mode="clip")  # "raise" would buffer the output
             if step:
-                theirs += block.dtype.type(step)
-            best(block[lo:hi], theirs, out=block[lo:hi])
+                from_parents += block.dtype.type(step)
+            best(block[lo:hi], from_parents, out=block[lo:hi])
 
     @cached_property
-    def distances_up(self) -> Small:
+    def distances_up(self) -> SmallInts:
         """(nodes, rows): D between every node of the walk and every row."""
-        return Tile(self, self.own, slice(0, self.own.columns)).all_distances
+        return Tile(self, self.ancestors, slice(0, self.ancestors.columns)).all_distances
 
     @cached_property
     def rows_at(self) -> tuple[Ints, Ints]:
@@ -161,32 +162,32 @@ class Block:
 class Tile:
     """The pairs of the rows of a block with some columns."""
 
-    def __init__(self, block: Block, above: Above, columns: slice) -> None:
+    def __init__(self, block: Block, ancestors: AncestorTable, columns: slice) -> None:
         self.block = block
         self.columns = columns
-        above = above.part(columns)
-        counts = np.diff(above.indptr)
-        place = block.place[above.nodes]
-        shared = place >= 0  # only what is also above a row can be a common ancestor
-        self._places = place[shared]
+        ancestors = ancestors.select(columns)
+        counts = np.diff(ancestors.indptr)
+        rows = block.row_of_node[ancestors.nodes]
+        shared = rows >= 0  # only an ancestor of a row, too, can be a common ancestor
+        self._rows = rows[shared]
         self._columns = np.repeat(np.arange(len(counts), dtype=np.int32), counts)[shared]
-        self._edges = above.edges[shared]
+        self._edges = ancestors.edges[shared]
         self.shape = (len(block.nodes), len(counts))
 
     @cached_property
-    def all_distances(self) -> Small:
+    def all_distances(self) -> SmallInts:
         """(nodes, columns): D between every node of the walk and every column."""
         distances = np.full(self.shape, self.block.far, self.block.dtype)
-        distances[self._places, self._columns] = self._edges
+        distances[self._rows, self._columns] = self._edges
         self.block.walk(distances, 1, np.minimum)
         return distances
 
     @property
-    def distance(self) -> Small:
+    def distance(self) -> SmallInts:
         """(rows, columns): D; ``block.far`` and more where there is no common ancestor."""
         return np.take(self.all_distances, self.block.rows, axis=0)
 
-    def subsumers(self, best_last: Places) -> Places:
+    def subsumers(self, best_last: RowIndices) -> RowIndices:
         """Return (rows, columns) rows of U: the common ancestor that comes last in ``best_last``.
 
         ``best_last`` holds every row of U once, from the worst subsumer to the best. Where there is no
@@ -196,21 +197,21 @@ class Tile:
         rank = np.empty(len(best_last), dtype)
         rank[best_last] = np.arange(len(best_last), dtype=dtype)
         ranks = np.full(self.shape, -1, dtype)
-        ranks[self._places, self._columns] = rank[self._places]
+        ranks[self._rows, self._columns] = rank[self._rows]
         self.block.walk(ranks, 0, np.maximum)
         return np.take(best_last, np.take(ranks, self.block.rows, axis=0), mode="clip")
 
-    def prefer_rows(self, subsumers: Places, score: npt.NDArray[np.uint8]) -> None:
-        """Put the row itself in place of an equally scored subsumer, where it is above the column."""
+    def prefer_rows(self, subsumers: RowIndices, score: npt.NDArray[np.uint8]) -> None:
+        """Replace a subsumer by the row itself where that scores equally and is above the column."""
         indptr, rows = self.block.rows_at
-        counts = indptr[self._places + 1] - indptr[self._places]
-        row, column = gather(indptr, rows, self._places), np.repeat(self._columns, counts)
-        itself = np.repeat(self._places, counts)
+        counts = indptr[self._rows + 1] - indptr[self._rows]
+        row, column = gather(indptr, rows, self._rows), np.repeat(self._columns, counts)
+        itself = np.repeat(self._rows, counts)
         equal = score[itself] == score[subsumers[row, column]]
         subsumers[row[equal], column[equal]] = itself[equal]
 
-    def look_up(self, subsumers: Places, depths: npt.NDArray[np.int64], table: Floats) -> Floats:
-        """Return ``table[depths[s], D(x, s) + D(y, s)]`` for the given s of each pair.
+    def look_up(self, subsumers: RowIndices, depths: npt.NDArray[np.int64], table: Floats) -> Floats:
+        """Return ``table[depths[s], D(x, s) + D(y, s)]`` for the subsumer s of each pair.
 
         Parameters
         ----------
@@ -232,13 +233,13 @@ class Tile:
 
 
 def _closure(graph: Graph, nodes: Ints) -> Ints:
-    """Return everything at or above ``nodes``, by depth, in a depth the nodes of most parents first."""
+    """Return every node at or above ``nodes`` by depth, within a depth the nodes of most parents first."""
     inside = np.zeros(len(graph), np.bool_)
     wave = np.unique(nodes)
     while len(wave):
         inside[wave] = True
         above = gather(graph.parent_indptr, graph.parent_indices, wave)
         wave = np.unique(above[~inside[above]])
-    found = np.flatnonzero(inside).astype(np.int32)
-    counts = graph.parent_indptr[found + 1] - graph.parent_indptr[found]
-    return found[np.lexsort((-counts, graph.max_depths[found]))]
+    closure = np.flatnonzero(inside).astype(np.int32)
+    counts = graph.parent_indptr[closure + 1] - graph.parent_indptr[closure]
+    return closure[np.lexsort((-counts, graph.max_depths[closure]))]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.similarity import allpairs, measures
-from wordnet_splits.similarity.allpairs import Above, Block, Places, Tile
+from wordnet_splits.similarity.allpairs import AncestorTable, Block, RowIndices, Tile
 from wordnet_splits.similarity.measures import READINGS
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.taxonomy.graph import Ints
@@ -36,26 +36,26 @@ tables = lru_cache(maxsize=8)(Tables)
 
 
 class RowBlock:
-    """A block of rows with what all its tiles share."""
+    """A block of rows with the tables and subsumer orders that its tiles share."""
 
     def __init__(self, taxonomy: Taxonomy, block: Block) -> None:
         self.taxonomy = taxonomy
         self.tables = tables(height(taxonomy))
         self.block = block
-        self._orders: dict[str, Places] = {}
+        self._orders: dict[str, RowIndices] = {}
 
-    def best_last(self, reading: str) -> Places:
+    def best_last(self, reading: str) -> RowIndices:
         """Return the rows of U from the worst subsumer of that reading to the best."""
         if reading not in self._orders:
-            how, nodes = READINGS[reading], self.block.nodes
-            tie = _name_ranks(self.taxonomy, nodes) if how.by_name else nodes
-            depths = getattr(self.taxonomy.graph, how.chosen_by)[nodes]
+            variant, nodes = READINGS[reading], self.block.nodes
+            tie = _name_ranks(self.taxonomy, nodes) if variant.by_name else nodes
+            depths = getattr(self.taxonomy.graph, variant.subsumer_depth)[nodes]
             self._orders[reading] = np.lexsort((-tie, depths))
         return self._orders[reading]
 
 
 def _name_ranks(taxonomy: Taxonomy, nodes: Ints) -> Ints:
-    """Return the place of each of ``nodes`` among them, sorted by NLTK's name."""
+    """Return the rank of each node by NLTK's name."""
     names = taxonomy.names(nodes)
     ranks = np.empty(len(names), np.int32)
     ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names), dtype=np.int32)
@@ -79,18 +79,20 @@ class TileTerms:
         """Return the formula of that name over the distances."""
         return np.take(self.tables.over_distance[name], self.distance)
 
-    def subsumers(self, reading: str) -> Places:
+    def subsumers(self, reading: str) -> RowIndices:
         """Return (rows, columns) rows of U: the subsumer of that reading for each pair."""
-        how, block, taxonomy = READINGS[reading], self.rows.block, self.rows.taxonomy
-        found = self.tile.subsumers(self.rows.best_last(reading))
-        if how.prefers_x:
-            self.tile.prefer_rows(found, getattr(taxonomy.graph, how.chosen_by)[block.nodes])
-        return found
+        variant, block, taxonomy = READINGS[reading], self.rows.block, self.rows.taxonomy
+        subsumers = self.tile.subsumers(self.rows.best_last(reading))
+        if variant.prefers_x:
+            self.tile.prefer_rows(subsumers, getattr(taxonomy.graph, variant.subsumer_depth)[block.nodes])
+        return subsumers
 
     def wup(self, reading: str) -> Array:
         """Return Wu-Palmer in that reading."""
-        how, block = READINGS[reading], self.rows.block
-        depths = getattr(self.rows.taxonomy.graph, how.depth)[block.nodes].astype(np.int64) + how.offset
+        variant, block = READINGS[reading], self.rows.block
+        depths = (
+            getattr(self.rows.taxonomy.graph, variant.depth)[block.nodes].astype(np.int64) + variant.offset
+        )
         return self.tile.look_up(self.subsumers(reading), depths, self.tables.wup)
 
 
@@ -98,18 +100,18 @@ def row_blocks(
     a: Sequence[str], b: Sequence[str] | None, taxonomy: Taxonomy, size: int
 ) -> Iterator[tuple[slice, Iterator[TileTerms]]]:
     """Yield all pairs in blocks of ``size`` rows, each with its tiles from left to right."""
-    rows = _settled(taxonomy, a)
-    columns = rows if b is None else _settled(taxonomy, b)
-    above_rows = allpairs.ancestors_of(taxonomy.graph, rows)
-    above_columns = above_rows if b is None else allpairs.ancestors_of(taxonomy.graph, columns)
+    rows = _nodes_of(taxonomy, a)
+    columns = rows if b is None else _nodes_of(taxonomy, b)
+    row_ancestors = allpairs.ancestors_of(taxonomy.graph, rows)
+    column_ancestors = row_ancestors if b is None else allpairs.ancestors_of(taxonomy.graph, columns)
     for start in range(0, len(rows), size):
         part = slice(start, min(start + size, len(rows)))
-        block = Block(taxonomy.graph, rows[part], above_rows.part(part))
-        yield part, _tiles(RowBlock(taxonomy, block), above_columns, rows[part], columns)
+        block = Block(taxonomy.graph, rows[part], row_ancestors.select(part))
+        yield part, _tiles(RowBlock(taxonomy, block), column_ancestors, rows[part], columns)
 
 
-def _tiles(block: RowBlock, above: Above, rows: Ints, columns: Ints) -> Iterator[TileTerms]:
-    for tile in block.block.tiles(above):
+def _tiles(block: RowBlock, ancestors: AncestorTable, rows: Ints, columns: Ints) -> Iterator[TileTerms]:
+    for tile in block.block.tiles(ancestors):
         terms = TileTerms(block, tile)
         if len(block.taxonomy.graph.roots) > 1:
             _check_connected(terms, block.taxonomy, rows, columns[tile.columns])
@@ -124,8 +126,8 @@ def _check_connected(terms: TileTerms, taxonomy: Taxonomy, rows: Ints, columns: 
         )
 
 
-def _settled(taxonomy: Taxonomy, synsets: Sequence[str]) -> Ints:
-    """Return the nodes of wnids, names or nouns, all of which have a decided place in the taxonomy."""
+def _nodes_of(taxonomy: Taxonomy, synsets: Sequence[str]) -> Ints:
+    """Return the nodes of wnids, names or nouns, whose depth in the taxonomy is known."""
     wnids = [taxonomy.find(synset) for synset in synsets]
     nodes = taxonomy.indices(wnids)
     if taxonomy.graph.unresolved is not None:

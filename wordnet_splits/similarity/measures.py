@@ -1,4 +1,4 @@
-"""What the similarity measures are: formulas, the three readings of Wu-Palmer, and the registry of names."""
+"""Formulas of the similarity measures, the three readings of Wu-Palmer, and the table of names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def wup(detour: int, depth: int) -> float:
 
 
 class Terms(Protocol):
-    """What the measures are made of: numbers for one pair, arrays for a tile of pairs."""
+    """Terms of the measures: numbers for one pair, arrays for a tile of pairs."""
 
     @property
     def distance(self) -> Any:
@@ -43,7 +43,7 @@ OF_DISTANCE: dict[str, Callable[[int, int], float]] = {
     "lch_perl": lambda distance, height: lch(distance, height + 1),
     "lch_unit": lambda distance, height: lch(distance, height) / lch(0, height),
 }
-"""What follows from D and the height H of the taxonomy alone."""
+"""Functions of D and the height H of the taxonomy."""
 
 
 FORMULAS: dict[str, Callable[[Terms], Any]] = {
@@ -63,7 +63,7 @@ MEASURES: tuple[str, ...] = tuple(FORMULAS)
 """Names of the measures."""
 
 BEYOND_ONE = ("distance", "lch", "lch_perl")
-"""The measures that do not lie in 0..1."""
+"""Measures whose values are not limited to 0..1."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,14 @@ class Reading:
 
     Parameters
     ----------
-    chosen_by : the depth that picks the subsumer, ``max_depths`` or ``min_depths``.
-    depth : the depth that counts.
-    offset : what turns it into k.
+    subsumer_depth : the depth that selects the subsumer, ``max_depths`` or ``min_depths``.
+    depth : the depth of the subsumer in the formula.
+    offset : number added to that depth to give k.
     by_name : ties go to the first of NLTK's names instead of the smaller wnid.
     prefers_x : x wins every tie.
     """
 
-    chosen_by: str
+    subsumer_depth: str
     depth: str
     offset: int
     by_name: bool = False

@@ -56,7 +56,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Similarity(Tabular):
-    """Every measure of one pair of synsets, and the common ancestors it was measured through."""
+    """Every measure of one pair of synsets, and the common ancestors that the measures use."""
 
     a: str
     b: str
@@ -107,13 +107,15 @@ class _Pair:
         return self._subsumers[reading]
 
     def _find_subsumer(self, reading: str) -> int:
-        how, taxonomy = READINGS[reading], self.taxonomy
-        depths: npt.NDArray[np.uint8] = getattr(taxonomy.graph, how.chosen_by)
+        variant, taxonomy = READINGS[reading], self.taxonomy
+        depths: npt.NDArray[np.uint8] = getattr(taxonomy.graph, variant.subsumer_depth)
         deepest = max(int(depths[node]) for node in self.common)
         candidates = [node for node in self.common if depths[node] == deepest]
-        if how.prefers_x and self.x in candidates:
+        if variant.prefers_x and self.x in candidates:
             return self.x
-        return min(candidates, key=(lambda node: taxonomy.name(taxonomy.wnid(node))) if how.by_name else None)
+        if variant.by_name:
+            return min(candidates, key=lambda node: taxonomy.name(taxonomy.wnid(node)))
+        return min(candidates)
 
     def wup(self, reading: str) -> float:
         if reading not in self._wups:
@@ -121,9 +123,9 @@ class _Pair:
         return self._wups[reading]
 
     def _find_wup(self, reading: str) -> float:
-        how, s = READINGS[reading], self.subsumer(reading)
+        variant, s = READINGS[reading], self.subsumer(reading)
         above_s = self.taxonomy.graph.ancestors(s)
-        depth = int(getattr(self.taxonomy.graph, how.depth)[s]) + how.offset
+        depth = int(getattr(self.taxonomy.graph, variant.depth)[s]) + variant.offset
         return measures.wup(_distance(self.above_x, above_s) + _distance(self.above_y, above_s), depth)
 
 
@@ -194,7 +196,7 @@ def similarity_matrices(
     taxonomy: Taxonomy | None = None,
     dtype: npt.DTypeLike | None = None,
 ) -> dict[str, Array]:
-    """Return ``similarity_matrix`` for each of ``measures``, sharing what they have in common."""
+    """Return the similarity matrix of each measure; they share distances and subsumers."""
     taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
     shape = len(a), len(a if b is None else b)
     result = {measure: np.empty(shape, _dtype(dtype, measure, taxonomy)) for measure in measures}
@@ -236,9 +238,9 @@ def lcs_matrix(a: Sequence[str], b: Sequence[str] | None = None, taxonomy: Taxon
     return result
 
 
-def _dtype(given: npt.DTypeLike | None, measure: str, taxonomy: Taxonomy) -> npt.DTypeLike:
+def _dtype(dtype: npt.DTypeLike | None, measure: str, taxonomy: Taxonomy) -> npt.DTypeLike:
     if measure not in FORMULAS:
         raise unknown("measure", measure, MEASURES)
-    if given is not None:
-        return given
+    if dtype is not None:
+        return dtype
     return allpairs.distance_type(taxonomy.graph)[0] if measure == "distance" else np.float64

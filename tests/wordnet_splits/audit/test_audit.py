@@ -18,7 +18,7 @@ from wordnet_splits.audit.audit import LEAKS, LIMITS, audit
 from wordnet_splits.audit.thresholds import thresholds
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.catalog.inventory import load_list
+from wordnet_splits.catalog.lists import load_list
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.similarity import similarity
 

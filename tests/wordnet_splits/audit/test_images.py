@@ -12,7 +12,7 @@ import pytest
 from tests.wordnet_splits.command import Command
 from tools.facts.published import Published
 from wordnet_splits.audit.audit import audit
-from wordnet_splits.catalog.inventory import load_list
+from wordnet_splits.catalog.lists import load_list
 from wordnet_splits.finding import load_manifest
 
 

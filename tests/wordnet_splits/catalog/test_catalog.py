@@ -231,7 +231,7 @@ def test_the_column_of_confidences(tmp_path: Path) -> None:
         (2, "\tcount_train\tcount_val", "", "wrong header row"),
         (2, "count_val", "count_train", "wrong header row"),
         (2, "\tcount_group", "", "wrong header row"),
-        (3, "\t10\t", "\t", "9 cells where the header has 10"),
+        (3, "\t10\t", "\t", "10 columns expected, found 9"),
         (3, "cat\t0", "\t0", "empty class_id"),
         (3, "\tpets", "\tpets ", "blank around 'pets '"),
         (4, "dog\t1", "dog\t2", "index '2' where row order gives 1"),
@@ -250,7 +250,7 @@ def test_the_column_of_confidences(tmp_path: Path) -> None:
         (4, "train:canine=30", "canine", "count_group is 'canine'"),
         (4, "train:canine=30", "test:canine=30", "count_group is 'test:canine=30'"),
         (5, "train:canine=30", "train:canine=31", "two sums"),
-        (5, "\t\t5\ttrain", "\t7\t5\ttrain", "count_train of its own"),
+        (5, "\t\t5\ttrain", "\t7\t5\ttrain", "has a count_train, too"),
     ],
 )
 def test_malformed_tables_are_refused_with_their_line(

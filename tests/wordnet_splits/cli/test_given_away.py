@@ -33,7 +33,7 @@ def home(
 
     def go(name: str) -> Command:
         (tmp_path / name).mkdir(exist_ok=True)
-        monkeypatch.setattr("wordnet_splits.catalog.declarations._BESIDE", {})
+        monkeypatch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
         return Command(capsys, monkeypatch, tmp_path / name)
 
     return go

@@ -9,8 +9,8 @@ import pytest
 from tools.facts.lists import OPENOOD, OPENSET
 from tools.facts.published import Published
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.catalog.inventory import LIST_SCHEMA, load_inventory, load_list
-from wordnet_splits.catalog.user_lists import find_list
+from wordnet_splits.catalog.inventory import load_inventory
+from wordnet_splits.catalog.lists import LIST_SCHEMA, find_list, load_list
 from wordnet_splits.exchange import export_benchmark, import_benchmark
 from wordnet_splits.exchange.paths import located, official_path
 

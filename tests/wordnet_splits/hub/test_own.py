@@ -31,7 +31,7 @@ def published_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Hub, Path]
     """A Hub that holds the benchmark as v1, and the folder where it was made; neither is to be changed."""
     folder = tmp_path_factory.mktemp("published")
     with pytest.MonkeyPatch.context() as patch, at_hand(patch, folder) as hub:
-        patch.setattr("wordnet_splits.catalog.declarations._BESIDE", {})
+        patch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
         patch.chdir(folder)
         own.class_folders(Path("pics"), CLASSES, {"train": 1, "test": 2})
         own.catalog(Path("pics/mypics.tsv"), CLASSES, {"train": 1, "test": 2})
@@ -41,7 +41,7 @@ def published_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Hub, Path]
         run_quietly("build", "mine.toml", *ROOT)
         for path in (*Path("pics").glob("mypics.*"), Path("pics/dataset.toml"), Path("mine.toml")):
             path.unlink()
-        patch.setattr("wordnet_splits.catalog.declarations._BESIDE", {})
+        patch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
         done = json.loads(
             run_quietly("hub", "publish", "org/mine", "build/mine", "--revision", "v1", *ROOT, "--json")
         )

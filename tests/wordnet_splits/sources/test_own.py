@@ -70,7 +70,7 @@ def test_class_folders_are_read_as_torchvision_reads_them(pics: Path) -> None:
 
 def test_a_worker_that_is_sent_a_source_need_not_know_its_declaration(pics: Path, monkeypatch: Any) -> None:
     sent = pickle.dumps(open_source("mypics", pics))
-    monkeypatch.setattr("wordnet_splits.catalog.declarations._BESIDE", {})
+    monkeypatch.setattr("wordnet_splits.catalog.declarations._REGISTERED", {})
     assert "mypics" not in source_names()
     assert len(rows(pickle.loads(sent))) == 20
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wordnet_splits.base.errors import DataError, OutputError
-from wordnet_splits.catalog.user_lists import FOLDER
+from wordnet_splits.catalog.lists import FOLDER
 from wordnet_splits.exchange.archives.facets_lists import FacetsList, counterparts, facets_lists, read_facets
 from wordnet_splits.exchange.entries import ListEntry
 from wordnet_splits.exchange.imported import Imported

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wordnet_splits.base.errors import UnknownNameError
-from wordnet_splits.catalog.user_lists import ENVIRONMENT, find_list
+from wordnet_splits.catalog.lists import ENVIRONMENT, find_list
 from wordnet_splits.checks.verify import verify
 from wordnet_splits.exchange import import_benchmark
 
