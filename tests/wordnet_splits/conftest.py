@@ -11,7 +11,8 @@ import pytest
 from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
 from tools.wndb_export import export_wndb
-from wordnet_splits.taxonomy import Taxonomy, wn_lexicon
+from wordnet_splits.taxonomy import Taxonomy
+from wordnet_splits.taxonomy.other_wordnets import installed_lexicons
 
 from .small_lexicon import written
 from .toy import TOY
@@ -46,7 +47,7 @@ def lexicon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The lexicon added to a `wn` of its own."""
     wn = pytest.importorskip("wn")
     monkeypatch.setattr(wn.config, "data_directory", tmp_path / "wn")
-    assert wn_lexicon.installed() == ()
+    assert installed_lexicons() == ()
     wn.add(written(tmp_path / "few.xml"), progress_handler=None)
-    assert wn_lexicon.installed() == ("oewn:2024",)
+    assert installed_lexicons() == ("oewn:2024",)
     return "oewn:2024"

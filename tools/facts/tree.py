@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tools.facts.published import Published
 from wordnet_splits.taxonomy import Taxonomy
-from wordnet_splits.taxonomy.tree import CHOICES
+from wordnet_splits.taxonomy.graph import TREE_CHOICES
 
 ABOUT = (
     "Which hypernym ImageNet's former is-a file (wordnet.is_a.txt, 75,850 edges) lists last, and so keeps",
@@ -40,4 +40,4 @@ def lines(facts: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    Path(str(CHOICES)).write_text("\n".join(lines(Path(sys.argv[1]))) + "\n", encoding="utf-8")
+    Path(str(TREE_CHOICES)).write_text("\n".join(lines(Path(sys.argv[1]))) + "\n", encoding="utf-8")

@@ -21,7 +21,7 @@ from wordnet_splits.rules.keywords import are_same_class
 from wordnet_splits.rules.model import Hierarchy, expand_clear_of, operands
 from wordnet_splits.rules.registry import registered_operators
 from wordnet_splits.taxonomy import Taxonomy
-from wordnet_splits.taxonomy.others import OtherWordNet
+from wordnet_splits.taxonomy.other_wordnets import OtherWordNet
 
 EXCLUDED = "excluded"
 Rewrite = Callable[[Group, ClassRule, list[str], Context], ClassRule]

@@ -26,9 +26,8 @@ from wordnet_splits.robust import alternatives, readings
 from wordnet_splits.robust.alternatives import EXCLUDED, Decided
 from wordnet_splits.rules import Key
 from wordnet_splits.rules.registry import GRAPH, HIERARCHY, MEASURE, SENSE, WORDNET
-from wordnet_splits.taxonomy import Taxonomy, load, wn_lexicon
-from wordnet_splits.taxonomy.others import OtherWordNet
-from wordnet_splits.taxonomy.others import other_wordnet as read_wordnet
+from wordnet_splits.taxonomy import Taxonomy, load
+from wordnet_splits.taxonomy.other_wordnets import OtherWordNet, installed_lexicons, load_other_wordnet
 
 NO_SYNSET = "it has no synset"
 NO_WORDNET = "no rule on WordNet decides its role"
@@ -159,7 +158,7 @@ def robust(
     [('wolf', 'near', 'near')]
     """
     taxonomy = taxonomy or load()
-    others = [read_wordnet(one) for one in (wn_lexicon.installed() if wordnets is None else wordnets)]
+    others = [load_other_wordnet(one) for one in (installed_lexicons() if wordnets is None else wordnets)]
     if isinstance(benchmark, str) and benchmark == "all":
         benchmark = buildable()
     given = [benchmark] if isinstance(benchmark, Recipe | str | Path) else list(benchmark)

@@ -1,10 +1,11 @@
-"""The noun graph as arrays: parents and children in CSR form, depths, an order with parents first."""
+"""The noun graph as arrays: parents and children in CSR form, depths, and its projection to a tree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,9 @@ Ints = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
 
+TREE_CHOICES = files("wordnet_splits") / "data" / "wordnet" / "imagenet_tree.tsv"
 UNREACHED = 255
-"""The depth of a node that no chain of parents joins to a root (only below an unresolved node of a tree)."""
+"""The depth of a node without a chain of parents to a root (only below an unresolved node of a tree)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,7 @@ class Graph:
     parent_indptr : (n + 1,) int32; the parents of node i are ``parent_indices[indptr[i]:indptr[i + 1]]``.
     parent_indices : (edges,) int32, ascending within a node.
     instance : (edges,) bool, whether the edge is an instance hypernym (Einstein -> physicist).
-    unresolved : (n,) bool, nodes whose parent is not decided (tree projections only).
+    unresolved : (n,) bool, nodes whose parent is undecided (tree projections only).
     """
 
     parent_indptr: Ints
@@ -131,53 +133,53 @@ class Graph:
 
     def ancestors(self, node: int) -> dict[int, int]:
         """Return every ancestor of ``node``, itself included, with the fewest edges up to it."""
-        found = {node: 0}
+        ancestors = {node: 0}
         wave, edges = [node], 0
         while wave:
             edges += 1
             above = []
             for below in wave:
                 for parent in self.parents(below):
-                    if parent not in found:
-                        found[parent] = edges
+                    if parent not in ancestors:
+                        ancestors[parent] = edges
                         above.append(parent)
             wave = above
-        return found
+        return ancestors
 
     def descendants(self, nodes: Iterable[int]) -> set[int]:
         """Return every node at or below any of ``nodes``."""
         stack = list(nodes)
-        found = set(stack)
+        descendants = set(stack)
         while stack:
             for child in self.children(stack.pop()):
-                if child not in found:
-                    found.add(child)
+                if child not in descendants:
+                    descendants.add(child)
                     stack.append(child)
-        return found
+        return descendants
 
-    def chain_up(self, node: int, top: int, above: Iterable[int]) -> list[int]:
+    def chain_up(self, node: int, top: int, ancestors: Iterable[int]) -> list[int]:
         """Return a shortest chain from ``node`` up to ``top``, both included.
 
-        Of several shortest chains the one whose next node is smallest, at every step from ``node``;
-        ``above`` are the ancestors of ``node``, ``top`` among them.
+        Of all shortest chains it is the one whose next node is smallest, at every step from ``node``.
+        ``ancestors`` are those of ``node``, ``top`` among them.
         """
-        left = {top: 0}  # edges up to the top, of the ancestors of the node that lie below the top
-        for ancestor in sorted(above, key=lambda a: int(self.max_depths[a])):
-            steps = [left[parent] + 1 for parent in self.parents(ancestor) if parent in left]
+        edges_up = {top: 0}  # of the ancestors below the top
+        for ancestor in sorted(ancestors, key=lambda a: int(self.max_depths[a])):
+            steps = [edges_up[parent] + 1 for parent in self.parents(ancestor) if parent in edges_up]
             if steps and ancestor != top:
-                left[ancestor] = min(steps)
+                edges_up[ancestor] = min(steps)
         chain = [node]
         while chain[-1] != top:
-            onward = left[chain[-1]] - 1
-            chain.append(next(p for p in self.parents(chain[-1]) if left.get(p) == onward))
+            onward = edges_up[chain[-1]] - 1
+            chain.append(next(p for p in self.parents(chain[-1]) if edges_up.get(p) == onward))
         return chain
 
-    def __getstate__(self) -> dict[str, object]:  # what is derived is derived again
+    def __getstate__(self) -> dict[str, object]:  # without derived tables
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 class Cycle(TaxonomyError):
-    """Some hypernyms form a cycle; the taxonomy turns the node into a name."""
+    """Hypernyms form a cycle through ``node``."""
 
     def __init__(self, node: int) -> None:
         super().__init__("hypernyms form a cycle")
@@ -210,3 +212,45 @@ def from_edges(parents: list[dict[int, bool]]) -> Graph:
         parent_indices=np.array([parent for parent, _ in edges], np.int32),
         instance=np.array([instance for _, instance in edges], np.bool_),
     )
+
+
+@cache
+def imagenet_choices() -> dict[str, str]:
+    """Return child -> the parent it keeps, for every synset of WordNet 3.0 that has several hypernyms."""
+    text = TREE_CHOICES.read_text("utf-8")
+    rows = (line.split("\t") for line in text.splitlines() if line and not line.startswith("#"))
+    next(rows)  # column names
+    return {child: parent for child, parent, *_ in rows}
+
+
+def tree_of(graph: Graph, choices: Mapping[int, int], wnid: Callable[[int], str]) -> Graph:
+    """Return ``graph`` without instance edges and with at most one parent for each node.
+
+    Parameters
+    ----------
+    graph : the full graph of n nodes.
+    choices : node -> the parent that it keeps. A node of several hypernyms without a choice loses them all
+        and is marked ``unresolved``.
+    wnid : function that returns the wnid of a node, for errors.
+
+    Raises
+    ------
+    TaxonomyError : a chosen parent is not a hypernym of its child.
+    """
+    n = len(graph)
+    owner = np.repeat(np.arange(n, dtype=np.int32), np.diff(graph.parent_indptr))
+    keep = ~graph.instance
+    hypernyms = np.bincount(owner[keep], minlength=n)
+    kept_parent = np.full(n, -1, np.int32)
+    for child, parent in choices.items():
+        if parent not in graph.parents(child):
+            raise TaxonomyError(f"{wnid(parent)} is not a hypernym of {wnid(child)}", where="tree choices")
+        kept_parent[child] = parent
+    ambiguous = hypernyms > 1
+    keep &= ~ambiguous[owner] | (kept_parent[owner] == graph.parent_indices)
+    indptr = np.zeros(n + 1, np.int32)
+    np.cumsum(np.bincount(owner[keep], minlength=n), out=indptr[1:])
+    unresolved = ambiguous & (kept_parent < 0)
+    if graph.unresolved is not None:
+        unresolved |= graph.unresolved
+    return Graph(indptr, graph.parent_indices[keep], graph.instance[keep], unresolved)

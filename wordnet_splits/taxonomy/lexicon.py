@@ -1,9 +1,9 @@
-"""The words of the nouns: lemmas of a node, nodes of a lemma, base forms. Split on first use."""
+"""The words of the nouns: lemmas of a node, nodes of a lemma, base forms by WordNet's morphy as in NLTK."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.taxonomy.graph import Ints
-from wordnet_splits.taxonomy.morphy import base_forms, parse_exceptions
+
+SUFFIXES: tuple[tuple[str, str], ...] = (
+    ("s", ""),
+    ("ses", "s"),
+    ("ves", "f"),
+    ("xes", "x"),
+    ("zes", "z"),
+    ("ches", "ch"),
+    ("shes", "sh"),
+    ("men", "man"),
+    ("ies", "y"),
+)
+"""Noun endings and their replacements: morphy(7WN), and NLTK's rule for "ves"."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +74,7 @@ class Lexicon:
         return word in self._index[0]
 
     def nodes(self, lemma: str) -> list[int]:
-        """Return the senses of ``lemma``, the most frequent first; empty when it is none."""
+        """Return the senses of ``lemma``, the most frequent first; empty for an unknown word."""
         positions, starts, nodes = self._index
         at = positions.get(lemma)
         return [] if at is None else nodes[starts[at] : starts[at + 1]]
@@ -73,7 +85,7 @@ class Lexicon:
         return list(self._index[0])
 
     def similar(self, word: str) -> list[str]:
-        """Return up to three lemmas spelt much like ``word`` (lower case), the most similar first."""
+        """Return up to three lemmas spelt similarly to ``word`` (lower case), the most similar first."""
         same_initial = [key for key in self.keys if key[:1] == word[:1]]
         return difflib.get_close_matches(word, same_initial, n=3, cutoff=0.75)
 
@@ -82,7 +94,7 @@ class Lexicon:
         return {}
 
     def name(self, node: int) -> str:
-        """Return NLTK's name of ``node``: its first lemma and which sense of it the node is."""
+        """Return NLTK's name of ``node``: its first lemma and the number of its sense."""
         name = self._names.get(node)
         if name is None:
             lemma = self.lemmas(node)[0].lower()
@@ -90,10 +102,10 @@ class Lexicon:
         return name
 
     def base_forms(self, form: str) -> tuple[str, ...]:
-        """Return the lemmas that ``form`` can be a form of, itself first."""
+        """Return the lemmas of which ``form`` can be a form, itself first."""
         return base_forms(form, self.is_lemma, self._exceptions)
 
-    def __getstate__(self) -> dict[str, object]:  # what is derived is derived again
+    def __getstate__(self) -> dict[str, object]:  # without derived tables
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -144,3 +156,28 @@ def from_index(lemmas: list[list[str]], senses: Mapping[str, list[int]], excepti
 
 def _starts(counts: npt.NDArray[np.uint8]) -> list[int]:
     return [0, *np.cumsum(counts, dtype=np.int64).tolist()]
+
+
+def base_forms(
+    form: str, is_lemma: Callable[[str], bool], exceptions: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """Return the lemmas of which ``form`` can be a form, itself first, in NLTK's order.
+
+    An exception (``noun.exc``) replaces the suffix rules; the rules are applied once.
+
+    Parameters
+    ----------
+    form : a lower-case word, spaces as underscores.
+    is_lemma : whether a string is a lemma of the database.
+    exceptions : irregular form -> its base forms.
+    """
+    candidates = exceptions.get(form)
+    if candidates is None:
+        candidates = tuple(form[: -len(old)] + new for old, new in SUFFIXES if form.endswith(old))
+    return tuple(dict.fromkeys(word for word in (form, *candidates) if is_lemma(word)))
+
+
+def parse_exceptions(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the content of ``noun.exc``: irregular form -> base forms."""
+    lines = (line.split() for line in text.splitlines())
+    return {words[0]: tuple(words[1:]) for words in lines if words}

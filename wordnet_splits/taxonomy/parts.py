@@ -13,10 +13,10 @@ from wordnet_splits.taxonomy.graph import Bytes, Ints
 
 KINDS = ("member", "part", "substance")
 SYMBOLS = {"#m": 0, "#p": 1, "#s": 2}
-"""Holonym pointers of ``data.noun`` as places in `KINDS`; meronym pointers (``%``) are the same edges."""
+"""Holonym pointers of ``data.noun`` as indices of `KINDS`; meronym pointers (``%``) are the same edges."""
 
 Edge = tuple[int, int, int]
-"""Node of the part, node of the whole, place of the kind in `KINDS`."""
+"""Node of the part, node of the whole, index of the kind in `KINDS`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class PartGraph:
     Parameters
     ----------
     parts, wholes : (edges,) int32, the two ends of each edge.
-    kinds : (edges,) uint8, places in `KINDS`.
+    kinds : (edges,) uint8, indices of `KINDS`.
     """
 
     parts: Ints
@@ -70,7 +70,7 @@ class PartGraph:
     def _edges(self) -> Iterator[Edge]:
         return zip(self.parts.tolist(), self.wholes.tolist(), self.kinds.tolist(), strict=True)
 
-    def __getstate__(self) -> dict[str, object]:  # derived tables are derived again
+    def __getstate__(self) -> dict[str, object]:  # without derived tables
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -79,7 +79,7 @@ def _select(ends: Iterable[tuple[int, int]], kind: str | None) -> list[int]:
         return [node for node, _ in ends]
     if kind not in KINDS:
         raise unknown("kind of part", kind, KINDS)
-    return [node for node, place in ends if KINDS[place] == kind]
+    return [node for node, index in ends if KINDS[index] == kind]
 
 
 NO_PARTS = PartGraph.from_edges([])

@@ -1,4 +1,4 @@
-"""Looking synsets up by a word of theirs."""
+"""Search for synsets by a word."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wordnet_splits.taxonomy.taxonomy import Taxonomy, load
 
 @dataclass(frozen=True)
 class SynsetSearch(Tabular):
-    """The wnids that a word found, its own senses first, then those of longer nouns that hold the word."""
+    """The synsets of a word: its senses first, then those of nouns of several words that contain it."""
 
     word: str
     wnids: tuple[str, ...]
@@ -34,11 +34,11 @@ class SynsetSearch(Tabular):
 
 
 def find_synsets(word: str, taxonomy: Taxonomy | None = None) -> SynsetSearch:
-    """Return the synsets of a word, and those of nouns of several words that hold it.
+    """Return the synsets of a word, and those of nouns of several words that contain it.
 
     Raises
     ------
-    TaxonomyError : no noun is or holds that word; synsets of similar nouns are offered.
+    TaxonomyError : no noun is or contains that word; the error offers synsets of similar nouns.
 
     Examples
     --------
@@ -48,8 +48,6 @@ def find_synsets(word: str, taxonomy: Taxonomy | None = None) -> SynsetSearch:
     taxonomy = taxonomy or load()
     key = word.strip().lower().replace(" ", "_")
     index = taxonomy.lemma_index()
-    holding = (lemma for lemma in index if f"_{key}_" in f"_{lemma.replace('-', '_')}_")
-    found = dict.fromkeys(
-        [*taxonomy.senses(key), *(wnid for lemma in sorted(holding) for wnid in index[lemma])]
-    )
-    return SynsetSearch(word, tuple(found) or (taxonomy.find(word),), taxonomy)
+    lemmas = sorted(lemma for lemma in index if f"_{key}_" in f"_{lemma.replace('-', '_')}_")
+    wnids = dict.fromkeys([*taxonomy.senses(key), *(wnid for lemma in lemmas for wnid in index[lemma])])
+    return SynsetSearch(word, tuple(wnids) or (taxonomy.find(word),), taxonomy)

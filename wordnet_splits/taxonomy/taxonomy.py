@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.taxonomy import graph, lexicon, shipped, wndb
-from wordnet_splits.taxonomy import tree as projection
 from wordnet_splits.taxonomy.graph import Graph, Ints
 from wordnet_splits.taxonomy.lexicon import LemmaIndex, Lexicon
 from wordnet_splits.taxonomy.parts import NO_PARTS, PartGraph
@@ -33,8 +32,8 @@ _NAME = re.compile(r".+\.n\.\d+")
 class Taxonomy:
     """Noun synsets under hypernymy, immutable.
 
-    Nodes are the integers 0..n-1 in the order of their wnids; the methods speak wnids, the arrays nodes.
-    Make one with ``embedded``, ``from_wndb``, ``from_nltk``, ``from_edges`` or ``tree``.
+    Nodes are the integers 0..n-1 in the order of their wnids; methods take wnids, arrays are indexed by node.
+    Constructors are ``embedded``, ``from_wndb``, ``from_nltk``, ``from_edges`` and ``tree``.
     Every method that takes a wnid raises TaxonomyError when the synset is not in this version.
     """
 
@@ -99,13 +98,13 @@ class Taxonomy:
         ----------
         parents : hypernyms of each synset.
         instances : instance hypernyms of each synset.
-        lemmas : words of each synset; its own id where none are given.
-        wholes : what each synset is a part of.
-        version : what error messages call it.
+        lemmas : words of each synset; its id by default.
+        wholes : the synsets of which each synset is a part.
+        version : name of the taxonomy in errors.
         """
         instances, lemmas = instances or {}, lemmas or {}
-        named = {p for edges in (parents, instances) for row in edges.values() for p in row}
-        wnids = tuple(sorted(named | set(parents) | set(instances)))
+        all_parents = {p for edges in (parents, instances) for row in edges.values() for p in row}
+        wnids = tuple(sorted(all_parents | set(parents) | set(instances)))
         node_of = {wnid: node for node, wnid in enumerate(wnids)}
         edges = [
             {node_of[p]: True for p in instances.get(wnid, ())}
@@ -118,10 +117,10 @@ class Taxonomy:
 
     @classmethod
     def from_texts(cls, texts: Mapping[str, bytes], where: str) -> Taxonomy:
-        """Return the nouns of the files of a WNDB directory, given by name; ``where`` is for errors."""
+        """Return the nouns of WNDB files: name -> content; ``where`` is their location in errors."""
         nouns = wndb.read(texts, where)
-        found = cls(nouns.version, nouns.offsets, nouns.graph, nouns.lexicon, texts, parts=nouns.parts)
-        return found._checked()
+        taxonomy = cls(nouns.version, nouns.offsets, nouns.graph, nouns.lexicon, texts, parts=nouns.parts)
+        return taxonomy._checked()
 
     def _checked(self) -> Taxonomy:
         if len(self) == 0:
@@ -135,37 +134,28 @@ class Taxonomy:
     def tree(self, choices: Mapping[str, str] | None = None) -> Taxonomy:
         """Return the projection in which a synset has at most one parent ("imagenet-tree").
 
-        Instance edges are dropped. A synset with several hypernyms keeps the one in ``choices``;
-        where none is recorded, asking for its parents, ancestors or depth, or for those of a synset below
-        it, raises TaxonomyError naming it; ``children`` and ``descendants`` of others do not reach it.
-        So to know whether a synset is below another in the tree, ask ``is_ancestor``.
+        Instance edges are dropped. A synset with several hypernyms keeps the one in ``choices``. Without a
+        choice it is undecided: TaxonomyError is raised for its parents, ancestors and depth and for those of
+        the synsets below it, and ``children`` and ``descendants`` do not reach it. ``is_ancestor`` tells
+        whether a synset is below another in the tree.
 
         Parameters
         ----------
-        choices : child -> the parent it keeps; by default those of ImageNet's former is-a file,
-            recorded for every synset of several hypernyms (WordNet 3.0 only).
+        choices : child -> the parent that it keeps; by default those of ImageNet's former is-a file, which
+            has every synset of several hypernyms (WordNet 3.0 only).
         """
         if choices is None and self._reference == "embedded":
             return _imagenet_tree()
         if choices is None:
-            choices = projection.imagenet_choices()
-        return Taxonomy(
-            self.version,
-            self._ids,
-            projection.tree(
-                self.graph, {self.index(c): self.index(p) for c, p in choices.items()}, self.wnid
-            ),
-            self._words,
-            self._texts,
-            parts=self._parts,
-        )
+            choices = graph.imagenet_choices()
+        nodes = {self.index(child): self.index(parent) for child, parent in choices.items()}
+        projection = graph.tree_of(self.graph, nodes, self.wnid)
+        return Taxonomy(self.version, self._ids, projection, self._words, self._texts, parts=self._parts)
 
     @cached_property
     def wnids(self) -> tuple[str, ...]:
         """Every wnid, ascending: the wnid of node i at i."""
-        if isinstance(self._ids, tuple):
-            return self._ids
-        return wndb.wnids(self._ids)
+        return self._ids if isinstance(self._ids, tuple) else wndb.wnids(self._ids)
 
     @cached_property
     def _node_of(self) -> dict[str, int]:
@@ -207,10 +197,7 @@ class Taxonomy:
 
     def indices(self, wnids: Iterable[str]) -> Ints:
         """Return the nodes of ``wnids``: (len,) int32 in their order."""
-        try:
-            return np.array([self._node_of[wnid] for wnid in wnids], np.int32)
-        except KeyError as error:
-            raise self._no_synset(str(error.args[0])) from None
+        return np.array([self.index(wnid) for wnid in wnids], np.int32)
 
     def wnid(self, node: int) -> str:
         """Return the wnid of ``node``."""
@@ -218,7 +205,7 @@ class Taxonomy:
 
     def _no_synset(self, wnid: str) -> TaxonomyError:
         near: Sequence[str] = ()
-        if self._words.is_lemma(wnid.lower()):  # a word where a wnid was wanted
+        if self._words.is_lemma(wnid.lower()):  # a word instead of a wnid
             near = self.senses(wnid)[:3]
         return TaxonomyError(
             f"{wnid!r} is not a noun synset of WordNet {self.version}",
@@ -251,12 +238,12 @@ class Taxonomy:
 
     def ancestor_nodes(self, wnid: str) -> dict[int, int]:
         """Return ``ancestors(wnid)`` as nodes."""
-        found = self.graph.ancestors(self.index(wnid))
+        ancestors = self.graph.ancestors(self.index(wnid))
         if self.graph.unresolved is not None:
-            for node in found:
+            for node in ancestors:
                 if self.graph.unresolved[node]:
                     raise self._undecided(node)
-        return found
+        return ancestors
 
     def descendants(self, *wnids: str) -> frozenset[str]:
         """Return every synset at or below any of ``wnids``."""
@@ -268,13 +255,13 @@ class Taxonomy:
 
     def min_depth(self, wnid: str) -> int:
         """Return the edges of the shortest chain from ``wnid`` to the root."""
-        return int(self.graph.min_depths[self._settled(wnid)])
+        return int(self.graph.min_depths[self._decided(wnid)])
 
     def max_depth(self, wnid: str) -> int:
         """Return the edges of the longest chain from ``wnid`` to the root."""
-        return int(self.graph.max_depths[self._settled(wnid)])
+        return int(self.graph.max_depths[self._decided(wnid)])
 
-    def _settled(self, wnid: str) -> int:
+    def _decided(self, wnid: str) -> int:
         node = self.index(wnid)
         if self.graph.max_depths[node] == graph.UNREACHED:
             self.ancestor_nodes(wnid)  # raises, naming the undecided ancestor
@@ -283,22 +270,22 @@ class Taxonomy:
     def _undecided(self, node: int) -> TaxonomyError:
         return TaxonomyError(
             f"the tree records no choice among the hypernyms of {self.wnid(node)} ({self._words.name(node)})",
-            hint="record which one it keeps, or use the full hierarchy",
+            hint="record the one that it keeps, or use the full hierarchy",
         )
 
     def path_up(self, x: str, a: str) -> tuple[str, ...]:
         """Return a shortest chain of parents from ``x`` up to ``a``, both included.
 
-        Of several shortest chains the one whose next synset is smallest, at every step from ``x``.
+        Of all shortest chains it is the one whose next synset is smallest, at every step from ``x``.
 
         Raises
         ------
         TaxonomyError : ``a`` is not an ancestor of ``x``.
         """
-        top, above = self.index(a), self.ancestor_nodes(x)
-        if top not in above:
+        top, ancestors = self.index(a), self.ancestor_nodes(x)
+        if top not in ancestors:
             raise TaxonomyError(f"{a} is not an ancestor of {x}")
-        return tuple(self.wnids[node] for node in self.graph.chain_up(self.index(x), top, above))
+        return tuple(self.wnids[node] for node in self.graph.chain_up(self.index(x), top, ancestors))
 
     def lemmas(self, wnid: str) -> tuple[str, ...]:
         """Return the words of ``wnid`` as the database spells them, underscores for spaces."""
@@ -316,7 +303,7 @@ class Taxonomy:
         return wndb.split_gloss(self.gloss(wnid))[0] if self._has_glosses else ""
 
     def first_definition(self, wnid: str) -> str:
-        """Return the first definition of ``wnid``, up to a semicolon outside parentheses: one clause."""
+        """Return the first definition of ``wnid``, up to a semicolon outside parentheses."""
         return wndb.first_definition(self.definition(wnid))
 
     def examples(self, wnid: str) -> tuple[str, ...]:
@@ -328,7 +315,7 @@ class Taxonomy:
         return self._texts is not None and not isinstance(self._ids, tuple)
 
     def name(self, wnid: str) -> str:
-        """Return NLTK's name of ``wnid``: ``dog.n.01``, the first lemma and which sense of it this is."""
+        """Return NLTK's name of ``wnid``, its first lemma and the number of its sense: ``dog.n.01``."""
         return self._words.name(self.index(wnid))
 
     def names(self, nodes: Ints) -> list[str]:
@@ -336,7 +323,7 @@ class Taxonomy:
         return list(map(self._words.name, nodes.tolist()))
 
     def from_name(self, name: str) -> str:
-        """Return the wnid of an NLTK name, of the first lemma or of any other (``domestic_dog.n.01``)."""
+        """Return the wnid of an NLTK name, with the first lemma or another one (``domestic_dog.n.01``)."""
         lemma, _, rest = name.lower().rpartition(".n.")
         nodes = self._words.nodes(lemma)
         if rest.isascii() and rest.isdigit() and 0 < int(rest) <= len(nodes):
@@ -348,11 +335,11 @@ class Taxonomy:
         )
 
     def find(self, text: str) -> str:
-        """Return the wnid that a wnid, a name (``dog.n.01``) or a noun stands for: the noun's first sense.
+        """Return the wnid for a wnid, a name (``dog.n.01``) or a noun, whose first sense is taken.
 
         Raises
         ------
-        TaxonomyError : there is none; synsets of similar nouns are offered.
+        TaxonomyError : there is none; the error offers synsets of similar nouns.
         """
         if text in self._node_of:
             return text
@@ -388,13 +375,13 @@ class Taxonomy:
 
 @cache
 def _embedded() -> Taxonomy:
-    nouns = shipped.load()
+    nouns, texts = shipped.load(), shipped.ShippedTexts()
     return Taxonomy(
         nouns.version,
         nouns.offsets,
         nouns.graph,
         nouns.lexicon,
-        shipped.ShippedTexts(),
+        texts,
         parts=nouns.parts,
         reference="embedded",
     )
@@ -402,7 +389,7 @@ def _embedded() -> Taxonomy:
 
 @cache
 def _imagenet_tree() -> Taxonomy:
-    tree = _embedded().tree(projection.imagenet_choices())
+    tree = _embedded().tree(graph.imagenet_choices())
     tree._reference = "imagenet-tree"
     return tree
 

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
 FILES = ("data.noun", "index.noun", "noun.exc")
-LARGEST = 64 << 20  # bytes; data.noun has 15 MB
-"""What a directory must hold to be read: synsets, lemmas in sense order, irregular plurals."""
+"""Files of a directory: synsets, lemmas in sense order, irregular plurals."""
+LARGEST = 64 << 20
+"""Largest size of a file in bytes (data.noun has 15 MB)."""
 
 HYPERNYM, INSTANCE_HYPERNYM = "@", "@i"
 QUOTED = re.compile(r'"([^"]*)"')
@@ -40,7 +41,7 @@ class Nouns:
 
 
 def directory_texts(folder: Path, without: Collection[str] = ()) -> dict[str, bytes]:
-    """Return the content of the noun files of a WNDB directory, but for those of ``FILES`` in ``without``.
+    """Return the content of the noun files of a WNDB directory, except for those in ``without``.
 
     Raises
     ------
@@ -86,20 +87,20 @@ def nltk_texts(reader: WordNetCorpusReader | None) -> dict[str, bytes]:
 def wnids(offsets: npt.NDArray[np.uint32]) -> tuple[str, ...]:
     """Return ``n`` and the 8 digits of each offset."""
     letters = np.full((len(offsets), 9), ord("n"), np.uint8)
-    left = offsets.astype(np.uint32)
-    for place in range(8, 0, -1):  # digit by digit for all at once: 82,115 formatted strings take 60 ms
-        left, letters[:, place] = left // 10, left % 10 + ord("0")
+    remainder = offsets.astype(np.uint32)
+    for column in range(8, 0, -1):  # digit by digit for all at once: 82,115 formatted strings take 60 ms
+        remainder, letters[:, column] = remainder // 10, remainder % 10 + ord("0")
     text = letters.tobytes().decode("ascii")
     return tuple([text[at : at + 9] for at in range(0, len(text), 9)])
 
 
 def read(texts: Mapping[str, bytes], where: str) -> Nouns:
-    """Return the nouns of ``texts``: file name -> content, for the names in ``FILES``.
+    """Return the nouns of ``texts``: name -> content of each of ``FILES``; ``where`` is their location.
 
     Raises
     ------
-    TaxonomyError : a line does not follow the format, or points at a synset that is not there;
-        it names the file, the line and ``where`` the text came from.
+    TaxonomyError : a line does not follow the format, or points to a synset that does not exist; the error
+        names the file and the line.
     """
     for name in ("data.noun", "index.noun"):
         if texts[name] and not texts[name].endswith(b"\n"):
@@ -149,9 +150,11 @@ def records(text: bytes) -> Iterator[tuple[str, int]]:
 
 
 def _synset(line: str) -> tuple[int, list[str], list[tuple[int, bool]], list[tuple[int, int]]]:
-    """Return what a line of ``data.noun`` says of a synset.
+    """Parse a line of ``data.noun``.
 
-    Its offset, its lemmas, its hypernym pointers (offset, is instance), its holonym pointers (offset, kind).
+    Returns
+    -------
+    The synset's offset, lemmas, hypernym pointers (offset, is instance) and holonym pointers (offset, kind).
     """
     fields = line.partition("|")[0].split()
     offset = fields[0]
@@ -228,7 +231,7 @@ def _graph(
 ) -> graph.Graph:
     parents = []
     for offset, above in zip(offsets, pointers, strict=True):
-        try:  # plain hypernyms last: where a synset is named as both, the plain one counts
+        try:  # plain hypernyms last: they override an instance edge to the same synset
             parents.append(
                 {node_of[to]: instance for to, instance in sorted(above, key=lambda edge: not edge[1])}
             )

@@ -20,7 +20,7 @@ from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy, taxonomy
-from wordnet_splits.taxonomy.tree import CHOICES, imagenet_choices
+from wordnet_splits.taxonomy.graph import TREE_CHOICES, imagenet_choices
 
 from ..similarity.test_similarity_nltk import hashed, synset
 
@@ -183,7 +183,7 @@ def test_the_tree_places_every_synset(nltk_wordnet: Any, wordnet: Taxonomy) -> N
 
 
 def test_the_tree_is_made_of_the_published_order(facts: Path) -> None:
-    assert CHOICES.read_text("utf-8").splitlines() == lines(facts)
+    assert TREE_CHOICES.read_text("utf-8").splitlines() == lines(facts)
 
 
 def test_the_tree_of_imagenet21k_p_comes_out(wordnet: Taxonomy, facts: Path) -> None:

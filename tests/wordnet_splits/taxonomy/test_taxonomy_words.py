@@ -15,12 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tools.facts.wordnet import pack, shipped_files
 from tools.wndb_export import export_wndb
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.base.lazy import MissingPackageError
 from wordnet_splits.catalog import catalog_names, load_catalog
 from wordnet_splits.taxonomy import Taxonomy, wndb
-from wordnet_splits.taxonomy import shipped as wndb_pack
+from wordnet_splits.taxonomy import shipped as shipped_wordnet
 from wordnet_splits.taxonomy.lexicon import LemmaIndex
 
 ENDINGS = ("s", "es", "ses", "ves", "xes", "zes", "ches", "shes", "men", "ies")
@@ -46,7 +47,7 @@ def senses_by_nltk(reader: Any, word: str) -> tuple[str, ...]:
 
 def test_base_forms_of_every_lemma_and_exception_equal_nltk(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
     index = wordnet.lemma_index()
-    exceptions = wndb_pack.ShippedTexts()["noun.exc"].decode().split()
+    exceptions = shipped_wordnet.ShippedTexts()["noun.exc"].decode().split()
     forms = [*index, *exceptions, *ODD_WORDS]
     forms += [lemma + ending for at, lemma in enumerate(index) if at % 7 == 0 for ending in ENDINGS]
     forms += [lemma[:-1] + "ies" for lemma in index if lemma.endswith("y")]
@@ -99,7 +100,7 @@ def test_names(wordnet: Taxonomy) -> None:
 
 def test_export_restores_the_database_byte_for_byte(tmp_path: Path) -> None:
     export_wndb(tmp_path)
-    for name, expected in wndb_pack.SHA256.items():
+    for name, expected in shipped_wordnet.SHA256.items():
         assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == expected
     assert (tmp_path / "lexnames").read_text().splitlines()[5] == "05\tnoun.animal\t1"
     assert len((tmp_path / "lexnames").read_text().splitlines()) == 45
@@ -114,10 +115,10 @@ def test_nltk_resolves_sense_keys_of_the_export(nltk_wordnet: Any) -> None:
 
 
 def test_shipped_arrays_equal_those_rebuilt_from_the_text() -> None:
-    texts = wndb_pack.ShippedTexts()
-    rebuilt = wndb_pack.pack(wndb.read(texts, "shipped"))
+    texts = shipped_wordnet.ShippedTexts()
+    rebuilt = pack(wndb.read(texts, "shipped"))
     with (
-        (wndb_pack.folder() / wndb_pack.ARRAYS).open("rb") as file,
+        (shipped_wordnet.folder() / shipped_wordnet.ARRAYS).open("rb") as file,
         np.load(file, allow_pickle=False) as shipped,
     ):
         assert sorted(shipped.files) == sorted(rebuilt)
@@ -127,19 +128,19 @@ def test_shipped_arrays_equal_those_rebuilt_from_the_text() -> None:
 
 
 def test_shipped_files_stay_small() -> None:
-    sizes = [len(path.read_bytes()) for path in wndb_pack.folder().iterdir()]
+    sizes = [len(path.read_bytes()) for path in shipped_wordnet.folder().iterdir()]
     assert sum(sizes) <= 12e6
-    assert "Princeton" in (wndb_pack.folder() / "LICENSE").read_text()
+    assert "Princeton" in (shipped_wordnet.folder() / "LICENSE").read_text()
 
 
 def test_the_builder_writes_what_is_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in wndb_pack.ShippedTexts().items():
+    for name, text in shipped_wordnet.ShippedTexts().items():
         (tmp_path / name).write_bytes(text)
     monkeypatch.setattr(lzma, "compress", lambda text, preset: text)  # 15 s, and no news
-    built = wndb_pack.build(tmp_path)
+    built = shipped_files(tmp_path)
     made, shipped = (
-        np.load(io.BytesIO(built[wndb_pack.ARRAYS])),
-        np.load(wndb_pack.folder() / wndb_pack.ARRAYS),
+        np.load(io.BytesIO(built[shipped_wordnet.ARRAYS])),
+        np.load(shipped_wordnet.folder() / shipped_wordnet.ARRAYS),
     )
     assert made.files == shipped.files  # the zip around them differs between numpy's versions
     for name in made.files:
@@ -147,7 +148,7 @@ def test_the_builder_writes_what_is_shipped(tmp_path: Path, monkeypatch: pytest.
         assert np.array_equal(made[name], shipped[name])
     (tmp_path / "noun.exc").write_bytes(b"oxen ox\n")
     with pytest.raises(TaxonomyError, match=r"noun\.exc: has SHA-256"):
-        wndb_pack.build(tmp_path)
+        shipped_files(tmp_path)
 
 
 def assert_same(a: Taxonomy, b: Taxonomy) -> None:
@@ -168,7 +169,10 @@ def assert_same(a: Taxonomy, b: Taxonomy) -> None:
 
 
 def test_a_wndb_directory_reads_as_the_embedded_one(wordnet: Taxonomy, tmp_path: Path) -> None:
-    for name, text in wndb_pack.ShippedTexts().items():  # as Debian has them: no lexnames, no index.sense
+    for (
+        name,
+        text,
+    ) in shipped_wordnet.ShippedTexts().items():  # as Debian has them: no lexnames, no index.sense
         (tmp_path / name).write_bytes(text)
     assert_same(Taxonomy.from_wndb(tmp_path), wordnet)
 

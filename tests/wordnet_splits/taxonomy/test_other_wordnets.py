@@ -9,13 +9,13 @@ import pytest
 
 from wordnet_splits.base.errors import TaxonomyError
 from wordnet_splits.taxonomy import Taxonomy, shipped
-from wordnet_splits.taxonomy.others import other_wordnet, sense_keys
+from wordnet_splits.taxonomy.other_wordnets import load_other_wordnet, sense_keys
 
 from ..small_lexicon import SYNSETS
 
 
 def test_a_lexicon_of_wn_is_a_taxonomy_mapped_by_sense_keys(lexicon: str, wordnet: Taxonomy) -> None:
-    found = other_wordnet(lexicon)
+    found = load_other_wordnet(lexicon)
     there = found.taxonomy
     assert found.name == "oewn-2024"
     assert len(there) == len(SYNSETS)
@@ -48,7 +48,7 @@ def test_synsets_of_31_are_those_of_its_own_index_of_senses(real_data: Path, wor
     folder = real_data / "wordnet-3.1"
     if not folder.is_dir():
         pytest.skip(f"WordNet 3.1 is not at {folder}")
-    other = other_wordnet(folder)
+    other = load_other_wordnet(folder)
     assert other.name == "wordnet-3.1"
     lines = (folder / "index.sense").read_text(encoding="utf-8").splitlines()
     published = {key: f"n{offset}" for key, offset, *_ in map(str.split, lines) if "%1:" in key}
@@ -63,5 +63,5 @@ def test_what_is_no_wordnet_says_what_is(given: str, tmp_path: Path, monkeypatch
     wn = pytest.importorskip("wn")
     monkeypatch.setattr(wn.config, "data_directory", tmp_path / "wn")
     with pytest.raises(TaxonomyError) as caught:
-        other_wordnet(given)
+        load_other_wordnet(given)
     assert "oewn:2024" in str(caught.value)
