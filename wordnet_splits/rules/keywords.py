@@ -1,7 +1,7 @@
 """Keywords of a class name, and the synsets they reach (Kim et al. 2023, section 3.2 and table 4).
 
-A name such as ``childs_room`` or ``251.airplanes-101`` is taken apart into words, varied in grammar and
-spelling, and looked up among the lemmas of WordNet. A keyword reaches a synset when it equals one of its
+A name such as ``childs_room`` or ``251.airplanes-101`` is split into words, varied in grammar and spelling,
+and looked up among the lemmas of WordNet. A keyword reaches a synset when it equals one of its
 lemmas or, with ``match="token"``, one of the parts of a lemma between ``_`` and ``-``, case folded.
 """
 
@@ -41,7 +41,7 @@ SHORTEST_PART = 3
 class Keyword:
     """One keyword: case-folded, underscores between words.
 
-    ``kind`` says how it first came about: ``name``, one of `KINDS`, ``qualifiers`` or ``compounds``.
+    ``kind`` is its first origin: ``name``, one of `KINDS`, ``qualifiers`` or ``compounds``.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Keyword:
 
 @dataclass(frozen=True)
 class Match:
-    """A synset that a keyword reaches, and the lemma (lower case, underscored) by which it does."""
+    """A synset that a keyword reaches, and the matching lemma (lower case, underscored)."""
 
     keyword: str
     kind: str
@@ -72,10 +72,10 @@ def variants(
     ----------
     name : a class name as its publisher writes it; a leading ``001.``, a trailing ``-101`` and other bare
         numbers are dropped, alternatives may be separated by commas.
-    qualifiers : whether what stands after ``/`` makes keywords too (``church/outdoor``).
+    qualifiers : whether the text after ``/`` makes keywords, too (``church/outdoor``).
     compounds : ``split`` also takes both parts of each cut of a word into two lemmas (fishpond: fish, pond).
-    kinds : which of `KINDS` to make.
-    taxonomy : what is a word; the embedded WordNet by default.
+    kinds : the `KINDS` of variants to make.
+    taxonomy : the source of lemmas; the embedded WordNet by default.
 
     Raises
     ------
@@ -85,16 +85,16 @@ def variants(
         if kind not in KINDS:
             raise unknown("kind of keyword", kind, KINDS)
     index = lemma_index(taxonomy)
-    found: dict[str, str] = {}
+    kind_of: dict[str, str] = {}
     names, qualifying = _split_name(name)
     for words in names:
         for keyword in _keywords_of(words, kinds, compounds, index):
-            found.setdefault(keyword.text, keyword.kind)
+            kind_of.setdefault(keyword.text, keyword.kind)
     if qualifiers == "keep":
         for words in qualifying:
             for keyword in _keywords_of(words, kinds, compounds, index):
-                found.setdefault(keyword.text, "qualifiers")
-    return tuple(Keyword(text, kind) for text, kind in found.items() if _can_match(text))
+                kind_of.setdefault(keyword.text, "qualifiers")
+    return tuple(Keyword(text, kind) for text, kind in kind_of.items() if _can_match(text))
 
 
 def matches(
@@ -108,8 +108,8 @@ def matches(
 ) -> tuple[Match, ...]:
     """Return every (keyword, synset) pair of a class name: keywords in their order, lemmas sorted.
 
-    Parameters are those of `variants`; ``match`` says whether a keyword must equal a lemma (``lemma``) or
-    may also be one of its parts (``token``).
+    Parameters are those of `variants`; a keyword must equal a lemma (``match = "lemma"``)
+    or may also be a part of one (``"token"``).
     """
     index = lemma_index(taxonomy)
     options: dict[str, Any] = {"qualifiers": qualifiers, "compounds": compounds, "kinds": kinds}
@@ -164,8 +164,8 @@ class LemmaLookup:
         self.senses: dict[str, tuple[str, ...]] = {}
         for lemma, wnids in taxonomy.lemma_index().items():
             key = folded_lemma(lemma)
-            known = self.senses.get(key)  # t-shirt and t_shirt are one
-            self.senses[key] = wnids if known is None else tuple(dict.fromkeys(known + wnids))
+            earlier = self.senses.get(key)  # t-shirt and t_shirt are the same
+            self.senses[key] = wnids if earlier is None else tuple(dict.fromkeys(earlier + wnids))
         self.parts: dict[str, list[str]] = {}
         for lemma in sorted(self.senses):
             if "_" in lemma:
@@ -173,16 +173,16 @@ class LemmaLookup:
                     self.parts.setdefault(part, []).append(lemma)
 
     def lemmas_reached(self, keyword: str, match: MatchBy) -> tuple[str, ...]:
-        """Return the lemmas that a keyword reaches: the equal one, then those that hold it, sorted."""
+        """Return the lemmas that a keyword reaches: the equal one, then those that contain it, sorted."""
         equal = (keyword,) if keyword in self.senses else ()
         return equal + tuple(self.parts.get(keyword, ())) if match == "token" else equal
 
     def singulars(self, word: str) -> Words:
-        """Return the singulars of a word, as morphy and inflect see it; none when it is not a plural."""
+        """Return the singulars of a word by morphy and inflect; none when it is not a plural."""
         if not word.isalpha():
             return ()
-        found = [self.taxonomy.morphy(word) or "", _inflected_singular(word)]
-        return tuple(dict.fromkeys(form for form in found if form and form != word))
+        forms = (self.taxonomy.morphy(word) or "", _inflected_singular(word))
+        return tuple(dict.fromkeys(form for form in forms if form and form != word))
 
     def plurals(self, word: str) -> Words:
         """Return the plurals of a word, or of its singulars when it is a plural already."""
@@ -201,7 +201,7 @@ def lemma_index(taxonomy: Taxonomy | None = None) -> LemmaLookup:
     return _index_of(taxonomy)
 
 
-@lru_cache(maxsize=4)  # of this many taxonomies at a time
+@lru_cache(maxsize=4)
 def _index_of(taxonomy: Taxonomy) -> LemmaLookup:
     return LemmaLookup(taxonomy)
 
@@ -209,9 +209,9 @@ def _index_of(taxonomy: Taxonomy) -> LemmaLookup:
 def _split_name(name: str) -> tuple[list[Words], list[Words]]:
     """Return the words of each alternative of a name, and those of its qualifiers."""
     folded = re.sub(r"^\s*\d+\.", "", name.casefold().replace("’", "'"))
-    first, *rest = folded.strip("/").split("/")
-    names = [_words(part) for part in first.split(",")]
-    return [w for w in names if w], [w for w in map(_words, rest) if w]
+    alternatives, *qualifiers = folded.strip("/").split("/")
+    names = map(_words, alternatives.split(","))
+    return [w for w in names if w], [w for w in map(_words, qualifiers) if w]
 
 
 def _words(text: str) -> Words:
@@ -221,7 +221,7 @@ def _words(text: str) -> Words:
 
 @dataclass(frozen=True)
 class _Word:
-    """A word of a name, and its other forms; those of a kind that is switched off are empty."""
+    """A word of a name and its forms; forms of a kind that is switched off are empty."""
 
     text: str
     singulars: Words = ()
@@ -231,7 +231,7 @@ class _Word:
 
 
 def _vary(word: str, modifies: bool, kinds: Collection[str], index: LemmaLookup) -> _Word:
-    """Return the forms of a word; ``modifies`` says that another word of the name follows it."""
+    """Return the forms of a word; ``modifies`` if another word of the name follows it."""
     if not _can_match(word):
         return _Word(word)
     singulars = index.singulars(word) if "plural" in kinds else ()
@@ -273,8 +273,8 @@ def _keywords_of(
 def _phrases(words: list[_Word]) -> Iterator[tuple[Words, str]]:
     """Yield the name, then the name with one word varied, then with all its words in the singular.
 
-    Only the last word of a compound takes the plural (cup_cakes, but no cups_cakes). A long form of
-    several words stays whole: its words are not words of the name.
+    Only the last word of a compound takes the plural (cup_cakes, not cups_cakes). A long form of several
+    words is not split: its words are not words of the name.
     """
     texts = tuple(word.text for word in words)
     yield texts, "name"
@@ -326,7 +326,7 @@ def _can_match(keyword: str) -> bool:
 
 @cache
 def stopwords() -> frozenset[str]:
-    """Return the words that never match by themselves."""
+    """Return the words that never match alone."""
     text = (files("wordnet_splits") / "data" / "stopwords.txt").read_text(encoding="utf-8")
     return frozenset(line for line in text.splitlines() if line and not line.startswith("#"))
 
@@ -338,16 +338,17 @@ def abbreviations() -> dict[str, str]:
 
 
 def _table(name: str) -> list[list[str]]:
-    """Return the rows of one of our tables, without its comments and column headings."""
+    """Return the rows of a shipped table, without its comments and column headings."""
     text = (files("wordnet_splits") / "data" / name).read_text(encoding="utf-8")
     return [line.split("\t") for line in text.splitlines() if not line.startswith("#")][1:]
 
 
 @cache
 def inflected() -> dict[str, tuple[str, str]]:
-    """Return what inflect says of the words of the shipped catalogs: word -> (singular or "", plural).
+    """Return inflect's forms of the words of the shipped catalogs: word -> (singular or "", plural).
 
-    Kept because inflect takes a second to import, and so that its next version changes no frozen class.
+    They are stored because inflect takes a second to import, and so that no new version of it changes a
+    frozen class.
     """
     return {word: (singular, plural) for word, singular, plural in _table("inflected.tsv")}
 

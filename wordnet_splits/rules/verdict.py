@@ -24,16 +24,16 @@ class Via(NamedTuple):
     relation : what ``wnid`` is to this class: ``equal`` (its own synset), its ``ancestor`` or
         ``descendant``, the parent it shares with a ``sibling``, the synset that a ``keyword`` of its name
         reaches; ``list``, ``threshold``, ``draw``; ``unrelated``, a synset that the rule names and
-        that has no relation to this class; its own synset that has the ``name`` of the other class, or whose
-        ``gloss`` names it; the other class's synset that has this class as a part or is the part (it is
-        the ``whole``, or the ``part``), or whose gloss names this class (``named-in-gloss``). The piece
-        after a ``keyword`` says in the same words what a synset of the other class is to the synset reached.
+        that is not related to this class; its own synset that has the ``name`` of the other class, or whose
+        ``gloss`` names that class; the other class's synset that is the ``whole`` or the ``part`` of this
+        class, or whose gloss names this class (``named-in-gloss``). The piece after a ``keyword`` is the
+        relation of the other class's synset to the synset reached.
     wnid : the synset concerned.
-    other_source, other_class : the class on the other side of the relation; a wnid that the recipe gives
-        by itself is a class of the source ``wordnet``.
+    other_source, other_class : the class on the other side of the relation; a wnid that the recipe names
+        directly is a class of the source ``wordnet``.
     value : edges to ``wnid`` (between the two where ``unrelated``; up to the synset that has the pointer for
-        ``part`` and ``whole``); the similarity for ``threshold``;
-        place in the draw, from 1, for ``draw``; place in the slice, from 0.
+        ``part`` and ``whole``); the similarity for ``threshold``; position in the draw, from 1, for ``draw``;
+        position in the slice, from 0.
     """
 
     relation: str

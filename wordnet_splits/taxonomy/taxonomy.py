@@ -33,7 +33,6 @@ class Taxonomy:
     """Noun synsets under hypernymy, immutable.
 
     Nodes are the integers 0..n-1 in the order of their wnids; methods take wnids, arrays are indexed by node.
-    Constructors are ``embedded``, ``from_wndb``, ``from_nltk``, ``from_edges`` and ``tree``.
     Every method that takes a wnid raises TaxonomyError when the synset is not in this version.
     """
 
@@ -96,8 +95,7 @@ class Taxonomy:
 
         Parameters
         ----------
-        parents : hypernyms of each synset.
-        instances : instance hypernyms of each synset.
+        parents, instances : hypernyms and instance hypernyms of each synset.
         lemmas : words of each synset; its id by default.
         wholes : the synsets of which each synset is a part.
         version : name of the taxonomy in errors.
@@ -112,8 +110,8 @@ class Taxonomy:
             for wnid in wnids
         ]
         words = lexicon.from_lemma_lists([list(lemmas.get(wnid, (wnid,))) for wnid in wnids])
-        parts = PartGraph.from_names(wholes or {}, node_of)
-        return cls(version, wnids, graph.from_edges(edges), words, parts=parts)._checked()
+        holonyms = PartGraph.from_names(wholes or {}, node_of)
+        return cls(version, wnids, graph.from_edges(edges), words, parts=holonyms)._checked()
 
     @classmethod
     def from_texts(cls, texts: Mapping[str, bytes], where: str) -> Taxonomy:
@@ -146,8 +144,7 @@ class Taxonomy:
         """
         if choices is None and self._reference == "embedded":
             return _imagenet_tree()
-        if choices is None:
-            choices = graph.imagenet_choices()
+        choices = graph.imagenet_choices() if choices is None else choices
         nodes = {self.index(child): self.index(parent) for child, parent in choices.items()}
         projection = graph.tree_of(self.graph, nodes, self.wnid)
         return Taxonomy(self.version, self._ids, projection, self._words, self._texts, parts=self._parts)
@@ -293,14 +290,20 @@ class Taxonomy:
 
     def gloss(self, wnid: str) -> str:
         """Return definition and examples of ``wnid``; the first call unpacks the database's text (0.2 s)."""
+        text = self._gloss(wnid)
+        if text is None:
+            raise TaxonomyError("this taxonomy has no glosses", where=wnid)
+        return text
+
+    def _gloss(self, wnid: str) -> str | None:
         node = self.index(wnid)
         if self._texts is None or isinstance(self._ids, tuple):
-            raise TaxonomyError("this taxonomy has no glosses", where=wnid)
+            return None
         return wndb.gloss(self._texts["data.noun"], int(self._ids[node]))
 
     def definition(self, wnid: str) -> str:
         """Return the gloss of ``wnid`` without its examples, as NLTK; empty in a taxonomy without glosses."""
-        return wndb.split_gloss(self.gloss(wnid))[0] if self._has_glosses else ""
+        return wndb.split_gloss(self._gloss(wnid) or "")[0]
 
     def first_definition(self, wnid: str) -> str:
         """Return the first definition of ``wnid``, up to a semicolon outside parentheses."""
@@ -308,19 +311,11 @@ class Taxonomy:
 
     def examples(self, wnid: str) -> tuple[str, ...]:
         """Return the quoted examples of ``wnid``'s gloss; none in a taxonomy without glosses."""
-        return wndb.split_gloss(self.gloss(wnid))[1] if self._has_glosses else ()
-
-    @property
-    def _has_glosses(self) -> bool:
-        return self._texts is not None and not isinstance(self._ids, tuple)
+        return wndb.split_gloss(self._gloss(wnid) or "")[1]
 
     def name(self, wnid: str) -> str:
         """Return NLTK's name of ``wnid``, its first lemma and the number of its sense: ``dog.n.01``."""
         return self._words.name(self.index(wnid))
-
-    def names(self, nodes: Ints) -> list[str]:
-        """Return NLTK's names of ``nodes``."""
-        return list(map(self._words.name, nodes.tolist()))
 
     def from_name(self, name: str) -> str:
         """Return the wnid of an NLTK name, with the first lemma or another one (``domestic_dog.n.01``)."""

@@ -211,9 +211,9 @@ def part_whole_with(expression: Expression, candidates: Candidates) -> dict[str,
 
 def _nearest(finding: Finding, operand: Operand, names: Names) -> tuple[str, str]:
     """Return the classes that the nearest synset of the evidence stands for, and that synset."""
-    first = finding.via[0]
-    through = [v for v in finding.via if (v.relation, v.wnid) == (first.relation, first.wnid)]
-    return names.others(operand, through), names.synset(first.wnid)
+    nearest = finding.via[0]
+    classes = names.others(operand, [v for v in finding.via if v[:2] == nearest[:2]])  # of that synset
+    return classes, names.synset(nearest.wnid)
 
 
 def all_above(wnids: Iterable[str], targets: ClassesBySynset, graph: Taxonomy) -> list[StepUp]:

@@ -31,12 +31,12 @@ def _keyword_overlap_wording(finding: Finding, names: Names) -> str:
     reached, relative = finding.via[:2]
     keyword, kind, lemma = finding.words
     variant = "" if kind in ("name", "tokens") else f", by {kind},"
-    other = names.other(rule.with_, relative)
+    related = names.other(rule.with_, relative)
     relation = {
-        "equal": f"which is {other}",
-        "sibling": f"whose sibling under {names.synset(relative.wnid)} is {other}",
-        "ancestor": f"which lies below {other}",
-        "descendant": f"below which lies {other}",
+        "equal": f"which is {related}",
+        "sibling": f"whose sibling under {names.synset(relative.wnid)} is {related}",
+        "ancestor": f"which lies below {related}",
+        "descendant": f"below which lies {related}",
     }[relative.relation]
     spelled = "" if lemma == keyword else f" as {lemma.replace('_', ' ')!r}"
     return (
@@ -128,10 +128,10 @@ def _descents(wnid: str, taxonomy: Taxonomy) -> Iterator[tuple[str, int]]:
 def _closest_first(hits: list[Match], near: Mapping[str, Relative]) -> list[Match]:
     """Return each synset's first match: keywords that are lemmas before others, then the closest relation."""
     hits = sorted(hits, key=lambda m: (m.lemma != m.keyword, PRECEDENCE.index(near[m.wnid].relation)))
-    first: dict[str, Match] = {}
+    by_wnid: dict[str, Match] = {}
     for match in hits:
-        first.setdefault(match.wnid, match)
-    return list(first.values())
+        by_wnid.setdefault(match.wnid, match)
+    return list(by_wnid.values())
 
 
 def _keyword_finding(expression: Expression, hits: list[Match], near: Mapping[str, Relative]) -> Finding:
@@ -143,8 +143,8 @@ def _keyword_finding(expression: Expression, hits: list[Match], near: Mapping[st
             Via("keyword", hit.wnid, source, class_id),
             Via(relative.relation, relative.wnid, source, class_id, float(relative.edges)),
         ]
-    first = hits[0]
-    return Finding(expression, True, tuple(via), (first.keyword, first.kind, first.lemma))
+    closest = hits[0]
+    return Finding(expression, True, tuple(via), (closest.keyword, closest.kind, closest.lemma))
 
 
 def _shares_name_with_wording(finding: Finding, names: Names) -> str:
@@ -190,11 +190,11 @@ def _gloss_mentions_wording(finding: Finding, names: Names) -> str:
     operand = finding.expression.value
     if not finding.holds:
         return f"neither the definition of {names.it} names {names.any_of(operand)} nor the other way round"
-    first, word = finding.via[0], finding.words[0].replace("_", " ")
-    same = [v for v in finding.via if (v.relation, v.wnid) == (first.relation, first.wnid)]
-    if first.relation == "gloss":
-        return f"the definition of {names.it} names {word!r}, {names.others(operand, same[:1])}"
-    return f"the definition of {names.synset(first.wnid)}, {names.others(operand, same)}, names {word!r}"
+    via, word = finding.via[0], finding.words[0].replace("_", " ")
+    if via.relation == "gloss":
+        return f"the definition of {names.it} names {word!r}, {names.other(operand, via)}"
+    classes = names.others(operand, [v for v in finding.via if v[:2] == via[:2]])
+    return f"the definition of {names.synset(via.wnid)}, {classes}, names {word!r}"
 
 
 @register_operator("gloss_mentions", reads=frozenset({SENSE, WORDNET}), wording=_gloss_mentions_wording)
