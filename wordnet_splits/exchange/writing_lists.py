@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.parquet import write_table
-from wordnet_splits.catalog.lists import LIST_SCHEMA
-from wordnet_splits.catalog.user_lists import FOLDER
+from wordnet_splits.catalog.lists import FOLDER, LIST_SCHEMA
 from wordnet_splits.exchange.entries import ListEntry
 
 
