@@ -10,6 +10,7 @@ import nltk
 import pytest
 from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
+from tests.conftest import OnceForAllWorkers
 from tools.wndb_export import export_wndb
 from wordnet_splits.taxonomy import Taxonomy
 from wordnet_splits.taxonomy.other_wordnets import installed_lexicons
@@ -29,10 +30,9 @@ def toy() -> Taxonomy:
 
 
 @pytest.fixture(scope="session")
-def nltk_wordnet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def nltk_wordnet(once_for_all_workers: OnceForAllWorkers) -> Iterator[Any]:
     """NLTK's own reader of the exported WordNet; needs no download."""
-    base = tmp_path_factory.mktemp("nltk")
-    export_wndb(base / "corpora" / "wordnet")
+    base = once_for_all_workers("nltk", lambda folder: export_wndb(folder / "corpora" / "wordnet"))
     nltk.data.path.insert(0, str(base))
     try:
         with pytest.warns(UserWarning, match="multilingual"):

@@ -59,6 +59,7 @@ def published(facts: Path, name: str) -> list[str]:
     return [c.class_id for c in load_catalog(name)]
 
 
+@pytest.mark.sampled("oracle", one_in=5)
 @pytest.mark.parametrize(
     ("listed", "against", "size", "counts"),
     [

@@ -25,6 +25,7 @@ def tables(root: Path) -> list[str]:
     return sorted(path.relative_to(root).as_posix() for path in files)
 
 
+@pytest.mark.oracle
 def test_regenerating_gives_the_shipped_rows(facts: Path, real_data: Path, tmp_path: Path) -> None:
     write_digits(tmp_path)
     write_inventories(facts, real_data, tmp_path)

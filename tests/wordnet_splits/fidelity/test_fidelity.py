@@ -56,6 +56,7 @@ def test_other_peoples_sets(rows, what, published, ours):
     assert (rows[what].published, rows[what].ours) == (published, ours)
 
 
+@pytest.mark.oracle
 def test_first_senses_by_nltk_alone(rows, nltk_wordnet):
     """Path, Leacock-Chodorow over its maximum and Wu-Palmer by NLTK, to the first sense of each name."""
     wn = nltk_wordnet

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.wordnet_splits.frozen_answers import digest_of
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy
 
+Pair = tuple[str, str]
 CHUNKS, PAIRS = 8, 6_500
 MEASURES = {"path": "path_similarity", "lch": "lch_similarity", "wup": "wup_similarity"}
 
@@ -24,16 +26,27 @@ def hashed(name: str, count: int, below: int) -> list[int]:
     return (np.frombuffer(stream, "<u8") % below).tolist()
 
 
-def assert_equals_nltk(reader: Any, taxonomy: Taxonomy, pairs: Iterable[tuple[str, str]]) -> int:
-    checked = 0
+FROZEN = {
+    "hashed": "4cf3cba32e94611b8b2164a63a7691767ba2bc3cde5435838f285b043195661c",
+    "awkward": "314ce79a57eea163aaf02cf71c9a5ed7593f4d113b30e0e4c0a458702099cf17",
+}
+"""Digests of what NLTK answers."""
+
+
+def our_answers(taxonomy: Taxonomy, pairs: Iterable[Pair]) -> Iterator[tuple[float, float, float]]:
+    """Yield path, wup and lch of each pair; lch is rounded, its logarithm being the system's."""
+    for a, b in pairs:
+        pair = similarity.compare(a, b, taxonomy)
+        yield pair.path, pair.wup, round(pair.lch, 12)
+
+
+def assert_equals_nltk(reader: Any, taxonomy: Taxonomy, pairs: Iterable[Pair]) -> None:
     for a, b in pairs:
         ours = similarity.compare(a, b, taxonomy)
         x, y = synset(reader, a), synset(reader, b)
         for measure, method in MEASURES.items():
             theirs = getattr(x, method)(y)
             assert getattr(ours, measure) == theirs, (measure, a, b, theirs)
-        checked += 1
-    return checked
 
 
 def synset(reader: Any, wnid: str) -> Any:
@@ -48,15 +61,14 @@ def nltk_warm(nltk_wordnet: Any) -> Any:
     return nltk_wordnet
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_hashed_pairs_of_nouns(chunk: int, nltk_warm: Any, wordnet: Taxonomy) -> None:
+def hashed_pairs(chunk: int, wordnet: Taxonomy) -> list[Pair]:
     nodes = hashed(f"pairs/{chunk}", 2 * PAIRS, len(wordnet))
-    pairs = [(wordnet.wnid(x), wordnet.wnid(y)) for x, y in zip(nodes[::2], nodes[1::2], strict=True)]
-    assert assert_equals_nltk(nltk_warm, wordnet, pairs) == PAIRS
-    assert CHUNKS * PAIRS >= 50_000
+    return [(wordnet.wnid(x), wordnet.wnid(y)) for x, y in zip(nodes[::2], nodes[1::2], strict=True)]
 
 
-def test_awkward_pairs(nltk_warm: Any, wordnet: Taxonomy) -> None:
+@pytest.fixture(scope="module")
+def awkward_pairs(wordnet: Taxonomy) -> list[Pair]:
+    """Nouns with several hypernyms, instances, nouns with themselves, their ancestors and the root."""
     counts = np.diff(wordnet.graph.parent_indptr)
     several = [wordnet.wnid(i) for i in np.flatnonzero(counts > 1).tolist()]
     instances = [
@@ -79,9 +91,29 @@ def test_awkward_pairs(nltk_warm: Any, wordnet: Taxonomy) -> None:
         + [(x, wordnet.root) for x in some]
     )
     pairs += [(wordnet.root, wordnet.root), *pairwise(some)]
-    assert assert_equals_nltk(nltk_warm, wordnet, pairs) > 5_000
+    assert len(pairs) > 5_000
+    return pairs
 
 
+def test_pairs_of_nouns_are_as_similar_as_frozen(awkward_pairs: list[Pair], wordnet: Taxonomy) -> None:
+    pairs = [pair for chunk in range(CHUNKS) for pair in hashed_pairs(chunk, wordnet)]
+    assert len(pairs) >= 50_000
+    assert digest_of(our_answers(wordnet, pairs)) == FROZEN["hashed"]
+    assert digest_of(our_answers(wordnet, awkward_pairs)) == FROZEN["awkward"]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_hashed_pairs_of_nouns(chunk: int, nltk_warm: Any, wordnet: Taxonomy) -> None:
+    assert_equals_nltk(nltk_warm, wordnet, hashed_pairs(chunk, wordnet))
+
+
+@pytest.mark.oracle
+def test_awkward_pairs(nltk_warm: Any, wordnet: Taxonomy, awkward_pairs: list[Pair]) -> None:
+    assert_equals_nltk(nltk_warm, wordnet, awkward_pairs)
+
+
+@pytest.mark.oracle
 def test_every_noun_with_itself(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
     """NLTK gives 1,843 nouns less than 1 with themselves: those with a shortcut past a deeper ancestor."""
     low = wordnet.graph.min_depths.tolist()
@@ -94,16 +126,16 @@ def test_every_noun_with_itself(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
         assert (similarity.compare(x, x, wordnet).wup < 1) == (x in shortcut)
 
 
-def test_matrices_equal_nltk_on_imagenet_classes(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
+# for lch NLTK reads every noun, to know how deep they lie
+@pytest.mark.parametrize("measure", ["path", "wup", pytest.param("lch", marks=pytest.mark.oracle)])
+def test_matrices_equal_nltk_on_imagenet_classes(measure: str, nltk_wordnet: Any, wordnet: Taxonomy) -> None:
     classes = [entry.wnids[0] for entry in load_catalog("imagenet1k").classes]
-    rows, columns = classes[::20], classes[7::20]
-    values = similarity.similarity_matrices(tuple(MEASURES), rows, columns, wordnet)
+    rows, columns = classes[::60], classes[7::60]
+    values = similarity.similarity_matrices(tuple(MEASURES), rows, columns, wordnet)[measure]
     for i, a in enumerate(rows):
         for j, b in enumerate(columns):
-            for measure, method in MEASURES.items():
-                assert values[measure][i, j] == getattr(synset(nltk_wordnet, a), method)(
-                    synset(nltk_wordnet, b)
-                )
+            theirs = getattr(synset(nltk_wordnet, a), MEASURES[measure])(synset(nltk_wordnet, b))
+            assert values[i, j] == theirs
 
 
 def test_known_peculiarities_of_nltk(wordnet: Taxonomy) -> None:
@@ -124,6 +156,7 @@ def test_bounds_and_worked_examples(wordnet: Taxonomy) -> None:
     assert same.lch_perl == -np.log(1 / 40)
 
 
+@pytest.mark.oracle
 def test_distances_between_imagenet_classes_leave_the_chain_to_the_subsumer(wordnet: Taxonomy) -> None:
     """In 31,906 of 1,000,000 ordered pairs NLTK's wup by D(x, s) differs from one by d(x, s)."""
     classes = [entry.wnids[0] for entry in load_catalog("imagenet1k").classes]

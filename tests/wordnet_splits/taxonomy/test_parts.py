@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.wordnet_splits.frozen_answers import digest_of
 from tools.wndb_export import export_wndb
 from wordnet_splits.base.errors import TaxonomyError, UnknownNameError
 from wordnet_splits.taxonomy import Taxonomy
@@ -15,6 +16,17 @@ from wordnet_splits.taxonomy.parts import KINDS
 SYMBOL = {"member": "m", "part": "p", "substance": "s"}
 
 
+FROZEN = "a8a6475dd54232e5e0b2be45a1fd1e549ca0caa4e162065cfd2637bf21e1a26b"
+"""Digest of what NLTK answers."""
+
+
+def test_every_pointer_is_as_frozen(wordnet: Taxonomy) -> None:
+    related = (wordnet.wholes, wordnet.parts)
+    answers = ((of(wnid), *(of(wnid, kind) for kind in KINDS)) for wnid in wordnet for of in related)
+    assert digest_of(answers) == FROZEN
+
+
+@pytest.mark.oracle
 def test_every_pointer_of_every_synset_equals_nltk(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
     edges = 0
     for noun in nltk_wordnet.all_synsets("n"):

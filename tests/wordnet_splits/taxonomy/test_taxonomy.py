@@ -22,6 +22,7 @@ from wordnet_splits.similarity import similarity
 from wordnet_splits.taxonomy import Taxonomy, taxonomy
 from wordnet_splits.taxonomy.graph import TREE_CHOICES, imagenet_choices
 
+from ..frozen_answers import digest_of
 from ..similarity.test_similarity_nltk import hashed, synset
 
 DOG, CAT = "n02084071", "n02121620"
@@ -55,6 +56,21 @@ def test_relations_depths_and_names_equal_nltk(nltk_wordnet: Any, wordnet: Taxon
         }
 
 
+FROZEN = {
+    "definitions": "e1e047262f311df81109a0e40f8a53a5e4eb2b83910591630e5e67ad53d00b44",
+    "tree": "cf1c85f75f8aacfee9bd882aa347058a30c5084470648ecc88cf45e22ab0d65c",
+}
+"""Digests of what NLTK answers."""
+
+
+def test_definitions_and_examples_are_as_frozen(wordnet: Taxonomy) -> None:
+    assert (
+        digest_of((wordnet.definition(wnid), wordnet.examples(wnid)) for wnid in wordnet)
+        == FROZEN["definitions"]
+    )
+
+
+@pytest.mark.oracle
 def test_definitions_and_examples_of_every_noun_equal_nltks(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
     with nltk_wordnet.open("data.noun") as file:
         lines = [line for line in file.read().splitlines() if not line.startswith(" ")]
@@ -167,6 +183,13 @@ def test_the_tree_gives_the_published_protocol(wordnet: Taxonomy) -> None:
     assert counts(wordnet) == [118, 72, 179]
 
 
+def test_the_tree_is_as_frozen(wordnet: Taxonomy) -> None:
+    tree = wordnet.tree()
+    assert digest_of(tree.parents(wnid) for wnid in wordnet) == FROZEN["tree"]
+    assert sum(len(wordnet.parents(wnid)) > 1 for wnid in imagenet_choices()) == 1422
+
+
+@pytest.mark.oracle
 def test_the_tree_places_every_synset(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
     """One of NLTK's hypernyms each, up to entity; named things, which have none, stand alone."""
     tree, several = wordnet.tree(), set()

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.wordnet_splits.frozen_answers import digest_of
 from tools.facts.wordnet import pack, shipped_files
 from tools.wndb_export import export_wndb
 from wordnet_splits.base.errors import TaxonomyError
@@ -45,7 +46,17 @@ def senses_by_nltk(reader: Any, word: str) -> tuple[str, ...]:
     return tuple(f"n{s.offset():08d}" for s in reader.synsets(word, pos="n"))
 
 
-def test_base_forms_of_every_lemma_and_exception_equal_nltk(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
+FROZEN = {
+    "base forms": "2da61793d4cecf0b7d718af6b817639e967e94c6a8908e6bfb661df028f7fdf6",
+    "senses": "3bb8d10316b88f15d2e71983ed5c6502c462f4712f29168f1db8fc2778e64a79",
+    "lemma index": "d280d6bae74b2bed6b29e97e0555327b78ed561cac3aee1116140ed68f60588d",
+}
+"""Digests of what NLTK answers."""
+
+
+@pytest.fixture(scope="module")
+def forms(wordnet: Taxonomy) -> list[str]:
+    """Every lemma and exception, odd words, and lemmas with every ending that may be taken off."""
     index = wordnet.lemma_index()
     exceptions = shipped_wordnet.ShippedTexts()["noun.exc"].decode().split()
     forms = [*index, *exceptions, *ODD_WORDS]
@@ -53,11 +64,12 @@ def test_base_forms_of_every_lemma_and_exception_equal_nltk(nltk_wordnet: Any, w
     forms += [lemma[:-1] + "ies" for lemma in index if lemma.endswith("y")]
     forms += [lemma[:-3] + "men" for lemma in index if lemma.endswith("man")]
     assert len(forms) > 250_000
-    for form in forms:
-        assert wordnet.morphy(form) == nltk_wordnet.morphy(form, "n"), form
+    return forms
 
 
-def test_senses_equal_nltk_in_order(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
+@pytest.fixture(scope="module")
+def words(wordnet: Taxonomy) -> list[str]:
+    """Some lemmas, plurals, odd words and the names of all catalogs."""
     lemmas = list(wordnet.lemma_index())
     words = [*lemmas[::8], *(f"{lemma}s" for lemma in lemmas[3::16]), *ODD_WORDS]
     for source in catalog_names():
@@ -65,10 +77,30 @@ def test_senses_equal_nltk_in_order(nltk_wordnet: Any, wordnet: Taxonomy) -> Non
             name = entry.name.replace(" ", "_")
             words += [name, name.upper(), f"{name}s"]
     assert len(words) > 25_000
+    return words
+
+
+def test_base_forms_and_senses_are_as_frozen(wordnet: Taxonomy, forms: list[str], words: list[str]) -> None:
+    assert digest_of(wordnet.morphy(form) for form in forms) == FROZEN["base forms"]
+    assert digest_of(wordnet.senses(word) for word in words) == FROZEN["senses"]
+    assert digest_of(sorted(wordnet.lemma_index().items())) == FROZEN["lemma index"]
+
+
+@pytest.mark.oracle
+def test_base_forms_of_every_lemma_and_exception_equal_nltk(
+    nltk_wordnet: Any, wordnet: Taxonomy, forms: list[str]
+) -> None:
+    for form in forms:
+        assert wordnet.morphy(form) == nltk_wordnet.morphy(form, "n"), form
+
+
+@pytest.mark.oracle
+def test_senses_equal_nltk_in_order(nltk_wordnet: Any, wordnet: Taxonomy, words: list[str]) -> None:
     for word in words:
         assert wordnet.senses(word) == senses_by_nltk(nltk_wordnet, word), word
 
 
+@pytest.mark.oracle
 def test_lemma_index_equals_nltk(nltk_wordnet: Any, wordnet: Taxonomy) -> None:
     index = wordnet.lemma_index()
     theirs = {
