@@ -1,4 +1,4 @@
-"""Asking about one class on a terminal: arrow keys, glosses, and what lies below each synset."""
+"""Questions about classes on a terminal: arrow keys, glosses, and the synsets below each candidate."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ KEYS = "up, down: choose - Enter: take - /: another noun - n: no synset - s: lat
 UP, DOWN, ENTER, END = "up", "down", "enter", "end"
 SHOWN_BELOW = 6
 WAIT_FOR_ARROW = 0.2
-"""Seconds that the rest of an arrow key's sequence may take; a lone Escape has none."""
+"""Seconds to wait for the rest of an arrow key's sequence; a lone Escape has none."""
 
 
-def terminal() -> bool:
-    """Return whether somebody can be asked: keys come from a terminal, and one shows what is written."""
+def is_interactive() -> bool:
+    """Return whether stdin and stderr are terminals, so that questions can be asked."""
     return _termios() is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -36,27 +36,28 @@ def _termios() -> ModuleType | None:
 
 def ask(question: Question) -> str | Reply:
     """Ask about one class on the terminal, until there is an answer."""
-    offered = [c.wnid for c in question.proposal.candidates]
-    at, drawn, said = 0, 0, ""
+    wnids = [c.wnid for c in question.proposal.candidates]
+    selected, lines_above, message = 0, 0, ""
     with _single_keys():
         while True:
-            drawn = _draw(_page(question, offered, at, said), drawn)
-            key = _key()
-            said = ""
-            if key == UP and offered:
-                at = (at - 1) % len(offered)
-            elif key == DOWN and offered:
-                at = (at + 1) % len(offered)
-            elif key == ENTER and offered:
-                return offered[at]
-            elif key.isdigit() and 0 < int(key) <= len(offered):
-                at = int(key) - 1
+            lines_above = _draw(_page(question, wnids, selected, message), lines_above)
+            key = _read_key()
+            message = ""
+            if key == UP and wnids:
+                selected = (selected - 1) % len(wnids)
+            elif key == DOWN and wnids:
+                selected = (selected + 1) % len(wnids)
+            elif key == ENTER and wnids:
+                return wnids[selected]
+            elif key.isdigit() and 0 < int(key) <= len(wnids):
+                selected = int(key) - 1
             elif key == "/":
-                word = _line("noun, synset or wnid: ")
-                found = _senses(word, question.taxonomy)
-                said = "" if found else f"{printable(word)!r} is no noun of WordNet"
-                offered, at = (found, 0) if found else (offered, at)
-                drawn = 0
+                word = _read_line("noun, synset or wnid: ")
+                if senses := _senses(word, question.taxonomy):
+                    wnids, selected = senses, 0
+                else:
+                    message = f"{printable(word)!r} is not a noun of WordNet"
+                lines_above = 0
             elif key == "n":
                 return ""
             elif key in ("s", "b", "q", END):
@@ -64,6 +65,7 @@ def ask(question: Question) -> str | Reply:
 
 
 def _senses(word: str, taxonomy: Taxonomy) -> list[str]:
+    """Return the wnids of a wnid, a synset name or a noun; none for any other word."""
     text = "_".join(word.split())
     if text in taxonomy:
         return [text]
@@ -75,49 +77,47 @@ def _senses(word: str, taxonomy: Taxonomy) -> list[str]:
     return list(taxonomy.senses(text)) if text else []
 
 
-def _page(question: Question, offered: list[str], at: int, said: str) -> list[str]:
-    p, taxonomy = question.proposal, question.taxonomy
-    of = f" ({p.superclass})" if p.superclass else ""
-    lines = ["", f"[{question.number} of {question.of}] {p.name}{of}: {p.reason}"]
-    shares = {c.wnid: c.share for c in p.candidates}
-    for n, wnid in enumerate(offered):
+def _page(question: Question, wnids: list[str], selected: int, message: str) -> list[str]:
+    proposal, taxonomy = question.proposal, question.taxonomy
+    superclass = f" ({proposal.superclass})" if proposal.superclass else ""
+    lines = ["", f"[{question.number} of {question.of}] {proposal.name}{superclass}: {proposal.reason}"]
+    shares = {c.wnid: c.share for c in proposal.candidates}
+    for n, wnid in enumerate(wnids):
         share = f"{100 * shares[wnid]:3.0f}%" if wnid in shares else "    "
-        mark = ">" if n == at else " "
+        mark = ">" if n == selected else " "
         lines.append(f"{mark} {n + 1} {share} {taxonomy.name(wnid)}: {taxonomy.first_definition(wnid)}")
-    if offered:
-        lines += [f"      below it: {text}" for text in _below(question, offered[at])]
-    lines += [said] if said else []
+    if wnids:
+        lines += [f"      below it: {text}" for text in _below(question, wnids[selected])]
+    lines += [message] if message else []
     return [*lines, KEYS]
 
 
 def _below(question: Question, wnid: str) -> Iterator[str]:
     taxonomy = question.taxonomy
     children = [taxonomy.lemmas(w)[0].replace("_", " ") for w in taxonomy.children(wnid)]
-    yield _some(children) if children else "nothing"
-    under = taxonomy.descendants(wnid)
-    yours = [name for name, chosen in question.chosen.items() if chosen in under]
-    if yours:
-        yield f"your classes {_some(yours)}"
+    yield _first_names(children) if children else "nothing"
+    descendants = taxonomy.descendants(wnid)
+    if classes := [name for name, answer in question.chosen.items() if answer in descendants]:
+        yield f"your classes {_first_names(classes)}"
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     more = f" and {len(names) - SHOWN_BELOW} more" if len(names) > SHOWN_BELOW else ""
     return ", ".join(names[:SHOWN_BELOW]) + more
 
 
-def _draw(lines: list[str], drawn: int) -> int:
-    """Write lines over the ``drawn`` ones before; every one fits the width, so that they can be counted."""
+def _draw(lines: list[str], lines_above: int) -> int:
+    """Write lines over the ``lines_above``, each cut to the width of the terminal; return their number."""
     width = max(shutil.get_terminal_size().columns - 1, 20)
-    shown = [printable(line, width * 4)[:width] for line in lines]
-    up = f"\x1b[{drawn}A\r\x1b[J" if drawn else ""
-    sys.stderr.write(up + "".join(f"{line}\r\n" for line in shown))
+    up = f"\x1b[{lines_above}A\r\x1b[J" if lines_above else ""
+    sys.stderr.write(up + "".join(f"{printable(line, width * 4)[:width]}\r\n" for line in lines))
     sys.stderr.flush()
-    return len(shown)
+    return len(lines)
 
 
 @contextmanager
 def _single_keys() -> Iterator[None]:
-    """Have keys come one by one and unseen; Ctrl-C stays what it is."""
+    """Read keys one by one and without echo; Ctrl-C works as before."""
     import termios
     import tty
 
@@ -129,7 +129,7 @@ def _single_keys() -> Iterator[None]:
         termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
 
 
-def _key() -> str:
+def _read_key() -> str:
     """Return the next key: a character, or the name of an arrow, Enter, or the end of the input."""
     byte = os.read(sys.stdin.fileno(), 1)
     if not byte or byte == b"\x04":
@@ -144,8 +144,8 @@ def _key() -> str:
     return {b"k": UP, b"j": DOWN}.get(byte, byte.decode("latin-1"))
 
 
-def _line(prompt: str) -> str:
-    """Return a line that is typed, seen as it is."""
+def _read_line(prompt: str) -> str:
+    """Return a typed line, echoed while it is typed."""
     sys.stderr.write(prompt)
     sys.stderr.flush()
     typed = b""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,11 +15,16 @@ from wordnet_splits.terminal.output import (
     DONE,
     NEGATIVE,
     print_fields,
-    print_json,
+    print_lines,
+    print_result,
     print_table,
     to_stderr,
     to_stdout,
 )
+
+if TYPE_CHECKING:
+    from wordnet_splits.audit.audit import Audit
+    from wordnet_splits.audit.thresholds import Thresholds
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -36,14 +41,14 @@ def add_commands(app: typer.Typer) -> None:
     add_command(app, "thresholds", show_thresholds, examples)
 
 
-Against = Annotated[str, typer.Option(help="The known classes, given in the same ways.")]
+Against = Annotated[str, typer.Option(help="The known classes, in any of the forms of LIST.")]
 NamesOf = Annotated[
     str | None,
-    typer.Option(help="The source whose names or indices the files hold; else WordNet's nouns."),
+    typer.Option(help="The source of the names or indices in a file; by default nouns of WordNet."),
 ]
 Column = Annotated[
     str | None,
-    typer.Option(help="The column of a table, by name or number, or the key of a JSON object."),
+    typer.Option(help="The column of a table (name or number), or the key of a JSON object."),
 ]
 
 
@@ -61,81 +66,85 @@ def audit_classes(
     all_: Annotated[
         bool, typer.Option("--all", help="Show every class of a relation, not the first 20.")
     ] = False,
-    glosses: Annotated[bool, typer.Option("--glosses", help="Show path and both meanings of each.")] = False,
+    glosses: Annotated[
+        bool, typer.Option("--glosses", help="Show the path and both meanings of each class.")
+    ] = False,
     root: RootOptions = None,
     images: Annotated[
-        bool, typer.Option("--images", help="Add what digests and NINCO's authors say of the pictures.")
+        bool,
+        typer.Option("--images", help="Add leaks by digests of images, and NINCO's authors' judgements."),
     ] = False,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
-    """Check a list of classes by WordNet: which equal, lie below or above a known class, or bear its name."""
-    from wordnet_splits.audit.audit import LIMITS, SHOWN, audit
+    """Check a list of classes by WordNet: which equal, are below or above known ones, or share a name."""
+    from wordnet_splits.audit.audit import SHOWN, audit
 
-    parse_roots(root or [])  # a dataset of one's own may be declared there
-    found = audit(classes, against, of=of, column=column, images=images, manifests=manifests)
-    code = DONE if found.ok else NEGATIVE
-    if json:
-        print_json(found.as_dict())
-        return code
+    parse_roots(root or [])  # a root may declare its dataset
+    report = audit(classes, against, of=of, column=column, images=images, manifests=manifests)
     most = None if all_ else SHOWN
-    to_stdout(found.heading)
-    print_fields(found.summary())
-    if not found.ok:
+    print_result(report, json, lambda: _print_audit(report, most, glosses=glosses))
+    return DONE if report.ok else NEGATIVE
+
+
+def _print_audit(report: Audit, most: int | None, *, glosses: bool) -> None:
+    from wordnet_splits.audit.audit import LIMITS
+
+    to_stdout(report.heading)
+    print_fields(report.summary())
+    if not report.ok:
         to_stdout()
     if glosses:
         taxonomy = load()
-        for one in found.related[:most]:
-            to_stdout(f"{one.id} ({one.name}) {one.relation} {one.other} ({one.other_name})")
-            path = " > ".join(taxonomy.name(wnid) for wnid in one.path)
-            print_fields([("path", path), ("meaning", one.gloss), ("known", one.other_gloss)])
+        for leak in report.related[:most]:
+            to_stdout(f"{leak.id} ({leak.name}) {leak.relation} {leak.other} ({leak.other_name})")
+            path = " > ".join(taxonomy.name(wnid) for wnid in leak.path)
+            print_fields([("path", path), ("meaning", leak.gloss), ("known", leak.other_gloss)])
     else:
-        for line in found.table(width=terminal_width() or 80, most=most):
-            to_stdout(line)
+        print_lines(report.table(width=terminal_width() or 80, most=most))
     to_stdout()
-    for line in LIMITS:
-        to_stdout(line)
-    return code
+    print_lines(LIMITS)
 
 
 def show_thresholds(
     classes: Annotated[
-        str, typer.Argument(metavar="LIST", help="A source, a list or a file, as of audit.")
+        str, typer.Argument(metavar="LIST", help="A source, a list or a file, as for audit.")
     ] = "imagenet21k",
     against: Against = "imagenet1k",
     measure: Annotated[
-        str, typer.Option(help="mean, path, wup_wn, lch, ... or distance, of which less is nearer.")
+        str, typer.Option(help="mean, path, wup_wn, lch, ... or distance (in edges).")
     ] = "mean",
     of: NamesOf = None,
     column: Column = None,
     root: RootOptions = None,
-    out: Annotated[Path | None, typer.Option(help="Write a row a class, as Parquet.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the counts, as .svg, .png or .pdf.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File for a row per class, as Parquet.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="File for a plot of the counts: .svg, .png or .pdf.")
+    ] = None,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
-    """Say how many other classes are near, far, below or above known ones, threshold by threshold."""
+    """Count the classes that are near, far, below or above known ones, threshold by threshold."""
     from wordnet_splits.audit.thresholds import thresholds
 
     parse_roots(root or [])
-    found = thresholds(classes, against, measure=measure, of=of, column=column, manifests=manifests)
+    counts = thresholds(classes, against, measure=measure, of=of, column=column, manifests=manifests)
     if out is not None:
-        found.write(out)
+        counts.write(out)
         to_stderr(f"written to {out}")
     if plot is not None:
-        found.plot(plot)
+        counts.plot(plot)
         to_stderr(f"written to {plot}")
-    if json:
-        print_json(found.as_dict())
-        return DONE
-    to_stdout(
-        f"{len(found.table):,} other classes of {found.listed} against {found.known:,} of {found.against},"
-        f" {found.measure}"
-    )
+    print_result(counts, json, lambda: _print_thresholds(counts))
+    return DONE
+
+
+def _print_thresholds(counts: Thresholds) -> None:
+    known = f"{counts.known:,} of {counts.against}"
+    to_stdout(f"{len(counts.table):,} other classes of {counts.listed} against {known}, {counts.measure}")
     columns = ("threshold", "near", "far", "below", "above")
     rows = [
         (f"{row['threshold']:g}", *(f"{row[name]:,}" for name in columns[1:]))
-        for row in found.counts(found.summary())
+        for row in counts.counts(counts.summary())
     ]
     print_table(columns, rows, right=columns)
-    return DONE

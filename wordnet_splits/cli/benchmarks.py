@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordnet_splits.base.errors import RecipeError, SplitsError
+from wordnet_splits.base.errors import Problem, RecipeError, SplitsError
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import (
     AllowMissing,
@@ -23,7 +23,9 @@ from wordnet_splits.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
-    print_json,
+    print_first,
+    print_lines,
+    print_result,
     print_table,
     to_stderr,
     to_stdout,
@@ -43,6 +45,7 @@ COLUMNS = ("benchmark", "group", "role", "source", "split", "published", "ours",
 COUNTS = ("published", "ours")
 SHOWN_ROWS = 20
 EXAMPLES = 3
+"""Images or problems named in a message."""
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -65,16 +68,10 @@ def list_benchmarks(json: Json = False, manifests: Manifests = None) -> int:
     """List the benchmarks, their groups, published and frozen counts."""
     from wordnet_splits.checks.listing import list_all
 
-    found = list_all(manifests)
-    if json:
-        print_json({"benchmarks": [b.as_dict() for b in found.benchmarks]})
-        return DONE
-    rows = [
-        (b.name, g.group, g.role, g.source, g.split, g.published, _ours(g), g.status)
-        for b in found.benchmarks
-        for g in b.groups
-    ]
-    print_table(COLUMNS, rows, right=COUNTS)
+    benchmarks = list_all(manifests).benchmarks
+    rows = [_group_row(b.name, g, g.status) for b in benchmarks for g in b.groups]
+    result = {"benchmarks": [b.as_dict() for b in benchmarks]}
+    print_result(result, json, lambda: print_table(COLUMNS, rows, right=COUNTS))
     return DONE
 
 
@@ -95,18 +92,18 @@ def build_benchmarks(
     from wordnet_splits.making import build, run_for_each
     from wordnet_splits.recipe import declarations_of, load_recipe, recipe_names
 
-    chosen = _names_or_all(names, all_, () if names else buildable())
-    roots = parse_roots(root or [], declarations_of(*chosen))
-    results = []
-    recipes = [_buildable(load_recipe(name)) for name in chosen]  # a wrong one is refused before any is built
-    _say_unused(root or [], {source for recipe in recipes for source in recipe.sources})
-    for name, recipe in zip(chosen, recipes, strict=True):
+    names = _names_or_all(names, all_, () if names else buildable())
+    roots = parse_roots(root or [], declarations_of(*names))
+    recipes = [_buildable(load_recipe(name)) for name in names]  # a wrong one is refused before any is built
+    _warn_of_unused(root or [], {source for recipe in recipes for source in recipe.sources})
+    for name, recipe in zip(names, recipes, strict=True):
         if (
             name not in recipe_names()
             and recipe.name in recipe_names()
             and recipe != load_recipe(recipe.name)
         ):
-            to_stderr(f"{name}: {recipe.name} is another benchmark's name; give this one a name of its own")
+            to_stderr(f"{name}: {recipe.name} is another benchmark's name; choose a different name")
+    builds = []
     for result in run_for_each(
         build,
         recipes,
@@ -119,38 +116,33 @@ def build_benchmarks(
         allow_missing=allow_missing,
         local=local,
     ):
-        results.append(result)
+        builds.append(result)
         for leak in result.unnamed:
             to_stderr(f"{result.manifest.name}: {leak.line()}; the recipe does not name it")
         if not json:
             to_stderr(f"built {result.manifest.name} in {result.folder}")
-            _say_findings(result)
-    if json:
-        print_json(
-            {
-                "built": [
-                    {
-                        "name": r.manifest.name,
-                        "out": str(r.folder),
-                        "complete": r.manifest.complete,
-                        "groups": [g.model_dump() for g in r.manifest.groups],
-                        "fingerprint": r.manifest.fingerprint,
-                        "missing": [p.as_dict() for p in r.problems],
-                        "unexpected": r.unexpected,
-                        "unread": r.unread,
-                    }
-                    for r in results
-                ]
-            }
-        )
-    else:
-        print_groups([(r.manifest.name, r.manifest.groups, None) for r in results])
-    return LEFT_OUT if any(r.manifest.data.missing for r in results) else DONE
+            _print_problems(result)
+    rows = [
+        {
+            "name": build.manifest.name,
+            "out": str(build.folder),
+            "complete": build.manifest.complete,
+            "groups": [g.model_dump() for g in build.manifest.groups],
+            "fingerprint": build.manifest.fingerprint,
+            "missing": [p.as_dict() for p in build.problems],
+            "unexpected": build.unexpected,
+            "unread": build.unread,
+        }
+        for build in builds
+    ]
+    groups = [(build.manifest.name, build.manifest.groups, None) for build in builds]
+    print_result({"built": rows}, json, lambda: print_groups(groups))
+    return LEFT_OUT if any(build.manifest.data.missing for build in builds) else DONE
 
 
 def freeze_benchmarks(
     names: BenchmarkNames = None,
-    all_: Annotated[bool, typer.Option("--all", help="Freeze every build found.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Freeze every build in the folder.")] = False,
     built: Annotated[Path, typer.Option(help="Folder that `build` wrote.")] = Path("build"),
     manifests: Annotated[Path, typer.Option(help="Folder of frozen manifests.")] = Path("manifests"),
     json: Json = False,
@@ -158,14 +150,12 @@ def freeze_benchmarks(
     """Copy verified builds with nothing missing into the frozen manifests."""
     from wordnet_splits.checks.freeze import freeze
 
-    found = sorted(f.parent.name for f in built.glob("*/manifest.json") if "@" not in f.parent.name)
-    chosen = _names_or_all(names, all_, found, where=f"builds in {built}")
-    frozen = [freeze(n, built=built, manifests=manifests) for n in chosen]
-    if json:
-        print_json({"frozen": [{"name": f.name, "out": str(f.folder)} for f in frozen]})
-    else:
-        for result in frozen:
-            to_stderr(f"frozen {result.name} in {result.folder}")
+    builds = sorted(f.parent.name for f in built.glob("*/manifest.json") if "@" not in f.parent.name)
+    names = _names_or_all(names, all_, builds, where=f"builds in {built}")
+    frozen = [freeze(name, built=built, manifests=manifests) for name in names]
+    print_result({"frozen": [{"name": f.name, "out": str(f.folder)} for f in frozen]}, json)
+    for manifest in () if json else frozen:
+        to_stderr(f"frozen {manifest.name} in {manifest.folder}")
     return DONE
 
 
@@ -186,12 +176,12 @@ def verify_benchmarks(
     from wordnet_splits.recipe import declarations_of
 
     where = f"frozen manifests in {manifests}" if manifests else "frozen manifests"
-    chosen = _names_or_all(names, all_ or not names, manifest_names(manifests), where=where)
-    roots = parse_roots(root or [], declarations_of(*chosen, manifests=manifests))
-    found = []
+    names = _names_or_all(names, all_ or not names, manifest_names(manifests), where=where)
+    roots = parse_roots(root or [], declarations_of(*names, manifests=manifests))
+    results = []
     for result in run_for_each(
         verify,
-        chosen,
+        names,
         what="verifying",
         roots=roots,
         workers=workers,
@@ -199,47 +189,46 @@ def verify_benchmarks(
         manifests=manifests,
         out=out,
     ):
-        found.append(result)
+        results.append(result)
         if not json:
-            _say_findings(result)
-    _say_unused(root or [], {group.source for r in found for group in r.groups})
-    ok = all(r.ok for r in found)
-    if json:
-        print_json({"ok": ok, "benchmarks": [r.as_dict() for r in found]})
-    else:
-        print_groups([(r.name, r.groups, [_compared(c) for c in r.checks]) for r in found])
+            _print_problems(result)
+    _warn_of_unused(root or [], {group.source for result in results for group in result.groups})
+    ok = all(result.ok for result in results)
+
+    def print_verdict() -> None:
+        print_groups([(r.name, r.groups, [_compared(c) for c in r.checks]) for r in results])
         to_stdout()
-        to_stdout(_verdict(found))
+        to_stdout(_verdict(results))
+
+    print_result({"ok": ok, "benchmarks": [r.as_dict() for r in results]}, json, print_verdict)
     return DONE if ok else NEGATIVE
 
 
 def diff_benchmarks(
     a: Annotated[str, typer.Argument(help="A benchmark or a manifest's folder.")],
-    b: Annotated[str, typer.Argument(help="Another.")],
+    b: Annotated[str, typer.Argument(help="Another benchmark or folder.")],
     json: Json = False,
 ) -> int:
     """Show what differs between two manifests, class by class and image by image."""
     from wordnet_splits.finding import load_manifest
     from wordnet_splits.manifest.diff import diff_manifests
 
-    found = diff_manifests(*(load_manifest(place, as_shipped=False, older=True) for place in (a, b)))
-    if json:
-        print_json(found.as_dict())
-        return DONE if found.same else NEGATIVE
-    for what, table in (("classes", found.classes), ("images", found.images)):
-        for kind, title in (("only_a", f"only in {a}"), ("only_b", f"only in {b}"), ("changed", "changed")):
-            rows = getattr(table, kind)
-            to_stdout(f"{what} {title}: {len(rows):,}")
-            for row in rows[:SHOWN_ROWS]:
-                to_stdout(f"  {row}")
-            if len(rows) > SHOWN_ROWS:
-                to_stdout(f"  and {len(rows) - SHOWN_ROWS:,} more (--json has all)")
-    to_stdout("the same" if found.same else "different")
-    return DONE if found.same else NEGATIVE
+    difference = diff_manifests(*(load_manifest(name, as_shipped=False, older=True) for name in (a, b)))
+
+    def print_difference() -> None:
+        for kind, table in (("classes", difference.classes), ("images", difference.images)):
+            parts = {f"only in {a}": table.only_a, f"only in {b}": table.only_b, "changed": table.changed}
+            for title, rows in parts.items():
+                to_stdout(f"{kind} {title}: {len(rows):,}")
+                print_first([f"  {row}" for row in rows], SHOWN_ROWS, write=to_stdout)
+        to_stdout("the same" if difference.same else "different")
+
+    print_result(difference, json, print_difference)
+    return DONE if difference.same else NEGATIVE
 
 
 def _compared(check: CheckedGroup) -> str:
-    """Say what was compared: never more than was."""
+    """Return what was compared, in counts: never more than was."""
     if check.problems:
         return "1 problem" if check.problems == 1 else f"{check.problems:,} problems"
     if check.split == "classes":
@@ -247,22 +236,27 @@ def _compared(check: CheckedGroup) -> str:
     return f"ids {check.ids:,}, pixels {check.pixels:,}"
 
 
-def _verdict(found: Sequence[Verification]) -> str:
-    classes, ids, pixels, images = (
-        sum(getattr(c, name) or 0 for r in found for c in r.checks if (c.split == "classes") == of_classes)
-        for name, of_classes in (("rule", True), ("ids", False), ("pixels", False), ("expected", False))
+def _verdict(results: Sequence[Verification]) -> str:
+    checks = [check for result in results for check in result.checks]
+    classes = sum(c.rule or 0 for c in checks if c.split == "classes")
+    of_images = [c for c in checks if c.split != "classes"]
+    ids, pixels, images = (
+        sum(getattr(c, name) or 0 for c in of_images) for name in ("ids", "pixels", "expected")
     )
-    good = sum(r.ok for r in found)
-    agree = "benchmark agrees with its rules" if len(found) == 1 else "benchmarks agree with their rules"
+    good = sum(result.ok for result in results)
+    agree = "benchmark agrees with its rules" if len(results) == 1 else "benchmarks agree with their rules"
     return (
-        f"{good} of {len(found)} {agree}: {classes:,} classes by rule, {ids:,} ids and "
+        f"{good} of {len(results)} {agree}: {classes:,} classes by rule, {ids:,} ids and "
         f"{pixels:,} pixels of {images:,} images compared"
-        + ("" if good == len(found) else "; see the problems above")
+        + ("" if good == len(results) else "; see the problems above")
     )
 
 
 def print_groups(benchmarks: Sequence[tuple[str, Sequence[GroupRow], Sequence[str] | None]]) -> None:
-    """Print the groups of benchmarks as one table, then why published and ours differ."""
+    """Print the groups of benchmarks as one table, then why published and our counts differ.
+
+    Each benchmark is its name, its groups and, after `verify`, what was compared of each group.
+    """
     rows = []
     notes: dict[str, str] = {}
     for name, groups, compared in benchmarks:
@@ -270,7 +264,7 @@ def print_groups(benchmarks: Sequence[tuple[str, Sequence[GroupRow], Sequence[st
             status = g.status
             if compared is not None and not (g.awaits and compared[n].startswith("ids")):
                 status = compared[n]
-            rows.append((name, g.group, g.role, g.source, g.split, g.published, _ours(g), status))
+            rows.append(_group_row(name, g, status))
             differs = g.published is not None and g.published != g.expected
             if g.note and (differs or g.expected is None):
                 notes.setdefault(f"{g.group}: {g.note}", name)
@@ -280,76 +274,76 @@ def print_groups(benchmarks: Sequence[tuple[str, Sequence[GroupRow], Sequence[st
     if notes:
         to_stdout()
         to_stdout("Where published and ours differ, a source is awaited, or far is nearer than near:")
-        for note, name in notes.items():
-            to_stdout(f"  {name}: {note}")
+        print_lines(f"  {name}: {note}" for note, name in notes.items())
+
+
+def _group_row(benchmark: str, group: GroupRow, status: str) -> tuple[object, ...]:
+    """Return the cells of a group in the table of `COLUMNS`; a count in brackets is only expected."""
+    ours: object = group.actual
+    if group.actual is None and group.expected is not None:
+        ours = f"({group.expected:,})"
+    return benchmark, group.group, group.role, group.source, group.split, group.published, ours, status
 
 
 def _buildable(recipe: Recipe) -> Recipe:
-    """Return the recipe; refuse a shipped one that awaits a list (in others a list's name may be wrong)."""
+    """Return the recipe; raise RecipeError for a shipped recipe that awaits a list that we may not ship."""
     from wordnet_splits.checks.listing import awaited_lists
     from wordnet_splits.recipe import recipe_names
 
     if recipe.name in recipe_names() and (absent := awaited_lists(recipe)):
         raise RecipeError(
-            f"it awaits the list {absent[0]}, which is not ours to ship",
+            f"it awaits the list {absent[0]}, which we may not ship",
             where=recipe.name,
-            hint="`import kim-archive` and `import facets` make it of what its authors give out",
+            hint="`import kim-archive` and `import facets` make it from the files of its authors",
         )
     return recipe
 
 
 def _reasons(groups: Sequence[GroupRow]) -> dict[tuple[str, str], list[str]]:
-    """Return the splits that await a source, or lack images, for one reason, by (group, reason)."""
-    found: dict[tuple[str, str], list[str]] = {}
+    """Return the splits that await a source or lack images, by (group, reason)."""
+    splits: dict[tuple[str, str], list[str]] = {}
     for g in groups:
         if g.reason:
             reason = f"awaiting {g.source}: {g.reason}" if g.awaits else g.reason
-            found.setdefault((g.group, reason), []).append(g.split)
-    return found
+            splits.setdefault((g.group, reason), []).append(g.split)
+    return splits
 
 
-def _say_unused(given: Sequence[str], used: Collection[str]) -> None:
-    """Say which roots, given by hand, no benchmark needs: most likely another source was meant."""
-    for name in dict.fromkeys(text.partition("=")[0] for text in given):
+def _warn_of_unused(roots: Sequence[str], used: Collection[str]) -> None:
+    """Print the options --root that no benchmark needs: most likely another source was meant."""
+    for name in dict.fromkeys(text.partition("=")[0] for text in roots):
         if name not in used:
             to_stderr(f"--root {name}=... is not used: the sources needed are {', '.join(sorted(used))}")
 
 
-def _ours(group: GroupRow) -> object:
-    """Return the count to show: what is there, or what will be there, marked so."""
-    if group.actual is not None:
-        return group.actual
-    return None if group.expected is None else f"({group.expected:,})"
-
-
 def _names_or_all(
-    names: Sequence[str] | None, all_: bool, known: Sequence[str], where: str | None = None
+    names: Sequence[str] | None, all_: bool, available: Sequence[str], where: str | None = None
 ) -> list[str]:
     if names and all_:
         raise SplitsError("give names or --all, not both")
     if not names and not all_:
-        hint = f"give --all, or some of {', '.join(known)}" if known else "give its name"
+        hint = f"give --all, or some of {', '.join(available)}" if available else "give its name"
         raise SplitsError("no benchmark given", hint=hint)
-    if not names and not known:
-        raise SplitsError("there is none", where=where, hint="name another folder, or build first")
-    return list(names or known)
+    if not names and not available:
+        raise SplitsError("no benchmark here", where=where, hint="give another folder, or build first")
+    return list(names or available)
 
 
-def _say_findings(result: Build | Verification) -> None:
-    """Say what was wrong, a line for each kind of problem of a source (--json has every image)."""
-    kinds: dict[tuple[str, str], list[Any]] = {}
+def _print_problems(result: Build | Verification) -> None:
+    """Print a line for each kind of problem of a source (--json has every image)."""
+    by_kind: dict[tuple[str, str], list[Problem]] = {}
     for problem in result.problems:
-        kinds.setdefault((problem.source, problem.kind), []).append(problem)
-    for (source, kind), found in kinds.items():
-        named = [p.image_id for p in found if p.image_id][:EXAMPLES]
-        if named:
-            more = ", ..." if len(found) > EXAMPLES else ""
-            to_stderr(f"  {source}: {len(found):,} images {kind}: {', '.join(named)}{more}")
-        if kind != "missing" or not named:
-            for problem in found[: 1 if named else EXAMPLES]:
+        by_kind.setdefault((problem.source, problem.kind), []).append(problem)
+    for (source, kind), problems in by_kind.items():
+        ids = [p.image_id for p in problems if p.image_id][:EXAMPLES]
+        if ids:
+            more = ", ..." if len(problems) > EXAMPLES else ""
+            to_stderr(f"  {source}: {len(problems):,} images {kind}: {', '.join(ids)}{more}")
+        if kind != "missing" or not ids:
+            for problem in problems[: 1 if ids else EXAMPLES]:
                 to_stderr(f"  {kind}: {problem.detail}")
     for source, names in result.unexpected.items():
         examples = ", ".join(list(names)[:EXAMPLES])
         to_stderr(f"  {source}: {sum(names.values()):,} files under no known name, such as {examples}")
     for source, reason in result.unread.items():
-        to_stderr(f"  {source}: no picture was read: {reason}")
+        to_stderr(f"  {source}: no image was read: {reason}")

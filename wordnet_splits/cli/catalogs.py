@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,13 +18,15 @@ from wordnet_splits.terminal.output import (
     LEFT_OUT,
     NEGATIVE,
     print_first,
-    print_json,
+    print_lines,
+    print_result,
     print_table,
     to_stderr,
     to_stdout,
 )
 
 if TYPE_CHECKING:
+    from wordnet_splits.catalog.check import CatalogReport
     from wordnet_splits.propose.classes import FoundClasses
     from wordnet_splits.propose.making import MadeCatalog
 
@@ -33,7 +37,7 @@ SHOWN_SHARED = 5
 def add_commands(app: typer.Typer) -> None:
     """Add the commands of this module."""
     check = ["wordnet-splits catalog check", "wordnet-splits catalog check cifar100"]
-    show_one = ["wordnet-splits catalog show cifar100", "wordnet-splits catalog show digits --json"]
+    show = ["wordnet-splits catalog show cifar100", "wordnet-splits catalog show digits --json"]
     make = [
         "wordnet-splits catalog make 'blue whale' 'sea otter' --out sea.tsv",
         "wordnet-splits catalog make dolphin seal whale --out mammals.tsv --ask-below 0",
@@ -41,7 +45,7 @@ def add_commands(app: typer.Typer) -> None:
     about = "The classes of every source and their synsets."
     catalog = make_family(app, "catalog", about, [check[0], make[0]])
     add_command(catalog, "check", check_catalog, check)
-    add_command(catalog, "show", show_catalog, show_one)
+    add_command(catalog, "show", show_catalog, show)
     add_command(catalog, "make", make_own_catalog, make)
 
 
@@ -52,45 +56,37 @@ def check_catalog(
     wordnet: WordNet = None,
     json: Json = False,
 ) -> int:
-    """Prove that every synset exists, and list the names that naive first sense would get wrong."""
+    """Check that every synset exists, and list the names whose first sense is not the class."""
     from wordnet_splits.catalog.check import check_catalogs
 
     taxonomy = load(wordnet)
     reports = check_catalogs([source] if source else None, taxonomy)
     ok = all(r.ok for r in reports)
-    if json:
-        print_json({"ok": ok, "sources": [asdict(r) for r in reports]})
-        return DONE if ok else NEGATIVE
-    for report in reports:
-        print_report(report)
-    to_stdout("every synset exists" if ok else "some synsets do not exist")
+    result = {"ok": ok, "sources": [asdict(r) for r in reports]}
+    print_result(result, json, lambda: _print_reports(reports, ok))
     return DONE if ok else NEGATIVE
 
 
-def print_report(report: Any) -> None:
-    """Print one source's report."""
-    kinds = ", ".join(f"{n} {kind or 'without synset'}" for kind, n in sorted(report.mapped.items()) if n)
-    to_stdout(f"{report.source}: {report.classes} classes; {kinds}")
-    for wrong in report.naive_wrong:
-        to_stdout(
-            f"  {wrong.name}: first sense would be {wrong.naive} ({wrong.naive_gloss}), ours is {wrong.ours}"
-        )
-    for class_id, wnid in report.absent:
-        to_stdout(f"  {class_id}: {wnid} does not exist")
+def _print_reports(reports: Sequence[CatalogReport], ok: bool) -> None:
+    for report in reports:
+        kinds = (f"{n} {kind or 'without synset'}" for kind, n in sorted(report.mapped.items()) if n)
+        to_stdout(f"{report.source}: {report.classes} classes; {', '.join(kinds)}")
+        for wrong in report.naive_wrong:
+            sense = f"{wrong.naive} ({wrong.naive_gloss})"
+            to_stdout(f"  {wrong.name}: first sense would be {sense}, ours is {wrong.ours}")
+        print_lines(f"  {class_id}: {wnid} does not exist" for class_id, wnid in report.absent)
+    to_stdout("every synset exists" if ok else "some synsets do not exist")
 
 
 def show_catalog(source: Annotated[str, typer.Argument(help="A source.")], json: Json = False) -> int:
-    """Print a source's classes with their synsets and why they were mapped so."""
+    """Print a source's classes with their synsets and the reason for each."""
     from wordnet_splits.catalog import load_catalog
 
     catalog = load_catalog(source)
-    if json:
-        print_json({"source": source, "classes": [asdict(c) for c in catalog]})
-        return DONE
-    print_table(
-        ("class_id", "name", "superclass", "wnids", "mapped", "why"),
-        [(c.class_id, c.name, c.superclass, " ".join(c.wnids), c.mapped, c.why) for c in catalog],
-    )
+    columns = ("class_id", "name", "superclass", "wnids", "mapped", "why")
+    rows = [(c.class_id, c.name, c.superclass, " ".join(c.wnids), c.mapped, c.why) for c in catalog]
+    result = {"source": source, "classes": [asdict(c) for c in catalog]}
+    print_result(result, json, lambda: print_table(columns, rows))
     return DONE
 
 
@@ -108,34 +104,32 @@ def make_own_catalog(
     ),
     ask_below: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Ask below this confidence; by default 97 of 100 others are right."),
+        typer.Option(min=0, max=1, help="Ask below this confidence; by default 97% of the others are right."),
     ] = None,
     wordnet: WordNet = None,
     json: Json = False,
 ) -> int:
-    """Propose a synset for every class of a dataset, all names read together; ask about the unsure ones.
+    """Propose a synset for every class of a dataset, all names together; ask about the unsure ones.
 
-    The answers are kept as they come, and the same command goes on where it stopped; rows whose `mapped` is
-    `hand` stay as they are. Without a terminal unsure rows are listed, and the exit code is 3.
+    Answers are saved at once, and the same command continues where it stopped; rows whose `mapped` is `hand`
+    stay as they are. Without a terminal unsure rows are listed, and the exit code is 3.
     """
     from wordnet_splits.cli import asking
     from wordnet_splits.propose.making import make_catalog
 
-    found, origin = _classes(name, root, names)
-    for note in found.notes:
+    classes, origin = _read_classes(name, root, names)
+    for note in classes.notes:
         to_stderr(note)
-    ask = asking.ask if asking.terminal() else None
-    made = make_catalog(
-        found, out, ask=ask, ask_below=ask_below, taxonomy=load(wordnet), origin=f"of {origin}"
+    ask = asking.ask if asking.is_interactive() else None
+    catalog = make_catalog(
+        classes, out, ask=ask, ask_below=ask_below, taxonomy=load(wordnet), origin=f"of {origin}"
     )
-    if json:
-        print_json(made.as_dict())
-    else:
-        _print_made(made)
-    return LEFT_OUT if made.unsure else DONE
+    print_result(catalog, json, lambda: _print_new_catalog(catalog))
+    return LEFT_OUT if catalog.unsure else DONE
 
 
-def _classes(name: list[str] | None, root: Path | None, names: Path | None) -> tuple[FoundClasses, str]:
+def _read_classes(name: list[str] | None, root: Path | None, names: Path | None) -> tuple[FoundClasses, str]:
+    """Return the classes, and where they come from in words."""
     from wordnet_splits.base.names import printable
     from wordnet_splits.catalog.declarations import declared_name
     from wordnet_splits.propose.class_folders import classes_below
@@ -144,8 +138,9 @@ def _classes(name: list[str] | None, root: Path | None, names: Path | None) -> t
     if [bool(name), root is not None, names is not None].count(True) != 1:
         raise SplitsError("give class names, --root or --names, one of them", where="catalog make")
     if root is not None:
-        of, name_of = printable(root.name or root), declared_name(root)
-        return classes_below(root), f"the folders of {of}" if name_of is None else f"{name_of}, in {of}"
+        folder, dataset = printable(root.name or root), declared_name(root)
+        origin = f"the folders of {folder}" if dataset is None else f"{dataset}, in {folder}"
+        return classes_below(root), origin
     if names is not None:
         return read_names(names), f"the names in {printable(names.name)}"
     return listed_classes(name or []), "names given"
@@ -156,24 +151,19 @@ def _first_of(ids: list[str]) -> str:
     return ", ".join(ids[:SHOWN_SHARED]) + more
 
 
-def _print_made(made: MadeCatalog) -> None:
-    from collections import Counter
-
-    kinds = Counter(row.mapped or "without synset" for row in made.decisions)
+def _print_new_catalog(catalog: MadeCatalog) -> None:
+    kinds = Counter(row.mapped or "without synset" for row in catalog.decisions)
     counts = ", ".join(f"{n:,} {kind}" for kind, n in sorted(kinds.items()))
-    to_stdout(f"{made.out}: {len(made.decisions):,} classes; {counts}; {made.asked:,} answered now")
-    shared = [f"  {wnid}: {_first_of(ids)}" for wnid, ids in made.shared.items()]
+    to_stdout(f"{catalog.out}: {len(catalog.decisions):,} classes; {counts}; {catalog.asked:,} answered now")
+    shared = [f"  {wnid}: {_first_of(ids)}" for wnid, ids in catalog.shared.items()]
     if shared:
         to_stdout(f"synsets of several classes: {len(shared):,}")
         print_first(shared, SHOWN_SHARED, write=to_stdout)
-    if not made.unsure:
-        return
-    rows = {row["class_id"]: row for row in made.rows()}
-    to_stdout(
-        f"unsure, to be answered on a terminal by the same command or in the file: {len(made.unsure):,}"
-    )
-    lines = [
-        f"  {i}: {rows[i]['wnid'] or 'no synset'} ({rows[i]['confidence']:.2f}), {rows[i]['reason']}"
-        for i in made.unsure
-    ]
-    print_first(lines, SHOWN_UNSURE, write=to_stdout)
+    if catalog.unsure:
+        rows = {row["class_id"]: row for row in catalog.rows()}
+        lines = [
+            f"  {i}: {rows[i]['wnid'] or 'no synset'} ({rows[i]['confidence']:.2f}), {rows[i]['reason']}"
+            for i in catalog.unsure
+        ]
+        to_stdout(f"unsure, to be answered on a terminal by the same command or in the file: {len(lines):,}")
+        print_first(lines, SHOWN_UNSURE, write=to_stdout)

@@ -16,18 +16,19 @@ from wordnet_splits.terminal.output import (
     LEFT_OUT,
     NEGATIVE,
     print_first,
-    print_json,
+    print_lines,
+    print_result,
     print_table,
     to_stderr,
     to_stdout,
 )
 
 if TYPE_CHECKING:
-    from wordnet_splits.exchange import Imported
+    from wordnet_splits.exchange import Exported, Imported
     from wordnet_splits.exchange.entries import ListEntry
 
 SHOWN = 20
-FormatName = Annotated[str, typer.Argument(metavar="FORMAT", help="As in `export --format`.")]
+FormatName = Annotated[str, typer.Argument(metavar="FORMAT", help="A format, as for `export --format`.")]
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -42,19 +43,19 @@ def add_commands(app: typer.Typer) -> None:
         "wordnet-splits import openood digits-openood --out imported",
         "wordnet-splits import imagefolder digits-tree --out imported --json",
     ]
-    notes = f"{notes[:-1]}; facets and kim-archive (what the papers' authors have published) are only read."
+    notes = f"{notes[:-1]}; facets and kim-archive (the archives of the papers' authors) are only read."
     add_command(app, "import", import_, examples, notes)
 
 
 def export(
     benchmark: Annotated[str, typer.Argument(help="A frozen benchmark, or a manifest's folder.")],
-    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="Which format; see below.")],
-    out: Annotated[Path, typer.Option(help="Folder to make; nothing is overwritten.")],
+    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="The format; see below.")],
+    out: Annotated[Path, typer.Option(help="Folder to create; nothing is overwritten.")],
     root: RootOptions = None,
     copies: Annotated[bool, typer.Option("--copies", help="Copy files instead of linking to them.")] = False,
     ids_only: Annotated[bool, typer.Option("--ids-only", help="Write no pictures (hub).")] = False,
-    group: Annotated[list[str] | None, typer.Option(help="This group only (again for more).")] = None,
-    split: Annotated[list[str] | None, typer.Option(help="This split only (again for more).")] = None,
+    group: Annotated[list[str] | None, typer.Option(help="Only this group; repeatable.")] = None,
+    split: Annotated[list[str] | None, typer.Option(help="Only this split; repeatable.")] = None,
     allow_missing: AllowMissing = False,
     manifests: Manifests = None,
     json: Json = False,
@@ -64,7 +65,7 @@ def export(
     from wordnet_splits.exchange import export_benchmark
     from wordnet_splits.recipe import declarations_of
 
-    done = export_benchmark(
+    exported = export_benchmark(
         benchmark,
         format_,
         out,
@@ -77,30 +78,41 @@ def export(
         manifests=manifests,
         progress=OnStderr(),
     )
-    if json:
-        about = {"name": done.name, "format": done.format, "out": str(done.folder), "images": done.images}
-        missing = [p.as_dict() for p in done.problems]
-        print_json({"exported": about | {"awaiting": done.awaiting, "missing": missing}})
-    else:
-        for awaited in done.awaiting:
-            to_stderr(f"awaiting its source, so not in it: {awaited}")
-        print_first([f"left out: {p.source} {p.image_id}: {p.detail}" for p in done.problems], SHOWN)
-        to_stdout(f"exported {done.images:,} images of {done.name} as {done.format} to {done.folder}")
-    return DONE if done.complete else LEFT_OUT
+    result = {
+        "name": exported.name,
+        "format": exported.format,
+        "out": str(exported.folder),
+        "images": exported.images,
+        "awaiting": exported.awaiting,
+        "missing": [p.as_dict() for p in exported.problems],
+    }
+    print_result({"exported": result}, json, lambda: _print_exported(exported))
+    return DONE if exported.complete else LEFT_OUT
+
+
+def _print_exported(exported: Exported) -> None:
+    for part in exported.awaiting:
+        to_stderr(f"left out, as it awaits its source: {part}")
+    print_first([f"left out: {p.source} {p.image_id}: {p.detail}" for p in exported.problems], SHOWN)
+    to_stdout(
+        f"exported {exported.images:,} images of {exported.name} as {exported.format} to {exported.folder}"
+    )
 
 
 def import_(
     format_: FormatName,
     path: Annotated[Path, typer.Argument(help="A file or folder of that format.")],
     out: Annotated[Path, typer.Option(help="Folder to write <name>/ into.")] = Path("imported"),
-    name: Annotated[str | None, typer.Option(help="Of lists that are no export of ours.")] = None,
-    split: Annotated[str, typer.Option(help="Of a list whose name does not say it.")] = "test",
+    name: Annotated[
+        str | None, typer.Option(help="Name of the benchmark, for lists that `export` did not write.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="Split of a list whose name does not tell.")] = "test",
     role: Annotated[
         list[str] | None, typer.Option(metavar="GROUP=ROLE", help="id, near, far, external, csid.")
     ] = None,
     source: Annotated[
         list[str] | None,
-        typer.Option(metavar="[GROUP=]NAME", help="Source of a group, or of all, if paths do not say it."),
+        typer.Option(metavar="[GROUP=]NAME", help="Source of a group, or of all, where paths do not tell."),
     ] = None,
     root: RootOptions = None,
     allow_missing: AllowMissing = False,
@@ -108,16 +120,16 @@ def import_(
 ) -> int:
     """Read a benchmark in another project's format and write its manifest.
 
-    What `export` wrote comes back as it was: the fingerprints are compared (exit code 1 where they differ).
-    Other lists become a recipe, OUT/NAME.toml, with its lists beside it.
+    An export of ours comes back as it was: fingerprints are compared (exit code 1 where they differ). Other
+    lists become a recipe, OUT/NAME.toml, with the lists beside it.
     """
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.exchange import import_benchmark
 
     fallbacks = [text for text in source or [] if "=" not in text]
     if len(fallbacks) > 1:
-        raise SplitsError("two sources for all groups", where="--source", hint="say GROUP=NAME")
-    done = import_benchmark(
+        raise SplitsError("two sources for all groups", where="--source", hint="write GROUP=NAME")
+    imported = import_benchmark(
         format_,
         path,
         out,
@@ -130,74 +142,76 @@ def import_(
         allow_missing=allow_missing,
         progress=OnStderr(),
     )
-    every = [done, *done.also]
-    if json:
-        also = [_as_dict(other) for other in done.also]
-        print_json({"imported": _as_dict(done) | ({"also": also} if also else {})})
-    else:
-        for one in every:
-            _tell(one)
-    if not all(one.same for one in every):
+    benchmarks = [imported, *imported.also]
+    also = [_as_dict(benchmark) for benchmark in imported.also]
+
+    def print_benchmarks() -> None:
+        for benchmark in benchmarks:
+            _print_imported(benchmark)
+
+    result = _as_dict(imported) | ({"also": also} if also else {})
+    print_result({"imported": result}, json, print_benchmarks)
+    if not all(benchmark.same for benchmark in benchmarks):
         return NEGATIVE
-    return LEFT_OUT if any(one.unmatched or one.problems for one in every) else DONE
+    return LEFT_OUT if any(b.unmatched or b.problems for b in benchmarks) else DONE
 
 
-def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in given]
-    for text, (key, _, value) in zip(given, pairs, strict=True):
+def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        key, _, value = text.partition("=")
         if not key or not value:
             raise SplitsError(f"{text!r} is not GROUP={option[2:].upper()}", where=option)
-    return {key: value for key, _, value in pairs}
+        pairs[key] = value
+    return pairs
 
 
-def _named(entry: ListEntry) -> str:
+def _entry_name(entry: ListEntry) -> str:
     return entry.path or entry.image_id or entry.class_id or ""
 
 
-def _as_dict(done: Imported) -> dict[str, Any]:
+def _as_dict(imported: Imported) -> dict[str, Any]:
     return {
-        "name": done.name,
-        "out": str(done.folder),
-        "recipe": None if done.recipe is None else str(done.recipe),
-        "lists": done.lists,
-        "groups": [] if done.manifest is None else [g.model_dump() for g in done.manifest.groups],
-        "fingerprint": done.fingerprint,
-        "expected": done.expected,
-        "same": done.same,
-        "differences": done.differences,
-        "unmatched": [_named(entry) for entry in done.unmatched],
-        "missing": [p.as_dict() for p in done.problems],
+        "name": imported.name,
+        "out": str(imported.folder),
+        "recipe": None if imported.recipe is None else str(imported.recipe),
+        "lists": imported.lists,
+        "groups": [] if imported.manifest is None else [g.model_dump() for g in imported.manifest.groups],
+        "fingerprint": imported.fingerprint,
+        "expected": imported.expected,
+        "same": imported.same,
+        "differences": imported.differences,
+        "unmatched": [_entry_name(entry) for entry in imported.unmatched],
+        "missing": [p.as_dict() for p in imported.problems],
         "left_out": [
-            {"set": row.folder, "pictures": len(row.paths), "reason": row.reason} for row in done.left_out
+            {"set": row.folder, "pictures": len(row.paths), "reason": row.reason} for row in imported.left_out
         ],
-        "like": done.like,
-        "in_common": [vars(row) for row in done.in_common],
+        "like": imported.like,
+        "in_common": [vars(row) for row in imported.in_common],
     }
 
 
-def _tell(done: Imported) -> None:
+def _print_imported(imported: Imported) -> None:
     from wordnet_splits.cli.benchmarks import print_groups
 
-    if done.manifest is not None:
-        print_groups([(done.name, done.manifest.groups, None)])
-    for left_out in done.left_out:
+    if imported.manifest is not None:
+        print_groups([(imported.name, imported.manifest.groups, None)])
+    for left_out in imported.left_out:
         to_stderr(f"left out: {left_out}")
-    if not done.left_out:
-        said = [f"left out: {e.group} {e.split or 'classes'}: {_named(e)}" for e in done.unmatched]
-        print_first(said, SHOWN)
-    print_first([f"left out: {p.source} {p.image_id}: {p.detail}" for p in done.problems], SHOWN)
-    print_first([f"differs: {text}" for text in done.differences], SHOWN)
-    if done.manifest is None:
+    if not imported.left_out:
+        lines = [f"left out: {e.group} {e.split or 'classes'}: {_entry_name(e)}" for e in imported.unmatched]
+        print_first(lines, SHOWN)
+    print_first([f"left out: {p.source} {p.image_id}: {p.detail}" for p in imported.problems], SHOWN)
+    print_first([f"differs: {text}" for text in imported.differences], SHOWN)
+    if imported.manifest is None:
         to_stdout("no group is ID, so there is no benchmark yet; a recipe beside `lists` can name")
-        for name in done.lists:
-            to_stdout(f'  {{ list = "{name}" }}')
+        print_lines(f'  {{ list = "{name}" }}' for name in imported.lists)
         return
-    if done.like is not None:
-        columns = ("group", "of", "both", f"only {done.like}", f"only {done.name}")
-        rows = [(row.group, row.of, row.both, row.only_a, row.only_b) for row in done.in_common]
+    if imported.like is not None:
+        columns = ("group", "of", "both", f"only {imported.like}", f"only {imported.name}")
+        rows = [(row.group, row.of, row.both, row.only_a, row.only_b) for row in imported.in_common]
         print_table(columns, rows, right=columns[2:])
-    to_stdout(
-        f"imported {done.name} to {done.folder}" + (f", its recipe {done.recipe}" if done.recipe else "")
-    )
-    if done.expected is not None and done.same:
+    recipe = f", its recipe {imported.recipe}" if imported.recipe else ""
+    to_stdout(f"imported {imported.name} to {imported.folder}{recipe}")
+    if imported.expected is not None and imported.same:
         to_stdout("every fingerprint is that of the export")

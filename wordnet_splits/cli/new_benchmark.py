@@ -1,4 +1,4 @@
-"""Commands for a benchmark of one's own: a recipe from a sentence, the frozen inventory of a dataset."""
+"""Commands for a new benchmark: new (a recipe), inventory make (the image ids of a dataset)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from wordnet_splits.cli.benchmarks import print_groups
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import Json, RootOptions, Workers, add_command, make_family
-from wordnet_splits.terminal.output import DONE, print_json, to_stderr, to_stdout
+from wordnet_splits.terminal.output import DONE, print_lines, print_result, to_stderr, to_stdout
 
 if TYPE_CHECKING:
     from wordnet_splits.reports.new_recipe import NewRecipe
@@ -22,11 +22,10 @@ Sets = Annotated[
     ),
 ]
 
-
 NOTES = (
     "N classes are drawn. MEASURE=VALUE is a threshold of the similarity to the nearest ID class: near\n"
-    "classes are at or above it, far and external ones below (`wordnet-splits thresholds` says how many are\n"
-    "where), kin of an ID class aside: --near imagenet21k:mean=0.6,100 --far imagenet21k:mean=0.4,100."
+    "classes are at or above it, far and external ones below (`wordnet-splits thresholds` counts them), kin\n"
+    "of an ID class left out: --near imagenet21k:mean=0.6,100 --far imagenet21k:mean=0.4,100."
 )
 
 
@@ -46,7 +45,7 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def new_recipe(
-    name: Annotated[str, typer.Argument(help="Of the benchmark; NAME.toml is written.")],
+    name: Annotated[str, typer.Argument(help="Name of the benchmark; NAME.toml is written.")],
     id_: Annotated[
         str,
         typer.Option("--id", metavar="SOURCE", help="ID: SOURCE, SOURCE:CLASS,CLASS or SOURCE:N."),
@@ -58,29 +57,24 @@ def new_recipe(
     out: Annotated[Path | None, typer.Option(help="The recipe to write; NAME.toml by default.")] = None,
     json: Json = False,
 ) -> int:
-    """Write a recipe with comments, and show what it gives: classes, images, evidence, overlaps."""
+    """Write a commented recipe, and print its classes, images, evidence and overlaps."""
     from wordnet_splits.reports.new_recipe import new
 
     path, roots = out or Path(f"{name}.toml"), parse_roots(root or [])
-    made = new(name, path, known=id_, near=near or (), far=far or (), external=external or (), roots=roots)
-    for note in made.notes:
+    recipe = new(name, path, known=id_, near=near or (), far=far or (), external=external or (), roots=roots)
+    for note in recipe.notes:
         to_stderr(note)
-    if json:
-        print_json(made.as_dict())
-    else:
-        _print_new(made, root or [])
+    print_result(recipe, json, lambda: _print_recipe(recipe, root or []))
     return DONE
 
 
-def _print_new(made: NewRecipe, roots: list[str]) -> None:
-    print_groups([(made.name, made.groups, None)])
+def _print_recipe(recipe: NewRecipe, roots: list[str]) -> None:
+    print_groups([(recipe.name, recipe.groups, None)])
     to_stdout()
-    for row in made.evidence:
-        to_stdout(f"{row['source']}:{row['class_id']}: {row['evidence']}")
-    for line in made.overlaps:
-        to_stdout(line)
+    print_lines(f"{row['source']}:{row['class_id']}: {row['evidence']}" for row in recipe.evidence)
+    print_lines(recipe.overlaps)
     flags = "".join(f" --root {text}" for text in roots)
-    to_stdout(f"written: {made.out}; change what you like, then: wordnet-splits build {made.out}{flags}")
+    to_stdout(f"written: {recipe.out}; change what you like, then: wordnet-splits build {recipe.out}{flags}")
 
 
 def make_own_inventory(
@@ -93,22 +87,20 @@ def make_own_inventory(
     workers: Workers = 1,
     json: Json = False,
 ) -> int:
-    """Freeze every image id of a dataset of your own with its digest, beside its catalog.
+    """Freeze the image ids and digests of a dataset of your own, beside its catalog.
 
-    From then on draws are made from the inventory, without the pictures, and a picture that changed is found.
+    Draws are then made from the inventory, without the images, and an image that changed is noticed.
     """
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.recipe import declarations_of
     from wordnet_splits.reports.make_inventory import make_inventory
 
     roots = parse_roots(root or [], {} if recipe is None else declarations_of(recipe))
-    made = make_inventory(source, roots=roots, recipe=recipe, workers=workers, progress=OnStderr())
-    if made.unexpected:
-        names = ", ".join(list(made.unexpected)[:3])
-        to_stderr(f"{sum(made.unexpected.values()):,} other files are left out, such as {names}")
-    if json:
-        print_json(made.as_dict())
-        return DONE
-    counts = ", ".join(f"{split} {count:,}" for split, count in made.images.items())
-    to_stdout(f"{made.out}: {counts}; {'as frozen before' if made.same else 'frozen'}")
+    inventory = make_inventory(source, roots=roots, recipe=recipe, workers=workers, progress=OnStderr())
+    if inventory.unexpected:
+        names = ", ".join(list(inventory.unexpected)[:3])
+        to_stderr(f"{sum(inventory.unexpected.values()):,} other files are left out, such as {names}")
+    counts = ", ".join(f"{split} {count:,}" for split, count in inventory.images.items())
+    state = "as frozen before" if inventory.same else "frozen"
+    print_result(inventory, json, lambda: to_stdout(f"{inventory.out}: {counts}; {state}"))
     return DONE

@@ -1,20 +1,22 @@
-"""The command that writes and checks packed stores."""
+"""The command for packed stores: pack."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from wordnet_splits.base.errors import SplitsError, UnknownNameError
+from wordnet_splits.base.errors import Problem, SplitsError, UnknownNameError
 from wordnet_splits.sources.roots import parse_roots
 from wordnet_splits.terminal.options import AllowMissing, Json, Manifests, RootOptions, Workers, add_command
 from wordnet_splits.terminal.output import (
     DONE,
     LEFT_OUT,
     NEGATIVE,
-    print_json,
+    print_first,
+    print_result,
     print_table,
     to_stderr,
     to_stdout,
@@ -41,14 +43,14 @@ def pack_benchmark(
     allow_missing: AllowMissing = False,
     workers: Workers = 1,
     check: Annotated[
-        bool, typer.Option("--check", help="Read the store at --out and compare it all.")
+        bool, typer.Option("--check", help="Compare all of the store at --out instead.")
     ] = False,
     manifests: Manifests = None,
     json: Json = False,
 ) -> int:
     """Write a benchmark's images into one memory-mapped store, or check such a store."""
     if check:
-        return _check(benchmark, _out(benchmark, out), manifests, json)
+        return _check_store(benchmark, _out(benchmark, out), manifests, json)
     from wordnet_splits.base.progress import OnStderr
     from wordnet_splits.packed.pack import pack
     from wordnet_splits.recipe import declarations_of
@@ -73,17 +75,24 @@ def pack_benchmark(
         for (split, group), missing in sorted(result.missing_of.items())
         if (split, group) not in store.parts
     ]
-    if json:
-        packed = {"name": store.benchmark, "out": str(store.folder), "complete": result.complete}
-        packed |= {"parts": parts, "awaiting": result.awaiting}
-        print_json({"packed": packed | {"missing": [p.as_dict() for p in result.missing]}})
-    else:
-        shown = COLUMNS[:-2]
-        print_table(shown, [[p[c] for c in shown] for p in parts], right=("rows", "missing", "bytes"))
-        for awaited in result.awaiting:
-            to_stderr(f"awaiting its source: {awaited}")
-        _say_problems(result.missing, "left out")
+
+    def print_parts() -> None:
+        columns = COLUMNS[:-2]
+        print_table(columns, [[p[c] for c in columns] for p in parts], right=("rows", "missing", "bytes"))
+        for part in result.awaiting:
+            to_stderr(f"awaiting its source: {part}")
+        _print_problems(result.missing, "left out")
         to_stderr(f"packed {store.benchmark} in {store.folder}")
+
+    packed = {
+        "name": store.benchmark,
+        "out": str(store.folder),
+        "complete": result.complete,
+        "parts": parts,
+        "awaiting": result.awaiting,
+        "missing": [p.as_dict() for p in result.missing],
+    }
+    print_result({"packed": packed}, json, print_parts)
     return DONE if result.complete else LEFT_OUT
 
 
@@ -99,7 +108,7 @@ def _row(entry: Any) -> dict[str, Any]:
     return {name: getattr(entry, name) for name in COLUMNS}
 
 
-def _check(benchmark: str | None, folder: Path, manifests: Path | None, json: bool) -> int:
+def _check_store(benchmark: str | None, folder: Path, manifests: Path | None, json: bool) -> int:
     from wordnet_splits.finding import load_manifest
     from wordnet_splits.packed import check_store, open_store
 
@@ -109,23 +118,18 @@ def _check(benchmark: str | None, folder: Path, manifests: Path | None, json: bo
     except UnknownNameError:
         if benchmark is not None:
             raise
-        to_stderr(
-            f"no manifest of {name} is here, so the images are compared with the store's own checksums only"
-        )
+        to_stderr(f"no manifest of {name} is here: images are compared with the store's own checksums only")
         manifest = None
     problems = check_store(folder, manifest)
-    if json:
-        print_json({"ok": not problems, "problems": [p.as_dict() for p in problems]})
-    else:
-        _say_problems(problems, "damaged")
-        to_stdout(
-            f"{folder}: " + (f"{len(problems):,} problems" if problems else "every byte is as it was packed")
-        )
+    verdict = f"{len(problems):,} problems" if problems else "every byte is as it was packed"
+
+    def print_verdict() -> None:
+        _print_problems(problems, "damaged")
+        to_stdout(f"{folder}: {verdict}")
+
+    print_result({"ok": not problems, "problems": [p.as_dict() for p in problems]}, json, print_verdict)
     return NEGATIVE if problems else DONE
 
 
-def _say_problems(problems: list[Any], what: str) -> None:
-    for problem in problems[:SHOWN_PROBLEMS]:
-        to_stderr(f"{what}: {problem.source} {problem.image_id or ''} {problem.detail}")
-    if len(problems) > SHOWN_PROBLEMS:
-        to_stderr(f"and {len(problems) - SHOWN_PROBLEMS:,} more (--json has all)")
+def _print_problems(problems: Sequence[Problem], label: str) -> None:
+    print_first([f"{label}: {p.source} {p.image_id or ''} {p.detail}" for p in problems], SHOWN_PROBLEMS)

@@ -1,4 +1,4 @@
-"""The command ``wordnet-splits site``: the explorer as a folder of pages."""
+"""The command that writes the explorer as a folder of pages: site."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from wordnet_splits.base.progress import OnStderr
 from wordnet_splits.terminal.options import Json, Manifests, add_command
-from wordnet_splits.terminal.output import DONE, print_json, to_stderr, to_stdout
+from wordnet_splits.terminal.output import DONE, print_result, to_stderr, to_stdout
 
 MiB = 1 << 20
 
@@ -21,7 +21,7 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def write_site(
-    out: Annotated[Path, typer.Option(help="The folder to write: new, or a site written before.")],
+    out: Annotated[Path, typer.Option(help="The folder to write; an earlier site there is replaced.")],
     benchmarks: Annotated[
         list[str] | None,
         typer.Argument(metavar="[BENCHMARK]...", help="Names or folders; by default every frozen one."),
@@ -29,28 +29,23 @@ def write_site(
     manifests: Manifests = None,
     results: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder of entries of the leaderboard; by default manifests/results of a checkout."
-        ),
+        typer.Option(help="Folder of leaderboard entries; by default manifests/results of a checkout."),
     ] = None,
     audit: Annotated[
         Path | None,
-        typer.Option(help="What `make audit` wrote; by default docs/audit.parquet of a checkout."),
+        typer.Option(help="The table of `make audit`; by default docs/audit.parquet of a checkout."),
     ] = None,
     json: Json = False,
 ) -> int:
-    """Write benchmarks, evidence, audits and results as a site: no server, no request to anywhere."""
+    """Write benchmarks, evidence, audits and results as a site that needs no server and no network."""
     from wordnet_splits.site import make_site
 
-    found = make_site(
+    site = make_site(
         out, benchmarks or (), manifests=manifests, results=results, audit=audit, progress=OnStderr()
     )
-    if json:
-        print_json(found.as_dict())
-    else:
-        told = f"{len(found.benchmarks)} benchmarks, {found.files} files, {found.size / MiB:.1f} MiB"
-        to_stdout(f"{told}: open {found.folder / 'index.html'}")
+    size = f"{len(site.benchmarks)} benchmarks, {site.files} files, {site.size / MiB:.1f} MiB"
+    print_result(site, json, lambda: to_stdout(f"{size}: open {site.folder / 'index.html'}"))
     for page, option in (("leaderboard", "--results"), ("audit", "--audit")):
-        if page not in found.pages:
+        if page not in site.pages:
             to_stderr(f"note: no page of the {page}: there is no checkout here, and no {option}")
     return DONE

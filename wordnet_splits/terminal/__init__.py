@@ -1,1 +1,1 @@
-"""What the three command lines share: options, output, and how a command is run."""
+"""Shared by the three command lines: options, output, and running a command."""

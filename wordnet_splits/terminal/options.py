@@ -1,4 +1,4 @@
-"""How the three programs are made: the application, its options, and the examples that end each help page."""
+"""The applications of the three programs, the options that they share, and the examples of help pages."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from wordnet_splits.terminal.output import to_stdout
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 RootOptions = Annotated[
     list[str] | None,
-    typer.Option("--root", metavar="NAME=DIR", help="Where the files of a source are; repeatable."),
+    typer.Option("--root", metavar="NAME=DIR", help="Folder of a source's files; repeatable."),
 ]
 Manifests = Annotated[
     Path | None, typer.Option(help="Folder of frozen manifests.", exists=True, file_okay=False)
 ]
 Workers = Annotated[
-    int, typer.Option(min=1, help="Processes that read images or, without roots, do whole benchmarks.")
+    int, typer.Option(min=1, help="Processes, which read images or, without roots, do whole benchmarks.")
 ]
 AllowMissing = Annotated[
     bool,
@@ -29,17 +29,17 @@ AllowMissing = Annotated[
 ]
 Local = Annotated[
     bool,
-    typer.Option("--local", help="Draw from what a root holds; the result is NAME@local, never frozen."),
+    typer.Option("--local", help="Draw from the images of a root; the result is NAME@local, never frozen."),
 ]
 BenchmarkOption = Annotated[str, typer.Option(help="A frozen benchmark, or the folder of a manifest.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; a GPU by default if there is one.")]
 WordNet = Annotated[
     str | None,
-    typer.Option(help="Another WordNet: 'nltk', or a folder of WNDB files; default the embedded 3.0."),
+    typer.Option(help="Another WordNet: 'nltk', or a folder of WNDB files; by default the embedded 3.0."),
 ]
 PackedOption = Annotated[
     list[Path] | None,
-    typer.Option("--packed", help="A folder written by `wordnet-splits pack`; repeatable."),
+    typer.Option("--packed", help="A store of `wordnet-splits pack`; repeatable."),
 ]
 
 EXAMPLES = "Examples:"
@@ -58,26 +58,26 @@ def make_program(name: str, about: str, examples: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
-    app.callback()(_program)
+    app.callback()(_program_options)
     return app
 
 
-def _show_version(context: typer.Context, wanted: bool) -> None:
-    if wanted:
+def _print_version(context: typer.Context, version_asked: bool) -> None:
+    if version_asked:
         to_stdout(f"{context.info_name} {version('wordnet-splits')}")
         raise typer.Exit
 
 
-def _program(
-    wanted: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+def _program_options(
+    version_asked: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    del wanted
+    del version_asked
 
 
 def make_family(app: typer.Typer, name: str, about: str, examples: Sequence[str]) -> typer.Typer:
-    """Add a command that has commands of its own (``catalog check``), and return it."""
+    """Add a family of commands, such as ``catalog``, and return it."""
     family = typer.Typer(help=about, epilog=epilog(examples), no_args_is_help=True, rich_markup_mode=None)
     app.add_typer(family, name=name, short_help=about)
     return family
@@ -86,11 +86,11 @@ def make_family(app: typer.Typer, name: str, about: str, examples: Sequence[str]
 def add_command(
     app: typer.Typer, name: str, function: Callable[..., Any], examples: Sequence[str], notes: str = ""
 ) -> None:
-    """Add a command whose help ends with examples; its docstring's first paragraph is its overview line.
+    """Add a command; the first paragraph of its docstring is its line in the overview.
 
     Parameters
     ----------
-    examples : whole command lines, which a test runs in the order of registration.
+    examples : command lines at the end of the help page, which a test runs in the order of registration.
     notes : a paragraph between the options and the examples.
     """
     overview = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
@@ -98,16 +98,15 @@ def add_command(
 
 
 def epilog(examples: Sequence[str], notes: str = "") -> str:
-    """Return the end of a help page; a line with a backspace keeps the examples from being rewrapped."""
+    """Return the end of a help page; the backspace keeps click from rewrapping the examples."""
     lines = "\n".join(f"  {line}" for line in examples)
     return (f"{notes}\n\n" if notes else "") + f"\b\n{EXAMPLES}\n{lines}"
 
 
 def examples_of(app: typer.Typer) -> list[str]:
     """Return the examples of an application and of all its commands, in the order of registration."""
-    pages = [app.info.epilog]
-    pages += [command.epilog for command in app.registered_commands]
-    found = [line for page in pages for line in str(page).partition(f"{EXAMPLES}\n")[2].splitlines()]
-    families = [family.typer_instance for family in app.registered_groups]
-    inner = [line for family in families if family is not None for line in examples_of(family)]
-    return list(dict.fromkeys([line.strip() for line in found] + inner))
+    epilogs = [app.info.epilog, *(command.epilog for command in app.registered_commands)]
+    lines = [line for text in epilogs for line in str(text).partition(f"{EXAMPLES}\n")[2].splitlines()]
+    for family in app.registered_groups:
+        lines += examples_of(family.typer_instance) if family.typer_instance else []
+    return list(dict.fromkeys(line.strip() for line in lines))

@@ -1,7 +1,6 @@
-"""What every command shares: one JSON object or a table on stdout, everything else on stderr.
+"""Printing: a result as one JSON object or as text on stdout, everything else on stderr.
 
-All that is printed passes through here, so that names from outside reach a terminal without control
-characters, and tables fit it.
+All output passes through here, so that no control character of a name reaches a terminal, and tables fit it.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def print_lines(lines: Iterable[str]) -> None:
 def print_first(
     lines: Sequence[str], most: int, *, of: str = "", write: Callable[[str], None] = to_stderr
 ) -> None:
-    """Print the first ``most`` lines, and how many more there are of what."""
+    """Print the first ``most`` lines, and the number of the others; ``of`` follows that number."""
     for line in lines[:most]:
         write(line)
     if len(lines) > most:
@@ -84,12 +83,12 @@ def print_first(
 
 
 def print_fields(fields: Sequence[tuple[str, str]]) -> None:
-    """Print names and their texts on stdout, on a terminal every text wrapped beside its name."""
+    """Print names and their texts on stdout; on a terminal texts are wrapped beside their names."""
     start = max(len(name) for name, _ in fields) + len(GAP)
     width = terminal_width()
     for name, text in fields:
-        room = len(text) + 1 if width is None else max(width - start - len(GAP), NARROWEST)
-        for n, line in enumerate(textwrap.wrap(text, room, break_on_hyphens=False) or [""]):
+        text_width = len(text) + 1 if width is None else max(width - start - len(GAP), NARROWEST)
+        for n, line in enumerate(textwrap.wrap(text, text_width, break_on_hyphens=False) or [""]):
             to_stdout(f"{GAP}{'' if n else name:{start}}{line}".rstrip())
 
 
@@ -100,10 +99,14 @@ def print_table(
     right: Sequence[str] = (),
     most: int | None = None,
 ) -> None:
-    """Print rows as a plain aligned table; columns named in ``right`` are aligned right.
+    """Print rows as a plain table.
 
-    On a terminal that is too narrow columns of text are wrapped, then the last of them left out by name;
-    elsewhere every row is one line, or as many as keep it within ``most`` columns.
+    On a terminal that is too narrow columns of text are wrapped, then the last of them left out, which is
+    reported; elsewhere every row is one line, or wrapped to ``most`` letters.
+
+    Parameters
+    ----------
+    right : columns aligned right. most : greatest width, in letters, where stdout is not a terminal.
     """
     text = [[_cell(v) for v in row] for row in rows]
     lines, left_out = text_table(columns, text, right=right, width=terminal_width() or most)

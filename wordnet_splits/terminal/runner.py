@@ -1,4 +1,4 @@
-"""Running a command line: every error one line (or one object with --json) and an exit code."""
+"""Running a command line: every error becomes one line (or one object with --json) and an exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wordnet_splits.terminal.entry import INTERRUPTION
 from wordnet_splits.terminal.output import BAD_INPUT, DONE, INTERRUPTED, print_json, to_stderr
 
 LONGEST_ERROR = 4000
-"""Letters of an error on a terminal: a name from outside may have millions."""
+"""Longest error on a terminal, in letters: a name from outside may have millions."""
 
 # typer was built on click and now carries its own copy, so its errors are found through its own classes
 _click: Any = sys.modules[typer.BadParameter.__mro__[1].__module__]
@@ -44,38 +44,36 @@ def run(application: typer.Typer, arguments: list[str], program: str) -> int:
         print(error, file=sys.stderr)  # a help page
         return BAD_INPUT
     except _click.UsageError as error:
-        place = error.ctx.command_path if error.ctx else program
-        return _fail(
-            SplitsError(error.format_message().rstrip("."), where=place, hint=f"see {place} --help"),
-            arguments,
-        )
+        command = error.ctx.command_path if error.ctx else program
+        hint = f"see {command} --help"
+        return _fail(SplitsError(error.format_message().rstrip("."), where=command, hint=hint), arguments)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except (BrokenPipeError, SystemExit):  # the reader, such as head, has seen enough; typer exits then
         _close_stdout()
         return DONE
     except MemoryError as error:
-        return _fail(_of_memory(error), arguments)
+        return _fail(_memory_error(error), arguments)
     except OSError as error:
         if error.filename is None:
             _close_stdout()
-        return _fail(_of_memory(error) if out_of_memory(error) else _of_the_system(error), arguments)
+        return _fail(_memory_error(error) if out_of_memory(error) else _system_error(error), arguments)
     except Exception as error:
         if not out_of_memory(error):
             raise
-        return _fail(_of_memory(error), arguments)
+        return _fail(_memory_error(error), arguments)
     if code == INTERRUPTED:  # typer returns it or raises, depending on its version
         to_stderr(INTERRUPTION)
     return code if isinstance(code, int) else DONE
 
 
 def _close_stdout() -> None:
-    """Let what is still to be written go nowhere, so that the interpreter does not complain at its end."""
+    """Discard what is still to be written, so that the interpreter does not complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _of_memory(error: Exception) -> SplitsError:
-    """Return the error of a process that may have no more memory, or no more threads."""
+def _memory_error(error: Exception) -> SplitsError:
+    """Return the error of a process without more memory, or without more threads."""
     lines = str(error).splitlines()
     return SplitsError(
         "the memory that this process may use is exhausted" + (f" ({lines[0]})" if lines else ""),
@@ -83,8 +81,8 @@ def _of_memory(error: Exception) -> SplitsError:
     )
 
 
-def _of_the_system(error: OSError) -> SplitsError:
-    """Return the error of a file that no command foresaw, or of a standard output that is full."""
+def _system_error(error: OSError) -> SplitsError:
+    """Return the error of a file that no command foresaw, or of a full disk below stdout."""
     where = str(error.filename) if error.filename else "standard output"
     return OutputError(error.strerror or str(error), where=where, hint="fix that and run it again")
 

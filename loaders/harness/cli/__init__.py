@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wordnet_splits.terminal.entry import enter
+from wordnet_splits.terminal.entry import run_main
 
 
 def program() -> None:
     """Run ``unknown-eval``."""
-    enter(f"{__name__}.main")
+    run_main(f"{__name__}.main")

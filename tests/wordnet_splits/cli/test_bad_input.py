@@ -170,7 +170,7 @@ def test_a_recipe_file_that_cannot_be_read(refused, tmp_path):
         (("verify", "--manifests", "nowhere"), "'nowhere' does not exist"),
         (("freeze", "digits"), "build: digits is not built (build it first: wordnet-splits build digits"),
         (("freeze", "digit"), "build: unknown build 'digit' (there is none)"),
-        (("freeze", "--all"), "builds in build: there is none"),
+        (("freeze", "--all"), "builds in build: no benchmark here"),
         (("diff", "digits", "digts"), "unknown manifest 'digts'; did you mean 'digits'"),
         (("explain", "digits", "elevn"), "unknown class 'elevn'; did you mean 'seven'"),
     ],
@@ -181,7 +181,7 @@ def test_names_that_do_not_exist(command, arguments, said):
 
 def test_verifying_nothing_is_no_success(command, tmp_path):
     (tmp_path / "empty").mkdir()
-    assert "frozen manifests in empty: there is none" in command("verify", "--manifests", "empty").error
+    assert "frozen manifests in empty: no benchmark here" in command("verify", "--manifests", "empty").error
 
 
 def test_a_damaged_manifest(command, tmp_path):

@@ -186,7 +186,7 @@ def test_a_recipe_that_takes_the_name_of_another_benchmark_is_pointed_out(comman
     )
     done = command("build", "copy.toml")
     assert done.code == 0
-    assert "copy.toml: digits is another benchmark's name; give this one a name of its own" in done.err
+    assert "copy.toml: digits is another benchmark's name; choose a different name" in done.err
     assert "another benchmark's name" not in command("build", "digits").err
 
 
