@@ -1,4 +1,4 @@
-"""Sums and means of stored arrays by class, chunk by chunk, and rows in an order of their own."""
+"""Class means of stored arrays, computed by chunk, and rows in an order that does not depend on images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..arrays import Array, ArrayView
 
 
 def classes_of(labels: Array) -> tuple[Array, Array]:
-    """Return the classes that images have, and the position of each image's class in them, -1 for none.
+    """Return the sorted classes of labelled images, and the index (n,) of each image's class, -1 for none.
 
     Raises
     ------
@@ -26,34 +26,34 @@ def classes_of(labels: Array) -> tuple[Array, Array]:
     return classes, np.where(labels >= 0, np.searchsorted(classes, labels), -1)
 
 
-def labelled_chunks(view: ArrayView, which: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield chunks of the rows whose class ``which`` (n,) is not -1, in float64, and their classes."""
+def labelled_chunks(view: ArrayView, class_index: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield chunks of the rows whose class index (n,) is not -1, in float64, and their class indices."""
     start = 0
     for chunk in view.chunks():
-        own = which[start : start + len(chunk)]
+        chunk_classes = class_index[start : start + len(chunk)]
         start += len(chunk)
-        kept = own >= 0
-        yield (chunk if kept.all() else chunk[kept]).astype(np.float64), own[kept]
+        labelled = chunk_classes >= 0
+        yield (chunk if labelled.all() else chunk[labelled]).astype(np.float64), chunk_classes[labelled]
 
 
-def class_means(view: ArrayView, which: Array, count: int) -> tuple[Array, Array]:
-    """Return the mean (count, D) of the rows of each class (zeros for one without rows) and their numbers.
+def class_means(view: ArrayView, class_index: Array, count: int) -> tuple[Array, Array]:
+    """Return the mean (count, D) of each class, zeros for one without rows, and the number of rows (count,).
 
     Parameters
     ----------
-    which : (n,) the class of each row, 0..count-1, or -1 to leave it out.
+    class_index : (n,) class of each row, 0..count-1, or -1 to leave the row out.
     """
-    sums = np.zeros((count, view.shape[1]))
-    for rows, own in labelled_chunks(view, which):
-        sums += _members(own, count) @ rows
-    members = np.bincount(which[which >= 0], minlength=count)
-    return sums / np.maximum(members, 1)[:, None], members
+    totals = np.zeros((count, view.shape[1]))
+    for rows, classes in labelled_chunks(view, class_index):
+        totals += _members(classes, count) @ rows
+    members = np.bincount(class_index[class_index >= 0], minlength=count)
+    return totals / np.maximum(members, 1)[:, None], members
 
 
-def _members(which: Array, count: int) -> csr_matrix:
-    """Return the matrix (count, n) that adds rows up by class."""
-    n = len(which)
-    return csr_matrix((np.ones(n), (which, np.arange(n))), shape=(count, n))
+def _members(class_index: Array, count: int) -> csr_matrix:
+    """Return the matrix (count, n) that sums rows by class."""
+    n = len(class_index)
+    return csr_matrix((np.ones(n), (class_index, np.arange(n))), shape=(count, n))
 
 
 def mean_of(view: ArrayView) -> Array:
@@ -69,10 +69,7 @@ def mean_of(view: ArrayView) -> Array:
 
 
 def canonical(view: ArrayView) -> Array:
-    """Return the rows (n, D) in an order that depends on their values alone.
-
-    What learns by going over them, step by step, then does not depend on the order of the images.
-    """
+    """Return the rows (n, D) in an order that depends on their values alone, not on that of the images."""
     rows = np.asarray(view)
     along = np.random.default_rng(0).normal(size=rows.shape[1])
     return np.asarray(rows[np.argsort(np.einsum("ij,j->i", rows, along), kind="stable")])  # row by row

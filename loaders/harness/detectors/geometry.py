@@ -1,4 +1,4 @@
-"""Detectors on where features lie: beside the head's weights, class patterns, the training subspace."""
+"""Detectors on features relative to the head's weights, class patterns or the training subspace."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .softmax import energy, gaps, logits_of
 @register(paper=PAPERS["zhang2023"], needs=("features", "logits", "labels"), fit_on="train", threads=True)
 @dataclass(frozen=True)
 class SHE:
-    """Inner product with the predicted class's mean features, over rightly predicted training images.
+    """Inner product with the mean features of the predicted class over its correct training images.
 
-    A class that is never predicted rightly has the mean of all its training images.
+    A class that is never predicted correctly has the mean of all its training images.
     """
 
     def fit(self, data: Arrays, head: Head | None) -> Array:
@@ -37,12 +37,12 @@ class SHE:
         if not (labels >= 0).any():
             raise DataError("no training image has a label, so there are no class patterns")
         classes = data["logits"].shape[1]
-        said = np.concatenate([np.asarray(chunk).argmax(axis=1) for chunk in data["logits"].chunks()])
-        patterns, right = class_means(data["features"], np.where(said == labels, labels, -1), classes)
-        if not right.all():
-            missed = np.where(right[labels] == 0, labels, -1)
-            means, _ = class_means(data["features"], missed, classes)
-            patterns = np.where(right[:, None] > 0, patterns, means)
+        predicted = np.concatenate([np.asarray(chunk).argmax(axis=1) for chunk in data["logits"].chunks()])
+        patterns, correct = class_means(data["features"], np.where(predicted == labels, labels, -1), classes)
+        if not correct.all():
+            without_pattern = np.where(correct[labels] == 0, labels, -1)
+            means, _ = class_means(data["features"], without_pattern, classes)
+            patterns = np.where(correct[:, None] > 0, patterns, means)
         return patterns.astype(np.float32)
 
     def score(self, state: Array, data: Arrays) -> Array:
@@ -52,9 +52,9 @@ class SHE:
 
 
 class Boundaries(NamedTuple):
-    """The mean (D,) of training features and, of two classes (K, K), 1 / the distance of their weights.
+    """The mean (D,) of training features, and 1 / distance of the weights of two classes (K, K).
 
-    Both float32; 0 where the weights are the same.
+    Both float32; 0 where the weights are equal.
     """
 
     centre: Array
@@ -67,7 +67,7 @@ class FDBD:
     """Mean distance to the decision boundaries, relative to that from the training images' mean."""
 
     def fit(self, data: Arrays, head: Head) -> Boundaries:
-        """Return the training mean and what distances to boundaries are multiplied by."""
+        """Return the training mean and the inverse distances of the classes' weights."""
         weight = head.weight.astype(np.float64)
         apart = cdist(weight, weight)
         near = np.divide(1.0, apart, out=np.zeros_like(apart), where=apart > 0)
@@ -99,7 +99,7 @@ class Collapsed(NamedTuple):
 )
 @dataclass(frozen=True)
 class NCI:
-    """The predicted class's weights along the features' way from the mean, plus alpha |features|_1."""
+    """Projection of the predicted class's weights on the centred features, plus alpha |features|_1."""
 
     alpha: float = 0.001
 
@@ -115,8 +115,8 @@ class NCI:
         return self.score_each([self], state, data)[0]
 
     @staticmethod
-    def score_each(several: Sequence[NCI], state: Collapsed, data: Arrays) -> list[Array]:
-        """Return the scores by each alpha, of one projection and one norm."""
+    def score_each(detectors: Sequence[NCI], state: Collapsed, data: Arrays) -> list[Array]:
+        """Return the scores for each alpha; projection and norm are computed once."""
         features = at_least_single(data["features"])
         weights = state.head.weight[np.asarray(data["logits"]).argmax(axis=1)]
         centred = features - state.centre
@@ -124,22 +124,22 @@ class NCI:
         length = lengths(centred)
         projection = np.divide(along, length, out=np.zeros_like(along), where=length > 0)
         norm = sums(np.abs(features))
-        return [projection + one.alpha * norm for one in several]
+        return [projection + detector.alpha * norm for detector in detectors]
 
 
 AMPLE = 0.05
-"""Share of features' length from which on single precision keeps six digits of it."""
+"""Least share of the features' length for which single precision keeps six digits."""
 
 
 class Subspace(NamedTuple):
-    """The directions of the training features around the origin, those of least variance first.
+    """The principal directions of the training features around the origin, in order of increasing variance.
 
     Attributes
     ----------
     origin : (D,) the features that give equal logits.
     directions : (D, D) orthonormal columns.
-    rest : (D + 1,) sum over the training images of the length of their features in the first of them.
-    tops : sum over the training images of their greatest logit.
+    rest : (D + 1,) sum over the training images of the length of their features in the first d directions.
+    tops : sum over the training images of the maximum logit.
     """
 
     origin: Array
@@ -147,32 +147,37 @@ class Subspace(NamedTuple):
     rest: Array
     tops: float
 
-    def residuals(self, features: Array, first: Sequence[int]) -> list[Array]:
-        """Return the lengths (n,) float64 of features in the first directions.
+    def residuals(self, features: Array, numbers: Sequence[int]) -> list[Array]:
+        """Return, for each of ``numbers``, the lengths (n,) float64 of features in so many first directions.
 
-        Those of a small rest come from float64, and of the first directions and the others only the fewer are
-        looked at. Where they are the fewer, and the training images have a good share of their length there,
-        single precision is as good; each number then has a product of its own, so that others change nothing.
+        Single precision is used where the directions are at most half and hold a sufficient share of the
+        training features' length; each number then has its own product, so that results do not depend on the
+        other numbers. The rest is computed in float64, from the smaller of the two sets of directions.
         """
-        few = {number for number in first if 2 * number <= len(self.origin) and self._ample(number)}
-        single = at_least_single(features) - self.origin.astype(np.float32) if few else features
-        found = {number: lengths(single @ self.directions[:, :number].astype(np.float32)) for number in few}
-        if others := sorted(set(first) - few):
-            found |= self._small(features - self.origin, others)
-        return [found[number] for number in first]
+        single_numbers = {
+            number for number in numbers if 2 * number <= len(self.origin) and self._ample(number)
+        }
+        single = at_least_single(features) - self.origin.astype(np.float32) if single_numbers else features
+        residuals = {
+            number: lengths(single @ self.directions[:, :number].astype(np.float32))
+            for number in single_numbers
+        }
+        if others := sorted(set(numbers) - single_numbers):
+            residuals |= self._small(features - self.origin, others)
+        return [residuals[number] for number in numbers]
 
     def _ample(self, number: int) -> bool:
         return bool(self.rest[number] > AMPLE * self.rest[-1])
 
-    def _small(self, rows: Array, first: Sequence[int]) -> dict[int, Array]:
-        least, most = first[0], first[-1]
+    def _small(self, rows: Array, numbers: Sequence[int]) -> dict[int, Array]:
+        least, most = numbers[0], numbers[-1]
         if most <= len(self.origin) - least:
             points = rows @ self.directions[:, :most]
-            return {number: lengths(points[:, :number]) for number in first}
+            return {number: lengths(points[:, :number]) for number in numbers}
         points = rows @ self.directions[:, least:]
         whole = np.square(lengths(rows))
-        kept = {number: np.square(lengths(points[:, number - least :])) for number in first}
-        return {number: np.sqrt(np.maximum(whole - length, 0.0)) for number, length in kept.items()}
+        inside = {number: np.square(lengths(points[:, number - least :])) for number in numbers}
+        return {number: np.sqrt(np.maximum(whole - length, 0.0)) for number, length in inside.items()}
 
 
 @register(
@@ -188,8 +193,8 @@ class Subspace(NamedTuple):
 class ViM:
     """Energy less the scaled length of the features outside the training data's main subspace.
 
-    That length is the virtual logit. ``dim`` is that of the main subspace, half the width where there are no
-    more features than that.
+    That length is the virtual logit. ``dim`` is the dimension of the main subspace, half the number of
+    features where there are no more than that.
     """
 
     dim: int = 256
@@ -221,24 +226,24 @@ class ViM:
         return state
 
     def _outside(self, state: Subspace) -> int:
-        """Return the number of directions outside the subspace."""
+        """Return the number of directions outside the main subspace."""
         width = len(state.origin)
-        kept = self.dim if self.dim < width else width // 2
-        if not state.rest[width - kept] > 1e-12 * state.rest[-1]:  # what eigenvectors leave of nothing
-            raise DataError(f"training features have nothing outside {kept} of {width} dimensions")
-        return width - kept
+        dimension = self.dim if self.dim < width else width // 2
+        if not state.rest[width - dimension] > 1e-12 * state.rest[-1]:  # rounding error
+            raise DataError(f"training features have nothing outside {dimension} of {width} dimensions")
+        return width - dimension
 
     def score(self, state: Subspace, data: Arrays) -> Array:
         """Return the energy less the virtual logit."""
         return self.score_each([self], state, data)[0]
 
     @staticmethod
-    def score_each(several: Sequence[ViM], state: Subspace, data: Arrays) -> list[Array]:
-        """Return the scores by each dimension, of one projection."""
-        first = [one._outside(state) for one in several]
-        lengths_outside = state.residuals(np.asarray(data["features"]), first)
-        own = energy(data["logits"])
+    def score_each(detectors: Sequence[ViM], state: Subspace, data: Arrays) -> list[Array]:
+        """Return the scores for each dimension; the projection is computed once."""
+        numbers = [detector._outside(state) for detector in detectors]
+        lengths_outside = state.residuals(np.asarray(data["features"]), numbers)
+        energies = energy(data["logits"])
         return [
-            own - state.tops / state.rest[number] * length
-            for number, length in zip(first, lengths_outside, strict=True)
+            energies - state.tops / state.rest[number] * length
+            for number, length in zip(numbers, lengths_outside, strict=True)
         ]

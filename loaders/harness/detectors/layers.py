@@ -1,6 +1,6 @@
-"""Detectors over several layers of a network.
+"""Detectors on several layers of a network.
 
-``layers`` names them, joined by ``+``; by default they are the network's stages, the last layer of each
+``layers``: names of layers joined by ``+``; by default the network's stages, the last layer of each
 resolution.
 """
 
@@ -36,7 +36,7 @@ class Bounds(NamedTuple):
     usual: float = 1.0
 
     def deviation(self, rows: Array, predicted: Array) -> Array:
-        """Return how far (n,) rows (n, powers, C) are beyond the bounds of the class predicted."""
+        """Return by how much (n,) rows (n, powers, C) exceed the bounds of the predicted class."""
         least, greatest = self.least[predicted], self.greatest[predicted]
         below = np.maximum(least - rows, 0) / np.abs(least + TINY)
         above = np.maximum(rows - greatest, 0) / np.abs(greatest + TINY)
@@ -49,7 +49,7 @@ TINY = 1e-6  # keeps a relative deviation from a bound of 0 finite, as in the au
 @register(paper=PAPERS["sastry2020"], needs=("logits", GRAM), fit_on=("train", "val"))
 @dataclass(frozen=True)
 class Gram:
-    """Minus how far Gram matrices are outside their range on training images of the class predicted.
+    """Minus the deviation of Gram matrices from their range on training images of the predicted class.
 
     Orders 1 to ``powers``; each layer's deviation is divided by its mean on ID validation images.
     """
@@ -61,7 +61,7 @@ class Gram:
         require_positive("powers", self.powers)
 
     def fit(self, data: Mapping[str, Arrays], head: Head | None) -> dict[str, Bounds]:
-        """Return the bounds of every layer; a class that is never predicted has those of all together."""
+        """Return the bounds of every layer; a class that is never predicted has the bounds of all classes."""
         train, val = data["train"], data["val"]
         classes = train["logits"].shape[1]
         fitted = {}
@@ -70,15 +70,17 @@ class Gram:
             greatest = -least
             for chunk, predicted in _with_classes(train, view):
                 for k in np.unique(predicted):
-                    own = chunk[predicted == k]
-                    least[k] = np.minimum(least[k], own.min(axis=0))
-                    greatest[k] = np.maximum(greatest[k], own.max(axis=0))
+                    rows = chunk[predicted == k]
+                    least[k] = np.minimum(least[k], rows.min(axis=0))
+                    greatest[k] = np.maximum(greatest[k], rows.max(axis=0))
             unseen = np.isinf(least).any(axis=(1, 2))
             least[unseen], greatest[unseen] = least.min(axis=0), greatest.max(axis=0)
             bounds = Bounds(least, greatest)
             own_val = val.under(self._unit)[layer]
-            found = [bounds.deviation(chunk, predicted) for chunk, predicted in _with_classes(val, own_val)]
-            usual = float(np.concatenate(found).mean()) if found else 0.0
+            deviations = [
+                bounds.deviation(chunk, predicted) for chunk, predicted in _with_classes(val, own_val)
+            ]
+            usual = float(np.concatenate(deviations).mean()) if deviations else 0.0
             fitted[layer] = bounds._replace(usual=usual or 1.0)
         return fitted
 
@@ -127,9 +129,13 @@ class MahalanobisEnsemble:
         """Return the Gaussians of the mean maps of training images, layer by layer."""
         labels = np.asarray(data["train"]["labels"])
         means = data["train"].under(MEANS.format(layers=self.layers))
-        found = {layer: moments(view, labels).within() for layer, view in means.items()}
-        parts = {f"{k}/{name}": array for k, one in found.items() for name, array in one._asdict().items()}
-        return Layers(found, FittedArrays(parts), {})
+        gaussians = {layer: moments(view, labels).within() for layer, view in means.items()}
+        parts = {
+            f"{k}/{name}": array
+            for k, gaussian in gaussians.items()
+            for name, array in gaussian._asdict().items()
+        }
+        return Layers(gaussians, FittedArrays(parts), {})
 
     def probes(self, state: Layers) -> Sequence[Any]:
         """Return the probe of the step, which uses the Gaussians; none without a step."""
@@ -157,8 +163,8 @@ class MahalanobisEnsemble:
             return {layer: np.asarray(view, dtype=np.float64) for layer, view in stepped.items()}
         means = data.under(MEANS.format(layers=self.layers))
         return {
-            layer: np.concatenate([-one.distances(rows).min(axis=1) for rows in means[layer].chunks()])
-            for layer, one in state.gaussians.items()
+            layer: np.concatenate([-gaussian.distances(rows).min(axis=1) for rows in means[layer].chunks()])
+            for layer, gaussian in state.gaussians.items()
         }
 
 
@@ -178,7 +184,7 @@ class RankFeat:
         return np.asarray(self.T * log_sum_exp(self._logits(data) / self.T))
 
     def predict(self, state: None, data: Arrays) -> Arrays:
-        """Return those logits."""
+        """Return the logits averaged over the layers."""
         return Arrays.of(logits=self._logits(data))
 
     def _logits(self, data: Arrays) -> Array:
@@ -203,8 +209,8 @@ class OneClass(NamedTuple):
 class OODL:
     """A one-class support vector machine on the maps of one layer, summed over positions.
 
-    Of the layers, the one that tells ID from OOD validation images best (AUROC); its authors choose it on an
-    OOD test set. StandardScaler and OneClassSVM(nu, rbf, gamma="scale"), as theirs: needs scikit-learn.
+    The layer is the one with the greatest AUROC of ID against OOD validation images; the authors choose it on
+    an OOD test set. StandardScaler and OneClassSVM(nu, rbf, gamma="scale") as theirs; needs scikit-learn.
     """
 
     nu: float = 0.001
@@ -215,7 +221,7 @@ class OODL:
             raise SplitsError(f"nu={self.nu:g} is not in (0, 1]")
 
     def fit(self, data: Mapping[str, Arrays], head: Head | None) -> OneClass:
-        """Return the machine of the layer chosen.
+        """Return the machine of the selected layer.
 
         Raises
         ------
@@ -228,23 +234,23 @@ class OODL:
             return machines[0]
         inside, outside = (data[split].under(unit) for split in ("val", "ood-val"))
 
-        def separation(one: OneClass) -> float:
-            known, unknown = (
-                np.concatenate([one.confidence(rows) for rows in side[one.layer].chunks()])
+        def separation(machine: OneClass) -> float:
+            id_scores, ood_scores = (
+                np.concatenate([machine.confidence(rows) for rows in side[machine.layer].chunks()])
                 for side in (inside, outside)
             )
-            return float(auroc(known, unknown))
+            return float(auroc(id_scores, ood_scores))
 
         return max(machines, key=separation)
 
     def score(self, state: OneClass, data: Arrays) -> Array:
-        """Return the signed distance from the boundary of the layer chosen."""
+        """Return the signed distance from the boundary of the selected layer."""
         return state.confidence(np.asarray(data.under(SUMS.format(layers=self.layers))[state.layer]))
 
     def _machine(self, layer: str, view: ArrayView) -> OneClass:
         if not len(view):
             raise DataError("there is no training image to learn from")
-        sums = canonical(view).astype(np.float64)  # where the solver stops depends on the order of rows
+        sums = canonical(view).astype(np.float64)  # the solver depends on the order of rows
         mean, spread = sums.mean(axis=0), sums.std(axis=0)
         spread[spread == 0] = 1.0
         from sklearn.svm import OneClassSVM

@@ -48,7 +48,7 @@ class MSPFloat32:
     """Maximum softmax in float32, ties at 1 included (Abdelzad; Palechor's eq. 6)."""
 
     def score(self, state: None, data: Arrays) -> Array:
-        """Return the greatest probability over the classes, each step in float32."""
+        """Return the maximum probability over the classes, each step in float32."""
         logits = np.asarray(data["logits"], dtype=np.float32)
         columns = logits
         if "background" in data:
@@ -62,7 +62,7 @@ class MSPFloat32:
 @register(paper=PAPERS["guo2017"], needs=("logits", "labels"), fit_on="val", threads=True)
 @dataclass(frozen=True)
 class TempScale:
-    """Maximum softmax at the temperature that fits ID validation data best (lowest NLL)."""
+    """Maximum softmax at the temperature of least NLL on ID validation data."""
 
     def fit(self, data: Arrays, head: Head | None) -> float:
         """Return the temperature; images without a label are left out.

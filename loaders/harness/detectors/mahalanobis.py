@@ -1,4 +1,4 @@
-"""Detectors on features around class means: Mahalanobis distances."""
+"""Mahalanobis distances of features to class means."""
 
 from __future__ import annotations
 
@@ -60,33 +60,33 @@ def moments(view: ArrayView, labels: Array) -> Moments:
     ------
     DataError : no image has a label.
     """
-    classes, which = classes_of(labels)
+    classes, class_index = classes_of(labels)
     width = view.shape[1]
-    means, members = class_means(view, which, len(classes))
+    means, members = class_means(view, class_index, len(classes))
     scatter = np.zeros((width, width))
-    for rows, own in labelled_chunks(view, which):
-        rows -= means[own]
+    for rows, row_classes in labelled_chunks(view, class_index):
+        rows -= means[row_classes]
         scatter += rows.T @ rows
     return Moments(means, members, scatter, _tolerance(width, view.dtype))
 
 
 def _tolerance(width: int, dtype: np.dtype[Any]) -> float:
-    """Return numpy's rank tolerance; for float16, of which it would be above 1, its epsilon."""
-    own, single = (float(np.finfo(kind).eps) for kind in (dtype, np.float32))
-    return min(width * own, max(own, width * single))
+    """Return numpy's rank tolerance; for float16, where it would exceed 1, its epsilon."""
+    epsilon, single_epsilon = (float(np.finfo(kind).eps) for kind in (dtype, np.float32))
+    return min(width * epsilon, max(epsilon, width * single_epsilon))
 
 
 def _gaussians(means: Array, covariance: Array, tolerance: float) -> Gaussians:
     """Whiten by a covariance.
 
-    Directions in which the data do not vary, to the precision of their type (numpy's rank tolerance, of
-    standard deviations), are left out, as a pseudo-inverse leaves them out.
+    Directions without variance, up to numpy's rank tolerance of standard deviations, are left out, as in a
+    pseudo-inverse.
     """
     variance, directions = eigh(covariance)
-    kept = variance > max(variance[-1], 0.0) * tolerance**2
-    if not kept.any():
+    varying = variance > max(variance[-1], 0.0) * tolerance**2
+    if not varying.any():
         raise DataError("training images of one class are all alike, so there is no covariance")
-    whiten = directions[:, kept] / np.sqrt(variance[kept])
+    whiten = directions[:, varying] / np.sqrt(variance[varying])
     centre = means.mean(axis=0)
     return Gaussians(centre, whiten, (means - centre) @ whiten)
 
@@ -129,14 +129,14 @@ class RMDS:
     """Distance to the nearest class mean less that to the mean of all, each under its own covariance."""
 
     def fit(self, data: Arrays, head: Head | None) -> Relative:
-        """Return both kinds of Gaussians of the labelled training images.
+        """Return the Gaussians of the classes and of all labelled training images.
 
         Raises
         ------
         DataError : no image has a label, or no direction varies within classes.
         """
-        found = moments(data["features"], np.asarray(data["labels"]))
-        return Relative(found.within(), found.overall())
+        class_moments = moments(data["features"], np.asarray(data["labels"]))
+        return Relative(class_moments.within(), class_moments.overall())
 
     def score(self, state: Relative, data: Arrays) -> Array:
         """Return minus the squared distance to the nearest class, relative to the one to all images."""

@@ -1,4 +1,4 @@
-"""Detectors on the nearest training features, which are read in blocks from where they are, never copied."""
+"""Detectors on the nearest training features, which are read in blocks and never copied whole."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ STEP = 256  # rows scaled at a time: they stay in the processor's cache
 
 
 class Bank(NamedTuple):
-    """Training images to search: the directions of their features, each of a length of its own.
+    """Training images to search: the directions of their features, scaled to given lengths.
 
     Attributes
     ----------
     features : (N, D) as stored, in memory or memory-mapped, float16 too.
-    lengths : (N,) float32, those that directions get; None: 1.
+    lengths : (N,) float32 length of each direction; None: 1.
     """
 
     features: ArrayView
@@ -36,12 +36,12 @@ class Bank(NamedTuple):
         """Return rows start..stop-1 (fewer at the end) at their lengths, float32; zeros stay zeros."""
         view = self.features.rows(start, stop)
         block = np.empty(view.shape, np.float32)
-        for first, rows in zip(range(0, len(view), STEP), view.chunks(STEP), strict=True):
-            own = block[first : first + len(rows)]
-            own[:] = rows
-            norm = np.sqrt(np.einsum("ij,ij->i", own, own, dtype=np.float64))
-            scale = 1.0 if self.lengths is None else self.lengths[start + first :][: len(rows)]
-            own /= np.where(norm > 0, norm / scale, 1.0)[:, None].astype(np.float32)
+        for offset, rows in zip(range(0, len(view), STEP), view.chunks(STEP), strict=True):
+            part = block[offset : offset + len(rows)]
+            part[:] = rows
+            norm = np.sqrt(np.einsum("ij,ij->i", part, part, dtype=np.float64))
+            scale = 1.0 if self.lengths is None else self.lengths[start + offset :][: len(rows)]
+            part /= np.where(norm > 0, norm / scale, 1.0)[:, None].astype(np.float32)
         return block
 
     def most_similar(self, queries: Array, k: int) -> tuple[Array, Array]:
@@ -54,15 +54,15 @@ class Bank(NamedTuple):
         for start in range(0, len(self.features), BANK):
             block = self.block(start, start + BANK)
             for i in range(0, len(queries), QUERIES):
-                own = slice(i, i + QUERIES)
-                _keep(best[own], rows[own], queries[own] @ block.T, start)
-        _each_part(len(queries), lambda own: _descending(best[own], rows[own]))
+                part = slice(i, i + QUERIES)
+                _keep(best[part], rows[part], queries[part] @ block.T, start)
+        _each_part(len(queries), lambda part: _descending(best[part], rows[part]))
         return best, rows
 
 
-def _each_part(n: int, work: Callable[[slice], None]) -> None:
-    """Do the work of rows 0..n-1 on all threads, some rows each: NumPy selects and sorts on one alone."""
-    map_in_order(work, [slice(i, i + PART) for i in range(0, n, PART)], thread_count())
+def _each_part(n: int, function: Callable[[slice], None]) -> None:
+    """Call a function for slices of rows 0..n-1 on all threads; NumPy selects and sorts on one thread."""
+    map_in_order(function, [slice(i, i + PART) for i in range(0, n, PART)], thread_count())
 
 
 def _descending(best: Array, rows: Array) -> None:
@@ -72,17 +72,17 @@ def _descending(best: Array, rows: Array) -> None:
 
 
 def _keep(best: Array, rows: Array, products: Array, start: int) -> None:
-    """Put in ``best`` (n, k) what is greater in the products (n, m) with rows ``start`` and on, in place."""
-    _each_part(len(best), lambda own: _keep_part(best[own], rows[own], products[own], start))
+    """Update ``best`` (n, k) and ``rows`` in place with products (n, m) of the bank's rows from ``start``."""
+    _each_part(len(best), lambda part: _keep_part(best[part], rows[part], products[part], start))
 
 
 def _keep_part(best: Array, rows: Array, products: Array, start: int) -> None:
-    """Do so for some of the rows.
+    """Update a slice of the queries.
 
-    Few are greater than the k-th of all blocks before, so that most are looked at once, and compared.
+    Few products exceed the k-th greatest of the earlier blocks, so that most are only compared once.
     """
     k, columns = best.shape[1], products.shape[1]
-    if not start and columns >= k:  # nothing is held yet
+    if not start and columns >= k:  # first block
         rows[:] = greatest(products, k)
         best[:] = np.take_along_axis(products, rows, axis=1)
         return
@@ -92,25 +92,25 @@ def _keep_part(best: Array, rows: Array, products: Array, start: int) -> None:
     if not width:
         return
     if 8 * width > columns:
-        found = greatest(products, k)
-        values = np.take_along_axis(products, found, axis=1)
-    else:  # those of each query side by side, rows filled up with what is never kept
+        candidates = greatest(products, k)
+        values = np.take_along_axis(products, candidates, axis=1)
+    else:  # candidates of each query, padded with -inf
         query, column = np.nonzero(greater)
-        place = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
+        position = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
         values = np.full((len(products), width), -np.inf, np.float32)
-        found = np.zeros((len(products), width), np.int64)
-        values[query, place], found[query, place] = products[query, column], column
+        candidates = np.zeros((len(products), width), np.int64)
+        values[query, position], candidates[query, position] = products[query, column], column
     values = np.concatenate([best, values], axis=1)
-    found = np.concatenate([rows, found + start], axis=1)
+    candidates = np.concatenate([rows, candidates + start], axis=1)
     top = greatest(values, k)
     best[:] = np.take_along_axis(values, top, axis=1)
-    rows[:] = np.take_along_axis(found, top, axis=1)
+    rows[:] = np.take_along_axis(candidates, top, axis=1)
 
 
 def greatest(values: Array, k: int) -> Array:
     """Return the columns of the k greatest values of each row, in any order; all where there are fewer."""
-    kept = min(k, values.shape[1])
-    return np.argpartition(values, values.shape[1] - kept, axis=1)[:, -kept:]
+    number = min(k, values.shape[1])
+    return np.argpartition(values, values.shape[1] - number, axis=1)[:, -number:]
 
 
 def unit_length(features: Array) -> Array:
@@ -121,8 +121,8 @@ def unit_length(features: Array) -> Array:
     return np.asarray(scaled, dtype=np.float32)
 
 
-def enough(images: int, k: int) -> None:
-    """Refuse fewer training images than neighbours are asked for."""
+def require_images(images: int, k: int) -> None:
+    """Raise DataError where there are fewer training images than neighbours to find."""
     if images < k:
         raise DataError(f"{images} training images are too few for the {k}-th nearest")
 
@@ -145,13 +145,13 @@ class KNN:
         require_positive("k", self.k)
 
     def fit(self, data: Arrays, head: Head | None) -> Bank:
-        """Return the training features, to be taken at unit length.
+        """Return the training features, to be scaled to unit length.
 
         Raises
         ------
         DataError : fewer than k training images.
         """
-        enough(data.n, self.k)
+        require_images(data.n, self.k)
         return Bank(data["features"])
 
     def score(self, state: Bank, data: Arrays) -> Array:
@@ -159,33 +159,33 @@ class KNN:
         return self.score_each([self], state, data)[0]
 
     @staticmethod
-    def score_each(several: Sequence[KNN], state: Bank, data: Arrays) -> list[Array]:
-        """Return the scores by each k, of one search.
+    def score_each(detectors: Sequence[KNN], state: Bank, data: Arrays) -> list[Array]:
+        """Return the scores for each k, from one search.
 
-        Neighbours are found by float32 products; the distance to the one found is then taken by difference
-        in float64, so that near ones (products of nearly 1) keep their digits.
+        Neighbours are found by float32 products; the distance to each is then the difference in float64, so
+        that small distances (products of nearly 1) keep their digits.
         """
-        queries, (_, rows) = search(state, data, [one.k for one in several])
+        queries, (_, rows) = search(state, data, [detector.k for detector in detectors])
         wide = queries.astype(np.float64)
-        return [-_squared(wide, state.features, rows[:, one.k - 1]) for one in several]
+        return [-_squared(wide, state.features, rows[:, detector.k - 1]) for detector in detectors]
 
 
-def search(bank: Bank, data: Arrays, several: Sequence[int]) -> tuple[Array, tuple[Array, Array]]:
-    """Return the directions of images, and `Bank.most_similar` of the greatest k of ``several``."""
-    enough(len(bank.features), max(several))
+def search(bank: Bank, data: Arrays, ks: Sequence[int]) -> tuple[Array, tuple[Array, Array]]:
+    """Return the directions of images, and `Bank.most_similar` for the greatest of ``ks``."""
+    require_images(len(bank.features), max(ks))
     queries = unit_length(np.asarray(data["features"]))
-    return queries, bank.most_similar(queries, max(several))
+    return queries, bank.most_similar(queries, max(ks))
 
 
 def _squared(queries: Array, features: ArrayView, rows: Array) -> Array:
-    """Return the squared distances (n,) of directions (n, D) float64 to those of the rows given."""
-    found = np.empty(len(rows))
+    """Return the squared distances (n,) of directions (n, D) float64 to those of some rows."""
+    distances = np.empty(len(rows))
 
-    def measure(own: slice) -> None:
-        found[own] = np.square(queries[own] - unit_length(features[rows[own]])).sum(axis=1)
+    def measure(part: slice) -> None:
+        distances[part] = np.square(queries[part] - unit_length(features[rows[part]])).sum(axis=1)
 
     _each_part(len(rows), measure)
-    return found
+    return distances
 
 
 @register(
@@ -214,7 +214,7 @@ class NNGuide:
         ------
         DataError : fewer than k training images.
         """
-        enough(data.n, self.k)
+        require_images(data.n, self.k)
         energies = np.concatenate([energy(chunk) for chunk in data["logits"].chunks()])
         return Bank(data["features"], energies.astype(np.float32))
 
@@ -223,8 +223,8 @@ class NNGuide:
         return self.score_each([self], state, data)[0]
 
     @staticmethod
-    def score_each(several: Sequence[NNGuide], state: Bank, data: Arrays) -> list[Array]:
-        """Return the scores by each k, of one search."""
-        _, (products, _) = search(state, data, [one.k for one in several])
-        own = energy(data["logits"])
-        return [products[:, : one.k].mean(axis=1, dtype=np.float64) * own for one in several]
+    def score_each(detectors: Sequence[NNGuide], state: Bank, data: Arrays) -> list[Array]:
+        """Return the scores for each k, from one search."""
+        _, (products, _) = search(state, data, [detector.k for detector in detectors])
+        energies = energy(data["logits"])
+        return [products[:, : detector.k].mean(axis=1, dtype=np.float64) * energies for detector in detectors]

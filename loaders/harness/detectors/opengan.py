@@ -1,4 +1,4 @@
-"""OpenGAN: a discriminator of features of training images against others, chosen on validation images."""
+"""OpenGAN: a discriminator of training features against outliers, selected on validation images."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Discriminator(NamedTuple):
     layers: Weights
 
     def confidence(self, features: Array) -> Array:
-        """Return the discriminator's logit (n,): no sigmoid, which would tie the most certain."""
-        found = (features - self.mean) / self.spread
+        """Return the discriminator's logit (n,), without a sigmoid, which would create ties."""
+        values = (features - self.mean) / self.spread
         for number, (weight, bias) in enumerate(self.layers):
             if number:
-                found = np.maximum(found, SLOPE * found)
-            found = found @ weight.T + bias
-        return np.asarray(found[:, 0])
+                values = np.maximum(values, SLOPE * values)
+            values = values @ weight.T + bias
+        return np.asarray(values[:, 0])
 
 
 @register("opengan", paper=PAPERS["kong2021"], needs=("features",), fit_on=("train", "val", "ood-val"))
@@ -46,9 +46,9 @@ class Discriminator(NamedTuple):
 class OpenGAN:
     """Logit of a discriminator of training features against generated features and those of outliers.
 
-    Half of the OOD validation images are the outliers it learns from; of its epochs the one is kept that
-    tells the other half from ID validation images best. Seeded; rows are put in an order of their own first,
-    so that theirs plays no part.
+    Half of the OOD validation images are the outliers of the training; the epoch is kept that separates the
+    other half from ID validation images best. Seeded; rows are sorted first, so that their order does not
+    matter.
     """
 
     epochs: int = 10
@@ -65,20 +65,20 @@ class OpenGAN:
         DataError : a split has fewer than two images.
         """
         need("torch", "torch", where="detector opengan")
-        known, inside, outside = (canonical(data[split]["features"]) for split in ("train", "val", "ood-val"))
-        if min(len(known), len(inside), len(outside)) < 2:
+        train, id_val, ood_val = (canonical(data[split]["features"]) for split in ("train", "val", "ood-val"))
+        if min(len(train), len(id_val), len(ood_val)) < 2:
             raise DataError("fewer than two training, ID or OOD validation images")
-        mean, spread = known.mean(axis=0, dtype=np.float64), known.std(axis=0, dtype=np.float64)
+        mean, spread = train.mean(axis=0, dtype=np.float64), train.std(axis=0, dtype=np.float64)
         scale = (mean.astype(np.float32), np.where(spread > 0, spread, 1).astype(np.float32))
-        shuffled = outside[np.random.default_rng(self.seed).permutation(len(outside))]
-        learn, choose = shuffled[::2], shuffled[1::2]
+        shuffled = ood_val[np.random.default_rng(self.seed).permutation(len(ood_val))]
+        outliers, held_out = shuffled[::2], shuffled[1::2]
         best, highest = None, -1.0
-        real, unreal = ((rows - scale[0]) / scale[1] for rows in (known, learn))
+        real, unreal = ((rows - scale[0]) / scale[1] for rows in (train, outliers))
         for layers in _epochs(real, unreal, self.epochs, self.seed):
             candidate = Discriminator(*scale, layers)
-            found = float(auroc(candidate.confidence(inside), candidate.confidence(choose)))
-            if best is None or found > highest:
-                best, highest = candidate, found
+            separation = float(auroc(candidate.confidence(id_val), candidate.confidence(held_out)))
+            if best is None or separation > highest:
+                best, highest = candidate, separation
         assert best is not None  # there is at least one epoch
         return best
 
@@ -87,7 +87,7 @@ class OpenGAN:
         return state.confidence(np.asarray(data["features"], dtype=np.float32))
 
 
-def _epochs(known: Array, outliers: Array, epochs: int, seed: int) -> Any:
+def _epochs(train: Array, outliers: Array, epochs: int, seed: int) -> Any:
     """Train a generator and a discriminator on each other; yield the latter's layers after each epoch."""
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits, leaky_relu
@@ -114,20 +114,22 @@ def _epochs(known: Array, outliers: Array, epochs: int, seed: int) -> Any:
     def loss(logits: Any, target: float) -> Any:
         return binary_cross_entropy_with_logits(logits, torch.full_like(logits, target))
 
-    width = known.shape[1]
+    width = train.shape[1]
     generator, discriminator = network(NOISE, *HIDDEN[::-1], width), network(width, *HIDDEN, 1)
     of_generator, of_discriminator = adam(generator), adam(discriminator)
-    real, unreal = torch.from_numpy(known), torch.from_numpy(outliers)
+    real, unreal = torch.from_numpy(train), torch.from_numpy(outliers)
     with torch.enable_grad():
         for _ in range(epochs):
             for rows in torch.randperm(len(real), generator=draw).split(BATCH):
-                made = through(generator, torch.randn(len(rows), NOISE, generator=draw))
-                some = unreal[torch.randint(len(unreal), (len(rows),), generator=draw)]
+                generated = through(generator, torch.randn(len(rows), NOISE, generator=draw))
+                outlier_batch = unreal[torch.randint(len(unreal), (len(rows),), generator=draw)]
                 of_discriminator.zero_grad()
-                against = (loss(through(discriminator, x), 0.0) for x in (made.detach(), some))
-                (loss(through(discriminator, real[rows]), 1.0) + sum(against) / 2).backward()
+                unreal_losses = (
+                    loss(through(discriminator, x), 0.0) for x in (generated.detach(), outlier_batch)
+                )
+                (loss(through(discriminator, real[rows]), 1.0) + sum(unreal_losses) / 2).backward()
                 of_discriminator.step()
                 of_generator.zero_grad()
-                loss(through(discriminator, made), 1.0).backward()
+                loss(through(discriminator, generated), 1.0).backward()
                 of_generator.step()
             yield [(w.detach().numpy().copy(), b.detach().numpy().copy()) for w, b in discriminator]

@@ -1,4 +1,4 @@
-"""OpenMax: logits revised by how far they are from the class means, by extreme-value theory."""
+"""OpenMax: logits revised by their distance from the class means, with extreme-value theory."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from .registry import PAPERS, register, require_nonnegative
 from .softmax import log_sum_exp, logits_of
 
 SHIFT = 10_000.0
-"""What LibMR, the authors' library, adds to distances before it fits a Weibull distribution to them."""
+"""Offset that LibMR, the authors' library, adds to distances before it fits a Weibull distribution."""
 DISTANCES = ("eucos", "euclidean")
 STEPS = 80  # bisections of a shape between 1e-9 and 1e9 on a log scale: to the last bit
 
 
 class Weibull(NamedTuple):
-    """Of C classes: the tail's smallest distance, shape and location; NaN where none is fitted."""
+    """Smallest distance, shape and location of the tails of C classes; NaN where none is fitted."""
 
     smallest: Array
     shape: Array
     location: Array
 
     def cdf(self, distances: Array) -> Array:
-        """Return the share (n, C) of each class's images nearer than these; 0 where none is fitted."""
+        """Return the share (n, C) of each class's images at smaller distances; 0 where none is fitted."""
         stretched = self.shape * (_stretched(distances - self.smallest) - self.location)
         # -expm1(-exp(x)); a class without a distribution revises nothing
         return np.asarray(np.nan_to_num(-np.expm1(-np.exp(np.minimum(stretched, 700.0))), nan=0.0))
 
 
 class Centres(NamedTuple):
-    """Mean logits (K, K) of rightly predicted training images, and the distributions of distances to them."""
+    """Mean logits (K, K) of correctly predicted training images, and the tails of distances to them."""
 
     means: Array
     tails: Weibull
@@ -50,12 +50,12 @@ class Centres(NamedTuple):
 )
 @dataclass(frozen=True)
 class OpenMax:
-    """Log odds of the known classes against the unknown one, after the top logits lost to it what is far.
+    """Log odds of the known classes against the unknown one, whose logit collects what far top logits lose.
 
-    ``alpha`` is the number of classes revised, ``tail`` that of distances fitted, ``weight`` that of the
-    Euclidean distance beside the cosine one (the authors' code divides it by 200); of the ``distance``
-    "euclidean" (OpenOOD's) that is all there is, and ``weight`` without effect. Predictions are read from the
-    revised logits, with the unknown class as background. The sweep is Kim et al.'s.
+    ``alpha``: number of classes revised; ``tail``: number of distances fitted; ``weight``: weight of the
+    Euclidean distance beside the cosine one (the authors' code divides it by 200), without effect for
+    ``distance="euclidean"`` (OpenOOD's). Predictions are read from the revised logits, with the unknown class
+    as background. The sweep is Kim et al.'s.
     """
 
     alpha: int = 3
@@ -75,46 +75,48 @@ class OpenMax:
 
         Raises
         ------
-        DataError : no training image is predicted rightly.
+        DataError : no training image is predicted correctly.
         """
         labels = np.asarray(data["labels"])
-        said = np.concatenate([np.asarray(chunk).argmax(axis=1) for chunk in data["logits"].chunks()])
-        right = (labels >= 0) & (said == labels)
-        if not right.any():
+        predicted = np.concatenate([np.asarray(chunk).argmax(axis=1) for chunk in data["logits"].chunks()])
+        correct = (labels >= 0) & (predicted == labels)
+        if not correct.any():
             raise DataError("no training image is predicted rightly, so there are no class means")
         classes = data["logits"].shape[1]
-        which = np.where(right, labels, -1)
-        means, members = class_means(data["logits"], which, classes)
+        class_index = np.where(correct, labels, -1)
+        means, members = class_means(data["logits"], class_index, classes)
         means[members == 0] = np.nan
-        own = np.full(data.n, np.nan)
+        own_distances = np.full(data.n, np.nan)
         start = 0
         for chunk in data["logits"].chunks():
             rows = slice(start, start + len(chunk))
             start += len(chunk)
-            kept = np.flatnonzero(right[rows])
-            distances = self._distances(chunk[kept].astype(np.float64), means)
-            own[rows][kept] = distances[np.arange(len(kept)), labels[rows][kept]]
-        return Centres(means, weibull(_tails(own, which, classes, self.tail)))
+            correct_rows = np.flatnonzero(correct[rows])
+            distances = self._distances(chunk[correct_rows].astype(np.float64), means)
+            own_distances[rows][correct_rows] = distances[
+                np.arange(len(correct_rows)), labels[rows][correct_rows]
+            ]
+        return Centres(means, weibull(_tails(own_distances, class_index, classes, self.tail)))
 
     def score(self, state: Centres, data: Arrays) -> Array:
         """Return log(P(known) / P(unknown)) of the revised logits."""
-        known, unknown = self._revised(state, data)
-        return log_sum_exp(known) - unknown
+        logits, unknown = self._revised(state, data)
+        return log_sum_exp(logits) - unknown
 
     def predict(self, state: Centres, data: Arrays) -> Arrays:
         """Return the revised logits, the unknown class as background."""
-        known, unknown = self._revised(state, data)
-        return data.replace(logits=known, background=unknown)
+        logits, unknown = self._revised(state, data)
+        return data.replace(logits=logits, background=unknown)
 
     def _revised(self, state: Centres, data: Arrays) -> tuple[Array, Array]:
         logits = logits_of(data)[0]
         number = min(self.alpha, logits.shape[1])
         top = np.argsort(-logits, axis=1, kind="stable")[:, :number]
         far = state.tails.cdf(self._distances(logits, state.means))
-        taken = np.zeros_like(logits)
+        removed_share = np.zeros_like(logits)
         shares = (number - np.arange(number)) / number
-        np.put_along_axis(taken, top, np.take_along_axis(far, top, axis=1) * shares, axis=1)
-        return logits * (1 - taken), np.asarray((logits * taken).sum(axis=1))
+        np.put_along_axis(removed_share, top, np.take_along_axis(far, top, axis=1) * shares, axis=1)
+        return logits * (1 - removed_share), np.asarray((logits * removed_share).sum(axis=1))
 
     def _distances(self, logits: Array, means: Array) -> Array:
         """Return weight |z - m| + 1 - cos(z, m), or |z - m|, of every image and class; NaN without a mean."""
@@ -124,20 +126,20 @@ class OpenMax:
         euclidean = np.sqrt(np.maximum(squared, 0.0))
         if self.distance == "euclidean":
             return np.asarray(euclidean)
-        both = lengths[:, None] * sizes
-        cosine = np.divide(products, both, out=np.zeros_like(products), where=both != 0)
+        norm_products = lengths[:, None] * sizes
+        cosine = np.divide(products, norm_products, out=np.zeros_like(products), where=norm_products != 0)
         return np.asarray(self.weight * euclidean + 1 - cosine)
 
 
-def _tails(distances: Array, which: Array, classes: int, number: int) -> Array:
+def _tails(distances: Array, class_index: Array, classes: int, number: int) -> Array:
     """Return the ``number`` greatest distances of each class (classes, number), NaN beyond what it has."""
     tails = np.full((classes, number), np.nan)
-    order = np.lexsort((distances, which))
-    ends = np.searchsorted(which[order], np.arange(classes), side="right")
-    starts = np.searchsorted(which[order], np.arange(classes), side="left")
+    order = np.lexsort((distances, class_index))
+    ends = np.searchsorted(class_index[order], np.arange(classes), side="right")
+    starts = np.searchsorted(class_index[order], np.arange(classes), side="left")
     for k in range(classes):
-        own = distances[order[max(starts[k], ends[k] - number) : ends[k]]]
-        tails[k, : len(own)] = own
+        class_distances = distances[order[max(starts[k], ends[k] - number) : ends[k]]]
+        tails[k, : len(class_distances)] = class_distances
     return tails
 
 
@@ -152,18 +154,18 @@ def weibull(tails: Array) -> Weibull:
     The likelihood has one maximum, where sum(x^k log x)/sum(x^k) - 1/k is the mean of log x; all rows are
     solved together by bisection. One distance, or equal ones, give a step.
     """
-    held = np.isfinite(tails)
-    some = held.any(axis=1)
-    smallest = np.where(some, np.where(held, tails, np.inf).min(axis=1), np.nan)
-    logs = np.where(held, _stretched(tails - smallest[:, None]), 0.0)
-    count = np.maximum(held.sum(axis=1), 1)
+    present = np.isfinite(tails)
+    nonempty = present.any(axis=1)
+    smallest = np.where(nonempty, np.where(present, tails, np.inf).min(axis=1), np.nan)
+    logs = np.where(present, _stretched(tails - smallest[:, None]), 0.0)
+    count = np.maximum(present.sum(axis=1), 1)
     mean = logs.sum(axis=1) / count
     top = logs.max(axis=1)
-    spread = np.sqrt(np.where(held, np.square(logs - mean[:, None]), 0.0).sum(axis=1) / count)
+    spread = np.sqrt(np.where(present, np.square(logs - mean[:, None]), 0.0).sum(axis=1) / count)
     unit = 1 / np.maximum(spread, 1e-9 * np.maximum(1.0, np.abs(top)))
 
     def weights(shape: Array) -> Array:
-        return np.where(held, np.exp(shape[:, None] * (logs - top[:, None])), 0.0)
+        return np.where(present, np.exp(shape[:, None] * (logs - top[:, None])), 0.0)
 
     low, high = np.full(len(tails), np.log(1e-9)), np.full(len(tails), np.log(1e9))
     for _ in range(STEPS):
@@ -174,4 +176,4 @@ def weibull(tails: Array) -> Weibull:
         low, high = np.where(slope < 0, middle, low), np.where(slope < 0, high, middle)
     shape = np.where(spread > 0, unit * np.exp((low + high) / 2), unit)
     location = top + np.log(np.maximum(weights(shape).sum(axis=1), 1e-300) / count) / shape
-    return Weibull(smallest, np.where(some, shape, np.nan), location)
+    return Weibull(smallest, np.where(nonempty, shape, np.nan), location)

@@ -1,4 +1,4 @@
-"""Detectors on the whole softmax of an image: its entropy-like sums, divergences and gradients."""
+"""Detectors on the whole softmax: generalised entropy, divergences and gradients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .row_reductions import maxima, products, sums
 from .softmax import gaps, gaps_and_top, log_of_others, log_softmax, log_sum_exp, logits_of, softplus
 
 FAINT = -650.0
-"""Log of a sum of probabilities below which float64 loses its digits, and soon all of it."""
+"""Log of a sum of probabilities below which float64 loses digits."""
 
 
 @register(
@@ -30,8 +30,8 @@ FAINT = -650.0
 class GEN:
     """Minus the generalised entropy, the sum of p^gamma (1 - p)^gamma over the M greatest probabilities.
 
-    Probabilities are not cut at 1e-7, as pytorch-ood cuts them: with a gamma of 0.1 the cut would give each
-    class of no probability at all a share of 0.2.
+    Probabilities are not clipped at 1e-7, as in pytorch-ood: with a gamma of 0.1 clipping would add 0.2 for
+    each class of probability 0.
     """
 
     gamma: float = 0.1
@@ -42,7 +42,7 @@ class GEN:
         require_positive("M", self.M)
 
     def score(self, state: None, data: Arrays) -> Array:
-        """Return minus the sum; of M beyond the number of classes, over all of them.
+        """Return minus the sum, over all classes where M exceeds their number.
 
         Raises
         ------
@@ -51,8 +51,8 @@ class GEN:
         return self.score_each([self], state, data)[0]
 
     @staticmethod
-    def score_each(several: Sequence[GEN], state: None, data: Arrays) -> list[Array]:
-        """Return the scores by each gamma and M: one softmax, one order of its values, one power a gamma."""
+    def score_each(detectors: Sequence[GEN], state: None, data: Arrays) -> list[Array]:
+        """Return the scores for each gamma and M; softmax, its order and each power are computed once."""
         logits, background = logits_of(data, dtype=np.float32)
         if background is not None:
             raise DataError("gen is not defined once a background column is dropped", hint="use msp")
@@ -63,23 +63,23 @@ class GEN:
         total = softplus(rest)
         np.put_along_axis(others, top, -np.inf, axis=1)
         others -= total[:, None].astype(np.float32)
-        if min(one.M for one in several) < classes:
+        if min(detector.M for detector in detectors) < classes:
             others.sort(axis=1)
         others += np.log1p(-np.exp(others))
-        found: dict[GEN, Array] = {}
-        for gamma in {one.gamma for one in several}:
+        scores: dict[GEN, Array] = {}
+        for gamma in {detector.gamma for detector in detectors}:
             greatest = np.exp(gamma * (rest - 2 * total))
             np.exp(np.multiply(others, gamma, out=terms), out=terms)
-            for one in several:
-                if one.gamma == gamma:
-                    # without all, those of the greatest: the last, sorted; the top class is the first, at 0
-                    kept = terms if classes <= one.M else terms[:, classes + 1 - one.M :]
-                    found[one] = -(greatest + sums(kept))
-        return [found[one] for one in several]
+            for detector in detectors:
+                if detector.gamma == gamma:
+                    # sorted: the greatest are last, the top class (0) is first
+                    largest_terms = terms if classes <= detector.M else terms[:, classes + 1 - detector.M :]
+                    scores[detector] = -(greatest + sums(largest_terms))
+        return [scores[detector] for detector in detectors]
 
 
 class Typical(NamedTuple):
-    """Log of the mean softmax (C, K) of the images predicted as each class that is predicted at all."""
+    """Log of the mean softmax (C, K) of the images of each predicted class."""
 
     log_mean: Array
 
@@ -87,9 +87,9 @@ class Typical(NamedTuple):
 @register(paper=PAPERS["hendrycks2022"], needs=("logits",), fit_on="val", threads=True)
 @dataclass(frozen=True)
 class KLM:
-    """Minus the smallest KL divergence from the softmax to the mean one of ID validation images of a class.
+    """Minus the smallest KL divergence of the softmax from the mean softmax of a class on ID val images.
 
-    The classes are those that the model predicts, so that no label is needed.
+    Images are grouped by predicted class, so that no label is needed.
     """
 
     def fit(self, data: Arrays, head: Head | None) -> Typical:
@@ -111,10 +111,10 @@ class KLM:
         starts = np.cumsum(sizes) - sizes
         with np.errstate(divide="ignore"):
             logs = np.log(np.add.reduceat(shares, starts, axis=0))
-        # a class of no probability in float64 would have a divergence without end: its sum is taken in logs
+        # where probabilities underflow float64, the divergence would be infinite: sum in logs
         for k, column in zip(*np.nonzero(logs < FAINT), strict=True):
-            own = slice(starts[k], starts[k] + sizes[k])
-            logs[k, column] = log_sum_exp(below[own, column] - np.log(total[own, 0]))
+            rows = slice(starts[k], starts[k] + sizes[k])
+            logs[k, column] = log_sum_exp(below[rows, column] - np.log(total[rows, 0]))
         return Typical(logs - np.log(sizes)[:, None])
 
     def score(self, state: Typical, data: Arrays) -> Array:
@@ -122,7 +122,7 @@ class KLM:
         below = gaps(_columns(*logits_of(data)))
         powers = np.exp(below)
         total = sums(powers)
-        # p log p and p log m of powers that are not yet divided by their sum
+        # p log p - p log m, times the sum of the powers
         least = products(powers, below) - maxima(powers @ state.log_mean.T)
         return np.asarray(np.log(total) - least / total)
 

@@ -1,6 +1,6 @@
-"""Sums and maxima of each row of an array, many partial ones side by side: fast, and precise in float32.
+"""Sums, maxima and products of each row of an array: fast, and precise in float32.
 
-A row's sum is its own: neither the number of rows nor their order plays a part.
+Results do not depend on the number or order of rows.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from ..arrays import Array, ArrayView
 
 
 def at_least_single(values: npt.ArrayLike | ArrayView) -> Array:
-    """Return values as they are, half precision as float32: sums in it would lose digits."""
-    held = np.asarray(values)
-    return held.astype(np.float32) if held.dtype == np.float16 else held
+    """Return values as they are, half precision as float32, so that sums keep their digits."""
+    array = np.asarray(values)
+    return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
 def sums(rows: Array) -> Array:
@@ -27,7 +27,7 @@ def maxima(rows: Array) -> Array:
     n, width = rows.shape
     if not width:
         return np.full(n, -np.inf, rows.dtype)
-    # one pass over all values: NumPy begins anew at each row otherwise, which costs as much as a short row
+    # one pass over all values; a maximum over an axis costs as much again per row as a short row
     return np.asarray(
         np.maximum.reduceat(np.ascontiguousarray(rows).reshape(-1), np.arange(0, n * width, width))
     )

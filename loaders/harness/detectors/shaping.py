@@ -1,7 +1,7 @@
-"""Detectors that change the features, or the head's weights, and take the energy of the logits that result.
+"""Detectors that change the features or the head's weights, and score the energy of the resulting logits.
 
-The papers change the maps before the last pooling or the pooled features; here, as in OpenOOD, it is the
-features, the input of the head. Predictions, and so the accuracy, are read from the changed logits.
+The papers change the maps before the last pooling or the pooled features; here, as in OpenOOD, the features
+(input of the head) are changed. Predictions and accuracy are computed from the changed logits.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .softmax import energy
 PERCENTILES = (65.0, 70.0, 75.0, 80.0, 85.0, 90.0, 95.0)
 
 
-def percentile(name: str, value: float) -> None:
-    """Refuse a parameter that is not a percentile below 100."""
+def require_percentile(name: str, value: float) -> None:
+    """Raise SplitsError unless 0 <= value < 100."""
     if not 0 <= value < 100:
         raise SplitsError(f"{name}={value:g} is not a percentile", hint="0 <= percentile < 100")
 
@@ -41,7 +41,7 @@ class _Shaped:
         return energy(self.changed(state, data))
 
     def predict(self, state: Any, data: Arrays) -> Arrays:
-        """Return the arrays with the changed logits: what predictions are read from."""
+        """Return the arrays with the changed logits, for predictions."""
         return data.replace(logits=self.changed(state, data))
 
 
@@ -60,7 +60,7 @@ class Values(NamedTuple):
 
     @classmethod
     def of(cls, data: Arrays, head: Head) -> Values:
-        """Sort them: faster than one percentile, and every percentile is then at hand.
+        """Sort them, which is faster than computing one percentile.
 
         Raises
         ------
@@ -78,11 +78,11 @@ class Values(NamedTuple):
 
 
 def percentile_of(ascending: Array, percentile: float) -> float:
-    """Return a percentile of sorted values, between two of them by linear interpolation, as numpy does."""
-    place = percentile / 100 * (len(ascending) - 1)
-    below = int(place)
+    """Return a percentile of sorted values by linear interpolation, as numpy does."""
+    position = percentile / 100 * (len(ascending) - 1)
+    below = int(position)
     low, high = (float(ascending[min(i, len(ascending) - 1)]) for i in (below, below + 1))
-    return low + (high - low) * (place - below)
+    return low + (high - low) * (position - below)
 
 
 @register(
@@ -95,25 +95,25 @@ def percentile_of(ascending: Array, percentile: float) -> float:
 )
 @dataclass(frozen=True)
 class ReAct(_Shaped):
-    """Energy with features cut at a percentile of all their values on ID validation images.
+    """Energy with features clipped at a percentile of all their values on ID validation images.
 
-    ``threshold``, where it is not 0, is the value itself (Kim et al. choose 7 and 2); the percentile is then
-    of no effect.
+    ``threshold``, where it is not 0, is the value itself (Kim et al. choose 7 and 2), and the percentile has
+    no effect.
     """
 
     percentile: float = 90.0
     threshold: float = 0.0
 
     def __post_init__(self) -> None:
-        percentile("percentile", self.percentile)
+        require_percentile("percentile", self.percentile)
         require_nonnegative("threshold", self.threshold)
 
     def fit(self, data: Arrays, head: Head) -> Values:
-        """Return the values of which a percentile is where features are cut."""
+        """Return the feature values of the validation images."""
         return Values.of(data, head)
 
     def changed(self, state: Values, data: Arrays) -> Array:
-        """Return the logits of the cut features."""
+        """Return the logits of the clipped features."""
         high = self.threshold or state.at(self.percentile)
         return logits_from(np.minimum(np.asarray(data["features"]), high), state.head)
 
@@ -128,27 +128,27 @@ class ReAct(_Shaped):
 )
 @dataclass(frozen=True)
 class VRA(_Shaped):
-    """Energy with features below one percentile at 0 and above another cut there (VRA-P)."""
+    """Energy with features set to 0 below one percentile and clipped at another (VRA-P)."""
 
     low: float = 60.0
     high: float = 95.0
 
     def __post_init__(self) -> None:
-        percentile("low", self.low)
-        percentile("high", self.high)
+        require_percentile("low", self.low)
+        require_percentile("high", self.high)
         if self.low >= self.high:
             raise SplitsError(f"low={self.low:g} is not below high={self.high:g}")
 
     def fit(self, data: Arrays, head: Head) -> Values:
-        """Return the values of whose percentiles features are rectified."""
+        """Return the feature values of the validation images."""
         return Values.of(data, head)
 
     def changed(self, state: Values, data: Arrays) -> Array:
         """Return the logits of the rectified features."""
         features = np.asarray(data["features"])
-        kept = np.minimum(features, state.at(self.high))
-        kept *= features >= state.at(self.low)
-        return logits_from(kept, state.head)
+        rectified = np.minimum(features, state.at(self.high))
+        rectified *= features >= state.at(self.low)
+        return logits_from(rectified, state.head)
 
 
 def kept_number(width: int, percentile: float) -> int:
@@ -157,7 +157,7 @@ def kept_number(width: int, percentile: float) -> int:
 
 
 class Ranked(NamedTuple):
-    """Features (n, D) float32, and each row's in ascending order: one sort serves all percentiles."""
+    """Features (n, D) float32, and the same sorted by row: one sort serves all percentiles."""
 
     features: Array
     ascending: Array
@@ -169,19 +169,19 @@ class Ranked(NamedTuple):
         return cls(features, np.sort(features, axis=1))
 
     def greatest(self, number: int) -> Array:
-        """Return which features are the greatest of their row; of equal ones the first."""
+        """Return a mask (n, D) of the greatest features of each row; of equal ones, the first."""
         width = self.features.shape[1]
         edge = self.ascending[:, width - number, None]
-        kept = self.features >= edge
+        selected = self.features >= edge
         if number == width:
-            return np.asarray(kept)
+            return np.asarray(selected)
         crowded = np.flatnonzero(self.ascending[:, width - number - 1] == edge[:, 0])
         if len(crowded):
             above = self.features[crowded] > edge[crowded]
-            level = kept[crowded] & ~above
+            tied = selected[crowded] & ~above
             room = number - above.sum(axis=1, keepdims=True)
-            kept[crowded] = above | (level & (level.cumsum(axis=1) <= room))
-        return np.asarray(kept)
+            selected[crowded] = above | (tied & (tied.cumsum(axis=1) <= room))
+        return np.asarray(selected)
 
     def sum_of_greatest(self, number: int) -> Array:
         """Return the sum (n,) of the greatest features of each row."""
@@ -203,7 +203,7 @@ def _pruned(ranked: Ranked, number: int, head: Head) -> Array:
 
 
 def _binarised(ranked: Ranked, number: int, head: Head) -> Array:
-    """Every kept value becomes their common share of the sum of all."""
+    """Set every kept value to an equal share of the sum of all."""
     share = ranked.sum_of_all / number
     ones = ranked.greatest(number).astype(np.float32) @ head.weight.T
     return np.asarray(ones * share.astype(np.float32)[:, None] + head.bias)
@@ -218,7 +218,7 @@ VARIANTS = {"p": _pruned, "b": _binarised, "s": _sharpened}
 
 
 class _OfRanked(_Shaped):
-    """Logits changed by which features are the greatest of an image."""
+    """Logits of features that depend on the greatest features of an image."""
 
     def fit(self, data: Arrays, head: Head) -> Head:
         """Return the head."""
@@ -229,14 +229,14 @@ class _OfRanked(_Shaped):
         return self.shaped(state, data, Ranked.of(data))
 
     def shaped(self, head: Head, data: Arrays, ranked: Ranked) -> Array:
-        """Return `changed`, of features that are sorted."""
+        """Return `changed` from sorted features."""
         raise NotImplementedError
 
     @staticmethod
-    def score_each(several: Sequence[_OfRanked], state: Head, data: Arrays) -> list[Array]:
-        """Return the scores by each value, of one sort."""
+    def score_each(detectors: Sequence[_OfRanked], state: Head, data: Arrays) -> list[Array]:
+        """Return the scores for each parameter; features are sorted once."""
         ranked = Ranked.of(data)
-        return [energy(one.shaped(state, data, ranked)) for one in several]
+        return [energy(detector.shaped(state, data, ranked)) for detector in detectors]
 
 
 @register(
@@ -248,17 +248,17 @@ class _OfRanked(_Shaped):
 )
 @dataclass(frozen=True)
 class ASH(_OfRanked):
-    """Energy with only the greatest features of an image kept, and those shaped.
+    """Energy with only the greatest features of an image kept and reshaped.
 
-    ``variant``: ``b`` (OpenOOD's) gives all that are kept the same value, which keeps their sum; ``s``
-    multiplies them by exp(sum before / sum after); ``p`` leaves them as they are.
+    ``variant``: ``b`` (OpenOOD's) sets the kept features to one value of the same sum; ``s`` multiplies them
+    by exp(sum before / sum after); ``p`` leaves them unchanged.
     """
 
     percentile: float = 90.0
     variant: str = "b"
 
     def __post_init__(self) -> None:
-        percentile("percentile", self.percentile)
+        require_percentile("percentile", self.percentile)
         if self.variant not in VARIANTS:
             raise unknown("variant of ash", self.variant, VARIANTS)
 
@@ -282,10 +282,10 @@ class SCALE(_OfRanked):
     percentile: float = 85.0
 
     def __post_init__(self) -> None:
-        percentile("percentile", self.percentile)
+        require_percentile("percentile", self.percentile)
 
     def shaped(self, head: Head, data: Arrays, ranked: Ranked) -> Array:
-        """Return the logits of the scaled features: the image's own, scaled but for the bias."""
+        """Return the logits of the scaled features: the image's logits, scaled without the bias."""
         greatest = ranked.sum_of_greatest(kept_number(ranked.features.shape[1], self.percentile))
         factor = np.exp(ratio(greatest, ranked.sum_of_all))
         without = np.asarray(data["logits"], dtype=np.float32) - head.bias
@@ -310,19 +310,20 @@ class Contributions(NamedTuple):
 )
 @dataclass(frozen=True)
 class DICE(_Shaped):
-    """Energy with only those weights of the head that contribute most on training images.
+    """Energy with only the weights of the head that contribute most on training images.
 
     The contribution of a weight is its product with the mean of its feature; the p percent of least
-    contribution, over all classes, are set to 0. The authors sweep nothing but 90; the other values are ours.
+    contribution over all classes are set to 0. The authors use 90 only; the other values of the sweep are
+    ours.
     """
 
     p: float = 90.0
 
     def __post_init__(self) -> None:
-        percentile("p", self.p)
+        require_percentile("p", self.p)
 
     def fit(self, data: Arrays, head: Head) -> Contributions:
-        """Return what each weight contributes."""
+        """Return the contribution of each weight."""
         each = mean_of(data["features"]) * head.weight
         return Contributions(each, np.sort(each, axis=None), head)
 

@@ -1,10 +1,10 @@
-"""Softmax confidences that never saturate, of logits with or without a background class.
+"""Softmax confidences that never saturate, for logits with or without a background class.
 
 ``logits`` are (n, K) over the classes; ``background`` (n,), where there is one, is the logit of the
 background class: part of every denominator, never a class (Palechor: its column is dropped after softmax).
-Every row is computed by itself, so neither the number nor the order of rows plays a part. Differences, powers
-and their sums are computed in the type of the logits, logs in float64: float32 is enough where terms of one
-sign are added, and three times as fast.
+Results do not depend on the number or order of rows. Differences, powers and their sums are computed in the
+type of the logits, logs in float64: float32 is precise enough for sums of terms of one sign, and three times
+as fast.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..arrays import Array, Arrays, ArrayView
 from .row_reductions import maxima, sums
 
 WARM = 10.0
-"""The temperature above which powers are so near 1 that their differences from it are summed instead."""
+"""Temperature above which powers are so close to 1 that their differences from 1 are summed instead."""
 
 
 def logits_of(
@@ -49,13 +49,13 @@ def log_others(logits: Array, background: Array | None = None, temperature: floa
     beside = None if background is None else background / temperature
     total = _of_others(_powers(logits, temperature), top, beside)
     with np.errstate(divide="ignore"):
-        found = np.asarray(np.log(total) - peak / temperature)
+        logs = np.asarray(np.log(total) - peak / temperature)
     faint = np.flatnonzero(_lost(total, logits))
     if len(faint):
         beside = None if background is None else (background[faint] - peak[faint]) / temperature
         below, top = gaps_and_top(logits[faint], temperature)
-        found[faint] = log_of_others(below, top, np.exp(below), beside)
-    return found
+        logs[faint] = log_of_others(below, top, np.exp(below), beside)
+    return logs
 
 
 def log_of_others(below: Array, top: Array, powers: Array, beside: Array | None = None) -> Array:
@@ -67,13 +67,13 @@ def log_of_others(below: Array, top: Array, powers: Array, beside: Array | None 
     """
     total = _of_others(powers, top, beside)
     with np.errstate(divide="ignore"):
-        found = np.asarray(np.log(total))
+        logs = np.asarray(np.log(total))
     faint = np.flatnonzero(_lost(total, below))
     if len(faint):  # or a background far above
         left = below[faint]
         np.put_along_axis(left, top[faint], -np.inf, axis=1)
-        found[faint] = log_sum_exp(left if beside is None else np.column_stack([left, beside[faint]]))
-    return found
+        logs[faint] = log_sum_exp(left if beside is None else np.column_stack([left, beside[faint]]))
+    return logs
 
 
 def _of_others(powers: Array, top: Array, beside: Array | None) -> Array:
@@ -94,7 +94,7 @@ def _powers(values: Array, temperature: float) -> Array:
 
 
 def _lost(total: Array, powers: Array) -> Array:
-    """Say of which sums the powers lost digits, or all of them, beyond the range of their type."""
+    """Return where sums of powers lost digits beyond the range of their type."""
     return np.asarray((total < 1e8 * np.finfo(powers.dtype).tiny) | (total == np.inf))
 
 
@@ -147,13 +147,13 @@ def _log_odds(gap: Array, top: Array, above: Array | None, temperature: float, o
         with np.errstate(over="ignore"):
             less += np.expm1(beside)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.asarray(-np.log1p(less / others))
+        log_odds = np.asarray(-np.log1p(less / others))
     far = np.flatnonzero(~(np.abs(less) < 0.9 * others))
     if len(far):
         left = gap[far].astype(np.float64) / temperature
         rest = log_of_others(left, top[far], np.exp(left), None if beside is None else beside[far])
-        found[far] = np.log(others) - rest
-    return found
+        log_odds[far] = np.log(others) - rest
+    return log_odds
 
 
 def softplus(values: Array) -> Array:
@@ -179,16 +179,16 @@ def energy(logits: Array | ArrayView, temperature: float = 1.0) -> Array:
 def log_sum_exp(values: Array, temperature: float = 1.0) -> Array:
     """Return the log of the sum of exp(z/T) over the last axis; minus infinity of minus infinities alone.
 
-    Of values as they are where their type has room for that, else of their differences from the greatest.
+    Computed from the values where their type has the range, else from their differences from the maximum.
     """
     total = sums(_powers(values, temperature))
     with np.errstate(divide="ignore"):
-        found = np.asarray(np.log(total))
+        logs = np.asarray(np.log(total))
         lost = _lost(total, values)
         if lost.any():
             rest = values[lost]
             top = rest.max(axis=-1, keepdims=True, initial=-np.inf)
             shift = np.where(np.isfinite(top), top, 0.0)
             rest -= shift
-            found[lost] = np.log(sums(_powers(rest, temperature))) + shift[..., 0] / temperature
-    return found
+            logs[lost] = np.log(sums(_powers(rest, temperature))) + shift[..., 0] / temperature
+    return logs
