@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
-from wordnet_splits import torch as named_by_pickles
+from wordnet_splits import torch as pickle_home
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
@@ -24,7 +24,7 @@ from wordnet_splits.packed.reading import PartImages, RowNumbers, different_size
 from wordnet_splits.sources.roots import Roots
 
 from .batch import Batch
-from .opening import MISSING_SCHEMA, OpenedPart, PackedFolders, choose_parts, open_parts, ready_groups
+from .opening import MISSING_SCHEMA, OpenedPart, PackedFolders, open_parts, ready_groups, select_parts
 
 ImageTransform = Callable[[Image.Image], Any]
 BatchTransform = Callable[[torch.Tensor], torch.Tensor]
@@ -46,12 +46,12 @@ class UnknownDetectionSet(Dataset):
     split : ``train``, ``val`` or ``test``.
     roots : folder of each source; by default that of the environment or of roots.toml; built-in
         sources need none.
-    packed : a folder written by ``wordnet-splits pack`` or, for groups in a view, by ``fix-resize build``; or
-        several. Groups that none of them holds are read from the roots.
-    transform : of one PIL RGB image in the group's view.
-    batch_transform : of a uint8 tensor (n, 3, h, w); serves `__getitems__` (and so a ``DataLoader``) and
-        `batches`. Where images differ in size, ``transform`` comes first and makes them one size: PIL images
-        or uint8 tensors (3, h, w).
+    packed : a folder written by ``wordnet-splits pack`` or, for groups in a view, by ``fix-resize build``, or
+        a sequence of them. Other groups are read from the roots.
+    transform : function of one PIL RGB image in the group's view.
+    batch_transform : function of a uint8 tensor (n, 3, h, w), used by `__getitems__` (and so a
+        ``DataLoader``) and `batches`. Where images differ in size, ``transform`` is applied first and returns
+        images of one size: PIL images or uint8 tensors (3, h, w).
     allow_missing : leave out images that a root or store lacks, or whose source has no root, and groups
         that await their source; `missing` and `awaiting` say which.
 
@@ -100,7 +100,7 @@ class UnknownDetectionSet(Dataset):
         allow_missing: bool = False,
     ) -> None:
         manifest = load_manifest(benchmark)
-        parts, awaiting = choose_parts(manifest, role, group, split, allow_missing=allow_missing)
+        parts, awaiting = select_parts(manifest, role, group, split, allow_missing=allow_missing)
         opened = open_parts(manifest, parts, roots=roots, packed=packed, allow_missing=allow_missing)
         self._fill(manifest, opened, awaiting, transform, batch_transform)
 
@@ -122,14 +122,14 @@ class UnknownDetectionSet(Dataset):
         and errors as of the class.
         """
         manifest = load_manifest(benchmark)
-        choose_parts(manifest, None, None, split, allow_missing=True)
-        chosen = [(split, group) for group in ready_groups(manifest, split)]
-        opened = open_parts(manifest, chosen, roots=roots, packed=packed, allow_missing=allow_missing)
-        made = {}
-        for part in opened:
-            made[part.part[1]] = cls.__new__(cls)
-            made[part.part[1]]._fill(manifest, [part], [], transform, batch_transform)
-        return made
+        select_parts(manifest, None, None, split, allow_missing=True)
+        selected = [(split, group) for group in ready_groups(manifest, split)]
+        opened = open_parts(manifest, selected, roots=roots, packed=packed, allow_missing=allow_missing)
+        datasets = {}
+        for opened_part in opened:
+            datasets[opened_part.part[1]] = cls.__new__(cls)
+            datasets[opened_part.part[1]]._fill(manifest, [opened_part], [], transform, batch_transform)
+        return datasets
 
     def _fill(
         self,
@@ -183,16 +183,16 @@ class UnknownDetectionSet(Dataset):
         """
         if n < 1:
             raise DataError(f"a batch cannot hold {n} images")
-        chosen = np.arange(len(self)) if rows is None else self._rows(rows)
-        stop = len(chosen) - len(chosen) % n if drop_last else len(chosen)
+        selected = np.arange(len(self)) if rows is None else self._rows(rows)
+        stop = len(selected) - len(selected) % n if drop_last else len(selected)
         for start in range(0, stop, n):
-            batch = self._batch(chosen[start : min(start + n, stop)])
+            batch = self._batch(selected[start : min(start + n, stop)])
             yield batch.images, batch.labels
 
     def encoded(self, index: SupportsIndex) -> tuple[bytes, str]:
         """Return an image as it is stored, in the group's view: a file's bytes, and its extension."""
-        images, _, own = next(self._by_part(self._rows([operator.index(index)])))
-        return images.encoded(int(own[0]))
+        images, _, part_rows = next(self._by_part(self._rows([operator.index(index)])))
+        return images.encoded(int(part_rows[0]))
 
     def to_hf(self) -> Any:
         """Return a Hugging Face ``datasets.Dataset``: image, label (-1 where there is none), `HF_COLUMNS`.
@@ -225,36 +225,38 @@ class UnknownDetectionSet(Dataset):
         return rows
 
     def _by_part(self, rows: RowNumbers) -> Iterator[tuple[PartImages, RowNumbers, RowNumbers]]:
-        """Yield for each part that holds rows: its images, positions in ``rows``, and rows of its own."""
+        """Yield for each part with rows: its images, positions in ``rows``, and rows within the part."""
         if len(self._images) == 1:
             yield self._images[0], np.arange(len(rows)), rows
             return
         part_of = np.searchsorted(self._starts, rows, side="right") - 1
-        for part in np.unique(part_of).tolist():
-            where = np.flatnonzero(part_of == part)
-            yield self._images[part], where, rows[where] - self._starts[part]
+        for number in np.unique(part_of).tolist():
+            positions = np.flatnonzero(part_of == number)
+            yield self._images[number], positions, rows[positions] - self._starts[number]
 
     def _pixels(self, rows: RowNumbers) -> Pixels:
-        found = [(where, images.pixels(own)) for images, where, own in self._by_part(rows)]
-        if len(found) == 1:
-            return found[0][1]
-        shapes = [(pixels.shape[2], pixels.shape[3]) for _, pixels in found]
-        first = [self._id(rows[where[0]]) for where, _ in found]
-        for shape, image_id in zip(shapes, first, strict=True):
+        parts = [
+            (positions, images.pixels(part_rows)) for images, positions, part_rows in self._by_part(rows)
+        ]
+        if len(parts) == 1:
+            return parts[0][1]
+        shapes = [(pixels.shape[2], pixels.shape[3]) for _, pixels in parts]
+        first_ids = [self._id(rows[positions[0]]) for positions, _ in parts]
+        for shape, image_id in zip(shapes, first_ids, strict=True):
             if shape != shapes[0]:
-                raise different_sizes(shape, image_id, shapes[0], first[0])
-        whole = np.empty((len(rows), 3, *(shapes[0] if shapes else (0, 0))), np.uint8)
-        for where, pixels in found:
-            whole[where] = pixels
-        return whole
+                raise different_sizes(shape, image_id, shapes[0], first_ids[0])
+        joined = np.empty((len(rows), 3, *(shapes[0] if shapes else (0, 0))), np.uint8)
+        for positions, pixels in parts:
+            joined[positions] = pixels
+        return joined
 
     def _transformed(self, rows: RowNumbers) -> list[Any]:
         """Return images after ``transform``, one at a time, as decoded photographs are large."""
-        made: list[Any] = [None] * len(rows)
-        for images, where, own in self._by_part(rows):
-            for position, picture in zip(where.tolist(), images.pictures(own), strict=True):
-                made[position] = picture if self.transform is None else self.transform(picture)
-        return made
+        transformed: list[Any] = [None] * len(rows)
+        for images, positions, part_rows in self._by_part(rows):
+            for position, picture in zip(positions.tolist(), images.pictures(part_rows), strict=True):
+                transformed[position] = picture if self.transform is None else self.transform(picture)
+        return transformed
 
     def _batch(self, rows: RowNumbers) -> Batch:
         if self.transform is None:
@@ -287,7 +289,7 @@ class UnknownDetectionSet(Dataset):
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if type(self) is UnknownDetectionSet:  # pickles must not name `loaders`: see wordnet_splits.torch
-            return named_by_pickles.revive, (type(self).__name__, self.__dict__)
+            return pickle_home.revive, (type(self).__name__, self.__dict__)
         return super().__reduce_ex__(protocol)
 
 

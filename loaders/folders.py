@@ -17,11 +17,11 @@ from wordnet_splits.packed.reading import RAW_VIEW, PartImages, spec_id
 from wordnet_splits.packed.resized import ResizedImages, is_resized, open_resized
 
 
-class Held(NamedTuple):
-    """The images that a folder has of a part: the n-th is that of the n-th row that is ``held``."""
+class FolderImages(NamedTuple):
+    """The images of a part in a folder: the n-th image is that of the n-th ``available`` row."""
 
     images: PartImages
-    held: npt.NDArray[np.bool_]
+    available: npt.NDArray[np.bool_]
 
 
 class Folder(Protocol):
@@ -29,10 +29,10 @@ class Folder(Protocol):
 
     path: Path
 
-    def find(self, manifest: Manifest, part: Part, table: pa.Table) -> Held | None:
-        """Return what the folder has of a part, None where it has nothing of it.
+    def find(self, manifest: Manifest, part: Part, table: pa.Table) -> FolderImages | None:
+        """Return the images of a part in the folder, None where it has none.
 
-        Raises SourceError where what it has is of another version, or resized by another spec.
+        Raises SourceError where they are of another version, or resized by another spec.
         """
 
 
@@ -48,41 +48,41 @@ def open_folder(path: Path) -> Folder:
 
 
 class PackedFolder:
-    """A packed store; its parts are complete but for what was missing when they were packed."""
+    """A packed store; its parts are complete except for images that were missing when they were packed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._store = open_store(path)
 
-    def find(self, manifest: Manifest, part: Part, table: pa.Table) -> Held | None:
-        """Return what the store has of a part."""
+    def find(self, manifest: Manifest, part: Part, table: pa.Table) -> FolderImages | None:
+        """Return the images of a part in the store."""
         if part not in self._store.parts:
             return None
         images = self._store.images_of(manifest, part)
-        held = np.zeros(len(table), bool)
-        held[images.manifest_rows] = True
-        return Held(images, held)
+        available = np.zeros(len(table), bool)
+        available[images.manifest_rows] = True
+        return FolderImages(images, available)
 
 
 class ResizedFolder:
-    """An output of ``fix-resize``; it serves any group in its view, whatever it was built for."""
+    """An output of ``fix-resize``; it serves any group in its view."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._output = open_resized(path)
 
-    def find(self, manifest: Manifest, part: Part, table: pa.Table) -> Held | None:
-        """Return what the output has of a part: the images of its ids."""
+    def find(self, manifest: Manifest, part: Part, table: pa.Table) -> FolderImages | None:
+        """Return the images of a part in the output, by their ids."""
         if not len(table):
             return None
         view, source = (str(table[name][0].as_py()) for name in ("view", "source"))
         if view == RAW_VIEW:
             return None
-        built = self._output.table.select(["source", "image_id", "digest"])
-        built = built.filter(pc.equal(built["source"], source))
-        places = pc.index_in(table["image_id"], value_set=built["image_id"].combine_chunks())
-        held = np.asarray(places.is_valid())
-        if not held.any():
+        output_rows = self._output.table.select(["source", "image_id", "digest"])
+        output_rows = output_rows.filter(pc.equal(output_rows["source"], source))
+        index = pc.index_in(table["image_id"], value_set=output_rows["image_id"].combine_chunks())
+        available = np.asarray(index.is_valid())
+        if not available.any():
             return None
         if self._output.spec_id != spec_id(view):
             raise SourceError(
@@ -91,16 +91,16 @@ class ResizedFolder:
                 where=str(self.path),
                 hint=f"build it with --spec {view}",
             )
-        kept = table.filter(pa.array(held))
-        self._check_digests(kept, built["digest"].take(places.drop_null()))
-        return Held(ResizedImages(self._output, source, kept["image_id"].combine_chunks()), held)
+        rows = table.filter(pa.array(available))
+        self._check_digests(rows, output_rows["digest"].take(index.drop_null()))
+        return FolderImages(ResizedImages(self._output, source, rows["image_id"].combine_chunks()), available)
 
-    def _check_digests(self, kept: pa.Table, built: Any) -> None:
-        differ = pc.fill_null(pc.not_equal(kept["digest"], built), False)
+    def _check_digests(self, rows: pa.Table, digests: Any) -> None:
+        differ = pc.fill_null(pc.not_equal(rows["digest"], digests), False)
         if pc.any(differ).as_py():
-            first = kept["image_id"].filter(differ)[0].as_py()
+            image_id = rows["image_id"].filter(differ)[0].as_py()
             raise SourceError(
-                f"image {first!r} was built from another original than that of the manifest",
+                f"image {image_id!r} was built from another original than that of the manifest",
                 where=str(self.path),
                 hint="build it again from the publisher's files",
             )

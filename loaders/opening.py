@@ -1,4 +1,4 @@
-"""From a manifest to readable images: which parts to open, where they are, what is missing."""
+"""Open the parts of a manifest: select them, find their images, list missing ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wordnet_splits.manifest.tables import IMAGE_SCHEMA, SPLITS
 from wordnet_splits.packed.reading import PartImages, RawImages, no_root, open_sources, present
 from wordnet_splits.sources.roots import Roots
 
-from .folders import Folder, Held, open_folder
+from .folders import Folder, FolderImages, open_folder
 
 MISSING_SCHEMA = pa.schema([*IMAGE_SCHEMA, ("reason", pa.string())])
 PackedFolders = Path | str | Sequence[Path | str]
@@ -40,7 +40,7 @@ class OpenedPart:
     missing: pa.Table
 
 
-def choose_parts(
+def select_parts(
     manifest: Manifest, role: str | None, group: str | None, split: str, *, allow_missing: bool
 ) -> tuple[list[Part], list[str]]:
     """Return the parts to open, in table order, and the groups left out because they await their source.
@@ -52,23 +52,23 @@ def choose_parts(
         group does).
     """
     rows = [row for row in manifest.groups if row.split != "classes"]
-    for what, name, known in (
+    for kind, name, names in (
         ("split", split, set(SPLITS)),
         ("group", group, {row.group for row in manifest.groups}),
         ("role", role, {row.role for row in manifest.groups}),
     ):
-        if name is not None and name not in known:
-            raise unknown(what, name, known, where=manifest.name)
-    wanted = [row for row in rows if row.role == (role or row.role)]
-    wanted = [row for row in wanted if row.group == (group or row.group)]
-    here = [row for row in wanted if row.split == split]
-    if not here:
-        splits = ", ".join(sorted({row.split for row in wanted})) or "no images of that role and group"
+        if name is not None and name not in names:
+            raise unknown(kind, name, names, where=manifest.name)
+    matching = [row for row in rows if row.role == (role or row.role)]
+    matching = [row for row in matching if row.group == (group or row.group)]
+    in_split = [row for row in matching if row.split == split]
+    if not in_split:
+        splits = ", ".join(sorted({row.split for row in matching})) or "no images of that role and group"
         raise ManifestError(f"no images in split {split!r}", where=_place(manifest, group), hint=splits)
-    awaiting = [row for row in here if row.awaits]
-    if awaiting and (not allow_missing or len(awaiting) == len(here)):
+    awaiting = [row for row in in_split if row.awaits]
+    if awaiting and (not allow_missing or len(awaiting) == len(in_split)):
         raise _awaits(manifest, awaiting[0])
-    groups = {row.group for row in here} - {row.group for row in awaiting}
+    groups = {row.group for row in in_split} - {row.group for row in awaiting}
     parts = [part for part in manifest.parts if part[0] == split and part[1] in groups]
     return parts, [row.group for row in awaiting]
 
@@ -89,7 +89,8 @@ def open_parts(
 ) -> list[OpenedPart]:
     """Open parts: from the first packed folder that holds them, else from the roots of their sources.
 
-    A root is scanned, once, only with ``allow_missing``; else an absent image is noticed when it is read.
+    A root is scanned, once, only with ``allow_missing``; otherwise a missing image is an error when it is
+    read.
 
     Raises
     ------
@@ -101,8 +102,8 @@ def open_parts(
     opened: dict[Part, OpenedPart] = {}
     for part in parts:
         for folder in folders:
-            if (found := folder.find(manifest, part, tables[part])) is not None:
-                opened[part] = _from_folder(folder, found, part, tables[part], allow_missing)
+            if (images := folder.find(manifest, part, tables[part])) is not None:
+                opened[part] = _from_folder(folder, images, part, tables[part], allow_missing)
                 break
     others = {part: tables[part] for part in parts if part not in opened}
     opened |= _from_roots(manifest, others, roots, allow_missing, packed=bool(folders))
@@ -115,15 +116,18 @@ def _paths(packed: PackedFolders | None) -> list[Path]:
     return [Path(packed)] if isinstance(packed, str | Path) else [Path(folder) for folder in packed]
 
 
-def _from_folder(folder: Folder, found: Held, part: Part, table: pa.Table, allow_missing: bool) -> OpenedPart:
-    if not found.held.all() and not allow_missing:
-        first = table["image_id"][int(np.argmin(found.held))].as_py()
+def _from_folder(
+    folder: Folder, folder_images: FolderImages, part: Part, table: pa.Table, allow_missing: bool
+) -> OpenedPart:
+    if not folder_images.available.all() and not allow_missing:
+        image_id = table["image_id"][int(np.argmin(folder_images.available))].as_py()
         raise MissingImageError(
-            f"{int((~found.held).sum()):,} of the images of group {part[1]} are not here, first {first!r}",
+            f"{int((~folder_images.available).sum()):,} of the images of group {part[1]} are not here, "
+            f"first {image_id!r}",
             where=str(folder.path),
             hint="complete the root and write it again, or give allow_missing=True",
         )
-    return _split(part, table, found.held, found.images, f"not in {folder.path}")
+    return _split(part, table, folder_images.available, folder_images.images, f"not in {folder.path}")
 
 
 def _from_roots(
@@ -146,17 +150,19 @@ def _from_roots(
                 hint=error.hint,
             )
     for name in sorted(set(source_of.values())):
-        mine = [part for part in tables if source_of[part] == name]
-        for part, held in zip(mine, _held(sources.get(name), mine, tables, allow_missing), strict=True):
+        source_parts = [part for part in tables if source_of[part] == name]
+        for part, available in zip(
+            source_parts, _available(sources.get(name), source_parts, tables, allow_missing), strict=True
+        ):
             reason = f"not under {sources[name].root}" if name in sources else f"{name} has no root"
-            opened[part] = _raw(part, tables[part], held, sources.get(name), reason)
+            opened[part] = _raw(part, tables[part], available, sources.get(name), reason)
     return opened
 
 
-def _held(
+def _available(
     source: Any, parts: Sequence[Part], tables: Mapping[Part, pa.Table], allow_missing: bool
 ) -> list[npt.NDArray[np.bool_]]:
-    """Return for each part which of its rows the source has, from one scan for all of them."""
+    """Return for each part a mask of the rows that the source has, from one scan for all parts."""
     counts = [len(tables[part]) for part in parts]
     if source is None:
         return [np.zeros(count, bool) for count in counts]
@@ -166,23 +172,25 @@ def _held(
     return np.split(present(source, ids), np.cumsum(counts)[:-1])
 
 
-def _raw(part: Part, table: pa.Table, held: npt.NDArray[np.bool_], source: Any, reason: str) -> OpenedPart:
-    kept = table if held.all() else table.filter(pa.array(held))
-    ids, digests = (kept[name].combine_chunks() for name in ("image_id", "digest"))
+def _raw(
+    part: Part, table: pa.Table, available: npt.NDArray[np.bool_], source: Any, reason: str
+) -> OpenedPart:
+    rows = table if available.all() else table.filter(pa.array(available))
+    ids, digests = (rows[name].combine_chunks() for name in ("image_id", "digest"))
     view = str(table["view"][0].as_py()) if len(table) else "raw"
     images = RawImages(source, ids, None if digests.null_count == len(digests) else digests, view)
-    return _split(part, table, held, images, reason)
+    return _split(part, table, available, images, reason)
 
 
 def _split(
-    part: Part, table: pa.Table, held: npt.NDArray[np.bool_], images: PartImages, reason: str
+    part: Part, table: pa.Table, available: npt.NDArray[np.bool_], images: PartImages, reason: str
 ) -> OpenedPart:
-    if held.all():
+    if available.all():
         return OpenedPart(part, table, images, MISSING_SCHEMA.empty_table())
-    absent = table.filter(pa.array(~held))
-    reasons = pa.repeat(pa.scalar(reason), len(absent))
-    missing = absent.append_column("reason", reasons).cast(MISSING_SCHEMA)
-    return OpenedPart(part, table.filter(pa.array(held)), images, missing)
+    missing_rows = table.filter(pa.array(~available))
+    reasons = pa.repeat(pa.scalar(reason), len(missing_rows))
+    missing = missing_rows.append_column("reason", reasons).cast(MISSING_SCHEMA)
+    return OpenedPart(part, table.filter(pa.array(available)), images, missing)
 
 
 def _place(manifest: Manifest, group: str | None) -> str:

@@ -59,8 +59,10 @@ class ArrayView:
     ) -> None:
         if not parts:
             raise DataError("an array needs at least one part, which may have no rows")
-        first = parts[0]
-        if len(parts) > 1 and any(p.shape[1:] != first.shape[1:] or p.dtype != first.dtype for p in parts):
+        reference = parts[0]
+        if len(parts) > 1 and any(
+            p.shape[1:] != reference.shape[1:] or p.dtype != reference.dtype for p in parts
+        ):
             kinds = sorted({f"{p.dtype} {list(p.shape[1:])}" for p in parts})
             raise DataError(f"parts of one array differ in type or shape: {', '.join(kinds)}")
         self._parts = tuple(map(read_only, parts))
@@ -149,20 +151,20 @@ class ArrayView:
         """Return the given columns (last axis), in the given order, as another view, unread."""
         if self.ndim < 2:
             raise DataError(f"an array of shape {self.shape} has no columns")
-        wanted = np.asarray(index, dtype=np.int64)
-        absent = wanted[(wanted < 0) | (wanted >= self.shape[-1])]
-        if absent.size:
-            raise DataError(f"column {int(absent[0])} of an array that has {self.shape[-1]}")
-        chosen = wanted if self._columns is None else self._columns[wanted]
-        return ArrayView(self._parts, chosen, copied=self._copied)
+        columns = np.asarray(index, dtype=np.int64)
+        out_of_range = columns[(columns < 0) | (columns >= self.shape[-1])]
+        if out_of_range.size:
+            raise DataError(f"column {int(out_of_range[0])} of an array that has {self.shape[-1]}")
+        selected = columns if self._columns is None else self._columns[columns]
+        return ArrayView(self._parts, selected, copied=self._copied)
 
     def _pieces(self, start: int, stop: int) -> list[Array]:
         """Rows start..stop-1 of the parts that have them: at least one piece, which may have no rows."""
-        first = min(bisect_right(self._offsets, start), len(self._parts)) - 1
-        end = max(bisect_left(self._offsets, stop), first + 1)
+        start_part = min(bisect_right(self._offsets, start), len(self._parts)) - 1
+        end = max(bisect_left(self._offsets, stop), start_part + 1)
         return [
             part[max(0, start - begin) : stop - begin]
-            for part, begin in zip(self._parts[first:end], self._offsets[first:end], strict=True)
+            for part, begin in zip(self._parts[start_part:end], self._offsets[start_part:end], strict=True)
         ]
 
     def _read(self, start: int, stop: int) -> Array:
@@ -182,15 +184,15 @@ class ArrayView:
             index = np.flatnonzero(index)
         if index.size == 0:
             return self._read(0, 0)
-        absent = index[(index < -n) | (index >= n)]
-        if absent.size:
-            raise IndexError(f"row {int(absent[0])} of an array of {n} rows")
+        out_of_range = index[(index < -n) | (index >= n)]
+        if out_of_range.size:
+            raise IndexError(f"row {int(out_of_range[0])} of an array of {n} rows")
         index = np.where(index < 0, index + n, index)
         out = np.empty((len(index), *self._parts[0].shape[1:]), self.dtype)
         owner = np.searchsorted(self._offsets, index, side="right") - 1
         for number in np.unique(owner):
-            mine = owner == number
-            out[mine] = self._parts[number][index[mine] - self._offsets[number]]
+            of_part = owner == number
+            out[of_part] = self._parts[number][index[of_part] - self._offsets[number]]
         rows = self._restrict(out)
         return rows if self._copied else read_only(rows)
 
@@ -301,8 +303,8 @@ class Head:
 
     def rows(self, index: npt.ArrayLike) -> Head:
         """Return the head of the given classes, in that order."""
-        chosen = np.asarray(index, dtype=np.int64)
-        return Head(self.weight[chosen], self.bias[chosen])
+        classes = np.asarray(index, dtype=np.int64)
+        return Head(self.weight[classes], self.bias[classes])
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,16 +10,17 @@ from typing import Any
 import pyarrow as pa
 import torch
 from torch import nn
+from torchvision.models import resnet18
 
 from loaders.harness.activations import Store, extract
 from loaders.harness.backend.transforms import evaluation_transform
 from loaders.harness.model import load_model
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA
 
-from .schema import Row, fastest
+from .rows import Row, fastest
 
-IMAGES = 2048
 ROUNDS = 3
+LEAST_RATIO = 0.93
 BATCH = 128
 NORMALISED = evaluation_transform("none", (0.507, 0.487, 0.441), (0.267, 0.256, 0.276))
 
@@ -60,8 +61,8 @@ class _Images:
 
     transform = batch_transform = None
 
-    def __init__(self, n: int) -> None:
-        self.pixels = torch.randint(0, 256, (n, 3, 32, 32), dtype=torch.uint8)
+    def __init__(self, n: int, side: int) -> None:
+        self.pixels = torch.randint(0, 256, (n, 3, side, side), dtype=torch.uint8)
         row = {"source": "random", "class_id": "all", "role": "far", "group": "random", "split": "test"}
         rows = [{**row, "image_id": str(i), "label": -1, "view": "raw", "digest": None} for i in range(n)]
         self.table = pa.Table.from_pylist(rows, schema=IMAGE_SCHEMA)
@@ -77,13 +78,17 @@ def run() -> list[Row]:
         1
     )  # threads of one product that wait for each other are no measure on a busy machine
     try:
-        return _measure()
+        torch.manual_seed(0)
+        return [
+            _measure("ResNet-20", small_resnet(), images=2048, side=32),
+            _measure("ResNet-18", resnet18(num_classes=40).eval(), images=1024, side=64),
+        ]
     finally:
         torch.set_num_threads(threads)
 
 
-def _measure() -> list[Row]:
-    network, data = small_resnet(), _Images(IMAGES)
+def _measure(name: str, network: Any, *, images: int, side: int) -> Row:
+    data = _Images(images, side)
     model = load_model(network)
     ready = [NORMALISED.batch(x).to(model.device) for x in data.pixels.split(BATCH)]
 
@@ -100,16 +105,14 @@ def _measure() -> list[Row]:
     pairs = [(fastest(bare, 1), fastest(ours, 1)) for _ in range(ROUNDS)]  # in turn: the machine may be busy
     bare_time, extract_time = (min(times) for times in zip(*pairs, strict=True))
     ratio = bare_time / extract_time
-    return [
-        Row(
-            f"extraction, ResNet-20, {IMAGES:,} images of 32 x 32, {model.device.type}, one thread",
-            f"{IMAGES / extract_time:,.0f} images/s",
-            f"bare forward {IMAGES / bare_time:,.0f} images/s",
-            ratio,
-            ">= 0.9 x",
-            ratio >= 0.9,
-        )
-    ]
+    return Row(
+        f"extraction, {name}, {images:,} images of {side} x {side}, {model.device.type}, one thread",
+        f"{images / extract_time:,.0f} images/s",
+        f"bare forward {images / bare_time:,.0f} images/s",
+        ratio,
+        f">= {LEAST_RATIO} x",
+        ratio >= LEAST_RATIO,
+    )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from loaders.harness.detectors import ConfiguredDetector, get_detector
 from loaders.harness.evaluation.fitting import combinations, scored_together
 from loaders.harness.evaluation.scoring import Fitted, confidences, fit
 
-from .schema import Row, fastest
+from .rows import Row, fastest
 
 IMAGES, LEARN, WIDTH, CLASSES = 50_000, 10_000, 512, 100
 FEW = {"openmax": 1}

@@ -23,7 +23,7 @@ from loaders import UnknownDetectionSet
 from wordnet_splits.making import build
 from wordnet_splits.packed.pack import pack
 
-from .schema import Row, fastest
+from .rows import Row, fastest
 
 BATCH = 128
 REPEATS = 6

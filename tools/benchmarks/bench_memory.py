@@ -22,7 +22,7 @@ from loaders.harness.arrays import Arrays, ArrayView, Head
 from loaders.harness.detectors import ConfiguredDetector, get_detector, list_detectors
 from loaders.harness.evaluation.scoring import confidence, fit
 
-from .schema import Row
+from .rows import Row
 
 IMAGES, WIDTH, CLASSES = 50_000, 2048, 1000
 BANK, QUERIES, SHARD = 1_281_167, 2000, 4096

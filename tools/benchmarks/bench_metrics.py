@@ -7,7 +7,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from wordnet_splits import metrics
 
-from .schema import Row, fastest
+from .rows import Row, fastest
 
 SCORES = 1_000_000
 BOOTSTRAP_SCORES = 100_000

@@ -19,7 +19,7 @@ from tools.wndb_export import export_wndb
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.similarity import similarity
 
-from .schema import Row, fastest
+from .rows import Row, fastest
 
 MEASURES = ("path", "lch", "wup", "wup_wn")
 NLTK_METHODS = {"path": "path_similarity", "lch": "lch_similarity", "wup": "wup_similarity"}

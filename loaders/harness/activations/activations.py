@@ -24,16 +24,16 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.manifest.data import Declared
 
 from ..arrays import Arrays, ArrayView, Head
+from ..backend.devices import current_ranks, deterministic_kernels
 from ..backend.keys import list_key
-from ..backend.ranks import current_ranks
 from ..backend.transforms import Transform, as_transform, recipe_transform
 from ..model import Model
 from ..model.class_map import ClassMap
 from ..probes import Probe, parse_probe, probe_name
 from .batches import BatchReader, ImageSet
-from .canary import FEATURES_DTYPES, ROWS, begin_group, check_group, note_batch_statistics
+from .canary import FEATURES_DTYPES, ROWS, check_group, create_group, note_batch_statistics
 from .extraction import Extraction
-from .settings import deterministic, differences
+from .settings import differences
 from .store import FORWARD, SHARD_ROWS, Store
 
 BATCH = 128
@@ -89,12 +89,12 @@ class Activations:
 
     def data(self, classes: ClassMap | None = None, *, labels: bool = False) -> Arrays:
         """Return what detectors get: logits restricted by ``classes``, and labels if wanted."""
-        chosen = classes or ClassMap(tuple(range(self.width)), self.width)
-        return chosen.arrays(self.arrays, self.labels if labels else None)
+        class_map = classes or ClassMap(tuple(range(self.width)), self.width)
+        return class_map.arrays(self.arrays, self.labels if labels else None)
 
     def head_of(self, classes: ClassMap | None = None) -> Head | None:
         """Return the head whose rows are the columns of `data`'s logits."""
-        return self.head if self.head is None or classes is None else self.head.rows(classes.kept)
+        return self.head if self.head is None or classes is None else self.head.rows(classes.class_columns)
 
 
 def extract(
@@ -135,42 +135,46 @@ def extract(
     if features_dtype not in FEATURES_DTYPES:
         raise unknown("type of features", features_dtype, FEATURES_DTYPES)
     if batch_size < 1 or batch_size > SHARD_ROWS:
-        raise DataError(f"a batch of {batch_size} images", hint=f"1 to {SHARD_ROWS}")
+        raise DataError(f"batch_size must be between 1 and {SHARD_ROWS}, not {batch_size}")
     table: pa.Table = dataset.table
     if not table.num_rows:
         raise DataError("there are no images", where=_where(model, table))
-    chosen = choose_transform(model, dataset, transform, transform_id)
-    wanted = {probe_name(p): p for p in (parse_probe(p) if isinstance(p, str) else p for p in probes)}
-    group = store.group(model.key, chosen.key, list_key(table), n=table.num_rows)
+    used_transform = choose_transform(model, dataset, transform, transform_id)
+    probes_by_name = {probe_name(p): p for p in (parse_probe(p) if isinstance(p, str) else p for p in probes)}
+    group = store.group(model.key, used_transform.key, list_key(table), n=table.num_rows)
     ranks = current_ranks()
-    reader = BatchReader(dataset, chosen, device=model.device, dtype=model.dtype, workers=workers)
-    with deterministic(), model.evaluating(chosen), group.locked() if ranks.first else nullcontext():
-        with ranks.together("opening the store"):
+    reader = BatchReader(dataset, used_transform, device=model.device, dtype=model.dtype, workers=workers)
+    with (
+        deterministic_kernels(full_float32=True),
+        model.evaluating(used_transform),
+        group.locked() if ranks.first else nullcontext(),
+    ):
+        with ranks.all_ranks("opening the store"):
             if ranks.first:
-                begin_group(model, group, reader, table, chosen, features_dtype)
-        with ranks.together("the check of the stored activations"):
-            canary = check_group(model, group, wanted, table, features_dtype)
-        with ranks.together("the extraction"):
-            work = Extraction(model, group, reader, table, ranks, batch_size, progress or Silent())
-            work.run(wanted)
+                create_group(model, group, reader, table, used_transform, features_dtype)
+        with ranks.all_ranks("the check of the stored activations"):
+            canary = check_group(model, group, probes_by_name, table, features_dtype)
+        with ranks.all_ranks("the extraction"):
+            extraction = Extraction(model, group, reader, table, ranks, batch_size, progress or Silent())
+            extraction.run(probes_by_name)
         note_batch_statistics(model, group)  # every rank has written its shards
     arrays: dict[str, ArrayView] = dict(group.open(FORWARD, verify=verify))
-    for name in wanted:
+    for name in probes_by_name:
         opened = group.open(name, verify=verify)
         arrays |= {f"{name}/{array}": view for array, view in opened.items()}
     inputs, _ = group.canary()
-    records = [record for unit in (FORWARD, *wanted) for record in group.records(unit)]
-    halved = [note for record in records for note in record.settings.notes]
+    records = [record for unit in (FORWARD, *probes_by_name) for record in group.records(unit)]
+    shard_notes = [note for record in records for note in record.settings.notes]
     return Activations(
         Arrays(arrays),
         table,
         table["label"].to_numpy().astype(np.int64),
         model.head,
-        tuple(dict.fromkeys([*halved, *differences(records), *canary])),
+        tuple(dict.fromkeys([*shard_notes, *differences(records), *canary])),
         model.name,
         model.key,
-        chosen.key,
-        chosen.words,
+        used_transform.key,
+        used_transform.words,
         group.folder.name,
         tuple(inputs.shape[1:]),
     )
@@ -184,13 +188,13 @@ def output_width(model: Model, dataset: ImageSet) -> int:
     DataError : the model refuses them, or gives no logits: see `Model.prepare`.
     """
     if model.width is None:
-        with few_images(model, dataset):
+        with sample_images(model, dataset):
             pass
     return int(model.width or 0)
 
 
 @contextmanager
-def few_images(model: Model, dataset: ImageSet) -> Iterator[Tensor]:
+def sample_images(model: Model, dataset: ImageSet) -> Iterator[Tensor]:
     """Give a few images of ``dataset`` as the model gets them, in evaluation mode, prepared by them.
 
     Raises
@@ -225,14 +229,14 @@ def choose_transform(
     manifest = getattr(dataset, "manifest", None)
     recipe = Declared(name="none") if manifest is None else manifest.data.recipe
     sources = dataset.table["source"].unique().to_pylist()
-    found = {t.key: t for t in (recipe_transform(recipe, source) for source in sources)}
-    if len(found) > 1:
+    transforms = {t.key: t for t in (recipe_transform(recipe, source) for source in sources)}
+    if len(transforms) > 1:
         raise DataError(
             "the sources of these images have different evaluation transforms",
             where=model.name,
             hint="extract one group at a time: UnknownDetectionSet.parts(...)",
         )
-    return next(iter(found.values()))
+    return next(iter(transforms.values()))
 
 
 def _where(model: Model, table: pa.Table) -> str:

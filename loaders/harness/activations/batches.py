@@ -58,8 +58,8 @@ class BatchReader:
             for shard, rows in shards
             for start in range(0, len(rows), batch_size)
         ]
-        read = self._by_workers if self.workers else self._by_thread
-        for (shard, rows), images in zip(plan, read([list(rows) for _, rows in plan]), strict=True):
+        read_images = self._by_workers if self.workers else self._by_thread
+        for (shard, rows), images in zip(plan, read_images([list(rows) for _, rows in plan]), strict=True):
             yield ImageBatch(shard, rows, self.finish(images))
 
     def finish(self, images: Tensor) -> Tensor:
@@ -78,13 +78,13 @@ class BatchReader:
             return _stacked(self.dataset.__getitems__(rows))
 
         with ThreadPoolExecutor(1, thread_name_prefix="read") as pool:
-            ahead = deque(pool.submit(load, rows) for rows in plan[:1])
+            pending = deque(pool.submit(load, rows) for rows in plan[:1])
             for rows in [*plan[1:], []]:
-                if not ahead:
+                if not pending:
                     return
-                images = ahead.popleft().result()
+                images = pending.popleft().result()
                 if rows:
-                    ahead.append(pool.submit(load, rows))
+                    pending.append(pool.submit(load, rows))
                 yield images
 
     def _by_workers(self, plan: list[list[int]]) -> Iterator[Tensor]:
@@ -118,15 +118,15 @@ def _stacked(items: Any) -> Tensor:
     images = getattr(items, "images", None)
     if images is not None:
         return images
-    found = [image for image, _ in items]
-    if not all(isinstance(image, torch.Tensor) for image in found):
+    images = [image for image, _ in items]
+    if not all(isinstance(image, torch.Tensor) for image in images):
         raise DataError(
-            f"the transform returns {type(found[0]).__name__}, not a tensor", hint="end it with ToTensor"
+            f"the transform returns {type(images[0]).__name__}, not a tensor", hint="end it with ToTensor"
         )
-    shapes = sorted({tuple(image.shape) for image in found})
+    shapes = sorted({tuple(image.shape) for image in images})
     if len(shapes) > 1:
         raise DataError(
             f"the transform makes images of different sizes: {shapes[0]} and {shapes[1]}",
             hint="end it with a crop or a resize to one size",
         )
-    return torch.stack(found)
+    return torch.stack(images)

@@ -19,7 +19,7 @@ from ..backend.transforms import Transform
 from ..model import Model
 from ..probes import Probe
 from .batches import BatchReader
-from .extraction import outputs_of, randomness
+from .extraction import forward_arrays, randomness
 from .store import FORWARD, StoredGroup, StoreError
 
 ROWS, PROBED = 8, 2
@@ -31,7 +31,7 @@ ROUNDINGS = 8
 FEATURES_DTYPES = ("float32", "float16")
 
 
-def begin_group(
+def create_group(
     model: Model,
     group: StoredGroup,
     reader: BatchReader,
@@ -65,8 +65,8 @@ def check_group(
     ------
     StoreError : an array differs, or features are stored in half precision and wanted in single.
     """
-    seen, logits = group.canary()
-    x = torch.from_numpy(seen).to(model.device, model.dtype)
+    inputs, logits = group.canary()
+    x = torch.from_numpy(inputs).to(model.device, model.dtype)
     _compare(group, FORWARD, {"logits": logits}, {"logits": model.prepare(x)}, RTOL)
     rounding = ROUNDINGS * torch.finfo(model.dtype).eps
     rtol = max(rounding, RTOL_FLOAT16 if group.about.features_dtype == "float16" else RTOL)
@@ -76,11 +76,17 @@ def check_group(
     if stored:
         with model.batch(x) as result:
             assert result is not None
-            _compare(group, FORWARD, stored, outputs_of(result, model.name), rtol)
+            _compare(group, FORWARD, stored, forward_arrays(result, model.name), rtol)
     for unit, probe in probes.items():
         if stored := group.first_rows(unit, PROBED):
-            few = x[: len(next(iter(stored.values())))]
-            _compare(group, unit, stored, _probed(model, unit, probe, few, table), max(rounding, RTOL_PROBE))
+            first_inputs = x[: len(next(iter(stored.values())))]
+            _compare(
+                group,
+                unit,
+                stored,
+                _probed(model, unit, probe, first_inputs, table),
+                max(rounding, RTOL_PROBE),
+            )
     return _notes(group, features_dtype)
 
 
@@ -89,7 +95,7 @@ def note_batch_statistics(model: Model, group: StoredGroup) -> None:
     inputs, logits = group.canary()
     model.depends_on_batch(logits, group.first_rows(FORWARD, len(logits))["logits"])
     if next(iter(group.records(FORWARD))).settings.batch_size == len(logits):  # that was the same batch
-        few = model.in_another_batch(torch.from_numpy(inputs).to(model.device, model.dtype))
+        few = model.logits_in_other_batch(torch.from_numpy(inputs).to(model.device, model.dtype))
         if few is not None:
             model.depends_on_batch(few.float().cpu().numpy(), logits[: len(few)])
 
@@ -105,30 +111,37 @@ def _compare(
 ) -> None:
     """Raise StoreError where an array computed now is not the stored one."""
     for name in sorted({*stored, *computed}):
-        before = stored.get(name)
-        now = None if name not in computed else computed[name].detach().float().cpu().numpy()
-        if before is None or now is None or not _alike(before.astype(np.float32), now[: len(before)], rtol):
-            what = name if unit == FORWARD else f"{unit}/{name}"
+        stored_array = stored.get(name)
+        computed_array = None if name not in computed else computed[name].detach().float().cpu().numpy()
+        if (
+            stored_array is None
+            or computed_array is None
+            or not _alike(stored_array.astype(np.float32), computed_array[: len(stored_array)], rtol)
+        ):
+            array_name = name if unit == FORWARD else f"{unit}/{name}"
             raise StoreError(
-                f"the model's {what} for the stored inputs differ from the stored ones: its code has changed",
+                f"the model's {array_name} for the stored inputs differ from the stored ones: "
+                "its code has changed",
                 where=str(group.folder),
                 hint="delete that folder, or give the model another name (model_id)",
             )
 
 
-def _alike(before: Array, now: Array, rtol: float) -> bool:
-    scale = float(np.abs(before).max(initial=0.0))
-    return before.shape == now.shape and bool(np.allclose(now, before, rtol=rtol, atol=rtol * scale))
+def _alike(stored: Array, computed: Array, rtol: float) -> bool:
+    scale = float(np.abs(stored).max(initial=0.0))
+    return stored.shape == computed.shape and bool(
+        np.allclose(computed, stored, rtol=rtol, atol=rtol * scale)
+    )
 
 
 def _notes(group: StoredGroup, features_dtype: str) -> list[str]:
-    held = group.about.features_dtype
-    if held == features_dtype:
+    stored_dtype = group.about.features_dtype
+    if stored_dtype == features_dtype:
         return []
-    if held == "float16":
+    if stored_dtype == "float16":
         raise StoreError(
             "features are stored as float16 here, not as float32",
             where=str(group.folder),
             hint="take float16, delete that folder, or use another store",
         )
-    return [f"features are {held}, as this group was begun"]
+    return [f"features are {stored_dtype}, as this group was begun"]

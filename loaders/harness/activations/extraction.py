@@ -18,7 +18,7 @@ from wordnet_splits.base.progress import Progress, Task
 
 from ..array_checks import as_float32
 from ..arrays import Array
-from ..backend.ranks import Ranks
+from ..backend.devices import Ranks
 from ..model import Model
 from ..plugins import USER_CODE_ERRORS, describe_error
 from ..probes import Probe
@@ -46,25 +46,25 @@ class Extraction:
 
     def run(self, probes: Mapping[str, Probe]) -> None:
         """Compute and write every shard of this rank that the forward pass or a probe lacks."""
-        lacking = {unit: set(self.group.missing(unit)) for unit in (FORWARD, *probes)}
-        todo = sorted(set().union(*lacking.values()))
-        mine = [s for s in todo if s % self.ranks.world == self.ranks.rank]
-        halved: list[str] = []
+        missing = {unit: set(self.group.missing(unit)) for unit in (FORWARD, *probes)}
+        todo = sorted(set().union(*missing.values()))
+        own_shards = [s for s in todo if s % self.ranks.world == self.ranks.rank]
+        notes: list[str] = []
         with (
             ThreadPoolExecutor(1, thread_name_prefix="write") as writer,
-            self.progress.task("images", sum(len(self.group.shards[s]) for s in mine)) as task,
+            self.progress.task("images", sum(len(self.group.shards[s]) for s in own_shards)) as task,
         ):
-            waiting: list[Future[None]] = []
-            while mine:
-                full = False
+            writes: list[Future[None]] = []
+            while own_shards:
+                memory_full = False
                 try:
-                    for shard, outputs in self._shards(mine, lacking, probes, task):
+                    for shard, outputs in self._shards(own_shards, missing, probes, task):
                         _finish(
-                            waiting, keep=1
+                            writes, keep=1
                         )  # this process holds two shards in memory: one being written, one being filled
-                        waiting += self._submit(writer, shard, outputs, halved)
-                        halved = []
-                        mine = mine[1:]
+                        writes += self._submit(writer, shard, outputs, notes)
+                        notes = []
+                        own_shards = own_shards[1:]
                 except (SplitsError, OSError):
                     raise
                 except USER_CODE_ERRORS as error:  # of the model or a probe, which may be a user's
@@ -76,25 +76,25 @@ class Extraction:
                         ) from error
                     if not out_of_memory(error):
                         raise DataError(
-                            f"the forward pass failed in shard {mine[0]}: {describe_error(error)}",
+                            f"the forward pass failed in shard {own_shards[0]}: {describe_error(error)}",
                             where=self.model.name,
                             hint="images of another size? check the transform",
                         ) from error
-                    full = True  # handled below, once the error no longer keeps the batch in memory
-                if full:
-                    halved.append(self._halve(mine[0]))
-            _finish(waiting, keep=0)
+                    memory_full = True  # handled below, once the error no longer keeps the batch in memory
+                if memory_full:
+                    notes.append(self._halve(own_shards[0]))
+            _finish(writes, keep=0)
 
     def _shards(
-        self, shards: Sequence[int], lacking: Mapping[str, set[int]], probes: Mapping[str, Probe], task: Task
+        self, shards: Sequence[int], missing: Mapping[str, set[int]], probes: Mapping[str, Probe], task: Task
     ) -> Iterator[tuple[int, Outputs]]:
         """Yield the outputs of each shard once its last batch is through."""
         rows = [(s, self.group.shards[s]) for s in shards]
         outputs: Outputs = {}
         for batch in self.reader.batches(rows, self.batch_size):
-            wanted = {unit: probe for unit, probe in probes.items() if batch.shard in lacking[unit]}
+            missing_probes = {unit: probe for unit, probe in probes.items() if batch.shard in missing[unit]}
             try:
-                self._batch(batch, wanted, outputs, forward=batch.shard in lacking[FORWARD])
+                self._batch(batch, missing_probes, outputs, forward=batch.shard in missing[FORWARD])
             except BaseException:  # the shard begins again
                 task.advance(self.group.shards[batch.shard].start - batch.rows.start)
                 raise
@@ -111,7 +111,7 @@ class Extraction:
         needs_pass = forward or bool(layers)
         with self.model.batch(batch.images, layers, skip=not needs_pass) as result:
             if forward and result is not None:
-                _keep(outputs, FORWARD, outputs_of(result, self.model.name), len(batch.rows))
+                _keep(outputs, FORWARD, forward_arrays(result, self.model.name), len(batch.rows))
             for unit, probe in probes.items():
                 rows = self.table.slice(batch.rows.start, len(batch.rows))
                 arrays = probe(self.model, batch.images, *randomness(unit, probe, rows))
@@ -121,15 +121,18 @@ class Extraction:
         self, writer: ThreadPoolExecutor, shard: int, outputs: Outputs, notes: list[str]
     ) -> list[Future[None]]:
         """Bring a shard to the host, check it, and have it written."""
-        about = settings(self.model.device, self.model.dtype, self.batch_size)
+        shard_settings = settings(self.model.device, self.model.dtype, self.batch_size)
         if notes:
-            about["notes"] = notes
+            shard_settings["notes"] = notes
         arrays = {
-            unit: {k: self._host(unit, k, v, shard) for k, v in held.items()}
-            for unit, held in outputs.items()
+            unit: {k: self._host(unit, k, v, shard) for k, v in unit_arrays.items()}
+            for unit, unit_arrays in outputs.items()
         }
         outputs.clear()
-        return [writer.submit(self.group.write, unit, shard, held, about) for unit, held in arrays.items()]
+        return [
+            writer.submit(self.group.write, unit, shard, unit_arrays, shard_settings)
+            for unit, unit_arrays in arrays.items()
+        ]
 
     def _host(self, unit: str, name: str, tensors: list[Any], shard: int) -> Array:
         """Join the batches of one array, in its stored type.
@@ -139,8 +142,8 @@ class Extraction:
         DataError : a value is NaN or infinite; the first image is named.
         """
         joined = torch.cat([t.detach() for t in tensors])
-        stored = getattr(torch, self.group.about.features_dtype) if name == "features" else torch.float32
-        array: Array = joined.to(stored).cpu().numpy()
+        dtype = getattr(torch, self.group.about.features_dtype) if name == "features" else torch.float32
+        array: Array = joined.to(dtype).cpu().numpy()
         finite = np.isfinite(array).reshape(len(array), -1).all(axis=1)
         if finite.all():
             return array
@@ -167,7 +170,7 @@ class Extraction:
         return f"out of memory at batch {before}: shard {shard} restarted at {self.batch_size}"
 
 
-def outputs_of(result: tuple[Any, Any], where: str) -> dict[str, Any]:
+def forward_arrays(result: tuple[Any, Any], where: str) -> dict[str, Any]:
     """Return the arrays of a forward pass, at most in single precision; a model may give no features.
 
     Raises
@@ -175,16 +178,16 @@ def outputs_of(result: tuple[Any, Any], where: str) -> dict[str, Any]:
     DataError : they are in double precision, and differ where float32 would make them equal.
     """
     features, logits = result
-    held = {"logits": _single(logits, "logits", where).float()}
-    return held if features is None else {"features": _single(features, "features", where), **held}
+    arrays = {"logits": _single(logits, "logits", where).float()}
+    return arrays if features is None else {"features": _single(features, "features", where), **arrays}
 
 
-def _single(values: torch.Tensor, what: str, where: str) -> torch.Tensor:
+def _single(values: torch.Tensor, name: str, where: str) -> torch.Tensor:
     if values.dtype != torch.float64:
         return values
-    given = values.detach().cpu().numpy()
-    narrow = as_float32(given, name=what, where=where, by_column=what == "features")
-    return torch.from_numpy(narrow).to(values.device)
+    array = values.detach().cpu().numpy()
+    rounded = as_float32(array, name=name, where=where, by_column=name == "features")
+    return torch.from_numpy(rounded).to(values.device)
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -196,8 +199,8 @@ def randomness(unit: str, probe: Probe, rows: pa.Table) -> Sequence[Sequence[tor
     """Return the generators of some images for a probe that draws, none for others."""
     if not probe.random:
         return ()
-    named = rows.select(["source", "image_id", "view"])
-    return ([image_generator(unit, *row.values()) for row in named.to_pylist()],)
+    ids = rows.select(["source", "image_id", "view"])
+    return ([image_generator(unit, *row.values()) for row in ids.to_pylist()],)
 
 
 def image_generator(*names: str) -> torch.Generator:
@@ -206,14 +209,14 @@ def image_generator(*names: str) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(digest, "big") >> 1)
 
 
-def _keep(outputs: Outputs, unit: str, arrays: Mapping[str, Any], rows: int) -> None:
+def _keep(outputs: Outputs, unit: str, arrays: Mapping[str, Any], count: int) -> None:
     for name, tensor in arrays.items():
-        if len(tensor) != rows:
-            raise DataError(f"{name} of {len(tensor)} rows for {rows} images", where=unit)
+        if len(tensor) != count:
+            raise DataError(f"{name} of {len(tensor)} rows for {count} images", where=unit)
         outputs.setdefault(unit, {}).setdefault(name, []).append(tensor.detach())
 
 
-def _finish(waiting: list[Future[None]], *, keep: int) -> None:
+def _finish(writes: list[Future[None]], *, keep: int) -> None:
     """Wait for writes until ``keep`` are left; an error of one is raised here."""
-    while len(waiting) > keep:
-        waiting.pop(0).result()
+    while len(writes) > keep:
+        writes.pop(0).result()

@@ -15,8 +15,8 @@ from ...dataset import UnknownDetectionSet
 from ...opening import PackedFolders
 from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
-from ..probes import Probe, for_classes, parse_probe, probe_name
-from .activations import BATCH, Activations, extract, few_images, output_width
+from ..probes import Probe, parse_probe, probe_name, restrict_to_columns
+from .activations import BATCH, Activations, extract, output_width, sample_images
 from .runs import GroupOutputs, ModelRun, Need
 from .settings import settings
 from .store import Store
@@ -55,21 +55,21 @@ class BenchmarkImages:
     def test(self, groups: Sequence[str]) -> dict[str, UnknownDetectionSet]:
         """Return the test images of some groups, opened together so that each root is scanned once."""
         if self.allow_missing:
-            whole = UnknownDetectionSet.parts(
+            datasets = UnknownDetectionSet.parts(
                 self.benchmark, roots=self.roots, packed=self.packed, allow_missing=True
             )
-            self._opened |= {("test", name): images for name, images in whole.items() if name in groups}
+            self._opened |= {("test", name): images for name, images in datasets.items() if name in groups}
         return {name: self.group("test", name) for name in groups}
 
     @property
     def left_out(self) -> list[str]:
         """What was left out of the groups opened so far, as sentences."""
-        found = []
+        sentences = []
         for (split, name), images in sorted(self._opened.items()):
             if images.missing.num_rows:
                 reason = images.missing["reason"][0].as_py()
-                found.append(f"{name}/{split}: {images.missing.num_rows:,} images left out: {reason}")
-        return found
+                sentences.append(f"{name}/{split}: {images.missing.num_rows:,} images left out: {reason}")
+        return sentences
 
 
 @dataclass
@@ -109,62 +109,64 @@ class Extractor:
             output_width(self.model, self.images.group(split, name))  # says whether there are any
         if not checked or self.model.lacks(needs):
             return self.model.lacks(needs)
-        with few_images(self.model, self.images.group(split, name)) as x:
-            return what_is_lacking(checked, self.model, x)
+        with sample_images(self.model, self.images.group(split, name)) as x:
+            return unavailable_reason(checked, self.model, x)
 
     def read(self, split: str, name: str, needs: frozenset[Need]) -> GroupOutputs:
         """Return the model's outputs on one group, with at least what is named."""
-        wanted = probes_of(needs)
-        found = self._opened.get((split, name))
+        needed_probes = probes_of(needs)
+        activations = self._opened.get((split, name))
         if self._class_map is None:  # refuse a model that does not fit before hours of forward passes
             width = output_width(self.model, self.images.group(split, name))
             self._class_map = self.model.class_map(self.space, width)
-        probes = [for_classes(probe, self._class_map) for probe in wanted]
+        probes = [restrict_to_columns(probe, self._class_map) for probe in needed_probes]
         names = sorted(probe_name(probe) for probe in probes)
-        held = {array.rpartition("/")[0] for array in found.arrays} if found is not None else set()
-        if found is None or not held.issuperset(names):
-            found = self._extract(split, name, probes)
+        stored_units = (
+            {array.rpartition("/")[0] for array in activations.arrays} if activations is not None else set()
+        )
+        if activations is None or not stored_units.issuperset(names):
+            activations = self._extract(split, name, probes)
         labelled = split != "test"  # on test images no detector sees a label
         return GroupOutputs(
-            found.table,
-            found.data(self._class_map, labels=labelled),
+            activations.table,
+            activations.data(self._class_map, labels=labelled),
             self._class_map,
-            found.head_of(self._class_map),
-            found.transform_key,
-            found.transform,
-            (*found.notes, *self.model.notes),
-            found.shape,
+            activations.head_of(self._class_map),
+            activations.transform_key,
+            activations.transform,
+            (*activations.notes, *self.model.notes),
+            activations.shape,
         )
 
     def _extract(self, split: str, name: str, probes: Sequence[Probe]) -> Activations:
-        counted = None if self._whole is None else Counted(self._whole, f"{name}/{split}")
+        group_progress = None if self._whole is None else Counted(self._whole, f"{name}/{split}")
         images = self.images.group(split, name)
-        if counted is not None and (split, name) in self._opened:
-            counted.extend(len(images))  # once more, for what was not known to be needed
-        found = extract(
+        if group_progress is not None and (split, name) in self._opened:
+            group_progress.extend(len(images))  # once more, for what was not known to be needed
+        activations = extract(
             self.model,
             images,
             self.store,
             probes=sorted(probes, key=probe_name),
             batch_size=self.batch_size,
             workers=self.workers,
-            progress=counted or Named(self.progress, f"{self.model.name} on {name}/{split}"),
+            progress=group_progress or Named(self.progress, f"{self.model.name} on {name}/{split}"),
         )
-        if counted is not None:
-            counted.advance(found.n - counted.done)  # what was stored
-        self._opened[split, name] = found
-        return found
+        if group_progress is not None:
+            group_progress.advance(activations.n - group_progress.done)  # what was stored
+        self._opened[split, name] = activations
+        return activations
 
 
-def what_is_lacking(probes: Sequence[Any], model: Model, x: Any) -> str:
+def unavailable_reason(probes: Sequence[Any], model: Model, images: Any) -> str:
     """Return the first reason why a model cannot give probes of images x, "" where there is none."""
-    return next(filter(None, (probe.lacks(model, x) for probe in probes)), "")
+    return next(filter(None, (probe.lacks(model, images) for probe in probes)), "")
 
 
 def probes_of(needs: frozenset[Need]) -> set[Probe]:
     """Return the probes among what is needed; what is neither an array nor of a probe is found out later."""
-    named = {need for need in needs - PLAIN if isinstance(need, str)}
-    return {*(needs - named - PLAIN), *(parse_probe(need) for need in named if "/" in need or "[" in need)}
+    names = {need for need in needs - PLAIN if isinstance(need, str)}
+    return {*(needs - names - PLAIN), *(parse_probe(need) for need in names if "/" in need or "[" in need)}
 
 
 def model_run(
@@ -173,7 +175,7 @@ def model_run(
     store: Store,
     *,
     of: str = "",
-    named: bool = False,
+    user_named: bool = False,
     batch_size: int = BATCH,
     workers: int = 0,
     progress: Progress | None = None,
@@ -198,5 +200,5 @@ def model_run(
         device,
         extractor.refuses,
         extractor.reading,
-        named,
+        user_named,
     )

@@ -68,7 +68,7 @@ Read = Callable[[str, str, frozenset[Need]], GroupOutputs]
 """(split, group, needs) -> the model's outputs, with at least those arrays."""
 
 
-def title_of(model: str, network: str) -> str:
+def run_title(model: str, network: str) -> str:
     """Return a model and the network that is a run of it, as messages name them."""
     return network if network.startswith(model) else f"{model} ({network})"
 
@@ -81,34 +81,34 @@ class ModelRun:
     ----------
     model : what it is a run of; results average over the runs of one model.
     model_key : of this network.
-    read : returns a group, computing what is not stored yet.
+    read_group : returns a group, computing what is not stored yet.
     name : of this network; that of the model by default.
     weights, device : where its weights come from, and what it computes on.
     reading : while inside, what is read is shown as one task of so many images.
-    named : whether somebody named the model that it is a run of.
+    user_named : whether the user named the model that it is a run of.
     refuses : returns why the model cannot give what is needed of a split's group (no dropout layers), ""
         where it can.
     """
 
     model: str
     model_key: str
-    read: Read
+    read_group: Read
     name: str = ""
     weights: str = ""
     device: str = ""
     refuses: Callable[[frozenset[Need], str, str], str] = lambda needs, split, group: ""
     reading: Callable[[int], AbstractContextManager[Any]] = nullcontext
-    named: bool = False
+    user_named: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or self.model)
-        for what, name in (("model", self.model), ("run", self.name)):
-            check_name(what, name, where="results", longest=LONGEST_NAME)
+        for kind, name in (("model", self.model), ("run", self.name)):
+            check_name(kind, name, where="results", longest=LONGEST_NAME)
 
     @property
     def title(self) -> str:
         """The model and its network, as messages name them."""
-        return title_of(self.model, self.name)
+        return run_title(self.model, self.name)
 
     @classmethod
     def of(
@@ -118,7 +118,7 @@ class ModelRun:
         *,
         model_key: str = "",
         name: str = "",
-        named: bool = False,
+        user_named: bool = False,
     ) -> ModelRun:
         """Return a run over arrays held in memory, by (split, group)."""
 
@@ -128,17 +128,17 @@ class ModelRun:
             return groups[split, group]
 
         def refuses(needs: frozenset[Need], split: str, group: str) -> str:
-            held = read(split, group, needs).arrays
-            absent = [
-                str(n) for n in needs if not isinstance(n, str) or (n not in held and not held.under(n))
+            arrays = read(split, group, needs).arrays
+            missing = [
+                str(n) for n in needs if not isinstance(n, str) or (n not in arrays and not arrays.under(n))
             ]
-            return f"needs {', '.join(sorted(absent))}, which is not there" if absent else ""
+            return f"needs {', '.join(sorted(missing))}, which is not there" if missing else ""
 
-        return cls(model, model_key, read, name, refuses=refuses, named=named)
+        return cls(model, model_key, read, name, refuses=refuses, user_named=user_named)
 
     def group(self, split: str, name: str, needs: Iterable[Need] = ()) -> GroupOutputs:
         """Return the model's outputs on one group of one split."""
-        return self.read(split, name, frozenset(needs))
+        return self.read_group(split, name, frozenset(needs))
 
     def lacks(self, split: str, name: str, needs: Iterable[Need]) -> str:
         """Return why the model cannot give these arrays of one group, "" where it can."""
@@ -187,10 +187,12 @@ def _predicted(data: Arrays, target: Array, class_map: ClassMap) -> Prediction:
     """Predictions of a few images whose own class is column ``target`` (-1: none)."""
     logits, background = logits_of(data)
     total = log_sum_exp(logits if background is None else np.column_stack([logits, background]))
-    own = np.where(target >= 0, logits[np.arange(len(target)), target], np.nan)
-    known = class_map.positions(np.arange(len(class_map.columns))) if class_map.columns else slice(None)
+    target_logits = np.where(target >= 0, logits[np.arange(len(target)), target], np.nan)
+    label_columns = (
+        class_map.positions(np.arange(len(class_map.columns))) if class_map.columns else slice(None)
+    )
     return Prediction(
         class_map.predictions(logits).astype(np.int32),
-        np.exp(own - total).astype(np.float32),
-        np.exp(logits[:, known].max(axis=1) - total).astype(np.float32),
+        np.exp(target_logits - total).astype(np.float32),
+        np.exp(logits[:, label_columns].max(axis=1) - total).astype(np.float32),
     )

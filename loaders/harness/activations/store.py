@@ -85,8 +85,8 @@ class StoredGroup:
     def begin(self, about: Mapping[str, Any], canary: Mapping[str, Array]) -> None:
         """Write ``list.json`` and the canary (inputs and logits); ``list.json`` comes last."""
         records = {name: self._write_array(f"{CANARY}/{name}.npy", value) for name, value in canary.items()}
-        own = {"schema": SCHEMA, **self.keys, "n": self.n, "shard_rows": self._default_rows}
-        write_sealed(self.folder / LIST, {**own, "canary": records, **about})
+        description = {"schema": SCHEMA, **self.keys, "n": self.n, "shard_rows": self._default_rows}
+        write_sealed(self.folder / LIST, {**description, "canary": records, **about})
 
     @property
     def begun(self) -> bool:
@@ -97,14 +97,14 @@ class StoredGroup:
     def about(self) -> GroupRecord:
         """The content of ``list.json``, compared with what this group is."""
         path = self.folder / LIST
-        found = read_sealed(path, GroupRecord, error=StoreError, hint=self._again)
-        held = {**{key: getattr(found, key) for key in self.keys}, "n": found.n}
-        differs = [key for key, value in {**self.keys, "n": self.n}.items() if held[key] != value]
-        if digest_json(found.transform) != found.transform_key:
-            differs.append("transform")
-        if differs:
-            raise StoreError(f"is of another {differs[0]}", where=str(path), hint=self._again)
-        return found
+        record = read_sealed(path, GroupRecord, error=StoreError, hint=self._again)
+        actual = {**{key: getattr(record, key) for key in self.keys}, "n": record.n}
+        different = [key for key, value in {**self.keys, "n": self.n}.items() if actual[key] != value]
+        if digest_json(record.transform) != record.transform_key:
+            different.append("transform")
+        if different:
+            raise StoreError(f"is of another {different[0]}", where=str(path), hint=self._again)
+        return record
 
     @cached_property
     def shards(self) -> list[range]:
@@ -123,8 +123,8 @@ class StoredGroup:
 
         Without the first, which is compared with what the model computes, nothing is known of the others.
         """
-        found = [s for s in range(len(self.shards)) if not (self.folder / _record_file(unit, s)).is_file()]
-        return list(range(len(self.shards))) if found[:1] == [0] else found
+        missing = [s for s in range(len(self.shards)) if not (self.folder / _record_file(unit, s)).is_file()]
+        return list(range(len(self.shards))) if missing[:1] == [0] else missing
 
     def write(self, unit: str, shard: int, arrays: Mapping[str, Array], settings: Mapping[str, Any]) -> None:
         """Write one shard of a unit: every array, then the record that makes it exist.
@@ -133,38 +133,44 @@ class StoredGroup:
         ------
         OutputError : the folder cannot be written to, or has no space left.
         """
-        held = {
+        array_records = {
             name: self._write_array(_array_file(unit, name, shard), value) for name, value in arrays.items()
         }
-        record = {**self.keys, "unit": unit, "shard": shard, "arrays": held, "settings": dict(settings)}
+        record = {
+            **self.keys,
+            "unit": unit,
+            "shard": shard,
+            "arrays": array_records,
+            "settings": dict(settings),
+        }
         write_sealed(self.folder / _record_file(unit, shard), record)
 
     def records(self, unit: str) -> list[ShardRecord]:
         """Return the record of each shard of a complete unit, checked against its place."""
-        found = [self._record(unit, shard) for shard in range(len(self.shards))]
-        for shard, record in enumerate(found):
-            if sorted(record.arrays) != sorted(found[0].arrays):
+        records = [self._record(unit, shard) for shard in range(len(self.shards))]
+        for shard, record in enumerate(records):
+            if sorted(record.arrays) != sorted(records[0].arrays):
                 path = self.folder / _record_file(unit, shard)
                 raise StoreError("holds other arrays than shard 0", where=str(path), hint=self._again)
-        return found
+        return records
 
     def _record(self, unit: str, shard: int) -> ShardRecord:
         """Return the record of one shard, checked against its place."""
         path = self.folder / _record_file(unit, shard)
         record = read_sealed(path, ShardRecord, error=StoreError, hint=self._again)
-        due = {**self.keys, "unit": unit, "shard": shard}
-        differs = [key for key, value in due.items() if getattr(record, key) != value]
-        if differs:
-            raise StoreError(f"is of another {differs[0]}", where=str(path), hint=self._again)
+        expected = {**self.keys, "unit": unit, "shard": shard}
+        different = [key for key, value in expected.items() if getattr(record, key) != value]
+        if different:
+            raise StoreError(f"is of another {different[0]}", where=str(path), hint=self._again)
         return record
 
     def first_rows(self, unit: str, rows: int) -> dict[str, Array]:
         """Return the first rows of every array of a unit; none where its first shard is not there yet."""
         if not (self.folder / _record_file(unit, 0)).is_file():
             return {}
-        record, held = self._record(unit, 0), len(self.shards[0])
+        record, count = self._record(unit, 0), len(self.shards[0])
         return {
-            name: np.array(self._open(_array_file(unit, name, 0), array, held)[:rows])
+            name: np.array(self._open(_array_file(unit, name, 0), array, count)[:rows])
             for name, array in record.arrays.items()
         }
 
@@ -212,8 +218,8 @@ class StoredGroup:
         except (OSError, ValueError, EOFError, SyntaxError, OverflowError) as error:
             check_memory(error, str(path))
             raise StoreError(f"cannot be read: {error}", where=str(path), hint=self._again) from None
-        due = [len(array) if rows is None else rows, *record.shape[1:]]
-        if str(array.dtype) != record.dtype or list(array.shape) != record.shape or record.shape != due:
+        expected = [len(array) if rows is None else rows, *record.shape[1:]]
+        if str(array.dtype) != record.dtype or list(array.shape) != record.shape or record.shape != expected:
             raise StoreError("is not of the recorded type and shape", where=str(path), hint=self._again)
         return array
 

@@ -47,10 +47,10 @@ def list_key(table: pa.Table) -> str:
     datasets may have one name, and one name other pictures tomorrow.
     """
     shipped = frozenset(catalog_names())
-    held = {name: table.column(name).to_pylist() for name in table.column_names if name in KEYED}
-    digests = held.pop(DIGEST, [None] * table.num_rows)
+    columns = {name: table.column(name).to_pylist() for name in table.column_names if name in KEYED}
+    digests = columns.pop(DIGEST, [None] * table.num_rows)
     digest = hashlib.sha256()
-    for row, pixels in zip(zip(*(held[name] for name in LIST_COLUMNS), strict=True), digests, strict=True):
-        named = row if pixels is None or row[0] in shipped else (*row, pixels.hex())
-        digest.update(canonical(named).encode() + b"\n")
+    for row, pixels in zip(zip(*(columns[name] for name in LIST_COLUMNS), strict=True), digests, strict=True):
+        identity = row if pixels is None or row[0] in shipped else (*row, pixels.hex())
+        digest.update(canonical(identity).encode() + b"\n")
     return digest.hexdigest()

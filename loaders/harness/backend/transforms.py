@@ -72,10 +72,10 @@ class Transform:
 
     def __call__(self, image: Image.Image) -> Tensor:
         """Return a PIL RGB image as input of the model, a float32 tensor (3, h, w)."""
-        made = image if self.image is None else self.image(image)
+        transformed = image if self.image is None else self.image(image)
         if self.batch is None:
-            return made
-        pixels = to_uint8(made) if isinstance(made, Image.Image) else made
+            return transformed
+        pixels = to_uint8(transformed) if isinstance(transformed, Image.Image) else transformed
         return self.batch(pixels.unsqueeze(0))[0]
 
 
@@ -171,14 +171,14 @@ def named_transform(text: str, recipe: Declared) -> Transform:
     if ":" not in text:
         normalise = recipe.normalise
         return evaluation_transform(text, *(() if normalise is None else (normalise.mean, normalise.sd)))
-    found = import_object(text, where="--transform")
-    if isinstance(found, Transform):
-        return found
-    if not callable(found):
-        raise DataError(f"{type(found).__name__} is no function of an image", where=f"--transform {text}")
+    function = import_object(text, where="--transform")
+    if isinstance(function, Transform):
+        return function
+    if not callable(function):
+        raise DataError(f"{type(function).__name__} is no function of an image", where=f"--transform {text}")
     file = getattr(sys.modules[text.partition(":")[0]], "__file__", None)
     content = sha256_of(Path(file), largest=LARGEST_MODULE)[:12] if file else "builtin"
-    return as_transform(found, transform_id=f"{text} {content}")
+    return as_transform(function, transform_id=f"{text} {content}")
 
 
 def as_transform(image: Any, batch: Any = None, transform_id: str | None = None) -> Transform:

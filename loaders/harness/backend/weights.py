@@ -52,14 +52,14 @@ def read_state(path: Path) -> State:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
             break
-    state = checked_state(content, path, hint="save model.state_dict(), or convert to .safetensors")
+    state = check_state(content, path, hint="save model.state_dict(), or convert to .safetensors")
     for prefix in PREFIXES:
         if all(name.startswith(prefix) for name in state):
             state = {name.removeprefix(prefix): value for name, value in state.items()}
     return state
 
 
-def checked_state(content: Any, path: Path, *, hint: str) -> State:
+def check_state(content: Any, path: Path, *, hint: str) -> State:
     """Return what a file held as a state dict.
 
     Raises
@@ -128,7 +128,7 @@ def tensors_only() -> Iterator[None]:
             os.environ[FORCE] = before
 
 
-def keep_published_head(options: Mapping[str, Any], where: str) -> None:
+def refuse_num_classes(options: Mapping[str, Any], where: str) -> None:
     """Refuse to change the number of classes of published weights: the head would be random."""
     if "num_classes" in options:
         raise DataError(
@@ -138,18 +138,18 @@ def keep_published_head(options: Mapping[str, Any], where: str) -> None:
         )
 
 
-def not_fetched(what: str, error: Exception, where: str) -> DataError:
+def download_error(what: str, error: Exception, where: str) -> DataError:
     """Return the error of published weights that could not be downloaded."""
     hint = "give a file with --weights, or --weights random"
     return DataError(f"{what} cannot be fetched: {describe_error(error)}", where=where, hint=hint)
 
 
-def is_file(weights: str | None) -> bool:
+def is_weights_file(weights: str | None) -> bool:
     """Say whether weights are given as a file, not as a name."""
     return weights is not None and (os.sep in weights or Path(weights).is_file())
 
 
-def fill(module: nn.Module, state: State, where: str, *, assign: bool = False) -> nn.Module:
+def load_weights(module: nn.Module, state: State, where: str, *, assign: bool = False) -> nn.Module:
     """Load ``state`` into ``module`` and return it; every tensor must have its place.
 
     ``assign``: take the tensors themselves, as a module on the meta device needs it.
@@ -158,18 +158,22 @@ def fill(module: nn.Module, state: State, where: str, *, assign: bool = False) -
     ------
     DataError : tensors missing, left over or of another shape, the first of them named.
     """
-    own = module.state_dict()
-    missing = sorted(set(own) - set(state))
-    spare = sorted(set(state) - set(own))
-    shapes = [k for k in sorted(set(own) & set(state)) if own[k].shape != state[k].shape]
-    if missing or spare or shapes:
-        found = [
-            f"{len(names)} {what} ({', '.join(map(printable, names[:3]))}{', ...' if len(names) > 3 else ''})"
-            for what, names in (("missing", missing), ("left over", spare), ("of another shape", shapes))
+    expected = module.state_dict()
+    missing = sorted(set(expected) - set(state))
+    unexpected = sorted(set(state) - set(expected))
+    misshapen = [k for k in sorted(set(expected) & set(state)) if expected[k].shape != state[k].shape]
+    if missing or unexpected or misshapen:
+        problems = [
+            f"{len(names)} {kind} ({', '.join(map(printable, names[:3]))}{', ...' if len(names) > 3 else ''})"
+            for kind, names in (
+                ("missing", missing),
+                ("left over", unexpected),
+                ("of another shape", misshapen),
+            )
             if names
         ]
         raise DataError(
-            f"the weights do not fit the model: {'; '.join(found)}",
+            f"the weights do not fit the model: {'; '.join(problems)}",
             where=where,
             hint="check the model's name",
         )
@@ -178,18 +182,18 @@ def fill(module: nn.Module, state: State, where: str, *, assign: bool = False) -
     return module
 
 
-def build_to_fit(
+def build_with_weights(
     build: Callable[..., nn.Module], state: State, options: Mapping[str, Any], where: str
 ) -> nn.Module:
     """Return ``build(**options)`` filled with ``state``, with as many classes as its head has rows."""
     module = build(**options)
-    own = module.state_dict()
-    off = [k for k in own if k in state and own[k].shape != state[k].shape]
-    rows = {tuple(state[k].shape)[:1] for k in off}
+    expected = module.state_dict()
+    misshapen = [k for k in expected if k in state and expected[k].shape != state[k].shape]
+    rows = {tuple(state[k].shape)[:1] for k in misshapen}
     if (
         "num_classes" not in options
         and len(rows) == 1
-        and all(own[k].shape[1:] == state[k].shape[1:] for k in off)
+        and all(expected[k].shape[1:] == state[k].shape[1:] for k in misshapen)
     ):
         module = build(**{**options, "num_classes": int(next(iter(rows))[0])})
-    return fill(module, state, where)
+    return load_weights(module, state, where)

@@ -22,7 +22,7 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.schemas import read_sealed, write_sealed
 from wordnet_splits.base.untrusted import GiB, read_bytes
 
-from ..backend.weights import checked_state, fill, load_tensors
+from ..backend.weights import check_state, load_tensors, load_weights
 from .networks import build_network
 from .schema import SCHEMA, TrainedModel
 
@@ -37,8 +37,8 @@ def save_checkpoint(folder: Path, weights: Mapping[str, Any], metadata: Mapping[
     blob = _serialised(weights)
     digest = hashlib.sha256(blob).hexdigest()
     files.write_bytes(folder / WEIGHTS, blob)
-    own = {"schema": SCHEMA, "weights": {"file": WEIGHTS, "sha256": digest}}
-    write_sealed(folder / METADATA, {**metadata, **own})
+    description = {"schema": SCHEMA, "weights": {"file": WEIGHTS, "sha256": digest}}
+    write_sealed(folder / METADATA, {**metadata, **description})
     return folder
 
 
@@ -53,8 +53,8 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
     if not file.exists():
         hint = "give a folder that `unknown-eval train` has written, with its training finished"
         raise DataError("no trained model here", where=str(path), hint=hint)
-    found = read_sealed(file, TrainedModel, hint="copy the folder again, or train the model again")
-    return found.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    model = read_sealed(file, TrainedModel, hint="copy the folder again, or train the model again")
+    return model.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def load_checkpoint(path: str | Path, device: Any = "cpu") -> nn.Module:
@@ -80,10 +80,10 @@ def load_checkpoint(path: str | Path, device: Any = "cpu") -> nn.Module:
             where=str(file),
             hint="copy both files again, or train again",
         )
-    weights = checked_state(_deserialised(blob, file), file, hint=AGAIN)
+    weights = check_state(_deserialised(blob, file), file, hint=AGAIN)
     with torch.device("meta"):  # shapes alone: a network of any size costs nothing until its weights fit
         module = build_from(metadata["network"])
-    fill(module, weights, str(file), assign=True)
+    load_weights(module, weights, str(file), assign=True)
     module.metadata, module.classes = metadata, tuple(metadata["classes"])
     module.background = metadata["network"]["background"]
     return module.to(device).eval()
@@ -96,7 +96,7 @@ def build_from(network: Mapping[str, Any]) -> nn.Module:
     )
 
 
-def portable(module: nn.Module) -> dict[str, Any]:
+def portable_state(module: nn.Module) -> dict[str, Any]:
     """Return a copy of a state dict on the CPU in plain layout, so that bytes depend on values alone."""
     plain = torch.contiguous_format
     return {
@@ -130,7 +130,7 @@ def load_state(folder: Path) -> dict[str, Any] | None:
     return state
 
 
-def drop_state(folder: Path) -> None:
+def delete_state(folder: Path) -> None:
     """Remove what `save_state` wrote."""
     (folder / STATE).unlink(missing_ok=True)
 

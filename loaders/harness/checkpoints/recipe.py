@@ -142,11 +142,11 @@ def _listed(numbers: tuple[int, ...]) -> str:
     return " and ".join(str(n) for n in numbers)
 
 
-def _one_of(what: str, name: str, known: Any) -> None:
-    if name not in known:
-        near = difflib.get_close_matches(name, list(known), n=2, cutoff=0.5)
+def _one_of(kind: str, name: str, names: Any) -> None:
+    if name not in names:
+        near = difflib.get_close_matches(name, list(names), n=2, cutoff=0.5)
         raise ValueError(
-            f"unknown {what} {name!r}; {'did you mean' if near else 'known:'} {_or(near or known)}"
+            f"unknown {kind} {name!r}; {'did you mean' if near else 'known:'} {_or(near or names)}"
         )
 
 
@@ -195,8 +195,8 @@ def _explain(error: ValidationError, where: str) -> RecipeError:
     problem = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
-        known = [field.alias or name for name, field in TrainingRecipe.model_fields.items()]
-        near = difflib.get_close_matches(key, known, n=2, cutoff=0.5)
+        keys = [field.alias or name for name, field in TrainingRecipe.model_fields.items()]
+        near = difflib.get_close_matches(key, keys, n=2, cutoff=0.5)
         return RecipeError(f"unknown key {key!r}", where=where, near=near, hint="correct the recipe")
     if problem["type"] == "missing":
         return RecipeError(f"the key {key!r} is missing", where=where, hint="add it to the training recipe")

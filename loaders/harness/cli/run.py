@@ -125,7 +125,7 @@ def run(
     shares = _shares(prevalence)
     _say_absent(detectors)
     need("torch", "torch", where="unknown-eval run")
-    from ..backend.ranks import current_ranks
+    from ..backend.devices import current_ranks
     from ..backend.transforms import named_transform
     from ..evaluation.model_evaluation import evaluate
     from ..model import open_models

@@ -26,7 +26,7 @@ from wordnet_splits.terminal.output import DONE, print_json, print_table, to_std
 
 if TYPE_CHECKING:
     from ..checkpoints.recipe import TrainingRecipe
-    from ..training.runs import Trained
+    from ..training.runs import TrainedRun
 
 EXAMPLE = "unknown-eval train --benchmark digits --recipe digits-demo --epochs 1 --out models"
 MOST_SEEDS = 1000
@@ -113,7 +113,7 @@ def _command() -> str:
     return shlex.join(["unknown-eval", *sys.argv[1:]])
 
 
-def _row(trained: Trained) -> dict[str, Any]:
+def _row(trained: TrainedRun) -> dict[str, Any]:
     metadata = trained.metadata
     return {
         "run": metadata["run"],
@@ -129,7 +129,7 @@ def _row(trained: Trained) -> dict[str, Any]:
     }
 
 
-def _print_runs(trained: list[Trained]) -> None:
+def _print_runs(trained: list[TrainedRun]) -> None:
     rows = [_row(t) for t in trained]
     numbers = ("images", "epochs", "selected_epoch", "loss", "val_loss", "val_accuracy", "gamma", "seconds")
     shown = [n for n in numbers if any(row[n] is not None for row in rows)]

@@ -94,7 +94,7 @@ def evaluate_arrays(
         for one, held in zip(own, data, strict=True)
     }
     key = _key(own, linear)
-    run = ModelRun.of(model or MODEL_NAME, outputs, model_key=key, name=MODEL_NAME, named=bool(model))
+    run = ModelRun.of(model or MODEL_NAME, outputs, model_key=key, name=MODEL_NAME, user_named=bool(model))
     return evaluate_runs(
         manifest,
         [run],

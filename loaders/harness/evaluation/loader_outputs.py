@@ -16,17 +16,18 @@ from wordnet_splits.base.progress import Counted, Progress
 from wordnet_splits.manifest import Manifest, Part
 
 from ..activations.batches import refuse_unscaled
-from ..activations.extraction import image_generator, outputs_of
-from ..activations.on_benchmark import probes_of, what_is_lacking
+from ..activations.extraction import forward_arrays, image_generator
+from ..activations.on_benchmark import probes_of, unavailable_reason
 from ..activations.runs import GroupOutputs, ModelRun, Need
-from ..activations.settings import deterministic, settings
+from ..activations.settings import settings
 from ..arrays import Arrays
+from ..backend.devices import deterministic_kernels
 from ..backend.transforms import Transform, as_transform
 from ..model import Model
 from ..model.class_map import ClassMap, LabelSpace
 from ..model.loading import Models
 from ..plugins import USER_CODE_ERRORS, describe_error, user_errors
-from ..probes import Probe, for_classes, probe_name
+from ..probes import Probe, probe_name, restrict_to_columns
 from .notes import own_set_notes
 from .user_sets import (
     OwnSet,
@@ -91,7 +92,7 @@ class OwnImages:
         digests: list[str] = []
         role, group, split = place_of(text)
         with (
-            deterministic(),
+            deterministic_kernels(full_float32=True),
             model.evaluating(self.transform_of(text)),
             (shown or self.progress).task(f"{model.name} on {text}", length(self.sets[text])) as task,
         ):
@@ -200,7 +201,7 @@ def loader_runs(images: OwnImages, models: Models) -> tuple[Manifest, list[Model
         device = settings(one.device, one.dtype, images.batch_size)["device"]
         reader = _Reader(one, images, manifest, space, outputs)
         held = ModelRun(name, one.key, reader.read, one.name, one.weights, device, reader.refuses)
-        runs.append(replace(held, named=models.named))
+        runs.append(replace(held, user_named=models.user_named))
     return manifest, runs
 
 
@@ -270,7 +271,7 @@ class _Reader:
         text = self._text(split, name)
         with self.model.evaluating(self.images.transform_of(text)):
             images, _ = next(iter(self.images.batches(text)))
-            return what_is_lacking(checked, self.model, images[:8].to(self.model.device, self.model.dtype))
+            return unavailable_reason(checked, self.model, images[:8].to(self.model.device, self.model.dtype))
 
     def _text(self, split: str, name: str) -> str:
         texts: dict[Part, str] = {own.part: text for text, own in self.images.known.items()}
@@ -296,7 +297,7 @@ class _Reader:
         """Return the outputs on one set; probes are computed in another pass when they are asked for."""
         text = self._text(split, name)
         class_map = self._class_map()
-        probes = sorted((for_classes(probe, class_map) for probe in probes_of(needs)), key=probe_name)
+        probes = sorted((restrict_to_columns(probe, class_map) for probe in probes_of(needs)), key=probe_name)
         held = {array.rpartition("/")[0] for array in self.outputs[text]}
         lacking = {probe_name(p): p for p in probes if probe_name(p) not in held}
         if lacking:
@@ -309,7 +310,7 @@ class _Reader:
             self.manifest.parts[split, name](),
             class_map.arrays(Arrays(self.outputs[text]), None if split == "test" else own),
             class_map,
-            None if head is None else head.rows(class_map.kept),
+            None if head is None else head.rows(class_map.class_columns),
             chosen.key,
             chosen.words,
             self.model.notes,
@@ -327,11 +328,11 @@ def _outputs(
     ids: Sequence[str],
 ) -> dict[str, Tensor]:
     """Return the arrays of one batch."""
-    few = None if model.width is not None else model.in_another_batch(x)
+    few = None if model.width is not None else model.logits_in_other_batch(x)
     made: dict[str, Tensor] = {}
     with model.batch(x, layers, skip=not forward and not layers) as result:
         if forward and result is not None:
-            made = outputs_of(result, model.name)
+            made = forward_arrays(result, model.name)
             if few is not None:
                 same = made["logits"][: len(few)]
                 model.depends_on_batch(few.float().cpu().numpy(), same.float().cpu().numpy())

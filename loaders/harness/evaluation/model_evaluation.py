@@ -117,8 +117,8 @@ def evaluate(
         if value is not None:
             raise DataError(f"{name} belongs to {of}, and would change nothing", where="evaluate")
     watched = progress or Silent()
-    named = transform_id or ("" if store else "as given in this call")  # what is stored needs a name
-    chosen = None if transform is None else as_transform(transform, transform_id=named)
+    stored_id = transform_id or ("" if store else "as given in this call")  # what is stored needs a name
+    chosen = None if transform is None else as_transform(transform, transform_id=stored_id)
     if num_classes is not None:
         loading["options"] = {**(loading.get("options") or {}), "num_classes": num_classes}
     if sets is not None:
@@ -142,7 +142,7 @@ def evaluate(
     models = _opened(model, loading)
     if chosen is not None:
         through = {name: [_through(one, chosen) for one in several] for name, several in models.items()}
-        models = Models(through, named=models.named)
+        models = Models(through, user_named=models.user_named)
     images = BenchmarkImages(manifest, roots, packed, allow_missing)
     held = {name: len(opened) for name, opened in images.test(list(tested.test)).items()}
     unread = [name for name, role in tested.test.items() if role == "id" and not held[name]]
@@ -155,7 +155,7 @@ def evaluate(
                 images,
                 Store(Path(folder)),
                 of=name,
-                named=models.named,
+                user_named=models.user_named,
                 batch_size=batch_size,
                 workers=workers,
                 progress=watched,
@@ -195,7 +195,7 @@ def _opened(model: Any, loading: Mapping[str, Any]) -> Models:
             return open_models([model], **loading)
         one = _one(model, loading)
         return Models({one.name: [one]})
-    models = Models({}, named=model.named if isinstance(model, Models) else True)
+    models = Models({}, user_named=model.user_named if isinstance(model, Models) else True)
     for name, value in model.items():
         several = [value] if isinstance(value, str) or not isinstance(value, Sequence) else list(value)
         models[str(name)] = [run for item in several for run in _runs(item, loading)]

@@ -26,7 +26,7 @@ from wordnet_splits.base.schemas import read_sealed, write_sealed
 from wordnet_splits.base.tabular import csv_table, terminal_width
 from wordnet_splits.base.untrusted import check_file, sha256_of
 
-from ..activations.runs import title_of
+from ..activations.runs import run_title
 from .schema import COMPARED, MAY_BE_EMPTY, SCHEMAS, SWEEPS, About, ResultTables, Sealed
 from .tables import html_of, text_of
 
@@ -186,7 +186,7 @@ def refuse_other_results(
     except SplitsError as error:
         what = f"holds results that cannot be read: {error.what}"
         raise OutputError(what, where=str(folder), hint=hint) from error
-    others = [title_of(run.model, run.name) for run in held.runs if (run.model, run.model_key) not in models]
+    others = [run_title(run.model, run.name) for run in held.runs if (run.model, run.model_key) not in models]
     if held.benchmark != benchmark:
         raise OutputError(f"holds results on {held.benchmark}", where=str(folder), hint=hint)
     for what, words in COMPARED.items():

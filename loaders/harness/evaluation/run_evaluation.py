@@ -317,7 +317,7 @@ class _Work:
 
 def _facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> RunFacts:
     classes = next(iter(test.values())).classes
-    known = 1 if classes is None else len(classes.columns) or len(classes.kept)
+    known = 1 if classes is None else len(classes.columns) or len(classes.class_columns)
     return RunFacts(
         run=number,
         model=run.model,
@@ -329,7 +329,7 @@ def _facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> RunF
         class_map=None if classes is None else ColumnsUsed.model_validate(classes.record()),
         known_classes=known,
         other_columns=classes is not None and len(classes.softmax_columns) > known,
-        named=run.named or run.model != run.name,
+        named=run.user_named or run.model != run.name,
     )
 
 

@@ -49,16 +49,16 @@ class LabelSpace:
         columns = [
             classes.column(c).to_pylist() for c in ("source", "class_id", "name", "wnids", "role", "label")
         ]
-        found: dict[int, Label] = {}
+        labels: dict[int, Label] = {}
         sources: dict[str, set[str]] = {}
         for source, class_id, name, wnids, role, label in zip(*columns, strict=True):
             sources.setdefault(source, set()).add(class_id)
             if role == "id" and label is not None and label >= 0:
-                found.setdefault(label, Label(class_id, name, tuple(wnids or ())))
-        if sorted(found) != list(range(len(found))):
-            raise DataError(f"labels {sorted(found)[:5]}... of the class table are not 0..K-1")
+                labels.setdefault(label, Label(class_id, name, tuple(wnids or ())))
+        if sorted(labels) != list(range(len(labels))):
+            raise DataError(f"labels {sorted(labels)[:5]}... of the class table are not 0..K-1")
         ordered = {source: tuple(sorted(ids)) for source, ids in sorted(sources.items())}
-        return cls(tuple(found[label] for label in range(len(found))), ordered)
+        return cls(tuple(labels[label] for label in range(len(labels))), ordered)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class ClassMap:
     how: str = "identity"
 
     @property
-    def kept(self) -> tuple[int, ...]:
+    def class_columns(self) -> tuple[int, ...]:
         """The columns that detectors see as logits, in order."""
         if self.mode == "columns" and self.columns:
             return self.columns
@@ -92,8 +92,8 @@ class ClassMap:
 
     @property
     def softmax_columns(self) -> tuple[int, ...]:
-        """The columns that softmax goes over: `kept`, and the background column last."""
-        return self.kept if self.background is None else (*self.kept, self.background)
+        """The columns that softmax goes over: `class_columns`, and the background column last."""
+        return self.class_columns if self.background is None else (*self.class_columns, self.background)
 
     @property
     def identity(self) -> bool:
@@ -106,17 +106,17 @@ class ClassMap:
         return columns_key(self.softmax_columns)
 
     def positions(self, labels: npt.ArrayLike) -> Array:
-        """Return the column of `kept` of each label (n,), -1 for images without one."""
+        """Return the column of `class_columns` of each label (n,), -1 for images without one."""
         labels = np.asarray(labels, dtype=np.int64)
         if not self.columns:
             return np.full(labels.shape, -1, np.int64)
-        place = {column: i for i, column in enumerate(self.kept)}
-        table = np.array([place[column] for column in self.columns], dtype=np.int64)
+        position = {column: i for i, column in enumerate(self.class_columns)}
+        table = np.array([position[column] for column in self.columns], dtype=np.int64)
         return np.where(labels >= 0, table[np.maximum(labels, 0)], -1)
 
     def predictions(self, logits: npt.ArrayLike) -> Array:
-        """Return the predicted label (n,) of logits over `kept`; -1 for a column that is not a label."""
-        label = np.full(len(self.kept), -1, dtype=np.int64)
+        """Return the predicted labels (n,) of logits over `class_columns`; -1 for columns without one."""
+        label = np.full(len(self.class_columns), -1, dtype=np.int64)
         label[self.positions(np.arange(len(self.columns)))] = np.arange(len(self.columns))
         return np.asarray(label[np.asarray(logits).argmax(axis=1)])
 
@@ -148,7 +148,7 @@ class ClassMap:
         """Return the choice as the results hold it."""
         return {
             "restrict": self.mode,
-            "columns": len(self.kept),
+            "columns": len(self.class_columns),
             "of": self.width,
             "background": self.background,
             "mapping": self.how,
@@ -157,7 +157,7 @@ class ClassMap:
     def _restrict(self, view: ArrayView) -> ArrayView:
         if view.shape[-1] != self.width:
             raise DataError(f"logits of {view.shape[-1]} columns where the model gives {self.width}")
-        return view if self.kept == tuple(range(self.width)) else view.columns(self.kept)
+        return view if self.class_columns == tuple(range(self.width)) else view.columns(self.class_columns)
 
 
 COLUMNS = re.compile(r",columns=([0-9a-f]{8})(?=\])")

@@ -15,7 +15,7 @@ from wordnet_splits.base.untrusted import read_text
 
 from .class_map import ClassMap, Label, LabelSpace, Mode
 
-MappingGiven = str | Path | Sequence[int] | Sequence[str] | Mapping[str, int]
+ClassMapping = str | Path | Sequence[int] | Sequence[str] | Mapping[str, int]
 """A mapping from columns to classes, see `class_map`."""
 
 
@@ -24,7 +24,7 @@ def class_map(
     width: int,
     *,
     classes: Sequence[str] | None = None,
-    mapping: MappingGiven | None = None,
+    mapping: ClassMapping | None = None,
     restrict: str = "columns",
     background: int | str | None = None,
     where: str = "model",
@@ -108,21 +108,21 @@ def _columns(
 
 
 def _spread(
-    classes: Sequence[str], free: list[int], dropped: int | None, where: str
+    classes: Sequence[str], columns: list[int], dropped: int | None, where: str
 ) -> list[tuple[str, int]]:
     """Pair class names with columns; a background column may be named among them."""
-    if dropped is not None and len(classes) == len(free) + 1:
+    if dropped is not None and len(classes) == len(columns) + 1:
         classes = [name for column, name in enumerate(classes) if column != dropped]
-    if len(classes) != len(free):
+    if len(classes) != len(columns):
         raise DataError(
-            f"{len(classes)} class names for {len(free)} columns",
+            f"{len(classes)} class names for {len(columns)} columns",
             where=where,
             hint="name every column; the background column may be left out",
         )
-    return list(zip(map(str, classes), free, strict=True))
+    return list(zip(map(str, classes), columns, strict=True))
 
 
-def _by_name(labels: Sequence[Label], named: list[tuple[str, int]], where: str) -> list[int]:
+def _by_name(labels: Sequence[Label], name_columns: list[tuple[str, int]], where: str) -> list[int]:
     """Match labels with named columns: by class_id or wnid, else by name, else by one of its synonyms."""
     readings: tuple[Callable[[str], list[str]], ...] = (
         lambda name: [name],
@@ -132,22 +132,24 @@ def _by_name(labels: Sequence[Label], named: list[tuple[str, int]], where: str) 
     tables: list[dict[str, set[int]]] = []
     for reading in readings:
         table: dict[str, set[int]] = {}
-        for name, column in named:
+        for name, column in name_columns:
             for key in reading(name):
                 table.setdefault(key, set()).add(column)
         tables.append(table)
-    found = [_find(label, tables) for label in labels]
-    several = [f"{x.class_id} ({x.name})" for x, hits in zip(labels, found, strict=True) if len(hits) > 1]
-    if several:
+    matches = [_find(label, tables) for label in labels]
+    ambiguous = [f"{x.class_id} ({x.name})" for x, hits in zip(labels, matches, strict=True) if len(hits) > 1]
+    if ambiguous:
         raise DataError(
-            f"{len(several)} labels match several columns: {', '.join(several[:5])}",
+            f"{len(ambiguous)} labels match several columns: {', '.join(ambiguous[:5])}",
             where=where,
             hint="give wnids instead of names, or the column of each label, with --mapping",
         )
-    taken = {column for hits in found for column in hits}
-    missing = [f"{x.class_id} ({x.name})" for x, hits in zip(labels, found, strict=True) if not hits]
-    _refuse_missing(missing, len(labels), [name for name, column in named if column not in taken], where)
-    return [next(iter(hits)) for hits in found]
+    matched = {column for hits in matches for column in hits}
+    missing = [f"{x.class_id} ({x.name})" for x, hits in zip(labels, matches, strict=True) if not hits]
+    _refuse_missing(
+        missing, len(labels), [name for name, column in name_columns if column not in matched], where
+    )
+    return [next(iter(hits)) for hits in matches]
 
 
 def _find(label: Label, tables: Sequence[Mapping[str, set[int]]]) -> set[int]:
@@ -180,12 +182,12 @@ def _checked(result: ClassMap, space: LabelSpace, where: str) -> ClassMap:
         raise DataError(
             f"columns {outside[:5]} are not classes of a {result.width}-column output", where=where
         )
-    seen: dict[int, int] = {}
+    label_of: dict[int, int] = {}
     for label, column in enumerate(result.columns):
-        if column in seen:
-            pair = [space.labels[i].class_id for i in (seen[column], label)]
+        if column in label_of:
+            pair = [space.labels[i].class_id for i in (label_of[column], label)]
             raise DataError(f"labels {pair[0]} and {pair[1]} have the same column {column}", where=where)
-        seen[column] = label
+        label_of[column] = label
     return result
 
 

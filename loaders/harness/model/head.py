@@ -83,9 +83,9 @@ class HookedNetwork:
         if self.head_name is None:
             self.head_name = find_head(self.module, x, self.name)
         head = _submodule(self.module, self.head_name, self.name)
-        with torch.no_grad(), captured(self.module, [self.head_name]) as seen:
+        with torch.no_grad(), capture_outputs(self.module, [self.head_name]) as outputs:
             logits = logits_of(self.module(x), self.name)
-        if isinstance(head, nn.Linear) and _same(seen.get(self.head_name), logits):
+        if isinstance(head, nn.Linear) and _same(outputs.get(self.head_name), logits):
             weight = head.weight.detach().float().cpu().numpy()
             bias = np.zeros(len(weight), np.float32) if head.bias is None else _numpy(head.bias)
             self.matrix = Head(np.array(weight), bias)
@@ -143,40 +143,42 @@ def find_head(module: nn.Module, x: Tensor, name: str) -> str:
     DataError : no linear layer gives the logits; the linear layers are named.
     """
     linear = [key for key, part in module.named_modules() if isinstance(part, nn.Linear)]
-    with torch.no_grad(), captured(module, linear) as seen:
+    with torch.no_grad(), capture_outputs(module, linear) as outputs:
         logits = logits_of(module(x), name)
     check_logits(logits, name)
-    order = list(seen)  # by their last call
+    order = list(outputs)  # by their last call
     for key in reversed(order):
-        if _same(seen[key], logits):
+        if _same(outputs[key], logits):
             return key
-    shown = ", ".join(order[-4:]) or "there is none"
+    candidates = ", ".join(order[-4:]) or "there is none"
     raise DataError(
-        f"no linear layer gives the logits (linear layers called: {shown})",
+        f"no linear layer gives the logits (linear layers called: {candidates})",
         where=name,
         hint="name the head (head='fc'), leave out a final softmax, or give a function of (features, logits)",
     )
 
 
 @contextmanager
-def captured(module: nn.Module, names: Sequence[str], *, copy: bool = False) -> Iterator[dict[str, Tensor]]:
+def capture_outputs(
+    module: nn.Module, names: Sequence[str], *, copy: bool = False
+) -> Iterator[dict[str, Tensor]]:
     """Collect the output of the named layers, in the order of their (last) call, while inside.
 
     ``copy``: as they are when the layer returns, even where the next one works in place (``ReLU(inplace)``).
     """
-    seen: dict[str, Tensor] = {}
+    outputs: dict[str, Tensor] = {}
 
     def keep(key: str) -> Callable[..., None]:
         def hook(_: nn.Module, __: Any, output: Any) -> None:
-            seen.pop(key, None)
+            outputs.pop(key, None)
             value = output[0] if isinstance(output, tuple) else output
-            seen[key] = value.clone() if copy else value
+            outputs[key] = value.clone() if copy else value
 
         return hook
 
     handles = [_submodule(module, key, "model").register_forward_hook(keep(key)) for key in names]
     try:
-        yield seen
+        yield outputs
     finally:
         for handle in handles:
             handle.remove()

@@ -8,17 +8,17 @@ from typing import Any
 
 from wordnet_splits.base.errors import DataError, unknown
 
-from ..backend.ranks import choose_device
+from ..backend.devices import get_device
 from ..backend.transforms import Transform
 from ..plugins import IN_PYTHON
-from .class_match import MappingGiven
+from .class_match import ClassMapping
 from .model import ClassChoice, Model
-from .sources import Loaded, Request
+from .sources import LoadedModel, ModelRequest
 from .sources.objects import from_import, from_object
 from .sources.registry import SOURCES
 from .sources.trained import PREFIX, trained_folders
 
-MADE = ("exported", "trained")
+WITHOUT_OPTIONS = ("exported", "trained")
 """Sources whose models take no options."""
 
 
@@ -31,7 +31,7 @@ def load_model(
     trust_model: bool = False,
     restrict: str = "columns",
     background: int | str | None = None,
-    mapping: MappingGiven | None = None,
+    mapping: ClassMapping | None = None,
     model_id: str | None = None,
     preprocess: Transform | None = None,
     options: Mapping[str, Any] | None = None,
@@ -58,19 +58,21 @@ def load_model(
     ------
     UnknownNameError, DataError, UnsafeDataError : no such model or device, or it cannot be loaded.
     """
-    if options and (not isinstance(spec, str) or spec.partition(":")[0] in MADE):
+    if options and (not isinstance(spec, str) or spec.partition(":")[0] in WITHOUT_OPTIONS):
         raise DataError(
             f"{', '.join(options)}: this model is made already",
             where=spec if isinstance(spec, str) else type(spec).__name__,
             hint="options are for models that a name makes, such as timm:resnet50",
         )
-    chosen = choose_device(device)  # first: a missing device is reported at once
-    request = Request(None if weights is None else str(weights), trust_model, model_id, dict(options or {}))
+    torch_device = get_device(device)  # first: a missing device is reported at once
+    request = ModelRequest(
+        None if weights is None else str(weights), trust_model, model_id, dict(options or {})
+    )
     loaded = _load(spec, request)
     if preprocess is not None:
         loaded.preprocess = preprocess
     choice = ClassChoice(restrict, loaded.background if background is None else background, mapping)
-    model = Model(loaded, device=chosen, head=head, choice=choice)
+    model = Model(loaded, device=torch_device, head=head, choice=choice)
     model.weights = _origin_of_weights(spec, weights)
     return model
 
@@ -85,7 +87,7 @@ def _origin_of_weights(spec: Any, weights: str | Path | None) -> str:
     return f"published, {spec}" if prefix in SOURCES and not Path(name).exists() else spec
 
 
-def _load(spec: Any, request: Request) -> Loaded:
+def _load(spec: Any, request: ModelRequest) -> LoadedModel:
     if not isinstance(spec, str):
         return from_object(spec, request)
     prefix, colon, name = spec.partition(":")
@@ -104,9 +106,9 @@ class Models(dict[str, list[Model]]):
     named : whether somebody gave the names, or said whose runs they are.
     """
 
-    def __init__(self, runs: Mapping[str, list[Model]], *, named: bool = False) -> None:
+    def __init__(self, runs: Mapping[str, list[Model]], *, user_named: bool = False) -> None:
         super().__init__(runs)
-        self.named = named
+        self.user_named = user_named
 
 
 def open_models(
@@ -137,12 +139,14 @@ def open_models(
         model = load_model(spec, weights=file, **options)
         if file is not None:
             model.name = f"{model.name} {file}"
-        if any(model.name == other.name for several in models.values() for other in several):
+        if any(model.name == earlier.name for model_runs in models.values() for earlier in model_runs):
             raise DataError(f"the model {model.name} is given twice", where="--model")
         models.setdefault(model.series or model.name, []).append(model)
     if not runs:
         return models
-    return Models({"+".join(specs): [one for several in models.values() for one in several]}, named=True)
+    return Models(
+        {"+".join(specs): [run for model_runs in models.values() for run in model_runs]}, user_named=True
+    )
 
 
 def _expanded(specs: Sequence[str]) -> Iterator[str]:

@@ -19,9 +19,9 @@ from ..backend.keys import model_key
 from ..backend.transforms import Transform
 from ..plugins import IN_PYTHON, user_errors
 from .class_map import ClassMap, LabelSpace
-from .class_match import MappingGiven, class_map
-from .head import HookedNetwork, captured, check_logits
-from .sources.registry import Loaded
+from .class_match import ClassMapping, class_map
+from .head import HookedNetwork, capture_outputs, check_logits
+from .sources.registry import LoadedModel
 from .stages import STAGES, find_stages
 
 BATCH_ERROR = {torch.float32: 1e-3, torch.float64: 1e-3}
@@ -45,7 +45,7 @@ class ClassChoice:
 
     restrict: str = "columns"
     background: int | str | None = None
-    mapping: MappingGiven | None = None
+    mapping: ClassMapping | None = None
 
 
 class Model:
@@ -67,7 +67,7 @@ class Model:
     notes : what makes its outputs other than they seem, as sentences; known after `prepare`.
     """
 
-    def __init__(self, loaded: Loaded, *, device: Any, head: str | None, choice: ClassChoice) -> None:
+    def __init__(self, loaded: LoadedModel, *, device: Any, head: str | None, choice: ClassChoice) -> None:
         self.name, self.series = loaded.name, loaded.series
         self.preprocess, self.choice = loaded.preprocess, choice
         self.classes, self.source_of_classes = loaded.classes, loaded.source_of_classes
@@ -84,8 +84,8 @@ class Model:
         if self.module is not None:
             self.module.to(self.device)
             self.network: Any = loaded.network or HookedNetwork(self.module, head, self.name)
-            named = "" if head is None else f"\nhead={head}"
-            self.key = model_key(self.module.state_dict(), loaded.architecture + named)
+            head_line = "" if head is None else f"\nhead={head}"
+            self.key = model_key(self.module.state_dict(), loaded.architecture + head_line)
         else:
             self.network = loaded.network
             self.key = model_key({}, loaded.architecture)
@@ -107,8 +107,8 @@ class Model:
         ------
         DataError : the model refuses these inputs, or gives no logits: another shape, NaN, probabilities.
         """
-        taken = f"the model cannot take inputs of shape {tuple(x.shape)}"
-        with torch.no_grad(), user_errors(taken, where=self.name, hint="check the transform"):
+        problem = f"the model cannot take inputs of shape {tuple(x.shape)}"
+        with torch.no_grad(), user_errors(problem, where=self.name, hint="check the transform"):
             if isinstance(self.network, HookedNetwork):
                 logits = self.network.prepare(x)
             else:
@@ -120,24 +120,26 @@ class Model:
         self.width = int(logits.shape[1])
         return logits
 
-    def in_another_batch(self, x: Tensor) -> Tensor | None:
+    def logits_in_other_batch(self, x: Tensor) -> Tensor | None:
         """Return logits of the first images of a batch, computed in one of another size: see `prepare`.
 
         None, and a note, where the model takes no other size (an exported program). Of one or two images the
         other batch has one more, made of the first but darker: batch statistics see the difference.
         """
-        other = x[: min(FEW, max(2, len(x) // 2))] if len(x) > 2 else torch.cat([x, x[:1] / 2])
+        batch = x[: min(FEW, max(2, len(x) // 2))] if len(x) > 2 else torch.cat([x, x[:1] / 2])
         try:
-            return self.prepare(other)[: len(x)]
+            return self.prepare(batch)[: len(x)]
         except DataError:
             self.prepare(x)
             self.note(NOT_COMPARED)
             return None
 
-    def depends_on_batch(self, few: Array, of_more: Array) -> bool:
+    def depends_on_batch(self, logits: Array, batch_logits: Array) -> bool:
         """Say, and note, whether logits (n, K) of a few images differ from theirs in a larger batch."""
         error = BATCH_ERROR.get(self.dtype, HALF_ERROR)
-        if not np.allclose(few, of_more, rtol=error, atol=error * float(np.abs(few).max(initial=0.0))):
+        if not np.allclose(
+            logits, batch_logits, rtol=error, atol=error * float(np.abs(logits).max(initial=0.0))
+        ):
             self.note(BATCH_STATISTICS)
         return BATCH_STATISTICS in self.notes
 
@@ -175,24 +177,24 @@ class Model:
 
         While activations are extracted they were taken in the one forward pass; else this is a forward pass.
         """
-        wanted = self.layer_names(x, names)
-        if x is self._batch and all(("layer", name) in self._shared for name in wanted):
-            return {name: self._shared["layer", name] for name in wanted}
-        with self.batch(x, wanted):
-            return {name: self._shared["layer", name] for name in wanted}
+        layers = self.layer_names(x, names)
+        if x is self._batch and all(("layer", name) in self._shared for name in layers):
+            return {name: self._shared["layer", name] for name in layers}
+        with self.batch(x, layers):
+            return {name: self._shared["layer", name] for name in layers}
 
     def layer_names(self, x: Tensor, names: Sequence[str]) -> tuple[str, ...]:
         """Return names of layers, with the network's stages (see `stages`) in the place of ``stages``."""
         stages = self.stages(x) if STAGES in names else ()
         if STAGES in names and not stages:
             raise DataError("there is no layer before the head", where=self.name)
-        spread = (stages if name == STAGES else (name,) for name in names)
-        return tuple(dict.fromkeys(name for several in spread for name in several))
+        expanded = (stages if name == STAGES else (name,) for name in names)
+        return tuple(dict.fromkeys(name for layers in expanded for name in layers))
 
     def stages(self, x: Tensor) -> tuple[str, ...]:
         """Return the names of the network's stages, found once by a forward pass of two images of ``x``."""
         if self._stages is None:
-            self._stages = find_stages(self.module_or_refuse(), x[:2], self.head_name)
+            self._stages = find_stages(self.require_module(), x[:2], self.head_name)
         return self._stages
 
     @property
@@ -200,7 +202,7 @@ class Model:
         """Whether it has layers that can be named and hooked: a function and a program have none."""
         return isinstance(self.network, HookedNetwork)
 
-    def module_or_refuse(self) -> Any:
+    def require_module(self) -> Any:
         """Return the module.
 
         Raises
@@ -237,21 +239,21 @@ class Model:
         self._batch, self._shared = x, {}
         try:
             with torch.no_grad():
-                outputs = None if skip else self._forward_keeping(x, layers)
+                outputs = None if skip else self._forward_with_layers(x, layers)
             yield outputs
         finally:
             self._batch, self._shared = outer
 
-    def _forward_keeping(self, x: Tensor, layers: Sequence[str]) -> tuple[Tensor | None, Tensor]:
+    def _forward_with_layers(self, x: Tensor, layers: Sequence[str]) -> tuple[Tensor | None, Tensor]:
         if not layers:
             return self.forward(x)
         names = self.layer_names(x, layers)
-        with captured(self.module_or_refuse(), names, copy=True) as seen:
+        with capture_outputs(self.require_module(), names, copy=True) as captured_outputs:
             outputs = self.forward(x)
         for name in names:
-            if name not in seen:
+            if name not in captured_outputs:
                 raise DataError(f"layer {name!r} was not called in the forward pass", where=self.name)
-            self._shared["layer", name] = seen[name]
+            self._shared["layer", name] = captured_outputs[name]
         return outputs
 
     @contextmanager
@@ -260,19 +262,19 @@ class Model:
 
         ``torch.autocast`` of the caller is off inside: what is stored says the type that it was computed in.
         """
-        parts = [] if self.module is None else list(self.module.modules())
-        flags = [part.training for part in parts]
-        for part in parts:
+        modules = [] if self.module is None else list(self.module.modules())
+        flags = [part.training for part in modules]
+        for part in modules:
             part.training = False
         self.std = transform.std
         self.notes = tuple(note for note in self.notes if note != AUTOCAST)
-        one = torch.ones(1, 1, device=self.device)
-        if (one @ one).dtype != one.dtype:
+        unit = torch.ones(1, 1, device=self.device)
+        if (unit @ unit).dtype != unit.dtype:
             self.note(AUTOCAST)
         try:
             with torch.autocast(self.device.type, enabled=False):
                 yield
         finally:
             self.std = None
-            for part, flag in zip(parts, flags, strict=True):
+            for part, flag in zip(modules, flags, strict=True):
                 part.training = flag

@@ -24,20 +24,20 @@ def find_stages(module: nn.Module, x: Tensor, head: str | None) -> tuple[str, ..
     ----------
     x : an input batch (n, 3, h, w); n rows are enough of any number. head : the name of the head.
     """
-    found: dict[str, tuple[int, ...]] = {}
-    seen = {"weights": False, "head": False}
+    shapes: dict[str, tuple[int, ...]] = {}
+    called = {"weights": False, "head": False}
 
     def hook_of(name: str, part: nn.Module) -> Callable[..., None]:
         has_weights = any(True for _ in part.parameters())
 
         def hook(_: nn.Module, __: Any, output: Any) -> None:
             value = output[0] if isinstance(output, tuple) else output
-            seen["weights"] |= has_weights
-            seen["head"] |= name == head
+            called["weights"] |= has_weights
+            called["head"] |= name == head
             fits = isinstance(value, Tensor) and value.ndim > 1 and len(value) == len(x)
-            if seen["weights"] and not seen["head"] and fits:
-                found.pop(name, None)
-                found[name] = tuple(as_maps(value).shape[1:])
+            if called["weights"] and not called["head"] and fits:
+                shapes.pop(name, None)
+                shapes[name] = tuple(as_maps(value).shape[1:])
 
         return hook
 
@@ -50,8 +50,8 @@ def find_stages(module: nn.Module, x: Tensor, head: str | None) -> tuple[str, ..
     finally:
         for handle in handles:
             handle.remove()
-    spread = {name: positions for name, (_, positions) in found.items() if positions > 1}
-    sizes = spread or {name: channels for name, (channels, _) in found.items()}
+    with_positions = {name: positions for name, (_, positions) in shapes.items() if positions > 1}
+    sizes = with_positions or {name: channels for name, (channels, _) in shapes.items()}
     last = {size: name for name, size in sizes.items()}  # of one size, the one called last
     return tuple(name for name in sizes if last[sizes[name]] == name)
 
@@ -72,7 +72,7 @@ def _channels_last(output: Tensor) -> bool:
     return output.ndim == 4 and bool(output.shape[1] == output.shape[2] != output.shape[3])
 
 
-def like(maps: Tensor, output: Tensor) -> Tensor:
+def in_layout_of(maps: Tensor, output: Tensor) -> Tensor:
     """Return maps (n, C, positions) in the layout of the output they were made from: undoes `as_maps`."""
     if output.ndim == 3:
         return maps.transpose(1, 2)
@@ -82,13 +82,13 @@ def like(maps: Tensor, output: Tensor) -> Tensor:
 
 
 @contextmanager
-def changing(module: nn.Module, changes: Mapping[str, Callable[[Tensor], Tensor]]) -> Iterator[None]:
+def replace_maps(module: nn.Module, changes: Mapping[str, Callable[[Tensor], Tensor]]) -> Iterator[None]:
     """Replace the maps (n, C, positions) that layers give by functions of them while inside."""
 
     def hook_of(change: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
         def hook(_: nn.Module, __: Any, output: Any) -> Any:
             value = output[0] if isinstance(output, tuple) else output
-            changed = like(change(as_maps(value)), value)
+            changed = in_layout_of(change(as_maps(value)), value)
             return (changed, *output[1:]) if isinstance(output, tuple) else changed
 
         return hook

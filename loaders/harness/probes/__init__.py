@@ -9,12 +9,12 @@ from .odin import Odin
 from .registry import (
     PROBES,
     Probe,
-    for_classes,
     get_probe,
     list_probes,
     parse_probe,
     probe_name,
     register_probe,
+    restrict_to_columns,
 )
 from .stages import Gram, RankFeat, Stages
 
@@ -28,10 +28,10 @@ __all__ = [
     "Probe",
     "RankFeat",
     "Stages",
-    "for_classes",
     "get_probe",
     "list_probes",
     "parse_probe",
     "probe_name",
     "register_probe",
+    "restrict_to_columns",
 ]

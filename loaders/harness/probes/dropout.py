@@ -60,7 +60,7 @@ class Dropout:
         """Return ``logits`` (n, K), the log of the mean softmax, and ``information`` (n,), in nats."""
         if model.module is None or self.lacks(model, x):
             raise DataError(NONE, where=model.name, hint="train it with dropout")
-        each = []
+        passes = []
         layers = _layers(model.module)
         with (
             torch.no_grad(),
@@ -70,11 +70,13 @@ class Dropout:
             for _ in range(self.passes):
                 replay.begin()
                 logits = model.forward(x)[1].double()
-                each.append(torch.log_softmax(logits if self.columns is None else logits[:, self.columns], 1))
-        found = torch.stack(each)
-        mean = found.exp().mean(0)
+                passes.append(
+                    torch.log_softmax(logits if self.columns is None else logits[:, self.columns], 1)
+                )
+        logs = torch.stack(passes)
+        mean = logs.exp().mean(0)
         log_mean = _log_of_mean(mean)
-        information = (found.exp() * (found - log_mean)).sum(2).mean(0)
+        information = (logs.exp() * (logs - log_mean)).sum(2).mean(0)
         if self.columns is not None:
             wide = log_mean.new_full((len(x), logits.shape[1]), float(log_mean.min()))  # never looked at
             wide[:, self.columns] = log_mean
@@ -107,11 +109,11 @@ def _drawing(
             shape = (output.shape[1], *(1 for _ in output.shape[2:])) if by_channel else output.shape[1:]
             if part.p == 1:
                 return output * 0
-            drawn = torch.empty((len(generators), *shape))
-            for row, generator in zip(drawn, generators, strict=True):
+            uniform = torch.empty((len(generators), *shape))
+            for row, generator in zip(uniform, generators, strict=True):
                 row.uniform_(generator=generator)
-            kept = drawn.ge_(part.p).to(output.device, output.dtype)  # in place: memory is what this costs
-            return (kept.expand_as(output).mul(output) if by_channel else kept.mul_(output)).div_(1 - part.p)
+            mask = uniform.ge_(part.p).to(output.device, output.dtype)  # in place: memory is what this costs
+            return (mask.expand_as(output).mul(output) if by_channel else mask.mul_(output)).div_(1 - part.p)
 
         return hook
 

@@ -13,9 +13,9 @@ from torch import Tensor
 from wordnet_splits.base.errors import DataError
 
 from ..arrays import FittedArrays
-from ..model.head import captured
+from ..model.head import capture_outputs
 from ..model.stages import as_maps
-from .odin import cannot_step, step
+from .odin import step, step_unavailable
 from .registry import register_probe
 from .stages import NO_LAYERS
 
@@ -50,27 +50,27 @@ class MahalanobisStep:
 
     def lacks(self, model: Model, x: Any) -> str:
         """Return why a model has no layers or cannot step, "" where it has and can."""
-        return cannot_step(model, x) if model.has_layers else NO_LAYERS
+        return step_unavailable(model, x) if model.has_layers else NO_LAYERS
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return the confidence (n,) of each layer by its name."""
-        module = model.module_or_refuse()
+        module = model.require_module()
         names = [key.rpartition("/")[0] for key in self.state if key.endswith("/centre")]
-        with torch.enable_grad(), captured(module, names, copy=True) as seen:
+        with torch.enable_grad(), capture_outputs(module, names, copy=True) as outputs:
             inputs = x.detach().clone().requires_grad_(True)
             model.forward(inputs)
             signs = [
-                torch.autograd.grad(self._confidence(name, seen[name]).sum(), inputs, retain_graph=True)[
+                torch.autograd.grad(self._confidence(name, outputs[name]).sum(), inputs, retain_graph=True)[
                     0
                 ].sign()
                 for name in names
             ]
-        found = {}
+        confidences = {}
         for name, sign in zip(names, signs, strict=True):
-            with torch.no_grad(), captured(module, [name], copy=True) as moved:
+            with torch.no_grad(), capture_outputs(module, [name], copy=True) as stepped:
                 model.forward(step(model, x, -self.eps * sign, self.kind))
-            found[name] = self._confidence(name, moved[name])
-        return found
+            confidences[name] = self._confidence(name, stepped[name])
+        return confidences
 
     def _confidence(self, name: str, output: Tensor) -> Tensor:
         features = as_maps(output).double().mean(2)

@@ -55,7 +55,7 @@ class Odin:
 
     def lacks(self, model: Model, x: Any) -> str:
         """Return why it cannot step, "" where it can."""
-        return cannot_step(model, x)
+        return step_unavailable(model, x)
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return ``logits`` (n, K) of the perturbed batch."""
@@ -78,7 +78,7 @@ class Odin:
         return (-gradient).sign()
 
 
-def cannot_step(model: Model, x: Any) -> str:
+def step_unavailable(model: Model, x: Any) -> str:
     """Return why no step can be made, "" where one can: an evaluation of a preset goes on without it."""
     if model.std is None:
         return f"needs {STD}: give std=, 1 without normalisation"
@@ -100,7 +100,7 @@ def step(model: Model, x: Any, pixels: Any, where: str) -> Any:
     ------
     DataError : the transform does not say what it normalises by, or says it for another number of channels.
     """
-    if reason := cannot_step(model, x):
+    if reason := step_unavailable(model, x):
         raise DataError(
             f"the step {reason}",
             where=f"{model.name}: {where}",

@@ -148,7 +148,7 @@ def parse_probe(text: str) -> Probe:
     return get_probe(kind, **parameters)
 
 
-def for_classes(probe: Probe, classes: ClassMap) -> Probe:
+def restrict_to_columns(probe: Probe, classes: ClassMap) -> Probe:
     """Return the probe over the columns that a benchmark's softmax goes over.
 
     A probe with a parameter ``columns`` (a gradient of the softmax depends on them) gets them where they are

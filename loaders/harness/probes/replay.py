@@ -23,7 +23,7 @@ class _Step:
     """One call of a module, in the order in which calls begin."""
 
     part: nn.Module
-    kept: bool = False
+    replayable: bool = False
     output: Tensor | None = None
 
 
@@ -56,36 +56,36 @@ class Replay:
             return forward(*args, **kwargs)
         step = self.steps[self.at]
         self.at += 1
-        if not step.kept:
+        if not step.replayable:
             return forward(*args, **kwargs)
         if step.output is None:
             self.through = True
-            found = forward(*args, **kwargs)
+            output = forward(*args, **kwargs)
             self.through = False
-            step.output = found.clone()
-            return found
+            step.output = output.clone()
+            return output
         return step.output.clone()
 
     def _plan(self, part: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         step = _Step(part)
         self.steps.append(step)
-        place = len(self.steps)
-        given = [*args, *kwargs.values()]
-        tensors = [value for value in given if isinstance(value, Tensor)]
-        plain = all(isinstance(value, Tensor | int | float | str | None) for value in given)
-        tracked = plain and not any(value.is_inference() for value in tensors)
-        before = [value._version for value in tensors] if tracked else []
+        inner = len(self.steps)
+        arguments = [*args, *kwargs.values()]
+        tensors = [value for value in arguments if isinstance(value, Tensor)]
+        comparable = all(isinstance(value, Tensor | int | float | str | None) for value in arguments)
+        tracked = comparable and not any(value.is_inference() for value in tensors)
+        versions = [value._version for value in tensors] if tracked else []
         output = forward(*args, **kwargs)
         if (
             tracked
             and not self.through
             and isinstance(output, Tensor)
-            and before == [value._version for value in tensors]
+            and versions == [value._version for value in tensors]
             and _memory(output) not in map(_memory, tensors)
             and not _watched_inside(part)
         ):
-            step.kept = True
-            del self.steps[place:]
+            step.replayable = True
+            del self.steps[inner:]
         return output
 
 
@@ -102,20 +102,20 @@ def _watched_inside(module: nn.Module) -> bool:
 def replayed(module: nn.Module, drawing: Sequence[nn.Module]) -> Iterator[Replay]:
     """Let calls of the modules inside ``module``, all but those that draw, go through a `Replay`."""
     replay = Replay()
-    before: list[tuple[nn.Module, Any]] = []
+    forwards: list[tuple[nn.Module, Any]] = []
     for part in module.modules():
         if part is module or part in drawing or isinstance(part, torch.jit.ScriptModule):
             continue
-        before.append((part, part.__dict__.get("forward")))
+        forwards.append((part, part.__dict__.get("forward")))
         part.__dict__["forward"] = _through(replay, part, part.forward)
     try:
         yield replay
     finally:
-        for part, own in before:
-            if own is None:
+        for part, forward in forwards:
+            if forward is None:
                 del part.__dict__["forward"]
             else:
-                part.__dict__["forward"] = own
+                part.__dict__["forward"] = forward
 
 
 def _through(replay: Replay, part: nn.Module, forward: Callable[..., Any]) -> Callable[..., Any]:

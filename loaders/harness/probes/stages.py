@@ -14,7 +14,7 @@ from torch import Tensor
 
 from wordnet_splits.base.errors import DataError, unknown
 
-from ..model.stages import STAGES, as_maps, changing
+from ..model.stages import STAGES, as_maps, replace_maps
 from .layer_statistic import STATISTICS
 from .registry import register_probe
 
@@ -125,16 +125,16 @@ class RankFeat(_OfLayers):
         if reason := super().lacks(model, x):
             return reason
         outputs = model.layers(x, self.changed(model, x)).values()
-        several = all(min(as_maps(output).shape[1:]) > 1 for output in outputs)
-        return "" if several else "needs maps of several channels and positions, and the model has none"
+        has_ranks = all(min(as_maps(output).shape[1:]) > 1 for output in outputs)
+        return "" if has_ranks else "needs maps of several channels and positions, and the model has none"
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
         """Return ``logits`` (n, K)."""
-        found = []
+        logits = []
         for name in self.changed(model, x):
-            with torch.no_grad(), changing(model.module_or_refuse(), {name: without_first_rank}):
-                found.append(model.forward(x)[1])
-        return {"logits": torch.stack(found).mean(0)}
+            with torch.no_grad(), replace_maps(model.require_module(), {name: without_first_rank}):
+                logits.append(model.forward(x)[1])
+        return {"logits": torch.stack(logits).mean(0)}
 
 
 def without_first_rank(maps: Tensor) -> Tensor:

@@ -92,7 +92,7 @@ def load_arrays(
     n = len(dataset) if rows is None else len(rows)
     pixels, labels, start = None, torch.empty(n, dtype=torch.int64), 0
     with (progress or Silent()).task(f"reading {dataset!r}", n) as task:
-        for images, own in dataset.batches(READ_ROWS, rows=rows):
+        for images, batch_labels in dataset.batches(READ_ROWS, rows=rows):
             if images.dtype != torch.uint8:
                 raise DataError(
                     f"training takes uint8 images, not {images.dtype}",
@@ -107,9 +107,12 @@ def load_arrays(
                     where=repr(dataset),
                     hint="give a transform that makes them one size",
                 )
-            pixels[start : start + len(own)], labels[start : start + len(own)] = images, own
-            start += len(own)
-            task.advance(len(own))
+            pixels[start : start + len(batch_labels)], labels[start : start + len(batch_labels)] = (
+                images,
+                batch_labels,
+            )
+            start += len(batch_labels)
+            task.advance(len(batch_labels))
     if pixels is None:
         raise DataError("there are no images", where=repr(dataset))
     return pixels, labels
@@ -138,29 +141,29 @@ def load_training_data(
     Errors of `UnknownDetectionSet` : a root is missing, a group awaits its source, an image is absent.
     """
     manifest = load_manifest(benchmark)
-    read = _RoleReader(manifest, roots, packed, progress or Silent())
-    train = read("id", "train", images)
+    read_role = _RoleReader(manifest, roots, packed, progress or Silent())
+    train = read_role("id", "train", images)
     if train is None:
         hint = "its train images may await their source, see `wordnet-splits list`"
         raise DataError("no ID images to train with", where=manifest.name, hint=hint)
-    outliers = read("external", "train") if negatives else None
+    outliers = read_role("external", "train") if negatives else None
     if negatives and outliers is None:
         raise DataError(
             "this loss trains with external images, and the benchmark has none in its train split",
             where=manifest.name,
             hint="take a benchmark whose external group has train images, or a recipe without negatives",
         )
-    val = read("id", "val")
-    val_outliers = read("external", "val") if negatives else None
+    val = read_role("id", "val")
+    val_outliers = read_role("external", "val") if negatives else None
     declared = manifest.data.recipe.normalise
     return TrainingData(
         benchmark={
             "name": manifest.name,
             "version": manifest.version,
             "fingerprint": manifest.fingerprint,
-            "parts": read.used,
+            "parts": read_role.used,
         },
-        classes=read.classes,
+        classes=read_role.classes,
         normalise=Normalise() if declared is None else Normalise.of(declared.mean, declared.sd),
         train=_labelled(train),
         val=None if val is None else _labelled(val),
@@ -203,16 +206,16 @@ class _RoleReader:
             self.used.append(part.model_dump())
         if not datasets:
             return None
-        found = [
+        arrays = [
             load_arrays(dataset, self.progress, rows)
             for dataset, rows in zip(datasets, self._rows(datasets, images), strict=True)
         ]
-        sizes = {tuple(pixels.shape[1:]) for pixels, _ in found}
+        sizes = {tuple(pixels.shape[1:]) for pixels, _ in arrays}
         if len(sizes) > 1:
             raise DataError(
                 f"groups differ in the size of their images: {sorted(sizes)}", where=self.manifest.name
             )
-        return Images(torch.cat([p for p, _ in found]), torch.cat([labels for _, labels in found]))
+        return Images(torch.cat([p for p, _ in arrays]), torch.cat([labels for _, labels in arrays]))
 
     def _rows(
         self, datasets: Sequence[UnknownDetectionSet], images: int | None
@@ -220,12 +223,12 @@ class _RoleReader:
         """Return the rows to read of each dataset, None for all."""
         if images is None:
             return [None] * len(datasets)
-        drawn = draw_rows(pa.concat_tables([d.table for d in datasets]), self.manifest, images)
+        selected = draw_rows(pa.concat_tables([d.table for d in datasets]), self.manifest, images)
         ends = np.cumsum([len(d) for d in datasets])
         return [
             rows - end + len(dataset)
             for dataset, end, rows in zip(
-                datasets, ends, np.split(drawn, np.searchsorted(drawn, ends[:-1])), strict=True
+                datasets, ends, np.split(selected, np.searchsorted(selected, ends[:-1])), strict=True
             )
         ]
 

@@ -52,7 +52,7 @@ def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[n
     draw, seed = manifest.data.recipe.draw or manifest.data.recipe.name, manifest.data.seed
     (source,) = sources
     shares = share_total(images, draw, seed, source, sorted(of_class))
-    chosen: list[int] = []
+    selected: list[int] = []
     for class_id, count in shares.items():
         rows = of_class[class_id]
         if count > len(rows):
@@ -61,5 +61,5 @@ def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[n
                 where=manifest.name,
                 hint=f"take {min(map(len, of_class.values())) * len(of_class):,} or fewer, or all",
             )
-        chosen += [rows[image_id] for image_id in ordered(draw, seed, source, class_id, rows)[:count]]
-    return np.sort(np.asarray(chosen, np.int64))
+        selected += [rows[image_id] for image_id in ordered(draw, seed, source, class_id, rows)[:count]]
+    return np.sort(np.asarray(selected, np.int64))

@@ -85,9 +85,9 @@ def entropic_open_set_loss(logits: Tensor, labels: Tensor) -> Tensor:
     logits : (n, K) float. labels : (n,) int64, -1 for negatives.
     """
     log_y = functional.log_softmax(logits, dim=1)
-    known = labels != NEGATIVE
-    own = log_y.gather(1, labels.clamp(min=0)[:, None])[:, 0]
-    return -torch.where(known, own, log_y.mean(1)).mean()
+    is_known = labels != NEGATIVE
+    label_log_y = log_y.gather(1, labels.clamp(min=0)[:, None])[:, 0]
+    return -torch.where(is_known, label_log_y, log_y.mean(1)).mean()
 
 
 def outlier_exposure_loss(logits: Tensor, labels: Tensor, *, weight: float = 0.5) -> Tensor:
@@ -99,9 +99,9 @@ def outlier_exposure_loss(logits: Tensor, labels: Tensor, *, weight: float = 0.5
     ----------
     logits : (n, K) float. labels : (n,) int64, -1 for outliers. weight : lambda.
     """
-    known, outliers = _split_negatives(logits, labels)
-    uniform = -functional.log_softmax(outliers, dim=1).mean(1)
-    return functional.cross_entropy(known, labels[labels != NEGATIVE]) + weight * uniform.mean()
+    known_logits, outlier_logits = _split_negatives(logits, labels)
+    uniform = -functional.log_softmax(outlier_logits, dim=1).mean(1)
+    return functional.cross_entropy(known_logits, labels[labels != NEGATIVE]) + weight * uniform.mean()
 
 
 def energy(logits: Tensor) -> Tensor:
@@ -121,23 +121,23 @@ def energy_loss(
     ----------
     logits : (n, K) float. labels : (n,) int64, -1 for outliers.
     """
-    known, outliers = _split_negatives(logits, labels)
-    above = functional.relu(energy(known) - m_in).square().mean()
-    below = functional.relu(m_out - energy(outliers)).square().mean()
-    return functional.cross_entropy(known, labels[labels != NEGATIVE]) + weight * (above + below)
+    known_logits, outlier_logits = _split_negatives(logits, labels)
+    above = functional.relu(energy(known_logits) - m_in).square().mean()
+    below = functional.relu(m_out - energy(outlier_logits)).square().mean()
+    return functional.cross_entropy(known_logits, labels[labels != NEGATIVE]) + weight * (above + below)
 
 
 def _split_negatives(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Return the logits of the knowns and of the negatives; a mean over none of either would be NaN."""
-    known = labels != NEGATIVE
-    found = int(known.sum())
-    if found in (0, len(labels)):
-        missing = "known" if found == 0 else "negative"
+    is_known = labels != NEGATIVE
+    count = int(is_known.sum())
+    if count in (0, len(labels)):
+        missing = "known" if count == 0 else "negative"
         raise DataError(
             f"a batch without a {missing} sample",
             hint="this loss needs both; negatives are the samples labelled -1",
         )
-    return logits[known], logits[~known]
+    return logits[is_known], logits[~is_known]
 
 
 def known_probabilities(logits: Tensor, *, background: bool) -> Tensor:

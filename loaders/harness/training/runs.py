@@ -18,14 +18,14 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders
-from ..backend.ranks import choose_device
+from ..backend.devices import get_device
 from ..checkpoints.choices import LOSSES
 from ..checkpoints.files import (
     METADATA,
-    drop_state,
+    delete_state,
     load_checkpoint,
     load_state,
-    portable,
+    portable_state,
     read_metadata,
     save_checkpoint,
     save_state,
@@ -34,14 +34,14 @@ from ..checkpoints.recipe import TrainingRecipe, load_recipe
 from .data import TrainingData, load_training_data
 from .trainer import DeviceData, Machine, Precision, Run, Trainer, describe_network, reproducible
 
-WORTH_SAYING = 60.0
+MIN_ANNOUNCED_SECONDS = 60.0
 """Seconds of training from which its expected time is announced."""
-BETTER: dict[str, tuple[str, int]] = {"val-loss": ("val_loss", -1), "gamma": ("gamma", 1)}
+SELECTION_COLUMNS: dict[str, tuple[str, int]] = {"val-loss": ("val_loss", -1), "gamma": ("gamma", 1)}
 """Rule of selection -> column of the history and the sign that makes greater better."""
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedRun:
     """A finished run: its folder, its ``model.json``, and the seconds this call spent on it (0: skipped)."""
 
     folder: Path
@@ -67,7 +67,7 @@ def train(
     command: str | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] = lambda text: None,
-) -> list[Trained]:
+) -> list[TrainedRun]:
     """Train models of a benchmark's ID classes; killed runs resume, finished ones are kept.
 
     Parameters
@@ -121,8 +121,8 @@ def plan_runs(
     for name in optimizers:
         if name not in recipe.optimizer:
             raise unknown("optimizer", name, recipe.optimizer, where=f"training recipe {recipe.name}")
-    chosen = list(optimizers) or list(recipe.optimizer)
-    return [Run(recipe, network or recipe.network, name, seed) for name in chosen for seed in seeds]
+    names = list(optimizers) or list(recipe.optimizer)
+    return [Run(recipe, network or recipe.network, name, seed) for name in names for seed in seeds]
 
 
 def choose_machine(device: str | None = None, precision: str = "auto") -> Machine:
@@ -134,15 +134,15 @@ def choose_machine(device: str | None = None, precision: str = "auto") -> Machin
     ------
     DataError : no such device here, or a precision it does not have.
     """
-    chosen = choose_device(device)
-    cuda = chosen.type == "cuda"
+    torch_device = get_device(device)
+    cuda = torch_device.type == "cuda"
     precisions: dict[str, Precision] = {"float32": "float32", "bf16": "bf16", "fp16": "fp16"}
     precisions["auto"] = ("bf16" if torch.cuda.is_bf16_supported() else "fp16") if cuda else "float32"
     if precision not in precisions:
         raise unknown("precision", precision, precisions)
     if precision == "fp16" and not cuda:
         raise DataError("fp16 trains on CUDA only", hint="on a CPU take --precision bf16 or float32")
-    return Machine(chosen, precisions[precision])
+    return Machine(torch_device, precisions[precision])
 
 
 def train_runs(
@@ -155,7 +155,7 @@ def train_runs(
     start: str | None = None,
     progress: Progress | None = None,
     say: Callable[[str], None] = lambda text: None,
-) -> list[Trained]:
+) -> list[TrainedRun]:
     """Train every run into ``out/<benchmark>/<run>/`` and return them in order.
 
     A finished run is not trained again; a killed one goes on after its last whole epoch.
@@ -174,14 +174,14 @@ def train_runs(
     on_device = DeviceData.of(data, machine.device)
     for run in runs:
         _check_selection(run.recipe, on_device)
-    say_expected(runs, on_device, out, machine, say)
-    place = out / str(data.benchmark["name"])
+    announce_cost(runs, on_device, out, machine, say)
+    folder_of_runs = out / str(data.benchmark["name"])
     trained = []
     for run in runs:
-        folder = place / run.name
+        folder = folder_of_runs / run.name
         with files.locked(folder, busy="another training is writing here"), reproducible(machine.device):
             files.clear_parts(folder)
-            weights, origin = _start(run, place, start, data)
+            weights, origin = _start(run, folder_of_runs, start, data)
             request = {
                 "recipe": run.recipe.as_dict(),
                 "network": describe_network(run, data),
@@ -195,7 +195,7 @@ def train_runs(
             }
             if (folder / METADATA).exists():
                 del request["machine"]  # a finished model may come from any machine
-                trained.append(Trained(folder, _same_request(read_metadata(folder), request, folder), 0.0))
+                trained.append(TrainedRun(folder, _same_request(read_metadata(folder), request, folder), 0.0))
                 say(f"{run.name}: trained already")
                 continue
             trainer = Trainer(run, on_device, machine, weights)
@@ -203,24 +203,24 @@ def train_runs(
     return trained
 
 
-def say_expected(
+def announce_cost(
     runs: Sequence[Run], data: DeviceData, out: Path, machine: Machine, say: Callable[[str], None]
 ) -> None:
     """Announce the time and size of the unfinished runs, where they take a minute or more."""
-    place = out / str(data.facts.benchmark["name"])
-    left = [run for run in runs if not (place / run.name / METADATA).exists()]
+    folder_of_runs = out / str(data.facts.benchmark["name"])
+    unfinished = [run for run in runs if not (folder_of_runs / run.name / METADATA).exists()]
     seconds = size = 0.0
     series: dict[tuple[str, str], tuple[float, float]] = {}
-    for run in left:
-        if (kind := (run.series, run.network)) not in series:
+    for run in unfinished:
+        if (key := (run.series, run.network)) not in series:
             with reproducible(machine.device):
                 trial = Trainer(run, data, machine)
-                numbers = sum(tensor.nbytes for tensor in trial.module.state_dict().values())
-                series[kind] = (trial.seconds_per_epoch() * run.recipe.epochs, numbers)
-        seconds, size = seconds + series[kind][0], size + series[kind][1]
-    if seconds >= WORTH_SAYING:
+                weights_size = sum(tensor.nbytes for tensor in trial.module.state_dict().values())
+                series[key] = (trial.seconds_per_epoch() * run.recipe.epochs, weights_size)
+        seconds, size = seconds + series[key][0], size + series[key][1]
+    if seconds >= MIN_ANNOUNCED_SECONDS:
         spent = f"{seconds / 60:,.0f} minutes" if seconds < 2 * 3600 else f"{seconds / 3600:,.1f} hours"
-        runs_take = "1 run takes" if len(left) == 1 else f"{len(left)} runs take"
+        runs_take = "1 run takes" if len(unfinished) == 1 else f"{len(unfinished)} runs take"
         say(f"{runs_take} about {spent} and {size / 1e6:,.1f} MB in {out}")
 
 
@@ -231,16 +231,16 @@ def _fit(
     command: str | None,
     progress: Progress,
     say: Callable[[str], None],
-) -> Trained:
+) -> TrainedRun:
     """Train one run to its end, keeping its state after every epoch."""
     recipe, began = trainer.recipe, time.monotonic()
     history: list[dict[str, Any]] = []
     best: dict[str, Any] = {"epoch": 0, "weights": {}}
-    kept = load_state(folder)
-    if kept is not None:
-        _same_request({**json.loads(kept["request"])}, request, folder)
-        trainer.restore(kept["trainer"])
-        history, best = kept["history"], kept["best"]
+    saved = load_state(folder)
+    if saved is not None:
+        _same_request({**json.loads(saved["request"])}, request, folder)
+        trainer.restore(saved["trainer"])
+        history, best = saved["history"], saved["best"]
         say(f"{trainer.run.name}: resumed after epoch {len(history)}")
     with progress.task(trainer.run.name, recipe.epochs * _samples(trainer)) as task:
         task.advance(len(history) * _samples(trainer))
@@ -248,7 +248,7 @@ def _fit(
             epoch = len(history)
             history.append({"epoch": epoch + 1, **trainer.train_epoch(epoch, task), **trainer.validate()})
             if _improves(recipe, history, best):
-                best = {"epoch": epoch + 1, "weights": portable(trainer.module)}
+                best = {"epoch": epoch + 1, "weights": portable_state(trainer.module)}
             state = {
                 "trainer": trainer.state(),
                 "history": history,
@@ -267,22 +267,22 @@ def _fit(
         "command": command,
     }
     save_checkpoint(folder, best["weights"], metadata)
-    drop_state(folder)
-    return Trained(folder, read_metadata(folder), time.monotonic() - began)
+    delete_state(folder)
+    return TrainedRun(folder, read_metadata(folder), time.monotonic() - began)
 
 
 def _samples(trainer: Trainer) -> int:
     """Return how many images one epoch takes, for the progress shown."""
     data, loss = trainer.data, trainer.loss
-    beside = trainer.recipe.negatives_per_known * data.known
-    return data.known + {"none": 0, "mixed": data.negatives, "beside": beside}[loss.negatives]
+    beside = trainer.recipe.negatives_per_known * data.n_known
+    return data.n_known + {"none": 0, "mixed": data.n_negatives, "beside": beside}[loss.negatives]
 
 
 def _improves(recipe: TrainingRecipe, history: Sequence[Mapping[str, Any]], best: Mapping[str, Any]) -> bool:
     """Return whether the last epoch replaces the best so far."""
     if recipe.select == "last" or best["epoch"] == 0:
         return True
-    column, sign = BETTER[recipe.select]
+    column, sign = SELECTION_COLUMNS[recipe.select]
     return bool(sign * history[-1][column] > sign * history[best["epoch"] - 1][column])
 
 
@@ -291,12 +291,12 @@ def _stopped(recipe: TrainingRecipe, history: Sequence[Any], best: Mapping[str, 
 
 
 def _check_selection(recipe: TrainingRecipe, data: DeviceData) -> None:
-    lacking = {
+    missing = {
         "last": False,
         "val-loss": data.val is None,
         "gamma": data.val is None or data.val_negatives is None,
     }[recipe.select]
-    if lacking:
+    if missing:
         raise DataError(
             f"training recipe {recipe.name!r} keeps the epoch of best {recipe.select}, and the benchmark has "
             f"no {'ID' if data.val is None else 'external'} validation images",
@@ -306,33 +306,33 @@ def _check_selection(recipe: TrainingRecipe, data: DeviceData) -> None:
 
 
 def _start(
-    run: Run, place: Path, series: str | None, data: TrainingData
+    run: Run, folder: Path, series: str | None, data: TrainingData
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """Return the weights to start from and what is recorded of them; (None, None) for a fresh network."""
     if run.recipe.start is None and series is None:
         return None, None
     name = f"{series or f'{run.recipe.start}-{run.network}'}-s{run.seed}"
-    if not (place / name / METADATA).exists():
+    if not (folder / name / METADATA).exists():
         raise DataError(
             f"training recipe {run.recipe.name!r} trains {name!r} further, which is not there",
-            where=str(place),
+            where=str(folder),
             hint=f"train it first (--recipe {run.recipe.start}), or name another series with --start",
         )
-    module = load_checkpoint(place / name)
+    module = load_checkpoint(folder / name)
     if module.metadata["network"] != describe_network(run, data):
         raise DataError(
-            f"{name!r} is another network", where=str(place), hint="give --start a series of this network"
+            f"{name!r} is another network", where=str(folder), hint="give --start a series of this network"
         )
-    return portable(module), {"run": name, "sha256": module.metadata["weights"]["sha256"]}
+    return portable_state(module), {"run": name, "sha256": module.metadata["weights"]["sha256"]}
 
 
-def _same_request(found: dict[str, Any], request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _same_request(stored: dict[str, Any], request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return ``found`` if it matches ``request``; else raise, naming what differs."""
-    different = [key for key, value in request.items() if found.get(key) != value]
+    different = [key for key, value in request.items() if stored.get(key) != value]
     if different:
         raise OutputError(
             f"this folder holds a run with another {', '.join(different)}",
             where=str(folder),
             hint="give another --out, or delete the folder",
         )
-    return found
+    return stored

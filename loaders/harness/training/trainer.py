@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,8 +26,9 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Task
 from wordnet_splits.metrics import gamma_minus, gamma_plus
 
+from ..backend.devices import deterministic_kernels
 from ..checkpoints.choices import LOSSES
-from ..checkpoints.files import build_from, portable
+from ..checkpoints.files import build_from, portable_state
 from ..checkpoints.recipe import TrainingRecipe
 from .augment import augmentation
 from .data import Images, TrainingData
@@ -91,72 +91,63 @@ class DeviceData:
 
     facts: TrainingData
     pool: Images
-    known: int
+    n_known: int
     val: Images | None
     val_negatives: Images | None
 
     @classmethod
     def of(cls, data: TrainingData, device: Any) -> DeviceData:
         """Move a benchmark's images; negatives, labelled -1, stand after the knowns."""
-        pool = data.train
+        images = data.train
         if data.negatives is not None:
-            if data.negatives.pixels.shape[1:] != pool.pixels.shape[1:]:
+            if data.negatives.pixels.shape[1:] != images.pixels.shape[1:]:
                 raise DataError("negatives and knowns differ in size", hint="resize the negatives")
             labels = torch.full_like(data.negatives.labels, NEGATIVE)
-            pixels = torch.cat([pool.pixels, data.negatives.pixels])
-            pool = Images(pixels, torch.cat([pool.labels, labels]))
+            pixels = torch.cat([images.pixels, data.negatives.pixels])
+            images = Images(pixels, torch.cat([images.labels, labels]))
         val, negatives = (None if s is None else s.to(device) for s in (data.val, data.val_negatives))
-        return cls(data, pool.to(device), len(data.train), val, negatives)
+        return cls(data, images.to(device), len(data.train), val, negatives)
 
     @property
-    def negatives(self) -> int:
+    def n_negatives(self) -> int:
         """How many negatives there are."""
-        return len(self.pool) - self.known
+        return len(self.pool) - self.n_known
 
 
-def derive(seed: int, *purpose: object) -> int:
-    """Return a 63-bit seed for one purpose, e.g. ``derive(0, "epoch", 3)``."""
+def derive_seed(seed: int, *purpose: object) -> int:
+    """Return a 63-bit seed for one purpose, e.g. ``derive_seed(0, "epoch", 3)``."""
     text = "\x1f".join(str(part) for part in (seed, *purpose))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
 @contextmanager
 def reproducible(device: Any) -> Iterator[None]:
-    """Use deterministic kernels, and give torch's global settings and random state back afterwards."""
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    strict = torch.are_deterministic_algorithms_enabled()
-    warning = torch.is_deterministic_algorithms_warn_only_enabled()
-    search, fill = torch.backends.cudnn.benchmark, torch.utils.deterministic.fill_uninitialized_memory
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        try:
-            torch.backends.cudnn.benchmark = False
-            torch.use_deterministic_algorithms(True, warn_only=True)
-            torch.utils.deterministic.fill_uninitialized_memory = False  # an eighth of the time on a CPU
-            yield
-        finally:
-            torch.utils.deterministic.fill_uninitialized_memory = fill
-            torch.use_deterministic_algorithms(strict, warn_only=warning)
-            torch.backends.cudnn.benchmark = search
+    """Use deterministic kernels, and restore torch's settings and random state afterwards."""
+    with (
+        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
+        deterministic_kernels(),
+    ):
+        yield
 
 
 def epoch_batches(
-    known: int, negatives: int, how: str, batch: int, ratio: int, generator: Any
+    n_known: int, n_negatives: int, mode: str, batch: int, ratio: int, generator: Any
 ) -> Iterator[Tensor]:
     """Yield the rows of the pool of each step of one epoch (knowns first in the pool, then negatives).
 
     ``none``: the knowns shuffled. ``mixed``: knowns and negatives shuffled together. ``beside``: ``batch``
     knowns and ``ratio * batch`` negatives, which are shuffled again each time they run out.
     """
-    if how == "beside":
-        wanted = ratio * known
+    if mode == "beside":
+        needed = ratio * n_known
         rounds = [
-            torch.randperm(negatives, generator=generator) for _ in range(math.ceil(wanted / negatives))
+            torch.randperm(n_negatives, generator=generator) for _ in range(math.ceil(needed / n_negatives))
         ]
-        outliers = (known + torch.cat(rounds)[:wanted]).split(ratio * batch)
-        knowns = torch.randperm(known, generator=generator).split(batch)
+        outliers = (n_known + torch.cat(rounds)[:needed]).split(ratio * batch)
+        knowns = torch.randperm(n_known, generator=generator).split(batch)
         yield from (torch.cat(pair) for pair in zip(knowns, outliers, strict=True))
     else:
-        rows = known + (negatives if how == "mixed" else 0)
+        rows = n_known + (n_negatives if mode == "mixed" else 0)
         yield from torch.randperm(rows, generator=generator).split(batch)
 
 
@@ -176,7 +167,7 @@ class Trainer:
         self.run, self.recipe, self.data, self.machine = run, recipe, data, machine
         self.loss = LOSSES[recipe.loss.name]
         self.network = describe_network(run, data.facts)
-        torch.manual_seed(derive(run.seed, "initialisation"))
+        torch.manual_seed(derive_seed(run.seed, "initialisation"))
         self.module = build_from(self.network)
         if weights is not None:
             self.module.load_state_dict(weights)
@@ -187,17 +178,17 @@ class Trainer:
         counts = _output_counts(data, self.network["outputs"])
         self.criterion = bind_loss(recipe.loss.name, counts, recipe.loss.parameters)
         self.augment = augmentation(recipe.augment)
-        samples = len(data.pool) if self.loss.negatives == "mixed" else data.known
+        samples = len(data.pool) if self.loss.negatives == "mixed" else data.n_known
         self.steps = math.ceil(samples / recipe.batch)
 
     def train_epoch(self, epoch: int, task: Task) -> dict[str, Any]:
         """Train one epoch, counted from 0, and return its rate (at the end) and mean loss."""
-        torch.manual_seed(derive(self.run.seed, "dropout", epoch))
-        generator = torch.Generator().manual_seed(derive(self.run.seed, "batches", epoch))
+        torch.manual_seed(derive_seed(self.run.seed, "dropout", epoch))
+        generator = torch.Generator().manual_seed(derive_seed(self.run.seed, "batches", epoch))
         data, recipe = self.data, self.recipe
         batches = epoch_batches(
-            data.known,
-            data.negatives,
+            data.n_known,
+            data.n_negatives,
             self.loss.negatives,
             recipe.batch,
             recipe.negatives_per_known,
@@ -235,7 +226,7 @@ class Trainer:
         """Return roughly how long an epoch takes, by a few steps, which change the network."""
         rows = torch.arange(min(self.recipe.batch, len(self.data.pool))).to(self.machine.device)
         if self.loss.negatives == "beside":
-            rows = torch.cat([rows, torch.full_like(rows, self.data.known)])
+            rows = torch.cat([rows, torch.full_like(rows, self.data.n_known)])
         began, generator = 0.0, torch.Generator().manual_seed(0)
         self.module.train()
         for step in range(TRIAL_STEPS + 1):  # the first one sets the kernels up
@@ -266,17 +257,17 @@ class Trainer:
 
         ``gamma_minus`` and ``gamma`` need external val images and are None without them (Palechor eq. 7).
         """
-        val, found = self.data.val, {}
+        val, metrics = self.data.val, {}
         if val is None:
             return {}
         logits = self._evaluate(val.pixels)
         background = self.loss.background
-        known = known_probabilities(logits, background=background)
-        found["val_loss"] = float(functional.cross_entropy(logits, val.labels))
-        found["val_accuracy"] = float((known.argmax(1) == val.labels).double().mean())
+        probabilities = known_probabilities(logits, background=background)
+        metrics["val_loss"] = float(functional.cross_entropy(logits, val.labels))
+        metrics["val_accuracy"] = float((probabilities.argmax(1) == val.labels).double().mean())
         if self.loss.negatives == "none":
-            return found
-        plus = gamma_plus(_numpy(known.gather(1, val.labels[:, None])[:, 0]))
+            return metrics
+        plus = gamma_plus(_numpy(probabilities.gather(1, val.labels[:, None])[:, 0]))
         minus = None
         if self.data.val_negatives is not None:
             outliers = known_probabilities(
@@ -285,7 +276,7 @@ class Trainer:
             highest = _numpy(outliers.max(1).values)
             minus = gamma_minus(highest, classes=outliers.shape[1], background=background)
         gamma = None if minus is None else (plus + minus) / 2
-        return {**found, "gamma_plus": plus, "gamma_minus": minus, "gamma": gamma}
+        return {**metrics, "gamma_plus": plus, "gamma_minus": minus, "gamma": gamma}
 
     def _evaluate(self, pixels: Tensor) -> Tensor:
         """Return logits (n, outputs) in evaluation mode."""
@@ -296,7 +287,7 @@ class Trainer:
     def state(self) -> dict[str, Any]:
         """Return what `restore` needs, as tensors and plain values."""
         return {
-            "weights": portable(self.module),
+            "weights": portable_state(self.module),
             "optimizer": self.optimizer.state_dict(),
             "scaler": self.scaler.state_dict(),
         }
@@ -311,11 +302,11 @@ class Trainer:
 def describe_network(run: Run, data: TrainingData) -> dict[str, Any]:
     """Return the part of the metadata that `checkpoints.files.build_from` rebuilds the network from."""
     background = LOSSES[run.recipe.loss.name].background
-    known = len(data.classes)
+    classes = len(data.classes)
     return {
         "name": run.network,
-        "outputs": known + background,
-        "background": known if background else None,
+        "outputs": classes + background,
+        "background": classes if background else None,
         "channels": 1 if data.grey else 3,
         "size": list(data.size),
     }
@@ -324,7 +315,7 @@ def describe_network(run: Run, data: TrainingData) -> dict[str, Any]:
 def _output_counts(data: DeviceData, outputs: int) -> Tensor:
     """Return how many training samples each output has, negatives counted for the background class."""
     labels = data.pool.labels.cpu()
-    labels = torch.where(labels == NEGATIVE, outputs - 1, labels) if data.negatives else labels
+    labels = torch.where(labels == NEGATIVE, outputs - 1, labels) if data.n_negatives else labels
     return torch.bincount(labels, minlength=outputs)
 
 

@@ -20,9 +20,9 @@ from wordnet_splits.terminal.runner import run
 
 def extract() -> int:
     "Share a step."
-    from loaders.harness.backend.ranks import current_ranks
+    from loaders.harness.backend.devices import current_ranks
     ranks = current_ranks()
-    with ranks.together("the extraction"):
+    with ranks.all_ranks("the extraction"):
         if ranks.rank == 1:
             signal.raise_signal(signal.SIGINT)
     raise AssertionError("both went on")

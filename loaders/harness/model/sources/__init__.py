@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from . import exported, huggingface, timm_models, torchvision_models, trained
-from .registry import SOURCES, Loaded, Request
+from .registry import SOURCES, LoadedModel, ModelRequest
 
 __all__ = [
     "SOURCES",
-    "Loaded",
-    "Request",
+    "LoadedModel",
+    "ModelRequest",
     "exported",
     "huggingface",
     "timm_models",

@@ -15,11 +15,11 @@ from wordnet_splits.base.untrusted import open_untrusted
 from ...backend.weights import LARGEST, is_torchscript
 from ...plugins import user_errors
 from .programs import ProgramNetwork
-from .registry import Loaded, Request, model_source
+from .registry import LoadedModel, ModelRequest, register_model_source
 
 
-@model_source("exported")
-def exported_program(name: str, request: Request) -> Loaded:
+@register_model_source("exported")
+def exported_program(name: str, request: ModelRequest) -> LoadedModel:
     """Load an exported program that gives logits, or features and logits; fixed batch sizes are padded to.
 
     Raises
@@ -46,7 +46,9 @@ def exported_program(name: str, request: Request) -> Loaded:
             program = torch.export.load(file)
     module = program.module()
     architecture = str(program.graph_module.code)
-    return Loaded(request.model_id or where, module, architecture, ProgramNetwork(program, module, where))
+    return LoadedModel(
+        request.model_id or where, module, architecture, ProgramNetwork(program, module, where)
+    )
 
 
 @contextmanager

@@ -13,16 +13,16 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.lazy import need
 
 from ...backend.transforms import Transform, Triple
-from ...backend.weights import fill, read_state
+from ...backend.weights import load_weights, read_state
 from ...plugins import user_errors
-from .registry import Loaded, Request, model_source
+from .registry import LoadedModel, ModelRequest, register_model_source
 
 LARGEST_NUMBER, MOST_LAYERS, MOST_PARAMETERS = 10_000_000, 1_000, 20_000_000_000
 ANONYMOUS = re.compile(r"(label_?)?\d+", re.IGNORECASE)
 
 
-@model_source("hf")
-def huggingface_model(name: str, request: Request) -> Loaded:
+@register_model_source("hf")
+def huggingface_model(name: str, request: ModelRequest) -> LoadedModel:
     """Load an image classifier and its processor; no code of the repository runs, weights are safetensors.
 
     Raises
@@ -40,21 +40,21 @@ def huggingface_model(name: str, request: Request) -> Loaded:
             parameters = sum(p.numel() for p in classifier.from_config(config).parameters())
         if parameters > MOST_PARAMETERS:
             raise DataError(f"config.json asks for {parameters:,} parameters", where=where)
-        module, found = classifier.from_pretrained(
+        module, report = classifier.from_pretrained(
             name, trust_remote_code=False, use_safetensors=True, output_loading_info=True, **request.options
         )
-    absent = sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]]))
-    if absent:
+    random_tensors = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
+    if random_tensors:
         raise DataError(
-            f"{len(absent)} tensors of the model are not in its weights ({', '.join(absent[:3])}) and would "
-            "be random",
+            f"{len(random_tensors)} tensors of the model are not in its weights "
+            f"({', '.join(random_tensors[:3])}) and would be random",
             where=where,
         )
     if request.weights is not None:
-        module = fill(module, read_state(Path(request.weights)), request.weights)
+        module = load_weights(module, read_state(Path(request.weights)), request.weights)
     names = tuple(module.config.id2label[i] for i in range(module.config.num_labels))
     anonymous = all(ANONYMOUS.fullmatch(str(n)) for n in names)
-    return Loaded(
+    return LoadedModel(
         where,
         module,
         repr(module),
@@ -93,11 +93,11 @@ def _preprocess(transformers: Any, name: str) -> Transform | None:
         processor = transformers.AutoImageProcessor.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError):  # it has none, or one that this version does not know
         return None
-    known = {k: v for k, v in processor.to_dict().items() if _plain(v)}
-    normalised = known.get("do_normalize", False) and known.get("image_std")
-    std: Triple | None = tuple(known["image_std"]) if normalised else (1.0, 1.0, 1.0)
+    config = {k: v for k, v in processor.to_dict().items() if _plain(v)}
+    normalised = config.get("do_normalize", False) and config.get("image_std")
+    std: Triple | None = tuple(config["image_std"]) if normalised else (1.0, 1.0, 1.0)
     return Transform(
-        {"huggingface": known, "processor": type(processor).__name__}, _Processor(processor), std=std
+        {"huggingface": config, "processor": type(processor).__name__}, _Processor(processor), std=std
     )
 
 

@@ -12,30 +12,30 @@ from torch import Tensor, nn
 
 from wordnet_splits.base.errors import DataError
 
-from ...backend.weights import fill, read_state
+from ...backend.weights import load_weights, read_state
 from ...plugins import import_object, user_errors
 from ..head import features_and_logits
-from .registry import Loaded, Request
+from .registry import LoadedModel, ModelRequest
 
 
-def from_object(thing: Any, request: Request, name: str | None = None) -> Loaded:
+def from_object(model: Any, request: ModelRequest, name: str | None = None) -> LoadedModel:
     """Take an nn.Module, or a function x -> (features, logits) or logits together with a ``model_id``.
 
     Raises
     ------
     DataError : it is neither, or a function without an id to store its activations under.
     """
-    name = name or str(getattr(thing, "__name__", type(thing).__name__))
-    if isinstance(thing, nn.Module):
+    name = name or str(getattr(model, "__name__", type(model).__name__))
+    if isinstance(model, nn.Module):
         if request.weights is not None:
-            thing = fill(thing, read_state(Path(request.weights)), request.weights)
-        if isinstance(thing, torch.jit.ScriptModule):  # no part can be hooked: it is taken as a function
-            code = "\n".join(str(part.code) for part in thing.modules() if hasattr(part, "code"))
-            network = _FunctionNetwork(thing, name)
-            return Loaded(request.model_id or name, thing, f"{thing!r}\n{code}", network)
-        return Loaded(request.model_id or name, thing, repr(thing))
-    if not callable(thing):
-        raise DataError(f"{type(thing).__name__} is not a model", hint="give a module, a function or a name")
+            model = load_weights(model, read_state(Path(request.weights)), request.weights)
+        if isinstance(model, torch.jit.ScriptModule):  # no part can be hooked: it is taken as a function
+            code = "\n".join(str(part.code) for part in model.modules() if hasattr(part, "code"))
+            network = _FunctionNetwork(model, name)
+            return LoadedModel(request.model_id or name, model, f"{model!r}\n{code}", network)
+        return LoadedModel(request.model_id or name, model, repr(model))
+    if not callable(model):
+        raise DataError(f"{type(model).__name__} is not a model", hint="give a module, a function or a name")
     if request.model_id is None:
         raise DataError(
             "a function has no weights to identify its activations by",
@@ -44,28 +44,28 @@ def from_object(thing: Any, request: Request, name: str | None = None) -> Loaded
         )
     if request.weights is not None:
         raise DataError("weights cannot be loaded into a function", where=name)
-    return Loaded(request.model_id, None, f"function {request.model_id}", _FunctionNetwork(thing, name))
+    return LoadedModel(request.model_id, None, f"function {request.model_id}", _FunctionNetwork(model, name))
 
 
-def from_import(path: str, request: Request) -> Loaded:
+def from_import(path: str, request: ModelRequest) -> LoadedModel:
     """Import ``MODULE:NAME``.
 
     An nn.Module is taken as it is; a class, or a function without required arguments, is called to make one
     (with the options); any other function gives (features, logits).
     """
-    found = import_object(path, where="--model")
-    if not isinstance(found, nn.Module) and callable(found) and _makes_a_module(found):
+    imported = import_object(path, where="--model")
+    if not isinstance(imported, nn.Module) and callable(imported) and _makes_a_module(imported):
         with user_errors("the model cannot be made", where=path):
-            found = found(**request.options)
-    return from_object(found, request, path)
+            imported = imported(**request.options)
+    return from_object(imported, request, path)
 
 
-def _makes_a_module(thing: Callable[..., Any]) -> bool:
-    if inspect.isclass(thing):
+def _makes_a_module(function: Callable[..., Any]) -> bool:
+    if inspect.isclass(function):
         return True
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     try:
-        parameters = inspect.signature(thing).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except ValueError:  # a builtin without a signature
         return False
     return not any(p.kind in kinds and p.default is p.empty for p in parameters)

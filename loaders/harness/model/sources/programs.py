@@ -39,18 +39,18 @@ class BatchLimits:
         ranges = getattr(program, "range_constraints", {}).get(shape[0].node.expr)
         if ranges is None:
             return cls(1, MANY)
-        least, most = (_whole(end, other) for end, other in ((ranges.lower, 1), (ranges.upper, MANY)))
+        least, most = (_whole(end, default) for end, default in ((ranges.lower, 1), (ranges.upper, MANY)))
         return cls(max(least, 1), max(most, 1))
 
     def call(self, function: Callable[[Tensor], Any], x: Tensor) -> tuple[Tensor, ...]:
         """Return the outputs of a batch of any size: in parts, the last padded, the padding dropped."""
-        found = []
+        outputs = []
         for start in range(0, max(len(x), 1), self.most):
             part = x[start : start + self.most]
-            lacking = self.least - len(part)
-            whole = torch.cat([part, part[-1:].expand(lacking, *part.shape[1:])]) if lacking > 0 else part
-            found.append([tensor[: len(part)] for tensor in function(whole)])
-        return tuple(torch.cat(parts) for parts in zip(*found, strict=True))
+            padding = self.least - len(part)
+            padded = torch.cat([part, part[-1:].expand(padding, *part.shape[1:])]) if padding > 0 else part
+            outputs.append([tensor[: len(part)] for tensor in function(padded)])
+        return tuple(torch.cat(parts) for parts in zip(*outputs, strict=True))
 
 
 def _whole(end: Any, otherwise: int) -> int:
@@ -74,14 +74,14 @@ class ProgramNetwork:
         graph = fx.Graph()
         graph.graph_copy(module.graph, copied)
         output = next(node for node in module.graph.nodes if node.op == "output")
-        given = _leaves(output.args[0])
-        if len(given) not in (1, 2):
+        outputs = _leaves(output.args[0])
+        if len(outputs) not in (1, 2):
             raise DataError(
-                f"the program has {len(given)} outputs",
+                f"the program has {len(outputs)} outputs",
                 where=where,
                 hint="export a module that returns logits, or features and logits",
             )
-        logits = given[-1]
+        logits = outputs[-1]
         if "softmax" in str(logits.target):
             raise DataError(
                 "no output of the program comes from a linear layer",
@@ -90,9 +90,9 @@ class ProgramNetwork:
             )
         linear = logits.target in (LINEAR, ADDMM)
         before = logits.args[1 if logits.target is ADDMM else 0] if linear else None
-        features = given[0] if len(given) == 2 else before
-        held = [node for node in (features, logits) if node is not None]
-        graph.output(tuple(copied[node] for node in held))
+        features = outputs[0] if len(outputs) == 2 else before
+        kept_nodes = [node for node in (features, logits) if node is not None]
+        graph.output(tuple(copied[node] for node in kept_nodes))
         self.module = fx.GraphModule(module, graph)
         self.head_name = str(logits.name) if linear else None
         self.matrix = _head(module, logits) if linear and features is before else None
@@ -118,10 +118,10 @@ def _head(module: Any, node: Any) -> Head | None:
     """Read the head's tensors, None where the program computes them."""
     if node.target is not LINEAR:
         return None
-    held = [n for n in node.args[1:] if n is not None]
-    if any(n.op != "get_attr" for n in held):
+    parameters = [n for n in node.args[1:] if n is not None]
+    if any(n.op != "get_attr" for n in parameters):
         return None
-    weight, *bias = [_attribute(module, n.target).detach().float().cpu().numpy() for n in held]
+    weight, *bias = [_attribute(module, n.target).detach().float().cpu().numpy() for n in parameters]
     return Head(np.array(weight), np.array(bias[0]) if bias else np.zeros(len(weight), np.float32))
 
 

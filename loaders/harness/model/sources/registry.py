@@ -12,7 +12,7 @@ from ...backend.transforms import Transform
 
 
 @dataclass
-class Loaded:
+class LoadedModel:
     """A model as its source provides it.
 
     Attributes
@@ -40,7 +40,7 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Request:
+class ModelRequest:
     """The user's options besides the name, see `loading.load_model`."""
 
     weights: str | None = None
@@ -52,14 +52,14 @@ class Request:
 class ModelSource(Protocol):
     """Loads a model by the name after the prefix."""
 
-    def __call__(self, name: str, request: Request) -> Loaded:
+    def __call__(self, name: str, request: ModelRequest) -> LoadedModel:
         """Load it, or raise a SplitsError."""
 
 
 SOURCES: dict[str, ModelSource] = {}
 
 
-def model_source(prefix: str) -> Callable[[ModelSource], ModelSource]:
+def register_model_source(prefix: str) -> Callable[[ModelSource], ModelSource]:
     """Register the decorated function as the source of ``prefix:NAME``."""
 
     def add(function: ModelSource) -> ModelSource:

@@ -11,19 +11,19 @@ from wordnet_splits.base.lazy import need
 from ...backend.transforms import Transform
 from ...backend.weights import (
     RANDOM,
-    build_to_fit,
-    is_file,
-    keep_published_head,
-    not_fetched,
+    build_with_weights,
+    download_error,
+    is_weights_file,
     read_state,
+    refuse_num_classes,
     tensors_only,
 )
 from ...plugins import describe_error
-from .registry import Loaded, Request, model_source
+from .registry import LoadedModel, ModelRequest, register_model_source
 
 
-@model_source("timm")
-def timm_model(name: str, request: Request) -> Loaded:
+@register_model_source("timm")
+def timm_model(name: str, request: ModelRequest) -> LoadedModel:
     """Load a timm classifier with its published weights, a file's, or ``random`` ones.
 
     ``NAME`` may carry timm's tag of the weights (``resnet50.a1_in1k``) or be ``hf-hub:OWNER/NAME``.
@@ -37,21 +37,21 @@ def timm_model(name: str, request: Request) -> Loaded:
     architecture, _, tag = name.partition(".")
     if ":" not in name and not timm.is_model(architecture):
         raise unknown("timm model", architecture, timm.list_models())
-    given = request.weights
-    if given is not None and given != RANDOM and not is_file(given):
-        name, given = f"{architecture}.{given}", None  # weights by their tag
+    weights = request.weights
+    if weights is not None and weights != RANDOM and not is_weights_file(weights):
+        name, weights = f"{architecture}.{weights}", None  # weights by their tag
 
     def build(**options: Any) -> Any:
-        return timm.create_model(name, pretrained=given is None, **options)
+        return timm.create_model(name, pretrained=weights is None, **options)
 
-    if given is None:
-        keep_published_head(request.options, where)
+    if weights is None:
+        refuse_num_classes(request.options, where)
     try:
         with tensors_only():
-            if given is None or given == RANDOM:
+            if weights is None or weights == RANDOM:
                 module = build(**request.options)
             else:
-                module = build_to_fit(build, read_state(Path(given)), request.options, given)
+                module = build_with_weights(build, read_state(Path(weights)), request.options, weights)
     except SplitsError:
         raise
     except RuntimeError as error:
@@ -61,13 +61,13 @@ def timm_model(name: str, request: Request) -> Loaded:
             hint=f"tags: {', '.join(timm.list_pretrained(architecture + '.*')[:8])}" if tag else None,
         ) from None
     except (OSError, ValueError) as error:
-        raise not_fetched("the weights", error, where) from None
-    return Loaded(
+        raise download_error("the weights", error, where) from None
+    return LoadedModel(
         where,
         module,
         repr(module),
         preprocess=_preprocess(timm, module),
-        classes=_wnids(timm, module) if given is None else None,
+        classes=_wnids(timm, module) if weights is None else None,
     )
 
 

@@ -13,20 +13,20 @@ from wordnet_splits.base.lazy import need
 from ...backend.transforms import Transform, Triple
 from ...backend.weights import (
     RANDOM,
-    build_to_fit,
-    is_file,
-    keep_published_head,
-    not_fetched,
+    build_with_weights,
+    download_error,
+    is_weights_file,
     read_state,
+    refuse_num_classes,
     tensors_only,
 )
-from .registry import Loaded, Request, model_source
+from .registry import LoadedModel, ModelRequest, register_model_source
 
 IMAGENET = "imagenet1k"
 
 
-@model_source("torchvision")
-def torchvision_model(name: str, request: Request) -> Loaded:
+@register_model_source("torchvision")
+def torchvision_model(name: str, request: ModelRequest) -> LoadedModel:
     """Load a torchvision classifier with published weights (the default ones), a file's, or ``random`` ones.
 
     Raises
@@ -39,29 +39,31 @@ def torchvision_model(name: str, request: Request) -> Loaded:
         raise unknown("torchvision model", name, models.list_models(module=models))
     builder = models.get_model_builder(name)
     published = models.get_model_weights(name)
-    given = request.weights
-    if given == RANDOM or is_file(given):
-        if given == RANDOM:
+    weights = request.weights
+    if weights == RANDOM or is_weights_file(weights):
+        if weights == RANDOM:
             module = builder(weights=None, **request.options)
         else:
-            module = build_to_fit(builder, read_state(Path(str(given))), request.options, str(given))
-        return Loaded(where, module, repr(module), preprocess=_preprocess(published.DEFAULT))
+            module = build_with_weights(
+                builder, read_state(Path(str(weights))), request.options, str(weights)
+            )
+        return LoadedModel(where, module, repr(module), preprocess=_preprocess(published.DEFAULT))
     names = list(published.__members__)
-    chosen = (given or "DEFAULT").rpartition(".")[2]
-    if chosen not in names:
-        raise unknown("weights", chosen, [*names, RANDOM], where=where)
-    entry = published[chosen]
-    keep_published_head(request.options, where)
+    weights_name = (weights or "DEFAULT").rpartition(".")[2]
+    if weights_name not in names:
+        raise unknown("weights", weights_name, [*names, RANDOM], where=where)
+    entry = published[weights_name]
+    refuse_num_classes(request.options, where)
     try:
         with tensors_only():
             module = builder(weights=entry, **request.options)
     except (URLError, OSError, UnpicklingError) as error:
-        raise not_fetched(f"the weights {chosen}", error, where) from None
+        raise download_error(f"the weights {weights_name}", error, where) from None
     categories = tuple(entry.meta["categories"])
     imagenet = categories == tuple(published.DEFAULT.meta["categories"]) and len(categories) == 1000
     # names of ImageNet classes are not unique (crane, maillot), their order is: sorted wnids
-    return Loaded(
-        f"{where}/{chosen}",
+    return LoadedModel(
+        f"{where}/{weights_name}",
         module,
         repr(module),
         preprocess=_preprocess(entry),

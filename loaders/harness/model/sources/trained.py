@@ -7,13 +7,13 @@ from pathlib import Path
 from wordnet_splits.base.errors import DataError
 
 from ...checkpoints.files import METADATA, load_checkpoint
-from .registry import Loaded, Request, model_source
+from .registry import LoadedModel, ModelRequest, register_model_source
 
 PREFIX = "trained:"
 
 
-@model_source("trained")
-def trained_network(name: str, request: Request) -> Loaded:
+@register_model_source("trained")
+def trained_network(name: str, request: ModelRequest) -> LoadedModel:
     """Load a trained network; its classes are those it was trained on.
 
     Raises
@@ -24,7 +24,7 @@ def trained_network(name: str, request: Request) -> Loaded:
         raise DataError("a trained model has weights of its own", where=PREFIX + name)
     module = load_checkpoint(name)
     benchmark, run = module.metadata["benchmark"]["name"], module.metadata["run"]
-    return Loaded(
+    return LoadedModel(
         request.model_id or f"{benchmark}/{run}",
         module,
         repr(module),
@@ -41,14 +41,14 @@ def trained_folders(name: str) -> list[Path]:
     ------
     DataError : there is none.
     """
-    place = Path(name)
+    path = Path(name)
     if any(c in name for c in "*?["):
-        found = sorted(Path(place.anchor or ".").glob(str(place.relative_to(place.anchor))))
-    elif (place / METADATA).exists() or not place.is_dir():
-        found = [place]
+        candidates = sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+    elif (path / METADATA).exists() or not path.is_dir():
+        candidates = [path]
     else:
-        found = sorted(place.iterdir())
-    folders = [folder for folder in found if (folder / METADATA).is_file()]
+        candidates = sorted(path.iterdir())
+    folders = [folder for folder in candidates if (folder / METADATA).is_file()]
     if not folders:
         raise DataError(
             "no trained model here", where=name, hint="give a folder that `unknown-eval train` has written"

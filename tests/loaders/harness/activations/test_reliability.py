@@ -227,7 +227,7 @@ def test_a_store_that_cannot_be_written_is_an_output_error(near: UnknownDetectio
 
 def test_no_images_and_odd_batches_are_refused(near: UnknownDetectionSet, tmp_path: Path) -> None:
     model = load_model(small_network(), device="cpu")
-    with pytest.raises(DataError, match="a batch of 0 images"):
+    with pytest.raises(DataError, match="batch_size must be between 1 and 4096, not 0"):
         extract(model, near, Store(tmp_path), batch_size=0)
     empty = UnknownDetectionSet("digits", role="near")
     empty.table = empty.table.slice(0, 0)

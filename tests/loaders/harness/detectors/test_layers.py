@@ -22,7 +22,7 @@ from loaders.harness.evaluation.model_evaluation import evaluate
 from loaders.harness.evaluation.scoring import confidence, fit, predicted
 from loaders.harness.evaluation.sets import EvaluatedSets
 from loaders.harness.model import load_model
-from loaders.harness.model.stages import as_maps, find_stages, like
+from loaders.harness.model.stages import as_maps, find_stages, in_layout_of
 from loaders.harness.probes.stages import gram_rows, without_first_rank
 from tests.loaders.harness.detectors.separable import images
 from tests.loaders.harness.model.networks import small_network
@@ -102,7 +102,7 @@ def test_maps_have_channels_first_whatever_the_layout(shape: tuple[int, ...]) ->
     maps = as_maps(output)
     expected = {(2, 5, 3, 3): 5, (2, 3, 3, 5): 5, (2, 4, 3, 5): 4, (2, 7, 5): 5, (2, 5): 5}
     assert maps.shape[1] == expected[shape]
-    assert torch.equal(like(maps, output), output)
+    assert torch.equal(in_layout_of(maps, output), output)
 
 
 def test_gram_rows_are_sums_of_gram_matrices() -> None:

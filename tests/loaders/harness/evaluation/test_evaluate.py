@@ -339,7 +339,7 @@ def test_predictions_follow_the_class_map(mode: Any, background: int | None) -> 
     found = evaluate_runs(manifest, [ModelRun.of("m", groups)], "msp")
     said = found.predictions.to_pandas()
     z = np.concatenate(list(whole.values()))
-    seen = list(class_map.kept)
+    seen = list(class_map.class_columns)
     column = np.array(seen)[z[:, seen].argmax(axis=1)]
     assert said.prediction.tolist() == [{3: 0, 0: 1}.get(c, -1) for c in column.tolist()]
     softmax = list(class_map.softmax_columns)

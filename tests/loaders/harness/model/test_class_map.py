@@ -119,12 +119,12 @@ def test_a_mismatch_is_refused_with_the_difference(
 
 def test_columns_restrict_softmax_and_full_does_not() -> None:
     columns = class_map(SPACE, 5, mapping=[3, 0, 2])
-    logits = LOGITS[:, list(columns.kept)]
+    logits = LOGITS[:, list(columns.class_columns)]
     predicted = columns.predictions(logits)
     np.testing.assert_array_equal(logits, LOGITS[:, [3, 0, 2]])
     np.testing.assert_array_equal(predicted, [0, 1, 0])
     full = class_map(SPACE, 5, mapping=[3, 0, 2], restrict="full")
-    logits = LOGITS[:, list(full.kept)]
+    logits = LOGITS[:, list(full.class_columns)]
     predicted = full.predictions(logits)
     np.testing.assert_array_equal(logits, LOGITS)
     np.testing.assert_array_equal(predicted, [-1, 1, -1])
@@ -151,7 +151,7 @@ def test_the_background_is_dropped_after_softmax(restrict: str) -> None:
     np.testing.assert_array_equal(data["logits"][:], LOGITS[:, kept])
     np.testing.assert_array_equal(data["background"][:], LOGITS[:, 1])
     np.testing.assert_array_equal(data["labels"][:], [kept.index(3), kept.index(0), -1])
-    assert 1 not in found.kept
+    assert 1 not in found.class_columns
     assert found.softmax_columns == (*kept, 1)
 
 
@@ -165,7 +165,7 @@ def test_the_names_of_a_dataset_find_two_classes_of_one_name() -> None:
 def test_a_benchmark_without_labels_sees_every_column() -> None:
     space = LabelSpace((), {"imagenet1k": ()})
     found = class_map(space, 5)
-    assert found.kept == (0, 1, 2, 3, 4)
+    assert found.class_columns == (0, 1, 2, 3, 4)
     np.testing.assert_array_equal(found.predictions(LOGITS), [-1, -1, -1])
     np.testing.assert_array_equal(found.positions([-1, -1]), [-1, -1])
 

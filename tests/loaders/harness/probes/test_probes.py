@@ -18,18 +18,18 @@ from loaders.harness.backend.transforms import Transform, evaluation_transform, 
 from loaders.harness.detectors.logits import ODIN
 from loaders.harness.model import Model, load_model
 from loaders.harness.model.class_map import ClassMap
-from loaders.harness.model.head import captured
+from loaders.harness.model.head import capture_outputs
 from loaders.harness.probes import (
     PROBES,
     Dropout,
     LayerStatistic,
     Odin,
-    for_classes,
     get_probe,
     list_probes,
     parse_probe,
     probe_name,
     register_probe,
+    restrict_to_columns,
 )
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
 
@@ -168,10 +168,10 @@ def test_names_carry_the_parameters_and_are_read_back() -> None:
     assert parse_probe("odin[eps=0.002,T=10]/logits") == Odin(10, 0.002)
     assert parse_probe("layer[layer=network.2,statistic=sum]") == LayerStatistic("network.2", "sum")
     assert parse_probe(probe_name(Odin(7, 0.5))) == Odin(7, 0.5)
-    restricted = for_classes(Odin(), ClassMap((2, 0), 4))
+    restricted = restrict_to_columns(Odin(), ClassMap((2, 0), 4))
     assert probe_name(restricted).startswith("odin[T=1000,eps=0.0014,columns=")
-    assert for_classes(Odin(), ClassMap((0, 1, 2), 3)) == Odin()
-    assert for_classes(LayerStatistic("x"), ClassMap((2, 0), 4)) == LayerStatistic("x")
+    assert restrict_to_columns(Odin(), ClassMap((0, 1, 2), 3)) == Odin()
+    assert restrict_to_columns(LayerStatistic("x"), ClassMap((2, 0), 4)) == LayerStatistic("x")
     assert {"odin", "layer"} <= set(list_probes())
     assert list_probes("od*") == ("odin",)
 
@@ -239,7 +239,7 @@ def test_the_class_map_gives_the_probe_made_for_its_columns(
 ) -> None:
     model = load_model(small_network(), device="cpu")
     classes = ClassMap((4, 1, 0), 6)
-    probes = [Odin(2, 0.05), for_classes(Odin(2, 0.05), classes), LayerStatistic("1")]
+    probes = [Odin(2, 0.05), restrict_to_columns(Odin(2, 0.05), classes), LayerStatistic("1")]
     found = extract(model, near, Store(tmp_path), probes=probes)
     data = found.data(classes)
     name = "odin[T=2,eps=0.05]/logits"
@@ -300,7 +300,7 @@ def test_dropout_averages_its_passes_whatever_the_batches(near: UnknownDetection
 
 def test_dropout_goes_over_the_benchmarks_columns(near: UnknownDetectionSet, tmp_path: Path) -> None:
     classes = ClassMap((4, 1, 0), 6)
-    probe = for_classes(Dropout(5), classes)
+    probe = restrict_to_columns(Dropout(5), classes)
     found = extract(load_model(small_network(), device="cpu"), near, Store(tmp_path), probes=[probe])
     logits = found.data(classes)["dropout[passes=5]/logits"][:]
     assert logits.shape == (len(near), 3)
@@ -313,7 +313,7 @@ def test_dropout_of_every_kind_drops_its_share(kind: Any) -> None:
     model = load_model(dropping, device="cpu")
     x = torch.ones(2000, 3, 4) if kind is nn.Dropout1d else torch.ones(2000, 3, 2, 2)
     generators = [image_generator("test", str(i)) for i in range(len(x))]
-    with captured(dropping, ["1"]) as seen:
+    with capture_outputs(dropping, ["1"]) as seen:
         Dropout(1)(model, x, generators)
     maps = seen["1"].unflatten(1, (3, 4))
     assert float((maps == 0).float().mean()) == pytest.approx(0.25, abs=0.02)

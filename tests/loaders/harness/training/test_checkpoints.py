@@ -13,7 +13,7 @@ from loaders.harness.checkpoints.files import (
     build_from,
     load_checkpoint,
     load_state,
-    portable,
+    portable_state,
     read_metadata,
     save_checkpoint,
     save_state,
@@ -53,7 +53,7 @@ METADATA: dict[str, Any] = {
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     torch.manual_seed(0)
-    return save_checkpoint(tmp_path / "run", portable(build_from(NETWORK)), METADATA)
+    return save_checkpoint(tmp_path / "run", portable_state(build_from(NETWORK)), METADATA)
 
 
 def test_round_trip(folder: Path) -> None:
@@ -75,9 +75,9 @@ def test_weights_load_with_weights_only(folder: Path) -> None:
 
 def test_bytes_depend_on_values_not_on_memory_layout(tmp_path: Path) -> None:
     module = build_from(NETWORK)
-    plain = save_checkpoint(tmp_path / "a", portable(module), METADATA)
+    plain = save_checkpoint(tmp_path / "a", portable_state(module), METADATA)
     module.to(memory_format=torch.channels_last)
-    other = save_checkpoint(tmp_path / "b", portable(module), METADATA)
+    other = save_checkpoint(tmp_path / "b", portable_state(module), METADATA)
     assert (plain / "model.pt").read_bytes() == (other / "model.pt").read_bytes()
 
 
@@ -90,7 +90,7 @@ def test_other_weights_are_noticed(folder: Path) -> None:
 
 
 def test_weights_of_another_network_are_refused(folder: Path) -> None:
-    save_checkpoint(folder, portable(build_from({**NETWORK, "outputs": 5})), METADATA)
+    save_checkpoint(folder, portable_state(build_from({**NETWORK, "outputs": 5})), METADATA)
     with pytest.raises(DataError, match="do not fit the model: 2 of another shape"):
         load_checkpoint(folder)
 

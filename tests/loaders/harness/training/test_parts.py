@@ -13,7 +13,7 @@ from loaders.harness.checkpoints.choices import list_networks
 from loaders.harness.checkpoints.networks import build_network
 from loaders.harness.checkpoints.schedules import Constant, Cosine, OneCycle, Steps
 from loaders.harness.training.augment import crop_and_flip
-from loaders.harness.training.trainer import derive, epoch_batches
+from loaders.harness.training.trainer import derive_seed, epoch_batches
 from wordnet_splits.base.errors import DataError, UnknownNameError
 
 
@@ -135,6 +135,6 @@ def test_batches_beside_have_twice_as_many_negatives_all_used_alike() -> None:
 
 
 def test_derived_seeds_differ_by_purpose() -> None:
-    seeds = {derive(s, *p) for s in (0, 1) for p in (("epoch", 1), ("epoch", 11), ("init",))}
+    seeds = {derive_seed(s, *p) for s in (0, 1) for p in (("epoch", 1), ("epoch", 11), ("init",))}
     assert len(seeds) == 6
     assert all(0 <= s < 2**63 for s in seeds)

@@ -20,7 +20,7 @@ from loaders.harness.checkpoints.recipe import TrainingRecipe
 from loaders.harness.training import runs as module
 from loaders.harness.training import trainer
 from loaders.harness.training.data import TrainingData
-from loaders.harness.training.runs import Trained, choose_machine, plan_runs, train_runs
+from loaders.harness.training.runs import TrainedRun, choose_machine, plan_runs, train_runs
 from wordnet_splits.base.errors import DataError, OutputError, UnknownNameError
 from wordnet_splits.base.progress import Silent
 
@@ -46,11 +46,11 @@ def recipe(**changes: Any) -> TrainingRecipe:
 
 def train(
     data: TrainingData, out: Path, seeds: Any = (0,), series: str | None = None, **changes: Any
-) -> list[Trained]:
+) -> list[TrainedRun]:
     return train_runs(plan_runs(recipe(**changes), seeds=seeds), data, out, CPU, start=series)
 
 
-def weights(trained: Trained) -> bytes:
+def weights(trained: TrainedRun) -> bytes:
     return (trained.folder / "model.pt").read_bytes()
 
 
