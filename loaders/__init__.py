@@ -1,4 +1,4 @@
-"""Benchmarks as torch datasets, and `evaluate`. Our own modules are imported relatively, and on request."""
+"""Benchmarks as torch datasets, and `evaluate`; names are imported when first used."""
 
 from __future__ import annotations
 

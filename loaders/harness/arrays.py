@@ -1,18 +1,16 @@
-"""Named row-aligned arrays, read in chunks from memory-mapped shards or from memory: the input of detectors.
+"""Named row-aligned arrays, in memory or memory-mapped and read in chunks: the input of detectors.
 
 Names in use (n rows, one per image, in the order of the image table):
 
 - ``features`` (n, D) float32 (or float16): the input of the classifier head. Never restricted.
-- ``logits`` (n, K) float32: the head's output, restricted to the benchmark's classes where the class map
-  says so.
-- ``background`` (n,) float32, only with a background class: its logit. It belongs to the denominator of
-  every softmax, ``p_k = exp(z_k) / (sum_j exp(z_j) + exp(background))``, and is not a class (Palechor: the
-  column is dropped after softmax).
+- ``logits`` (n, K) float32: the head's output, restricted to the benchmark's classes by the class map.
+- ``background`` (n,) float32, only with a background class: its logit. It is part of the denominator of every
+  softmax, ``p_k = exp(z_k) / (sum_j exp(z_j) + exp(background))``, but not a class (Palechor: the column is
+  dropped after softmax).
 - ``labels`` (n,) int64, only on train and val: the benchmark's label, -1 where an image has none.
 - a probe's outputs, e.g. ``odin[T=1000,eps=0.0014]/logits`` (n, K).
 
-Detectors share them, so they are read-only; a detector that is not shipped reads copies, which it may write
-(`Arrays.copied`).
+Detectors share them, so they are read-only; detectors of users get writable copies (`Arrays.copied`).
 """
 
 from __future__ import annotations
@@ -34,22 +32,22 @@ CHUNK = 4096
 
 
 def read_only(array: Array) -> Array:
-    """Return a view of an array that cannot be written through; the array itself stays as it is."""
+    """Return a read-only view of an array."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 class ArrayView:
-    """One (n, ...) array laid out as consecutive parts (shards), read only where it is indexed.
+    """One array (n, ...) in consecutive parts (shards), read only where it is indexed.
 
-    ``view[i]``, ``view[a:b]``, ``view[index array or mask]`` and ``np.asarray(view)`` give numpy arrays that
-    cannot be written; a slice inside one part is a view of it, anything else a copy. ``chunks(rows)`` walks
-    it in memory-bounded steps; ``rows(a, b)`` and ``columns(index)`` give another view without reading.
+    ``view[i]``, ``view[a:b]``, ``view[index array or mask]`` and ``np.asarray(view)`` return read-only numpy
+    arrays; a slice within one part is a view, others are copies. ``chunks(rows)`` reads in steps of bounded
+    memory; ``rows(a, b)`` and ``columns(index)`` return another view without reading.
 
     Parameters
     ----------
-    copied : whether every read is a copy that may be written, for code that is not ours.
+    copied : whether every read returns a writable copy, for users' code.
     """
 
     __slots__ = ("_columns", "_copied", "_offsets", "_parts")
@@ -72,7 +70,7 @@ class ArrayView:
 
     @classmethod
     def of(cls, array: npt.ArrayLike | ArrayView) -> ArrayView:
-        """Wrap an array held in memory; return a view as it is."""
+        """Wrap an array; a view is returned as it is."""
         return array if isinstance(array, ArrayView) else cls([np.asarray(array)])
 
     @classmethod
@@ -86,7 +84,7 @@ class ArrayView:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(n, ...) as of a numpy array."""
+        """(n, ...) as for a numpy array."""
         rest = self._parts[0].shape[1:]
         if self._columns is not None:
             rest = (*rest[:-1], len(self._columns))
@@ -132,7 +130,7 @@ class ArrayView:
             yield from chunk
 
     def copied(self) -> ArrayView:
-        """Return the same view, of which every read is a copy that may be written."""
+        """Return the same view, with writable copies for every read."""
         return ArrayView(self._parts, self._columns, copied=True)
 
     def chunks(self, rows: int = CHUNK) -> Iterator[Array]:
@@ -159,7 +157,7 @@ class ArrayView:
         return ArrayView(self._parts, selected, copied=self._copied)
 
     def _pieces(self, start: int, stop: int) -> list[Array]:
-        """Rows start..stop-1 of the parts that have them: at least one piece, which may have no rows."""
+        """Return rows start..stop-1 by part: at least one array, which may have no rows."""
         start_part = min(bisect_right(self._offsets, start), len(self._parts)) - 1
         end = max(bisect_left(self._offsets, stop), start_part + 1)
         return [
@@ -168,7 +166,7 @@ class ArrayView:
         ]
 
     def _read(self, start: int, stop: int) -> Array:
-        """Rows start..stop-1 in memory."""
+        """Return rows start..stop-1."""
         pieces = self._pieces(start, stop)
         rows = self._restrict(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
         if not self._copied:
@@ -176,7 +174,7 @@ class ArrayView:
         return np.array(rows) if len(pieces) == 1 and self._columns is None else rows
 
     def _gather(self, index: Array) -> Array:
-        """Rows by number (negative from the end) or by mask, in the given order."""
+        """Return rows by number (negative from the end) or by mask, in the given order."""
         n = len(self)
         if index.dtype == np.bool_:
             if index.shape != (n,):
@@ -203,8 +201,8 @@ class ArrayView:
 class Arrays(Mapping[str, ArrayView]):
     """Arrays of the same images under their names (see the module); a mapping name -> `ArrayView`.
 
-    An unknown name is an error that lists the known ones; ``n`` is the number
-    of rows. ``chunks(rows)`` yields `Arrays` of consecutive rows, still unread.
+    An unknown name is an error that lists the available ones; ``n`` is the number of rows. ``chunks(rows)``
+    yields `Arrays` of consecutive rows, unread.
 
     >>> data = Arrays.of(logits=np.eye(3, dtype=np.float32), labels=np.arange(3))
     >>> data["logits"].shape, data.n, [c.n for c in data.chunks(2)]
@@ -220,12 +218,12 @@ class Arrays(Mapping[str, ArrayView]):
 
     @classmethod
     def of(cls, **arrays: npt.ArrayLike | ArrayView) -> Arrays:
-        """Wrap arrays held in memory: ``Arrays.of(features=..., logits=..., labels=...)``."""
+        """Wrap arrays in memory: ``Arrays.of(features=..., logits=..., labels=...)``."""
         return cls(arrays)
 
     @classmethod
     def concat(cls, groups: Sequence[Arrays]) -> Arrays:
-        """Join the rows of several groups, of the arrays that all of them have."""
+        """Join the rows of several groups, for the arrays that all of them have."""
         if not groups:
             raise DataError("no groups to join")
         shared = [name for name in groups[0] if all(name in group for group in groups)]
@@ -254,7 +252,7 @@ class Arrays(Mapping[str, ArrayView]):
         return f"Arrays(n={self.n}, {', '.join(f'{k}{list(v.shape[1:])}' for k, v in self.items())})"
 
     def under(self, unit: str) -> dict[str, ArrayView]:
-        """Return the arrays of one probe by their own names: ``odin[...]/logits`` as ``logits``."""
+        """Return the arrays of one probe without its prefix: ``odin[...]/logits`` as ``logits``."""
         return {
             name.removeprefix(f"{unit}/"): view for name, view in self.items() if name.startswith(f"{unit}/")
         }
@@ -269,7 +267,7 @@ class Arrays(Mapping[str, ArrayView]):
         return Arrays({name: view.rows(start, stop) for name, view in self._arrays.items()})
 
     def copied(self) -> Arrays:
-        """Return the same arrays, of which every read is a copy that may be written."""
+        """Return the same arrays, with writable copies for every read."""
         return Arrays({name: view.copied() for name, view in self._arrays.items()})
 
     def replace(self, **arrays: npt.ArrayLike | ArrayView) -> Arrays:
@@ -283,8 +281,8 @@ class Head:
 
     Attributes
     ----------
-    weight : (K, D) float32. bias : (K,) float32, zeros for a head without bias. Both are read-only, but for
-        those of a `copied` head.
+    weight : (K, D) float32. bias : (K,) float32, zeros for a head without bias. Both are read-only, except in
+        a `copied` head.
     """
 
     weight: Array
@@ -295,7 +293,7 @@ class Head:
         object.__setattr__(self, "bias", read_only(self.bias))
 
     def copied(self) -> Head:
-        """Return a head with copies of the arrays, which may be written."""
+        """Return a head with writable copies of the arrays."""
         head = Head(self.weight, self.bias)
         object.__setattr__(head, "weight", np.array(self.weight))
         object.__setattr__(head, "bias", np.array(self.bias))
@@ -309,7 +307,7 @@ class Head:
 
 @dataclass(frozen=True, eq=False)
 class FittedArrays(Mapping[str, Array]):
-    """Arrays that a detector fitted, for a probe that uses them: ``key`` names them in the probe's name.
+    """Arrays fitted by a detector, for a probe that uses them; ``key`` is part of the probe's name.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
-"""Features, logits and probes of a model on a group of images: one forward pass each, stored on disk.
+"""Features, logits and probes of a model on a group of images, stored on disk.
 
-``extract`` computes what the store lacks and opens it; later calls, for other benchmarks too, read it::
+``extract`` computes missing arrays and opens all; later calls, also for other benchmarks, read them::
 
     activations = extract(model, UnknownDetectionSet("digits", role="near"), Store(Path("activations")))
     activations.features, activations.logits        # array views over memory-mapped shards
@@ -45,14 +45,14 @@ class Activations:
 
     Attributes
     ----------
-    arrays : over all columns: ``features`` (n, D), ``logits`` (n, K) and those of probes.
-    table : the image rows (`wordnet_splits.manifest.tables.IMAGE_SCHEMA`), row by row as the arrays.
+    arrays : over all columns: ``features`` (n, D), ``logits`` (n, K) and arrays of probes.
+    table : the image rows (`wordnet_splits.manifest.tables.IMAGE_SCHEMA`), in the order of the arrays.
     labels : (n,) int64, the benchmark's, -1 where an image has none.
     head : the linear head over all columns, None where the model has none.
     notes : deviations from an undisturbed run, e.g. a batch halved for lack of memory.
-    model_key, transform_key, list_key : where they are stored. model : the model's name.
-    transform : the transform in words.
-    shape : (3, h, w) of the images as the model got them.
+    model_key, transform_key, list_key : names of the folders. model : the model's name.
+    transform : description of the transform.
+    shape : (3, h, w) of the model's inputs.
     """
 
     arrays: Arrays
@@ -88,7 +88,7 @@ class Activations:
         return self.logits.shape[1]
 
     def data(self, classes: ClassMap | None = None, *, labels: bool = False) -> Arrays:
-        """Return what detectors get: logits restricted by ``classes``, and labels if wanted."""
+        """Return the arrays of detectors: logits restricted by ``classes``, and optionally labels."""
         class_map = classes or ClassMap(tuple(range(self.width)), self.width)
         return class_map.arrays(self.arrays, self.labels if labels else None)
 
@@ -111,18 +111,18 @@ def extract(
     verify: bool = True,
     progress: Progress | None = None,
 ) -> Activations:
-    """Compute what ``store`` lacks of a model's activations on a dataset, and open them.
+    """Compute the activations of a model on a dataset that ``store`` lacks, and open all.
 
-    Under ``torchrun`` the ranks share the shards; every rank returns the same.
+    Under ``torchrun`` the ranks share the shards; every rank returns the same result.
 
     Parameters
     ----------
     dataset : the images of one group.
     probes : probes, or their names: ``odin[T=1000,eps=0.0014]``.
-    batch_size : halved, for the rest of this call, where memory runs out.
+    batch_size : halved, for the rest of this call, when memory runs out.
     workers : processes that read images; 0: a thread.
-    features_dtype : ``float32`` or ``float16``, for a group not begun yet.
-    transform : by default the dataset's own, else the model's, else the benchmark's.
+    features_dtype : ``float32`` or ``float16``, for a new group.
+    transform : by default the dataset's, else the model's, else the benchmark's.
     transform_id : name of a transform that is a plain function.
     verify : compare stored files with their checksums.
 
@@ -185,7 +185,7 @@ def output_width(model: Model, dataset: ImageSet) -> int:
 
     Raises
     ------
-    DataError : the model refuses them, or gives no logits: see `Model.prepare`.
+    DataError : the model fails for them, or returns no logits, see `Model.prepare`.
     """
     if model.width is None:
         with sample_images(model, dataset):
@@ -195,11 +195,11 @@ def output_width(model: Model, dataset: ImageSet) -> int:
 
 @contextmanager
 def sample_images(model: Model, dataset: ImageSet) -> Iterator[Tensor]:
-    """Give a few images of ``dataset`` as the model gets them, in evaluation mode, prepared by them.
+    """Yield a few inputs from ``dataset``, with the model prepared and in evaluation mode.
 
     Raises
     ------
-    DataError : the model refuses them, or gives no logits: see `Model.prepare`.
+    DataError : the model fails for them, or returns no logits, see `Model.prepare`.
     """
     transform = choose_transform(model, dataset)
     reader = BatchReader(dataset, transform, device=model.device, dtype=model.dtype, workers=0)
@@ -213,7 +213,7 @@ def sample_images(model: Model, dataset: ImageSet) -> Iterator[Tensor]:
 def choose_transform(
     model: Model, dataset: ImageSet, transform: Any = None, transform_id: str | None = None
 ) -> Transform:
-    """Return the transform to use: the given, the dataset's, the model's, or the benchmark's for the source.
+    """Return the given transform, else the dataset's, the model's, or the benchmark's for the source.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Batches of images that never cross a shard; the next is read while one is computed."""
+"""Batches of images within shards; the next batch is read during the computation of one."""
 
 from __future__ import annotations
 
@@ -99,12 +99,7 @@ class BatchReader:
 
 
 def refuse_unscaled(images: Tensor, where: str) -> None:
-    """Refuse images of whole numbers as input of a model: 0 to 255 where it has learned from scaled pixels.
-
-    Raises
-    ------
-    DataError : they are.
-    """
+    """Raise DataError for integer images, 0 to 255, which a model does not take."""
     if not images.is_floating_point():
         raise DataError(
             f"images of {str(images.dtype).removeprefix('torch.')} values: a model takes scaled floats",

@@ -1,8 +1,8 @@
-"""Whether stored activations are what the model computes today: of the first few images, every array.
+"""The canary: a check that stored activations equal those that the model computes today.
 
-The key of a model is of its weights and its printed form, which code can change under. So the first images
-are kept as the model got them, with their logits, and put through the model again wherever its activations
-are read again: logits, features and the arrays of probes are compared with what is stored of these images.
+The key of a model covers its weights and its printed form, but not its code. So the inputs and logits of the
+first images are stored, and the model is applied to them whenever its activations are read again: logits,
+features and arrays of probes are compared with the stored ones of these images.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .extraction import forward_arrays, randomness
 from .store import FORWARD, StoredGroup, StoreError
 
 ROWS, PROBED = 8, 2
-"""Images put through the model, and through each probe: some take dozens of passes."""
+"""Images for the model, and for each probe, some of which need dozens of passes."""
 RTOL, RTOL_FLOAT16, RTOL_PROBE = 1e-4, 2e-3, 1e-2
-"""Of an array's greatest value; gradients and whitening make more of rounding in another batch."""
+"""Tolerances relative to an array's greatest value; gradients and whitening amplify rounding."""
 ROUNDINGS = 8
-"""Of the model's own type that batches of other sizes may differ by: nothing in single precision."""
+"""Epsilons of the model's type by which batches of other sizes may differ; negligible in single precision."""
 FEATURES_DTYPES = ("float32", "float16")
 
 
@@ -39,7 +39,7 @@ def create_group(
     transform: Transform,
     features_dtype: str,
 ) -> None:
-    """Begin a group's folder with its description and the canary, and clear what a killed run left."""
+    """Create a group's folder with its description and the canary; remove files of an interrupted run."""
     group.clear_parts()
     if group.begun:
         return
@@ -59,11 +59,11 @@ def create_group(
 def check_group(
     model: Model, group: StoredGroup, probes: Mapping[str, Probe], table: pa.Table, features_dtype: str
 ) -> list[str]:
-    """Compare what the model computes of the canary's inputs with what is stored of them; return notes.
+    """Compare the model's arrays for the canary's inputs with the stored ones; return notes.
 
     Raises
     ------
-    StoreError : an array differs, or features are stored in half precision and wanted in single.
+    StoreError : an array differs, or features are stored in half precision and requested in single.
     """
     inputs, logits = group.canary()
     x = torch.from_numpy(inputs).to(model.device, model.dtype)
@@ -72,7 +72,7 @@ def check_group(
     rtol = max(rounding, RTOL_FLOAT16 if group.about.features_dtype == "float16" else RTOL)
     stored = group.first_rows(FORWARD, len(x))
     if stored and model.depends_on_batch(logits, stored["logits"]):
-        return _notes(group, features_dtype)  # what is stored of these images was computed with others
+        return _notes(group, features_dtype)  # the stored arrays depend on the other images of the batch
     if stored:
         with model.batch(x) as result:
             assert result is not None
@@ -109,7 +109,7 @@ def _probed(model: Model, unit: str, probe: Probe, x: Tensor, table: pa.Table) -
 def _compare(
     group: StoredGroup, unit: str, stored: Mapping[str, Array], computed: Mapping[str, Tensor], rtol: float
 ) -> None:
-    """Raise StoreError where an array computed now is not the stored one."""
+    """Raise StoreError where a computed array differs from the stored one."""
     for name in sorted({*stored, *computed}):
         stored_array = stored.get(name)
         computed_array = None if name not in computed else computed[name].detach().float().cpu().numpy()

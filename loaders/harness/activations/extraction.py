@@ -29,7 +29,7 @@ from .store import FORWARD, StoredGroup
 Outputs = dict[str, dict[str, list[Any]]]
 """unit -> array -> the tensors of each batch of a shard."""
 WORKER: Final = "DataLoader worker (pid"
-"""How PyTorch begins to say that a process that reads images was killed or ended."""
+"""Start of PyTorch's message about a terminated reader process."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Extraction:
     progress: Progress
 
     def run(self, probes: Mapping[str, Probe]) -> None:
-        """Compute and write every shard of this rank that the forward pass or a probe lacks."""
+        """Compute and write the shards of this rank that are missing for the forward pass or a probe."""
         missing = {unit: set(self.group.missing(unit)) for unit in (FORWARD, *probes)}
         todo = sorted(set().union(*missing.values()))
         own_shards = [s for s in todo if s % self.ranks.world == self.ranks.rank]
@@ -88,7 +88,7 @@ class Extraction:
     def _shards(
         self, shards: Sequence[int], missing: Mapping[str, set[int]], probes: Mapping[str, Probe], task: Task
     ) -> Iterator[tuple[int, Outputs]]:
-        """Yield the outputs of each shard once its last batch is through."""
+        """Yield the outputs of each shard after its last batch."""
         rows = [(s, self.group.shards[s]) for s in shards]
         outputs: Outputs = {}
         for batch in self.reader.batches(rows, self.batch_size):
@@ -106,7 +106,7 @@ class Extraction:
     def _batch(
         self, batch: ImageBatch, probes: Mapping[str, Probe], outputs: Outputs, *, forward: bool
     ) -> None:
-        """Put a batch through the model and its probes."""
+        """Apply the model and its probes to a batch."""
         layers = sorted({layer for probe in probes.values() for layer in probe.layers})
         needs_pass = forward or bool(layers)
         with self.model.batch(batch.images, layers, skip=not needs_pass) as result:
@@ -120,7 +120,7 @@ class Extraction:
     def _submit(
         self, writer: ThreadPoolExecutor, shard: int, outputs: Outputs, notes: list[str]
     ) -> list[Future[None]]:
-        """Bring a shard to the host, check it, and have it written."""
+        """Copy a shard to the host, check it, and submit its writing."""
         shard_settings = settings(self.model.device, self.model.dtype, self.batch_size)
         if notes:
             shard_settings["notes"] = notes
@@ -135,11 +135,11 @@ class Extraction:
         ]
 
     def _host(self, unit: str, name: str, tensors: list[Any], shard: int) -> Array:
-        """Join the batches of one array, in its stored type.
+        """Concatenate the batches of one array, in its stored type.
 
         Raises
         ------
-        DataError : a value is NaN or infinite; the first image is named.
+        DataError : a value is NaN or infinite; the message has the first image.
         """
         joined = torch.cat([t.detach() for t in tensors])
         dtype = getattr(torch, self.group.about.features_dtype) if name == "features" else torch.float32
@@ -171,11 +171,11 @@ class Extraction:
 
 
 def forward_arrays(result: tuple[Any, Any], where: str) -> dict[str, Any]:
-    """Return the arrays of a forward pass, at most in single precision; a model may give no features.
+    """Return the arrays of a forward pass, at most in single precision; features may be missing.
 
     Raises
     ------
-    DataError : they are in double precision, and differ where float32 would make them equal.
+    DataError : float32 would make different values of double precision equal.
     """
     features, logits = result
     arrays = {"logits": _single(logits, "logits", where).float()}
@@ -191,12 +191,12 @@ def _single(values: torch.Tensor, name: str, where: str) -> torch.Tensor:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Say whether an error is the device, or the host's allocator, running out of memory."""
+    """Return whether an error means that the device or the host ran out of memory."""
     return isinstance(error, torch.cuda.OutOfMemoryError) or errors.out_of_memory(error)
 
 
 def randomness(unit: str, probe: Probe, rows: pa.Table) -> Sequence[Sequence[torch.Generator]]:
-    """Return the generators of some images for a probe that draws, none for others."""
+    """Return the generators of some images for a random probe, () for others."""
     if not probe.random:
         return ()
     ids = rows.select(["source", "image_id", "view"])
@@ -204,7 +204,7 @@ def randomness(unit: str, probe: Probe, rows: pa.Table) -> Sequence[Sequence[tor
 
 
 def image_generator(*names: str) -> torch.Generator:
-    """Return a generator seeded by a probe's name and an image's: the same in any batch, on any device."""
+    """Return a generator seeded by the names of a probe and an image, equal in any batch on any device."""
     digest = hashlib.blake2b("\x1f".join(names).encode(), digest_size=8).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest, "big") >> 1)
 
@@ -217,6 +217,6 @@ def _keep(outputs: Outputs, unit: str, arrays: Mapping[str, Any], count: int) ->
 
 
 def _finish(writes: list[Future[None]], *, keep: int) -> None:
-    """Wait for writes until ``keep`` are left; an error of one is raised here."""
+    """Wait for writes until ``keep`` are left; their errors are raised here."""
     while len(writes) > keep:
         writes.pop(0).result()

@@ -1,4 +1,4 @@
-"""Models on a benchmark's images: what an evaluation needs is read from the store or extracted."""
+"""Models on a benchmark's images: activations are read from the store or extracted when needed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BenchmarkImages:
 
     Attributes
     ----------
-    benchmark : the manifest. roots, packed, allow_missing : as of `UnknownDetectionSet`.
+    benchmark : the manifest. roots, packed, allow_missing : as in `UnknownDetectionSet`.
     """
 
     benchmark: Manifest
@@ -53,7 +53,7 @@ class BenchmarkImages:
         return self._opened[split, name]
 
     def test(self, groups: Sequence[str]) -> dict[str, UnknownDetectionSet]:
-        """Return the test images of some groups, opened together so that each root is scanned once."""
+        """Return the test images of some groups; each root is scanned once."""
         if self.allow_missing:
             datasets = UnknownDetectionSet.parts(
                 self.benchmark, roots=self.roots, packed=self.packed, allow_missing=True
@@ -63,7 +63,7 @@ class BenchmarkImages:
 
     @property
     def left_out(self) -> list[str]:
-        """What was left out of the groups opened so far, as sentences."""
+        """Sentences about images left out of the groups opened so far."""
         sentences = []
         for (split, name), images in sorted(self._opened.items()):
             if images.missing.num_rows:
@@ -74,12 +74,12 @@ class BenchmarkImages:
 
 @dataclass
 class Extractor:
-    """Reads a model's groups from the store and computes what it lacks.
+    """Reads a model's groups from the store and computes missing arrays.
 
     Attributes
     ----------
-    model : the classifier; its class choice says which column is which label.
-    batch_size, workers, progress : of `activations.extract`.
+    model : the classifier, with its choice of class map.
+    batch_size, workers, progress : see `activations.extract`.
     """
 
     model: Model
@@ -95,7 +95,7 @@ class Extractor:
 
     @contextmanager
     def reading(self, images: int) -> Iterator[None]:
-        """Show what is read as one task of so many images, those that are stored already among them."""
+        """Show reading as one progress task of so many images, stored ones included."""
         with self.progress.task(self.model.name, images) as self._whole:
             try:
                 yield
@@ -103,20 +103,20 @@ class Extractor:
                 self._whole = None
 
     def refuses(self, needs: frozenset[Need], split: str, name: str) -> str:
-        """Return why the model cannot give these arrays of a group's images, "" where it can."""
+        """Return why arrays of a group's images are unavailable, or ""."""
         checked = [probe for probe in probes_of(needs) if hasattr(probe, "lacks")]
         if "features" in needs:
-            output_width(self.model, self.images.group(split, name))  # says whether there are any
+            output_width(self.model, self.images.group(split, name))  # finds out whether there are features
         if not checked or self.model.lacks(needs):
             return self.model.lacks(needs)
         with sample_images(self.model, self.images.group(split, name)) as x:
             return unavailable_reason(checked, self.model, x)
 
     def read(self, split: str, name: str, needs: frozenset[Need]) -> GroupOutputs:
-        """Return the model's outputs on one group, with at least what is named."""
+        """Return the model's outputs on one group, with at least the needed arrays."""
         needed_probes = probes_of(needs)
         activations = self._opened.get((split, name))
-        if self._class_map is None:  # refuse a model that does not fit before hours of forward passes
+        if self._class_map is None:  # an unsuitable model fails before hours of forward passes
             width = output_width(self.model, self.images.group(split, name))
             self._class_map = self.model.class_map(self.space, width)
         probes = [restrict_to_columns(probe, self._class_map) for probe in needed_probes]
@@ -126,7 +126,7 @@ class Extractor:
         )
         if activations is None or not stored_units.issuperset(names):
             activations = self._extract(split, name, probes)
-        labelled = split != "test"  # on test images no detector sees a label
+        labelled = split != "test"  # detectors get no labels of test images
         return GroupOutputs(
             activations.table,
             activations.data(self._class_map, labels=labelled),
@@ -142,7 +142,7 @@ class Extractor:
         group_progress = None if self._whole is None else Counted(self._whole, f"{name}/{split}")
         images = self.images.group(split, name)
         if group_progress is not None and (split, name) in self._opened:
-            group_progress.extend(len(images))  # once more, for what was not known to be needed
+            group_progress.extend(len(images))  # another pass for a new need
         activations = extract(
             self.model,
             images,
@@ -153,18 +153,18 @@ class Extractor:
             progress=group_progress or Named(self.progress, f"{self.model.name} on {name}/{split}"),
         )
         if group_progress is not None:
-            group_progress.advance(activations.n - group_progress.done)  # what was stored
+            group_progress.advance(activations.n - group_progress.done)  # stored images
         self._opened[split, name] = activations
         return activations
 
 
 def unavailable_reason(probes: Sequence[Any], model: Model, images: Any) -> str:
-    """Return the first reason why a model cannot give probes of images x, "" where there is none."""
+    """Return the first reason why a model cannot be probed on images, or ""."""
     return next(filter(None, (probe.lacks(model, images) for probe in probes)), "")
 
 
 def probes_of(needs: frozenset[Need]) -> set[Probe]:
-    """Return the probes among what is needed; what is neither an array nor of a probe is found out later."""
+    """Return the probes among the needs; unknown array names are reported later."""
     names = {need for need in needs - PLAIN if isinstance(need, str)}
     return {*(needs - names - PLAIN), *(parse_probe(need) for need in names if "/" in need or "[" in need)}
 
@@ -184,7 +184,7 @@ def model_run(
 
     Parameters
     ----------
-    of : the name of the model that this network is a run of, its own by default. named : whether somebody
+    of : name of the model that this network is a run of, by default its own. user_named : whether the user
         gave it.
     batch_size, workers, progress : see `activations.extract`.
     """

@@ -1,4 +1,4 @@
-"""The outputs of one model on a benchmark, in memory or read on demand: the input of an evaluation."""
+"""The outputs of one model on a benchmark, in memory or read on demand, for an evaluation."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class GroupOutputs:
     Attributes
     ----------
     table : the image rows (the manifest's image table), in the order of the arrays.
-    arrays : what detectors get, see `arrays`; logits restricted as the class map says.
-    class_map : which column is which label; None where column k of the logits is label k.
+    arrays : the arrays of detectors, see `arrays`; logits restricted by the class map.
+    class_map : map from columns to labels; None where column k of the logits is label k.
     head : the linear classifier head, rows as the columns of the logits; None where there is none.
-    transform_key, transform : of the transform the images went through: its key, and described in words.
+    transform_key, transform : key and description of the images' transform.
     notes : deviations from an undisturbed computation.
-    shape : (3, h, w) of the images as the model got them, () where it is not known.
+    shape : (3, h, w) of the model's inputs, () where unknown.
     """
 
     table: pa.Table
@@ -50,12 +50,12 @@ class GroupOutputs:
 
     @property
     def labels(self) -> Array:
-        """The benchmark's label of each image, -1 where it has none."""
+        """The benchmark's label (n,) of each image, -1 where it has none."""
         return np.asarray(self.table["label"].to_numpy())
 
     @property
     def classes(self) -> ClassMap | None:
-        """The class map, one column per label where none is given; None where there are no logits."""
+        """The class map, by default one column per label; None without logits."""
         if self.class_map is not None or "logits" not in self.arrays:
             return self.class_map
         width = self.arrays["logits"].shape[1]
@@ -63,13 +63,13 @@ class GroupOutputs:
 
 
 Need = Any
-"""The name of an array, or of all arrays of a probe, or a probe itself (one that uses fitted state)."""
+"""The name of an array, the name of a probe for all its arrays, or a probe with fitted state."""
 Read = Callable[[str, str, frozenset[Need]], GroupOutputs]
 """(split, group, needs) -> the model's outputs, with at least those arrays."""
 
 
 def run_title(model: str, network: str) -> str:
-    """Return a model and the network that is a run of it, as messages name them."""
+    """Return the title of a network for messages, with the model that it is a run of."""
     return network if network.startswith(model) else f"{model} ({network})"
 
 
@@ -79,15 +79,14 @@ class ModelRun:
 
     Attributes
     ----------
-    model : what it is a run of; results average over the runs of one model.
-    model_key : of this network.
-    read_group : returns a group, computing what is not stored yet.
-    name : of this network; that of the model by default.
-    weights, device : where its weights come from, and what it computes on.
-    reading : while inside, what is read is shown as one task of so many images.
+    model : the model; results average over the runs of one model.
+    model_key : key of this network.
+    read_group : returns a group, computing missing arrays.
+    name : name of this network, by default that of the model.
+    weights, device : origin of its weights, and its device.
+    reading : context that shows reading as one progress task of so many images.
     user_named : whether the user named the model that it is a run of.
-    refuses : returns why the model cannot give what is needed of a split's group (no dropout layers), ""
-        where it can.
+    refuses : returns why needs of a split's group are unavailable (e.g. no dropout layers), or "".
     """
 
     model: str
@@ -107,7 +106,7 @@ class ModelRun:
 
     @property
     def title(self) -> str:
-        """The model and its network, as messages name them."""
+        """Title of the network for messages."""
         return run_title(self.model, self.name)
 
     @classmethod
@@ -120,7 +119,7 @@ class ModelRun:
         name: str = "",
         user_named: bool = False,
     ) -> ModelRun:
-        """Return a run over arrays held in memory, by (split, group)."""
+        """Return a run over arrays in memory, by (split, group)."""
 
         def read(split: str, group: str, needs: frozenset[Need]) -> GroupOutputs:
             if (split, group) not in groups:
@@ -141,17 +140,17 @@ class ModelRun:
         return self.read_group(split, name, frozenset(needs))
 
     def lacks(self, split: str, name: str, needs: Iterable[Need]) -> str:
-        """Return why the model cannot give these arrays of one group, "" where it can."""
+        """Return why arrays of one group are unavailable, or ""."""
         return self.refuses(frozenset(needs), split, name)
 
 
 class Prediction(NamedTuple):
-    """What a model predicts for n images.
+    """Predictions of a model for n images.
 
     Attributes
     ----------
-    label : (n,) int32, the class predicted; -1 for a column that is none of the benchmark's classes.
-    of_target : (n,) float32, softmax of the image's own class, NaN where it has no label.
+    label : (n,) int32 predicted class; -1 for a column that is not a class of the benchmark.
+    of_target : (n,) float32 softmax of the image's class, NaN where it has no label.
     greatest : (n,) float32, the greatest softmax over the benchmark's classes.
     """
 
@@ -161,7 +160,7 @@ class Prediction(NamedTuple):
 
 
 def predict(group: GroupOutputs, name: str = "") -> Prediction | None:
-    """Return the predictions of a model on a group; None where the model gives no logits.
+    """Return the predictions of a model on a group; None where there are no logits.
 
     Raises
     ------
@@ -184,7 +183,7 @@ def predict(group: GroupOutputs, name: str = "") -> Prediction | None:
 
 
 def _predicted(data: Arrays, target: Array, class_map: ClassMap) -> Prediction:
-    """Predictions of a few images whose own class is column ``target`` (-1: none)."""
+    """Return the predictions of a chunk; ``target`` (n,) is the column of each image's class, or -1."""
     logits, background = logits_of(data)
     total = log_sum_exp(logits if background is None else np.column_stack([logits, background]))
     target_logits = np.where(target >= 0, logits[np.arange(len(target)), target], np.nan)

@@ -29,14 +29,14 @@ class CanaryRecord(StrictModel):
 
 
 class GroupRecord(StrictModel):
-    """``list.json``: what a group's folder holds.
+    """``list.json``: the content of a group's folder.
 
     Attributes
     ----------
-    model_key, transform_key, list_key : as the folders are called.
+    model_key, transform_key, list_key : names of the folders.
     n : images. shard_rows : rows of every shard but the last.
     model, head : the model's name and that of its head. sources : of the images.
-    transform : the specification that ``transform_key`` is of.
+    transform : the specification, whose hash is ``transform_key``.
     """
 
     version: Literal[2] = Field(alias="schema")
@@ -54,7 +54,7 @@ class GroupRecord(StrictModel):
 
 
 class ShardSettings(StrictModel):
-    """What the bytes of a shard depend on besides model and images; `notes` tell of disturbances."""
+    """Settings that the bytes of a shard depend on, besides model and images; `notes` has disturbances."""
 
     batch_size: int = Field(ge=1)
     device: str

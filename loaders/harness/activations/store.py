@@ -1,16 +1,16 @@
-"""Stored activations on disk: fixed shards of rows, each written in one step with checksum and settings.
+"""Stored activations: fixed shards of rows, each written atomically with checksum and settings.
 
 ::
 
     <store>/<model_key>/<transform_key>/<list_key>/
-        list.json                               what the folder holds; canary/{inputs,logits}.npy
+        list.json                               content of the folder; canary/{inputs,logits}.npy
         forward/{features,logits}/00000.npy     rows 0..4095 of each array
         forward/00000.json                      written last: checksums, and the settings of that shard
         odin[T=1000,eps=0.0014]/logits/00000.npy, odin[T=1000,eps=0.0014]/00000.json
 
-A *unit* is what is computed together: ``forward`` or one probe. A shard without its .json does not exist, so
-a killed extraction continues with the first unfinished shard. `schema` says what the JSON files hold; each
-has a checksum of its own.
+A *unit* is a set of arrays computed together: ``forward`` or one probe. A shard without its .json does not
+exist, so that an interrupted extraction continues with the first unfinished shard. `schema` has the schemas
+of the JSON files, which include checksums.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Store:
 
     Attributes
     ----------
-    root : the folder; made when first written to.
-    shard_rows : rows of a shard; a group already begun keeps its own.
+    root : the folder, created on the first write.
+    shard_rows : rows of a shard, for new groups.
     """
 
     root: Path
@@ -66,11 +66,11 @@ class Store:
 
 
 class StoredGroup:
-    """The activations of one model on one group: see the module.
+    """The activations of one model on one group.
 
     Attributes
     ----------
-    folder : ``<model_key>/<transform_key>/<list_key>``. keys : the three. n : rows of every array.
+    folder : ``<model_key>/<transform_key>/<list_key>``. keys : the three keys. n : rows of every array.
     """
 
     def __init__(self, folder: Path, keys: Mapping[str, str], n: int, shard_rows: int) -> None:
@@ -95,7 +95,7 @@ class StoredGroup:
 
     @cached_property
     def about(self) -> GroupRecord:
-        """The content of ``list.json``, compared with what this group is."""
+        """The content of ``list.json``, checked against this group."""
         path = self.folder / LIST
         record = read_sealed(path, GroupRecord, error=StoreError, hint=self._again)
         actual = {**{key: getattr(record, key) for key in self.keys}, "n": record.n}
@@ -119,9 +119,9 @@ class StoredGroup:
         return np.array(inputs), np.array(self._open(f"{CANARY}/logits.npy", record.logits))
 
     def missing(self, unit: str) -> list[int]:
-        """Return the shards that ``unit`` does not have, ascending.
+        """Return the missing shards of ``unit``, ascending.
 
-        Without the first, which is compared with what the model computes, nothing is known of the others.
+        All are missing without the first, which the canary compares with the model.
         """
         missing = [s for s in range(len(self.shards)) if not (self.folder / _record_file(unit, s)).is_file()]
         return list(range(len(self.shards))) if missing[:1] == [0] else missing
@@ -146,7 +146,7 @@ class StoredGroup:
         write_sealed(self.folder / _record_file(unit, shard), record)
 
     def records(self, unit: str) -> list[ShardRecord]:
-        """Return the record of each shard of a complete unit, checked against its place."""
+        """Return the record of each shard of a complete unit, checked against its path."""
         records = [self._record(unit, shard) for shard in range(len(self.shards))]
         for shard, record in enumerate(records):
             if sorted(record.arrays) != sorted(records[0].arrays):
@@ -155,7 +155,7 @@ class StoredGroup:
         return records
 
     def _record(self, unit: str, shard: int) -> ShardRecord:
-        """Return the record of one shard, checked against its place."""
+        """Return the record of one shard, checked against its path."""
         path = self.folder / _record_file(unit, shard)
         record = read_sealed(path, ShardRecord, error=StoreError, hint=self._again)
         expected = {**self.keys, "unit": unit, "shard": shard}
@@ -165,7 +165,7 @@ class StoredGroup:
         return record
 
     def first_rows(self, unit: str, rows: int) -> dict[str, Array]:
-        """Return the first rows of every array of a unit; none where its first shard is not there yet."""
+        """Return the first rows of every array of a unit; {} where its first shard is missing."""
         if not (self.folder / _record_file(unit, 0)).is_file():
             return {}
         record, count = self._record(unit, 0), len(self.shards[0])
@@ -197,7 +197,7 @@ class StoredGroup:
         }
 
     def clear_parts(self) -> None:
-        """Remove what a killed extraction left half written; for the holder of the lock."""
+        """Remove partial files of an interrupted extraction; requires the lock."""
         for folder in (self.folder, *(path for path in self.folder.rglob("*") if path.is_dir())):
             files.clear_parts(folder)
 

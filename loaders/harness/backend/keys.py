@@ -1,4 +1,4 @@
-"""Keys of stored activations: which model, which images; SHA-256 in hex. `Transform.key` is the third."""
+"""Keys of stored activations, SHA-256 in hex: of model and images; the third is `Transform.key`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def model_key(tensors: Mapping[str, Any], architecture: str) -> str:
     Parameters
     ----------
     tensors : the state dict, torch tensors on any device; the order of names does not matter.
-    architecture : how the tensors are put together, e.g. ``repr(module)``: it holds what has no tensor
-        (strides, activations, dropout), so that two networks of equal weights do not collide.
+    architecture : how the tensors are connected, e.g. ``repr(module)``: it includes parts without tensors
+        (strides, activations, dropout), so that different networks of equal weights do not collide.
     """
     digest = hashlib.sha256(architecture.encode())
     for name in sorted(tensors):
@@ -42,9 +42,8 @@ def model_key(tensors: Mapping[str, Any], architecture: str) -> str:
 def list_key(table: pa.Table) -> str:
     """Return the key of an ordered list of images: their (source, image_id, view).
 
-    The table may hold other columns; benchmark, role and label are not part of the key, so a group that two
-    benchmarks share has one key. Of a dataset of one's own the digest counts, too, where it is known: two
-    datasets may have one name, and one name other pictures tomorrow.
+    Benchmark, role and label are not part of the key, so that a group shared by two benchmarks has one key.
+    For a user's dataset known digests are included, since its name and ids do not identify its images.
     """
     shipped = frozenset(catalog_names())
     columns = {name: table.column(name).to_pylist() for name in table.column_names if name in KEYED}

@@ -1,7 +1,7 @@
-"""From a PIL image to a model's input: a function, and the specification that identifies it.
+"""Transforms from a PIL image to a model's input, identified by their specification.
 
-A benchmark names one of four evaluation transforms per source; a pretrained model brings its own. Either way
-the specification, not the code, enters the key of stored activations.
+A benchmark names one of four evaluation transforms per source; a pretrained model has its own. The
+specification, not the code, is part of the key of stored activations.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ class Transform:
     Attributes
     ----------
     spec : JSON-serialisable and complete: equal specifications mean equal pixels in, equal tensors out.
-    image : of one PIL RGB image: to a float tensor (3, h, w), or, where `batch` follows, to a PIL image of
-        another size; None leaves the image as it is.
-    batch : of a uint8 tensor (n, 3, h, w) on any device, to float; None where `image` does it all.
-    std : standard deviation per channel (or one for all) that pixels are divided by, None where unknown.
-    size : (h, w) of what comes out, None where it is that of the image.
+    image : function from a PIL RGB image to a float tensor (3, h, w) or, with `batch`, to a PIL image of
+        another size; None for the image as it is.
+    batch : function from a uint8 tensor (n, 3, h, w) on any device to float, None where there is no second
+        step.
+    std : standard deviation per channel (or one for all) of the normalisation, None where unknown.
+    size : (h, w) of the output, None for that of the image.
     """
 
     spec: Mapping[str, Any]
@@ -89,14 +90,14 @@ def _words(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Normalise:
-    """uint8 pixels (..., 3, h, w) -> (x / 255 - mean) / std in float32, as torchvision does it."""
+    """Normalise uint8 pixels (..., 3, h, w) to (x / 255 - mean) / std in float32, as torchvision does."""
 
     mean: Triple = ZEROS
     std: Triple = ONES
 
     @classmethod
     def of(cls, mean: Sequence[float], std: Sequence[float]) -> Normalise:
-        """Return it for three means and three standard deviations, in any sequence."""
+        """Return the normalisation for three means and three standard deviations."""
         return cls(cast(Triple, tuple(map(float, mean))), cast(Triple, tuple(map(float, std))))
 
     def __call__(self, pixels: Tensor) -> Tensor:
@@ -120,7 +121,7 @@ def _resize_32(image: Image.Image) -> Image.Image:
 
 
 def _resize_and_crop(image: Image.Image, *, short: int, side: int) -> Image.Image:
-    """Shorter side ``short``, longer int(short * long / shorter), centre crop: torchvision's geometry."""
+    """Resize the shorter side to ``short`` and crop the centre, with torchvision's geometry."""
     height, width = Resize(short).target(image.height, image.width)
     top, left = CenterCrop(side).corner(height, width)
     resized = image.resize((width, height), Image.Resampling.BILINEAR)
@@ -161,12 +162,12 @@ def recipe_transform(recipe: Declared, source: str) -> Transform:
 
 
 def named_transform(text: str, recipe: Declared) -> Transform:
-    """Return the transform that a command line names.
+    """Return the transform of a command-line option.
 
     Parameters
     ----------
-    text : one of `evaluation_transform`, normalised as the recipe says; or ``MODULE:NAME``, a function of a
-        PIL image, which the content of its module's file identifies, too.
+    text : a name for `evaluation_transform`, with the recipe's normalisation; or ``MODULE:NAME``, a function
+        of a PIL image, identified also by the content of its module's file.
     """
     if ":" not in text:
         normalise = recipe.normalise
@@ -175,14 +176,15 @@ def named_transform(text: str, recipe: Declared) -> Transform:
     if isinstance(function, Transform):
         return function
     if not callable(function):
-        raise DataError(f"{type(function).__name__} is no function of an image", where=f"--transform {text}")
+        kind = type(function).__name__
+        raise DataError(f"{kind} is not a function of an image", where=f"--transform {text}")
     file = getattr(sys.modules[text.partition(":")[0]], "__file__", None)
     content = sha256_of(Path(file), largest=LARGEST_MODULE)[:12] if file else "builtin"
     return as_transform(function, transform_id=f"{text} {content}")
 
 
 def as_transform(image: Any, batch: Any = None, transform_id: str | None = None) -> Transform:
-    """Return functions of an image and of a batch as a `Transform`; plain ones need a ``transform_id``.
+    """Return functions of an image and of a batch as a `Transform`; plain functions need a ``transform_id``.
 
     Raises
     ------

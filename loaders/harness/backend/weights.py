@@ -1,4 +1,4 @@
-"""State dicts from files that cannot run code, and networks built to fit them."""
+"""State dicts read without running code, and networks built to fit them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ State = dict[str, Tensor]
 
 
 def read_state(path: Path) -> State:
-    """Read a state dict from a .safetensors file or a torch file; names are stripped of wrappers' prefixes.
+    """Read a state dict from a .safetensors or torch file, without prefixes of wrappers in the names.
 
     Raises
     ------
@@ -60,24 +60,24 @@ def read_state(path: Path) -> State:
 
 
 def check_state(content: Any, path: Path, *, hint: str) -> State:
-    """Return what a file held as a state dict.
+    """Return the content of a file as a state dict.
 
     Raises
     ------
-    DataError : not tensors by name, or a tensor of more values than the file holds for it.
+    DataError : not tensors by name, or a tensor with more values than the file has.
     """
     state = dict(content) if isinstance(content, Mapping) else {}
     if not state or not all(isinstance(k, str) and isinstance(v, Tensor) for k, v in state.items()):
         raise DataError("not a state dict", where=str(path), hint=hint)
     for name, value in state.items():
-        # a view with steps of 0 claims any shape over one number: networks are built to fit it
+        # a view with strides of 0 claims any shape over one number, and networks are built to fit
         if value.layout != torch.strided or value.untyped_storage().nbytes() < value.nbytes:
             raise DataError(f"tensor {printable(name)!r} is not whole", where=str(path), hint=hint)
     return state
 
 
 def load_tensors(file: BinaryIO, path: Path, *, hint: str) -> Any:
-    """Read what ``torch.save`` wrote, tensors and plain values only; ``path`` is for messages.
+    """Read a file of ``torch.save``, tensors and plain values only; ``path`` is for messages.
 
     Raises
     ------
@@ -87,19 +87,19 @@ def load_tensors(file: BinaryIO, path: Path, *, hint: str) -> Any:
         raise UnsafeDataError("is a TorchScript program, which is code", where=str(path), hint=STATE_ALONE)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of pickle protocols; what cannot be read is refused below
+            warnings.simplefilter("ignore")  # about pickle protocols
             return torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise UnsafeDataError(
             "holds more than tensors; unpickling it could run code", where=str(path), hint=STATE_ALONE
         ) from None
-    except Exception as error:  # a file that is not torch's fails in a dozen ways
+    except Exception as error:  # other files fail in many ways
         check_memory(error, str(path))
         raise DataError(f"cannot be read: {describe_error(error)}", where=str(path), hint=hint) from None
 
 
 def is_torchscript(file: BinaryIO) -> bool:
-    """Say whether a file is a TorchScript archive, and go back to its beginning."""
+    """Return whether a file is a TorchScript archive, and rewind it."""
     try:
         with zipfile.ZipFile(file) as archive:
             return any(name.endswith("/constants.pkl") for name in archive.namelist())
@@ -116,7 +116,7 @@ def is_torchscript(file: BinaryIO) -> bool:
 
 @contextmanager
 def tensors_only() -> Iterator[None]:
-    """Make libraries that read weights by themselves read nothing but tensors, inside the block."""
+    """Make libraries read only tensors from files of weights inside the block."""
     before = os.environ.get(FORCE)
     os.environ[FORCE] = "1"
     try:
@@ -129,7 +129,7 @@ def tensors_only() -> Iterator[None]:
 
 
 def refuse_num_classes(options: Mapping[str, Any], where: str) -> None:
-    """Refuse to change the number of classes of published weights: the head would be random."""
+    """Raise where ``num_classes`` is set for published weights: the head would be random."""
     if "num_classes" in options:
         raise DataError(
             "num_classes together with published weights would leave the head random",
@@ -145,18 +145,18 @@ def download_error(what: str, error: Exception, where: str) -> DataError:
 
 
 def is_weights_file(weights: str | None) -> bool:
-    """Say whether weights are given as a file, not as a name."""
+    """Return whether weights are given as a file, not as a name."""
     return weights is not None and (os.sep in weights or Path(weights).is_file())
 
 
 def load_weights(module: nn.Module, state: State, where: str, *, assign: bool = False) -> nn.Module:
-    """Load ``state`` into ``module`` and return it; every tensor must have its place.
+    """Load ``state`` into ``module``, tensor by tensor, and return it.
 
-    ``assign``: take the tensors themselves, as a module on the meta device needs it.
+    ``assign``: use the tensors themselves, as needed for a module on the meta device.
 
     Raises
     ------
-    DataError : tensors missing, left over or of another shape, the first of them named.
+    DataError : tensors missing, left over or of another shape.
     """
     expected = module.state_dict()
     missing = sorted(set(expected) - set(state))
@@ -185,7 +185,7 @@ def load_weights(module: nn.Module, state: State, where: str, *, assign: bool = 
 def build_with_weights(
     build: Callable[..., nn.Module], state: State, options: Mapping[str, Any], where: str
 ) -> nn.Module:
-    """Return ``build(**options)`` filled with ``state``, with as many classes as its head has rows."""
+    """Return ``build(**options)`` with the weights ``state``, and as many classes as rows in their head."""
     module = build(**options)
     expected = module.state_dict()
     misshapen = [k for k in expected if k in state and expected[k].shape != state[k].shape]

@@ -1,8 +1,8 @@
 """Trained networks on disk: ``model.pt``, a state dict for ``weights_only=True``, and ``model.json``.
 
-``model.json`` says what the weights are: network, recipe, seed, benchmark and its fingerprints, the history
-of the training, the command, and the SHA-256 of ``model.pt``. Both are written in one step each, the JSON
-last, so that a folder with a ``model.json`` is a finished model.
+``model.json`` describes the weights: network, recipe, seed, benchmark and its fingerprints, training history,
+command, and the SHA-256 of ``model.pt``. Each file is written atomically, the JSON last, so that a folder
+with a ``model.json`` is a finished model.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def save_checkpoint(folder: Path, weights: Mapping[str, Any], metadata: Mapping[
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
-    """Return the content of ``model.json``, given its folder, itself or the ``model.pt`` beside it.
+    """Return the content of ``model.json``; ``path`` is its folder, the file, or the ``model.pt`` beside it.
 
     Raises
     ------
-    DataError : there is none, it is not of its schema (`schema.TrainedModel`), or it was altered.
+    DataError : the file does not exist, does not match `schema.TrainedModel`, or was altered.
     """
     file = _folder(path) / METADATA
     if not file.exists():
@@ -70,7 +70,7 @@ def load_checkpoint(path: str | Path, device: Any = "cpu") -> nn.Module:
 
     Raises
     ------
-    DataError : no model, an altered one, weights of another SHA-256 or of another network.
+    DataError : no model, an altered one, or weights of another SHA-256 or network.
     """
     file, metadata = _folder(path) / WEIGHTS, read_metadata(path)
     blob = read_bytes(file, largest=LARGEST)
@@ -81,7 +81,7 @@ def load_checkpoint(path: str | Path, device: Any = "cpu") -> nn.Module:
             hint="copy both files again, or train again",
         )
     weights = check_state(_deserialised(blob, file), file, hint=AGAIN)
-    with torch.device("meta"):  # shapes alone: a network of any size costs nothing until its weights fit
+    with torch.device("meta"):  # shapes only: no memory is used until the weights fit
         module = build_from(metadata["network"])
     load_weights(module, weights, str(file), assign=True)
     module.metadata, module.classes = metadata, tuple(metadata["classes"])
@@ -97,7 +97,7 @@ def build_from(network: Mapping[str, Any]) -> nn.Module:
 
 
 def portable_state(module: nn.Module) -> dict[str, Any]:
-    """Return a copy of a state dict on the CPU in plain layout, so that bytes depend on values alone."""
+    """Return a copy of a state dict on the CPU in contiguous layout, so that bytes depend on values alone."""
     plain = torch.contiguous_format
     return {
         name: tensor.detach().cpu().clone(memory_format=plain) for name, tensor in module.state_dict().items()
@@ -105,13 +105,13 @@ def portable_state(module: nn.Module) -> dict[str, Any]:
 
 
 def save_state(folder: Path, state: Mapping[str, Any]) -> None:
-    """Write what a killed training needs to continue (`load_state`), its SHA-256 at the end."""
+    """Write the state that an interrupted training continues from (`load_state`), with its SHA-256."""
     blob = _serialised(state)
     files.write_bytes(folder / STATE, blob + hashlib.sha256(blob).digest())
 
 
 def load_state(folder: Path) -> dict[str, Any] | None:
-    """Return what `save_state` wrote last, None where there is nothing.
+    """Return the state that `save_state` wrote last, or None.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def load_state(folder: Path) -> dict[str, Any] | None:
 
 
 def delete_state(folder: Path) -> None:
-    """Remove what `save_state` wrote."""
+    """Remove the file of `save_state`."""
     (folder / STATE).unlink(missing_ok=True)
 
 

@@ -1,7 +1,7 @@
-"""Training recipes: TOML files, validated, with every departure from their paper written down.
+"""Training recipes: validated TOML files that list their differences from the paper.
 
-The shipped ones lie in ``recipes/``; a path to a TOML file of the same form serves as well. ``extends`` names
-a shipped recipe whose keys are replaced one by one.
+Shipped recipes are in ``recipes/``; a path to a TOML file is accepted too. ``extends`` names a shipped recipe
+whose keys are replaced one by one.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class TrainingRecipe(BaseModel):
     Attributes
     ----------
     name, title, paper : what it is, and the paper's key where it is a paper's.
-    network : the default network. loss, optimizer, schedule, augment, batch, epochs : as named.
-    optimizer : one or several by name; with several each gives runs of its own.
-    negatives_per_known : for losses with negatives beside: their batch over the knowns' batch.
-    select : which epoch is kept: the last, that of least validation loss, or of greatest gamma.
-    patience : epochs without an improvement after which training stops; needs a ``select`` that measures one.
-    start : the recipe whose model is trained further, none for a fresh one.
-    runs : how many seeds the paper ran. differs : departures from the paper, one sentence each.
+    network : the default network.
+    optimizer : one or several optimizers by name; each has its own runs.
+    negatives_per_known : for losses with negatives beside: ratio of their batch to the knowns' batch.
+    select : the epoch that is kept: the last, that of least validation loss, or of greatest gamma.
+    patience : epochs without improvement of the ``select`` criterion after which training stops.
+    start : the recipe whose model is trained further, None for a new model.
+    runs : number of seeds in the paper. differs : differences from the paper, one sentence each.
     shortened : whether `with_epochs` changed the number of epochs.
     images : how many of the ID train images are trained on (`with_images`), None for all.
     """
@@ -106,15 +106,15 @@ class TrainingRecipe(BaseModel):
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the recipe as JSON-serialisable data, as it is written into checkpoints.
+        """Return the recipe as JSON-serialisable data for checkpoints.
 
-        ``images`` is in it where it is set: models from before it existed are still those of their recipe.
+        ``images`` is included only where it is set, so that earlier models still match their recipe.
         """
         unset = {"images"} if self.images is None else None
         return self.model_dump(mode="json", by_alias=True, exclude=unset)
 
     def with_epochs(self, epochs: int) -> TrainingRecipe:
-        """Return the recipe with another number of epochs, milestones at the same fractions; it says so."""
+        """Return the recipe with another number of epochs and scaled milestones, noted in ``differs``."""
         if epochs == self.epochs:
             return self
         note = f"{epochs} epochs in place of {self.epochs}"
@@ -132,7 +132,7 @@ class TrainingRecipe(BaseModel):
         return TrainingRecipe.model_validate({**dict(self), **changed})
 
     def with_images(self, images: int) -> TrainingRecipe:
-        """Return the recipe for some of the ID train images, equally many of each class; it says so."""
+        """Return the recipe for part of the ID train images, equally many per class, noted in ``differs``."""
         note = f"{images:,} of the ID train images, equally many of each class, by the benchmark's own draw"
         changed = {"images": images, "differs": (*self.differs, note)}
         return TrainingRecipe.model_validate({**dict(self), **changed})

@@ -1,4 +1,4 @@
-"""The schema of ``model.json``: what a trained network is, and where it comes from. No torch here."""
+"""The schema of ``model.json``, which describes a trained network; imports no torch."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ class TrainedModel(StrictModel):
 
     Attributes
     ----------
-    recipe, optimizer, seed, start : what was trained. network, classes, input : what it takes and gives.
-    run, series : its name, and that which the seeds of one model share.
-    history : every epoch; ``selected`` is that of ``selected_epoch``, whose weights were kept.
+    recipe, optimizer, seed, start : settings of the training. network, classes, input : outputs and inputs.
+    run, series : name of the run, and the name shared by the seeds of one model.
+    history : every epoch; ``selected`` is the one whose weights were kept.
     command : the command line, None from Python.
     """
 

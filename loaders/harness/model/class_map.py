@@ -1,4 +1,4 @@
-"""Which column of a model's output is which label of a benchmark, and what happens to the others."""
+"""The map from columns of a model's output to labels of a benchmark, and the treatment of other columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Mode = Literal["columns", "full"]
 
 @dataclass(frozen=True)
 class Label:
-    """One label of a benchmark: its class as the source's publisher names it."""
+    """One label of a benchmark: the class as named by the publisher of its source."""
 
     class_id: str
     name: str
@@ -72,7 +72,7 @@ class ClassMap:
     mode : ``columns``: softmax over the labels' columns alone; ``full``: over all columns, a prediction
         outside the labels' columns counting as wrong.
     background : column of the background class, dropped after softmax; None where there is none.
-    how : what the map was made from.
+    how : origin of the map: ``identity``, ``classes``, ``source:NAME`` or ``given``.
 
     The features are never restricted; the head's rows are those of the logits.
     """
@@ -85,24 +85,24 @@ class ClassMap:
 
     @property
     def class_columns(self) -> tuple[int, ...]:
-        """The columns that detectors see as logits, in order."""
+        """The columns that detectors get as logits, in order."""
         if self.mode == "columns" and self.columns:
             return self.columns
         return tuple(c for c in range(self.width) if c != self.background)
 
     @property
     def softmax_columns(self) -> tuple[int, ...]:
-        """The columns that softmax goes over: `class_columns`, and the background column last."""
+        """The columns of the softmax: `class_columns`, and the background column last."""
         return self.class_columns if self.background is None else (*self.class_columns, self.background)
 
     @property
     def identity(self) -> bool:
-        """Whether every column is seen, in its place."""
+        """Whether softmax uses every column, in order."""
         return self.softmax_columns == tuple(range(self.width))
 
     @property
     def key(self) -> str:
-        """Eight hex digits naming the columns that softmax goes over: what a gradient depends on."""
+        """Eight hex digits that identify the columns of the softmax, which gradients depend on."""
         return columns_key(self.softmax_columns)
 
     def positions(self, labels: npt.ArrayLike) -> Array:
@@ -121,19 +121,19 @@ class ClassMap:
         return np.asarray(label[np.asarray(logits).argmax(axis=1)])
 
     def arrays(self, stored: Arrays, labels: npt.ArrayLike | None = None) -> Arrays:
-        """Return what detectors get of stored arrays: logits restricted, features as they are.
+        """Return the arrays that detectors get: logits restricted, features unchanged.
 
         Parameters
         ----------
-        stored : arrays over all columns; every array called ``logits``, of a probe too, is restricted. What a
-            probe computed for these very columns (``[...,columns=KEY]``) takes the probe's plain name.
-        labels : (n,) the benchmark's labels, where detectors may see them (train and val); they become
+        stored : arrays over all columns; every array called ``logits``, also of a probe, is restricted.
+            Arrays that a probe computed for these columns (``[...,columns=KEY]``) get the probe's plain name.
+        labels : (n,) the benchmark's labels, where detectors may see them (train and val), converted to
             columns of the logits.
         """
         out: dict[str, ArrayView | Array] = {}
-        for name in sorted(stored, key=lambda n: (COLUMNS.search(n) is not None, n)):  # plain ones first
-            made_for = COLUMNS.search(name)
-            if made_for and made_for[1] != self.key:
+        for name in sorted(stored, key=lambda n: (COLUMNS.search(n) is not None, n)):  # plain names first
+            columns_match = COLUMNS.search(name)
+            if columns_match and columns_match[1] != self.key:
                 continue
             view = stored[name]
             plain = COLUMNS.sub("", name)
@@ -145,7 +145,7 @@ class ClassMap:
         return Arrays(out)
 
     def record(self) -> dict[str, Any]:
-        """Return the choice as the results hold it."""
+        """Return the map's settings as stored in results."""
         return {
             "restrict": self.mode,
             "columns": len(self.class_columns),
@@ -164,5 +164,5 @@ COLUMNS = re.compile(r",columns=([0-9a-f]{8})(?=\])")
 
 
 def columns_key(columns: Iterable[int]) -> str:
-    """Return eight hex digits naming a sequence of columns."""
+    """Return eight hex digits that identify a sequence of columns."""
     return hashlib.sha256(json.dumps(list(columns)).encode()).hexdigest()[:8]

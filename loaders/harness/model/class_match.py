@@ -1,4 +1,4 @@
-"""Match the columns of a model's output with the labels of a benchmark, or say how they differ."""
+"""Match the columns of a model's output with the labels of a benchmark."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def class_map(
 
     Raises
     ------
-    DataError : labels without a column, or columns unaccounted for; the difference is named.
+    DataError : labels without a column, or unmatched columns, which are listed.
     """
     if restrict not in ("columns", "full"):
         raise unknown("restriction", restrict, ("columns", "full"), where=where)
@@ -78,7 +78,7 @@ def _columns(
     mapping: Any,
     where: str,
 ) -> tuple[list[int], str]:
-    """Return the column of each label and how it was found."""
+    """Return the column of each label, and the origin of the map."""
     labels = space.labels
     if mapping is None and classes is None:
         mapping = "identity"
@@ -123,7 +123,7 @@ def _spread(
 
 
 def _by_name(labels: Sequence[Label], name_columns: list[tuple[str, int]], where: str) -> list[int]:
-    """Match labels with named columns: by class_id or wnid, else by name, else by one of its synonyms."""
+    """Match labels with named columns by class_id or wnid, else by name, else by one of its synonyms."""
     readings: tuple[Callable[[str], list[str]], ...] = (
         lambda name: [name],
         lambda name: [_plain(name)],

@@ -1,4 +1,4 @@
-"""The classifier head, found by its logits or named; its input is the features."""
+"""The classifier head, whose input is the features: given by name, or found by its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..array_checks import refuse_probabilities
 from ..arrays import Array, Head
 
 OUTPUTS = ("features", "logits")
-"""What a function may give by name."""
+"""Keys of a dict that a function may return."""
 
 
 def logits_of(output: Any, where: str) -> Tensor:
@@ -61,11 +61,11 @@ def features_and_logits(output: Any, where: str) -> tuple[Tensor | None, Tensor]
 
 
 class HookedNetwork:
-    """A module with its features taken by a hook before the head.
+    """A module whose features are captured by a hook before the head.
 
-    ``network(x)`` gives (features (n, D), logits (n, K)). Where no head is named, the first call finds it:
-    the last nn.Linear called that outputs the logits. Feature maps before a named head that is not
-    linear, e.g. a 1 x 1 convolution, are averaged over their positions.
+    ``network(x)`` returns (features (n, D), logits (n, K)). Without a given name, the first call finds the
+    head: the last nn.Linear called that outputs the logits. Feature maps before a head that is not linear,
+    e.g. a 1 x 1 convolution, are averaged over their positions.
     """
 
     def __init__(self, module: nn.Module, head: str | None, name: str) -> None:
@@ -77,7 +77,7 @@ class HookedNetwork:
         self._checked = False
 
     def prepare(self, x: Tensor) -> Tensor:
-        """Return the logits of ``x``; the first time, find the head by them."""
+        """Return the logits of ``x``; the first call finds the head with them."""
         if self._checked:
             return self(x)[1]
         if self.head_name is None:
@@ -109,7 +109,7 @@ class HookedNetwork:
 
 
 def check_logits(logits: Tensor, where: str) -> None:
-    """Refuse what cannot be logits (n, K).
+    """Raise where values cannot be logits (n, K).
 
     Raises
     ------
@@ -131,7 +131,7 @@ def check_logits(logits: Tensor, where: str) -> None:
 
 
 def pooled(maps: Tensor) -> Tensor:
-    """Return (n, D): itself, or maps (n, D, h, w) averaged over their positions."""
+    """Return features (n, D) as they are, or maps (n, D, h, w) averaged over their positions."""
     return maps if maps.ndim == 2 else maps.flatten(2).mean(2) if maps.ndim > 2 else maps.flatten(1)
 
 
@@ -162,9 +162,9 @@ def find_head(module: nn.Module, x: Tensor, name: str) -> str:
 def capture_outputs(
     module: nn.Module, names: Sequence[str], *, copy: bool = False
 ) -> Iterator[dict[str, Tensor]]:
-    """Collect the output of the named layers, in the order of their (last) call, while inside.
+    """Collect the outputs of named layers inside the block, in the order of their last calls.
 
-    ``copy``: as they are when the layer returns, even where the next one works in place (``ReLU(inplace)``).
+    ``copy``: copy each output, since the next layer may change it in place (``ReLU(inplace)``).
     """
     outputs: dict[str, Tensor] = {}
 
@@ -193,7 +193,7 @@ def _submodule(module: nn.Module, key: str, where: str) -> nn.Module:
 
 
 def _same(a: Tensor | None, b: Tensor) -> bool:
-    """Whether two tensors are one, or equal."""
+    """Return whether two tensors are identical or equal."""
     return a is not None and a.shape == b.shape and (a is b or bool(torch.equal(a, b)))
 
 

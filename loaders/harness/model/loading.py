@@ -1,4 +1,4 @@
-"""Load models: one that a user names or holds, or all that a command line names."""
+"""Load models: one by name or object, or all models of a command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .sources.registry import SOURCES
 from .sources.trained import PREFIX, trained_folders
 
 WITHOUT_OPTIONS = ("exported", "trained")
-"""Sources whose models take no options."""
+"""Model sources without options."""
 
 
 def load_model(
@@ -44,14 +44,14 @@ def load_model(
         ``hf:NAME`` (a Hugging Face image classifier, from the Hub or a folder); ``exported:FILE``
         (torch.export); ``trained:FOLDER`` (of ``unknown-eval train``); ``MODULE:NAME`` (a module, or a
         function that makes one).
-    head : name of the classifier head; found by a forward pass where it is not given.
+    head : name of the classifier head, by default found with a forward pass.
     device : by default the GPU where there is one.
     weights : a file of a state dict (.pt, .pth, .safetensors), read without unpickling objects; for
         torchvision and timm also the name of published weights, or ``random``. By default the publisher's.
     trust_model : needed for exported programs, which may run code when loaded.
     restrict, background, mapping : which columns are which labels, see `class_match.class_map`.
     model_id : name of a model that is a function, which its activations are stored under.
-    preprocess : in place of the model's own.
+    preprocess : replaces the model's preprocessing.
     options : arguments of the constructor, e.g. ``{"num_classes": 40}``.
 
     Raises
@@ -78,7 +78,7 @@ def load_model(
 
 
 def _origin_of_weights(spec: Any, weights: str | Path | None) -> str:
-    """Say in words where a model's weights come from."""
+    """Return a description of where a model's weights come from."""
     if weights is not None:
         return f"file {weights}" if Path(weights).is_file() else str(weights)
     if not isinstance(spec, str):
@@ -99,11 +99,11 @@ def _load(spec: Any, request: ModelRequest) -> LoadedModel:
 
 
 class Models(dict[str, list[Model]]):
-    """Name of a model -> its runs, which differ in seed or optimizer; most models have one.
+    """Model name -> its runs, which differ in seed or optimizer; most models have one.
 
     Attributes
     ----------
-    named : whether somebody gave the names, or said whose runs they are.
+    user_named : whether the user gave the names, or declared which runs belong to a model.
     """
 
     def __init__(self, runs: Mapping[str, list[Model]], *, user_named: bool = False) -> None:
@@ -118,16 +118,16 @@ def open_models(
     runs: bool = False,
     **options: Any,
 ) -> Models:
-    """Load every model that is named, in order.
+    """Load models in order.
 
     Parameters
     ----------
-    specs : as of `load_model`; ``trained:PLACE`` stands for every run at a place, a folder of runs or a
-        pattern: those that differ in the seed alone are runs of one model.
-    weights : a file, or files; with one specification each makes one model of it, else one for each
+    specs : as in `load_model`; ``trained:PATH`` may be a folder of runs or a pattern: runs that differ only
+        in the seed belong to one model.
+    weights : one or several files: for a single specification, one model per file; otherwise one file per
         specification.
-    runs : all of them are runs of one model.
-    options : of `load_model`, for all of them.
+    runs : whether all of them are runs of one model.
+    options : other parameters of `load_model`.
 
     Raises
     ------

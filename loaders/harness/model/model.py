@@ -1,4 +1,4 @@
-"""One interface to every classifier: features and logits of a batch, a key, and its own preprocessing."""
+"""The interface to every classifier: features and logits of a batch, its key, and its preprocessing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .stages import STAGES, find_stages
 
 BATCH_ERROR = {torch.float32: 1e-3, torch.float64: 1e-3}
 HALF_ERROR = 3e-2
-"""How far logits of an image may differ between batches, of the greatest; in half precision, how far."""
+"""Largest difference of an image's logits between batches, relative to the greatest; in half precision."""
 BATCH_STATISTICS = (
     "its logits for an image depend on the other images of the batch, or on chance (BatchNorm without "
     "running statistics?): these figures are those of this batch size and order"
@@ -34,14 +34,14 @@ BATCH_STATISTICS = (
 NOT_COMPARED = (
     "it takes batches of one size alone, so whether its logits for an image depend on the others is not known"
 )
-FEW = 8
-"""Images, at most, of the other batch that tells whether logits depend on it."""
+OTHER_BATCH = 8
+"""Largest size of the second batch that shows whether logits depend on the batch."""
 AUTOCAST = "torch.autocast is switched off while it computes: the type is that of its weights"
 
 
 @dataclass(frozen=True)
 class ClassChoice:
-    """How a model's columns become labels, as the user chose: see `class_map`."""
+    """The user's choice of how a model's columns become labels, see `class_match.class_map`."""
 
     restrict: str = "columns"
     background: int | str | None = None
@@ -53,18 +53,18 @@ class Model:
 
     Attributes
     ----------
-    name : what it was loaded from. series : what runs of it that differ in the seed share, "" where unknown.
-    weights : where its weights come from, in words.
-    key : SHA-256 over its tensors and architecture (and the head, where one was named).
+    name : source and name it was loaded from. series : name shared by runs that differ in the seed, or "".
+    weights : description of where its weights come from.
+    key : SHA-256 over its tensors and architecture (and the head, where the user named it).
     module : the nn.Module, None for a function.
-    device : where it computes. dtype : of its input.
-    preprocess : its own preprocessing, None where it brings none.
-    classes : its class names or wnids, one per column, None where it does not say.
-    choice : restriction, background column and mapping, applied by `class_map`, never to what is stored.
+    device : device of the computation. dtype : type of its input.
+    preprocess : its preprocessing, None where it has none.
+    classes : its class names or wnids, one per column, None where unknown.
+    choice : restriction, background column and mapping, applied by `class_map`, never to stored arrays.
     width : columns of its output, None before `prepare`.
-    gives_features : whether it gives features too; known after `prepare`.
+    gives_features : whether it returns features too; known after `prepare`.
     std : standard deviation per channel of its input's normalisation while activations are extracted.
-    notes : what makes its outputs other than they seem, as sentences; known after `prepare`.
+    notes : warnings about its outputs, as sentences; known after `prepare`.
     """
 
     def __init__(self, loaded: LoadedModel, *, device: Any, head: str | None, choice: ClassChoice) -> None:
@@ -93,7 +93,7 @@ class Model:
         self.dtype = next((p.dtype for p in parameters if p.is_floating_point()), torch.float32)
 
     def forward(self, x: Tensor) -> tuple[Tensor | None, Tensor]:
-        """Return features (n, D), None where it gives none, and logits (n, K) of a batch (n, 3, h, w).
+        """Return features (n, D), or None, and logits (n, K) of a batch (n, 3, h, w).
 
         Gradients flow where enabled.
         """
@@ -101,11 +101,11 @@ class Model:
         return features, logits
 
     def prepare(self, x: Tensor) -> Tensor:
-        """Return the logits (n, K) of a few inputs, having found the head and `width` by them.
+        """Find the head and `width` with a few inputs, and return their logits (n, K).
 
         Raises
         ------
-        DataError : the model refuses these inputs, or gives no logits: another shape, NaN, probabilities.
+        DataError : the model fails for these inputs, or returns no logits: another shape, NaN, probabilities.
         """
         problem = f"the model cannot take inputs of shape {tuple(x.shape)}"
         with torch.no_grad(), user_errors(problem, where=self.name, hint="check the transform"):
@@ -121,12 +121,12 @@ class Model:
         return logits
 
     def logits_in_other_batch(self, x: Tensor) -> Tensor | None:
-        """Return logits of the first images of a batch, computed in one of another size: see `prepare`.
+        """Return logits of the first images of a batch, computed in a batch of another size.
 
-        None, and a note, where the model takes no other size (an exported program). Of one or two images the
-        other batch has one more, made of the first but darker: batch statistics see the difference.
+        None, and a note, where the model accepts no other size (an exported program). For one or two images
+        the other batch has one more, a darker copy of the first, which changes batch statistics.
         """
-        batch = x[: min(FEW, max(2, len(x) // 2))] if len(x) > 2 else torch.cat([x, x[:1] / 2])
+        batch = x[: min(OTHER_BATCH, max(2, len(x) // 2))] if len(x) > 2 else torch.cat([x, x[:1] / 2])
         try:
             return self.prepare(batch)[: len(x)]
         except DataError:
@@ -135,7 +135,7 @@ class Model:
             return None
 
     def depends_on_batch(self, logits: Array, batch_logits: Array) -> bool:
-        """Say, and note, whether logits (n, K) of a few images differ from theirs in a larger batch."""
+        """Return, and note, whether logits (n, K) of a few images differ from those in a larger batch."""
         error = BATCH_ERROR.get(self.dtype, HALF_ERROR)
         if not np.allclose(
             logits, batch_logits, rtol=error, atol=error * float(np.abs(logits).max(initial=0.0))
@@ -175,7 +175,7 @@ class Model:
     def layers(self, x: Tensor, names: Sequence[str]) -> dict[str, Tensor]:
         """Return the outputs of named layers for a batch.
 
-        While activations are extracted they were taken in the one forward pass; else this is a forward pass.
+        While activations are extracted they come from the one forward pass; otherwise this is a forward pass.
         """
         layers = self.layer_names(x, names)
         if x is self._batch and all(("layer", name) in self._shared for name in layers):
@@ -184,7 +184,7 @@ class Model:
             return {name: self._shared["layer", name] for name in layers}
 
     def layer_names(self, x: Tensor, names: Sequence[str]) -> tuple[str, ...]:
-        """Return names of layers, with the network's stages (see `stages`) in the place of ``stages``."""
+        """Return names of layers, with ``stages`` replaced by the network's stages (see `stages`)."""
         stages = self.stages(x) if STAGES in names else ()
         if STAGES in names and not stages:
             raise DataError("there is no layer before the head", where=self.name)
@@ -192,14 +192,14 @@ class Model:
         return tuple(dict.fromkeys(name for layers in expanded for name in layers))
 
     def stages(self, x: Tensor) -> tuple[str, ...]:
-        """Return the names of the network's stages, found once by a forward pass of two images of ``x``."""
+        """Return the names of the network's stages, found by one forward pass of two images of ``x``."""
         if self._stages is None:
             self._stages = find_stages(self.require_module(), x[:2], self.head_name)
         return self._stages
 
     @property
     def has_layers(self) -> bool:
-        """Whether it has layers that can be named and hooked: a function and a program have none."""
+        """Whether it has layers that can be hooked, which functions and programs do not."""
         return isinstance(self.network, HookedNetwork)
 
     def require_module(self) -> Any:
@@ -214,7 +214,7 @@ class Model:
         return self.module
 
     def shared(self, x: Tensor, key: Any, compute: Callable[[], Any]) -> Any:
-        """Return ``compute()``, computed once for the batch being extracted: what several probes share."""
+        """Return ``compute()``, computed once per extracted batch, for results that several probes share."""
         if x is not self._batch:
             return compute()
         if key not in self._shared:
@@ -222,7 +222,7 @@ class Model:
         return self._shared[key]
 
     def lacks(self, needs: Iterable[Any]) -> str:
-        """Return why it cannot give arrays of its forward pass, "" where it can; known after `prepare`."""
+        """Return why arrays of its forward pass are unavailable, or ""; known after `prepare`."""
         if "features" in needs and not self.gives_features:
             return "needs features, and this model gives logits alone"
         return ""
@@ -231,9 +231,9 @@ class Model:
     def batch(
         self, x: Tensor, layers: Sequence[str] = (), *, skip: bool = False
     ) -> Iterator[tuple[Tensor | None, Tensor] | None]:
-        """Give features and logits of a batch, keeping the outputs of ``layers`` for probes, while inside.
+        """Yield features and logits of a batch; outputs of ``layers`` are kept for probes inside the block.
 
-        ``skip``: None in their place, without a forward pass.
+        ``skip``: yield None, without a forward pass.
         """
         outer = self._batch, self._shared
         self._batch, self._shared = x, {}
@@ -258,9 +258,9 @@ class Model:
 
     @contextmanager
     def evaluating(self, transform: Transform) -> Iterator[None]:
-        """Put the module in evaluation mode, and its flags back as they were afterwards.
+        """Put the module in evaluation mode, and restore its flags afterwards.
 
-        ``torch.autocast`` of the caller is off inside: what is stored says the type that it was computed in.
+        The caller's ``torch.autocast`` is switched off, so that the recorded type is that of the computation.
         """
         modules = [] if self.module is None else list(self.module.modules())
         flags = [part.training for part in modules]

@@ -1,4 +1,4 @@
-"""The stages of a network: for each resolution of its maps, the last layer that gives it."""
+"""The stages of a network: for each resolution of its maps, the last layer with that resolution."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ import torch
 from torch import Tensor, nn
 
 STAGES = "stages"
-"""In the place of layers' names: all stages."""
+"""Name that stands for all stages."""
 
 
 def find_stages(module: nn.Module, x: Tensor, head: str | None) -> tuple[str, ...]:
     """Return the names of a network's stages, in the order of its forward pass.
 
-    The maps of one resolution end where the next begins: ``layer1`` .. ``layer4`` of a ResNet. A network
-    without maps has its layers before the head in their place, the last of each width; none where the head
-    comes first.
+    For a ResNet they are ``layer1`` .. ``layer4``. For a network without maps they are the layers before the
+    head, the last of each width; none where the head is the first layer.
 
     Parameters
     ----------
-    x : an input batch (n, 3, h, w); n rows are enough of any number. head : the name of the head.
+    x : an input batch (n, 3, h, w) of any size. head : the name of the head.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     called = {"weights": False, "head": False}
@@ -52,7 +51,7 @@ def find_stages(module: nn.Module, x: Tensor, head: str | None) -> tuple[str, ..
             handle.remove()
     with_positions = {name: positions for name, (_, positions) in shapes.items() if positions > 1}
     sizes = with_positions or {name: channels for name, (channels, _) in shapes.items()}
-    last = {size: name for name, size in sizes.items()}  # of one size, the one called last
+    last = {size: name for name, size in sizes.items()}  # the last call of each size
     return tuple(name for name in sizes if last[sizes[name]] == name)
 
 
@@ -73,7 +72,7 @@ def _channels_last(output: Tensor) -> bool:
 
 
 def in_layout_of(maps: Tensor, output: Tensor) -> Tensor:
-    """Return maps (n, C, positions) in the layout of the output they were made from: undoes `as_maps`."""
+    """Return maps (n, C, positions) in the layout of an output: the inverse of `as_maps`."""
     if output.ndim == 3:
         return maps.transpose(1, 2)
     if _channels_last(output):
@@ -83,7 +82,7 @@ def in_layout_of(maps: Tensor, output: Tensor) -> Tensor:
 
 @contextmanager
 def replace_maps(module: nn.Module, changes: Mapping[str, Callable[[Tensor], Tensor]]) -> Iterator[None]:
-    """Replace the maps (n, C, positions) that layers give by functions of them while inside."""
+    """Replace the maps (n, C, positions) of layers by functions of them inside the block."""
 
     def hook_of(change: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
         def hook(_: nn.Module, __: Any, output: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Probes: what is computed alongside a forward pass and stored as named arrays."""
+"""Probes: named arrays that are computed alongside a forward pass and stored."""
 
 from __future__ import annotations
 

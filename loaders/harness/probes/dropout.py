@@ -1,7 +1,7 @@
-"""MC-dropout: several forward passes with dropout drawing, each image's masks from its own generator.
+"""MC-dropout: forward passes with active dropout, whose masks are drawn by each image's generator.
 
-Gal, Ghahramani: Dropout as a Bayesian Approximation (ICML 2016). All else stays in evaluation mode, and what
-comes before the first of them is not computed in every pass: see `replay`.
+Gal, Ghahramani: Dropout as a Bayesian Approximation (ICML 2016). Other layers stay in evaluation mode; layers
+before the first dropout are not computed in every pass, see `replay`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Dropout:
 
     Attributes
     ----------
-    passes : how many.
-    columns : the columns that softmax goes over, all by default, as of `Odin`.
+    passes : number of passes.
+    columns : the columns of the softmax, all by default, as in `Odin`.
     """
 
     passes: int = 50
@@ -53,7 +53,7 @@ class Dropout:
             raise DataError(f"passes={self.passes} is not positive", where="dropout")
 
     def lacks(self, model: Model, x: Any) -> str:
-        """Return why a model has no such passes, "" where it has."""
+        """Return why the model cannot be probed, or ""."""
         return "" if model.module is not None and _layers(model.module) else NONE
 
     def __call__(self, model: Model, x: Any, generators: Sequence[Generator]) -> Mapping[str, Any]:
@@ -78,14 +78,14 @@ class Dropout:
         log_mean = _log_of_mean(mean)
         information = (logs.exp() * (logs - log_mean)).sum(2).mean(0)
         if self.columns is not None:
-            wide = log_mean.new_full((len(x), logits.shape[1]), float(log_mean.min()))  # never looked at
+            wide = log_mean.new_full((len(x), logits.shape[1]), float(log_mean.min()))  # never read
             wide[:, self.columns] = log_mean
             log_mean = wide
         return {"logits": log_mean, "information": information.clamp_min(0)}
 
 
 def _log_of_mean(mean: Tensor) -> Tensor:
-    """Log of probabilities (n, K); of the greatest as log(1 - the others), which never saturates."""
+    """Return the log of probabilities (n, K); of the greatest as log1p(-others), which never saturates."""
     peak = mean.argmax(1, keepdim=True)
     others = mean.scatter(1, peak, 0.0).sum(1, keepdim=True)
     return mean.clamp_min(1e-300).log().scatter(1, peak, torch.log1p(-others))
@@ -99,7 +99,7 @@ def _layers(module: nn.Module) -> list[nn.Module]:
 def _drawing(
     layers: Sequence[nn.Module], generators: Sequence[Generator], draws: Callable[[], None]
 ) -> Iterator[None]:
-    """Let dropout layers, which pass their input on in evaluation mode, drop while inside."""
+    """Let dropout layers, which are inactive in evaluation mode, drop inside the block."""
 
     def hook_of(part: Any) -> Callable[..., Tensor]:
         by_channel = isinstance(part, BY_CHANNEL)
@@ -112,7 +112,7 @@ def _drawing(
             uniform = torch.empty((len(generators), *shape))
             for row, generator in zip(uniform, generators, strict=True):
                 row.uniform_(generator=generator)
-            mask = uniform.ge_(part.p).to(output.device, output.dtype)  # in place: memory is what this costs
+            mask = uniform.ge_(part.p).to(output.device, output.dtype)  # in place: limited by memory
             return (mask.expand_as(output).mul(output) if by_channel else mask.mul_(output)).div_(1 - part.p)
 
         return hook

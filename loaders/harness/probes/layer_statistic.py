@@ -1,4 +1,4 @@
-"""The mean or the sum over positions of one layer's maps, taken in the one forward pass."""
+"""The mean or the sum over positions of one layer's maps, from the forward pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATISTICS: Final[dict[str, Any]] = {"mean": lambda maps: maps.mean(-1), "sum": 
 @register_probe("layer")
 @dataclass(frozen=True)
 class LayerStatistic:
-    """A statistic over positions of the output (n, C, h, w) of one layer; an output (n, C) is left as it is.
+    """A statistic over positions of the output (n, C, h, w) of one layer; an output (n, C) is unchanged.
 
     Abdelzad et al. (OODL) sum the maps of one early layer over height and width.
 

@@ -1,4 +1,4 @@
-"""Mahalanobis confidences of layers after a step that raises each: a probe that uses fitted state."""
+"""Mahalanobis confidences of layers after a step that increases each: a probe with fitted state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MahalanobisStep:
     ----------
     state : for each layer ``LAYER/centre`` (D,), ``LAYER/whiten`` (D, R), ``LAYER/means`` (C, R), of the
         means of its maps over positions.
-    eps : step, as of `Odin`. One pass gives the gradients of all layers; each then has a pass of its own.
+    eps : step, as in `Odin`. One pass gives the gradients of all layers; each layer then needs another pass.
     """
 
     state: FittedArrays
@@ -49,7 +49,7 @@ class MahalanobisStep:
             raise DataError(f"eps={self.eps:g} is negative", where="mahalanobis_step")
 
     def lacks(self, model: Model, x: Any) -> str:
-        """Return why a model has no layers or cannot step, "" where it has and can."""
+        """Return why the model cannot be probed, or ""."""
         return step_unavailable(model, x) if model.has_layers else NO_LAYERS
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:

@@ -33,8 +33,8 @@ class Odin:
     Attributes
     ----------
     T : temperature, positive. eps : step, in units of pixels in [0, 1]; 0 gives the logits of x itself.
-    columns : the columns that softmax goes over, all by default; the class map's where a benchmark has fewer
-        classes than the model. The logits stored are always those of every column.
+    columns : the columns of the softmax, all by default; those of the class map where a benchmark has fewer
+        classes than the model. The stored logits always have every column.
     """
 
     T: float = 1000.0
@@ -54,7 +54,7 @@ class Odin:
             raise DataError(f"eps={self.eps:g} is negative", where="odin")
 
     def lacks(self, model: Model, x: Any) -> str:
-        """Return why it cannot step, "" where it can."""
+        """Return why the model cannot be probed, or ""."""
         return step_unavailable(model, x)
 
     def __call__(self, model: Model, x: Any) -> Mapping[str, Any]:
@@ -64,7 +64,7 @@ class Odin:
             return {"logits": model.forward(step(model, x, self.eps * sign, probe_name(self)))[1]}
 
     def direction(self, model: Model, x: Any) -> Any:
-        """Return sign(-g) of a batch: the same for every eps, so steps of one temperature share it."""
+        """Return sign(-g) of a batch, which does not depend on eps."""
         with torch.enable_grad():
             inputs = x.detach().clone().requires_grad_(True)
             logits = model.forward(inputs)[1]
@@ -79,7 +79,7 @@ class Odin:
 
 
 def step_unavailable(model: Model, x: Any) -> str:
-    """Return why no step can be made, "" where one can: an evaluation of a preset goes on without it."""
+    """Return why no step can be made, or ""; a preset then skips the detector."""
     if model.std is None:
         return f"needs {STD}: give std=, 1 without normalisation"
     channels = x.shape[1]
@@ -89,16 +89,16 @@ def step_unavailable(model: Model, x: Any) -> str:
 
 
 def _of_channels(std: Sequence[float], channels: int) -> Sequence[float]:
-    """Return the standard deviations, one for all channels where it is the same for each."""
+    """Return the standard deviations, or a single one where all are equal and their number does not match."""
     return std[:1] if len(std) != channels and len(set(std)) == 1 else std
 
 
 def step(model: Model, x: Any, pixels: Any, where: str) -> Any:
-    """Return x less a step in units of pixels in [0, 1], whatever the input was normalised by.
+    """Return x minus a step in units of pixels in [0, 1], whatever the normalisation of the input.
 
     Raises
     ------
-    DataError : the transform does not say what it normalises by, or says it for another number of channels.
+    DataError : the transform's standard deviations are unknown, or of another number of channels.
     """
     if reason := step_unavailable(model, x):
         raise DataError(

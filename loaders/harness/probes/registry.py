@@ -39,19 +39,19 @@ PLAIN = re.compile(r"[\w.+\-]*")
 
 
 class Probe(Protocol):
-    """A computation on a batch besides its features and logits.
+    """A computation on a batch in addition to its features and logits.
 
     Attributes
     ----------
-    kind : the name it is registered under.
+    kind : registered name.
     gradients : whether it differentiates with respect to the input.
-    passes : forward passes of its own, besides the one that gives features and logits.
-    layers : names of the layers whose outputs it reads from that one forward pass; ``stages`` is all stages
-        of the network. ``lacks(model, x) -> str``, where it has that, says why a model cannot give it of
-        images x.
-    random : whether it draws. It then gets n CPU generators as a third argument, one per image and seeded by
-        the image's id, and draws for image i from the i-th alone: runs repeat, and batches of any size give
-        the same.
+    passes : additional forward passes.
+    layers : names of the layers whose outputs it reads from the forward pass of features and logits;
+        ``stages`` stands for all stages of the network.
+    random : whether it draws random numbers. It then gets n CPU generators as a third argument, one per image
+        and seeded by the image's id, so that results do not depend on the batch.
+
+    The optional method ``lacks(model, x) -> str`` returns why a model cannot be probed on images x, or "".
     """
 
     kind: ClassVar[str]
@@ -97,10 +97,10 @@ def list_probes(pattern: str = "*") -> tuple[str, ...]:
 
 
 def probe_name(probe: Any) -> str:
-    """Return the name of a probe with its parameters: what its arrays are stored under.
+    """Return the name of a probe with its parameters, which is the folder of its arrays.
 
-    Parameters at None are left out, numbers are written as ``%g``, sequences as the eight digits that name
-    them (see `class_map.columns_key`), fitted state as its key.
+    Parameters that are None are left out; numbers are written as ``%g``, sequences as eight digits (see
+    `class_map.columns_key`), fitted state as its key.
     """
     from ..model.class_map import columns_key
 
@@ -117,7 +117,7 @@ def probe_name(probe: Any) -> str:
 
 
 def get_probe(kind: str, **params: Any) -> Probe:
-    """Return a probe by name; parameters not given are at their defaults.
+    """Return a probe by name; other parameters have their defaults.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def get_probe(kind: str, **params: Any) -> Probe:
 
 
 def parse_probe(text: str) -> Probe:
-    """Return the probe that a name, or the name of one of its arrays, is of.
+    """Return the probe of a name, or of the name of one of its arrays.
 
     >>> probe_name(parse_probe("odin[T=10,eps=0.002]/logits"))
     'odin[T=10,eps=0.002]'
@@ -149,10 +149,10 @@ def parse_probe(text: str) -> Probe:
 
 
 def restrict_to_columns(probe: Probe, classes: ClassMap) -> Probe:
-    """Return the probe over the columns that a benchmark's softmax goes over.
+    """Return the probe for the columns of a benchmark's softmax.
 
-    A probe with a parameter ``columns`` (a gradient of the softmax depends on them) gets them where they are
-    not all of the model's; `ClassMap.arrays` then gives its arrays under the plain name.
+    A probe with a parameter ``columns`` (gradients of the softmax depend on them) gets the columns where they
+    are not all of the model's; `ClassMap.arrays` then returns its arrays under the plain name.
     """
     if classes.identity or not any(item.name == "columns" for item in dataclasses.fields(probe)):
         return probe

@@ -1,10 +1,10 @@
-"""What a network computes before its first draw is the same in every pass: computed twice, then replayed.
+"""Replay of the outputs that a network computes before its first random draw, equal in every pass.
 
-The first pass plans: of the modules that return before anything is drawn, the outermost are kept, those whose
-output is memory of its own and which leave their inputs as they are, so that nothing else can tell whether
-they ran. The second stores their outputs, and later passes get copies of them (what follows may change them
-in place). A module with hooks on a part of it runs every time. As everywhere else, a network in evaluation
-mode is taken to be a function of its inputs.
+The first pass plans: of the modules that return before the first draw, the outermost are selected whose
+output has its own memory and which leave their inputs unchanged, so that skipping them has no side effect.
+The second pass stores their outputs, and later passes get copies (later layers may change them in place). A
+module with hooks on a submodule always runs. A network in evaluation mode is assumed to be a function of its
+inputs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 @dataclass
 class _Step:
-    """One call of a module, in the order in which calls begin."""
+    """One call of a module, in the order in which calls start."""
 
     part: nn.Module
     replayable: bool = False
@@ -34,7 +34,7 @@ class Replay:
     steps: list[_Step] = field(default_factory=list)
     passes: int = 0
     at: int = 0
-    through: bool = False  # past the first draw, or inside a call that is being stored
+    through: bool = False  # after the first draw, or inside a call that is being stored
 
     def begin(self) -> None:
         """Begin a pass."""
@@ -42,17 +42,17 @@ class Replay:
         self.at, self.through = 0, False
 
     def draws(self) -> None:
-        """Note that something is drawn: nothing after this is the same in every pass."""
+        """Note a random draw: later outputs differ between passes."""
         self.through = True
 
     def call(self, part: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Give a module's output, by running it or from the store."""
+        """Return a module's output, computed or replayed."""
         if self.through:
             return forward(*args, **kwargs)
         if self.passes == 1:
             return self._plan(part, forward, args, kwargs)
         if self.at == len(self.steps) or self.steps[self.at].part is not part:
-            self.through = True  # another way through the network than before: the rest is computed
+            self.through = True  # a different path than before: compute the rest
             return forward(*args, **kwargs)
         step = self.steps[self.at]
         self.at += 1
@@ -100,7 +100,7 @@ def _watched_inside(module: nn.Module) -> bool:
 
 @contextmanager
 def replayed(module: nn.Module, drawing: Sequence[nn.Module]) -> Iterator[Replay]:
-    """Let calls of the modules inside ``module``, all but those that draw, go through a `Replay`."""
+    """Route the calls of the submodules, except those that draw, through a `Replay` inside the block."""
     replay = Replay()
     forwards: list[tuple[nn.Module, Any]] = []
     for part in module.modules():

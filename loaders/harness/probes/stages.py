@@ -1,6 +1,6 @@
-"""Probes over several layers: statistics and Gram matrices of maps, and logits without their first rank.
+"""Probes of several layers: statistics and Gram matrices of maps, logits without their first rank.
 
-``of``, in all of them: names of layers joined by ``+``, or ``stages``: see `model.stages`.
+``of`` has the names of layers joined by ``+``, or ``stages``, see `model.stages`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_LAYERS = "needs layers of the network, and the model is a function"
 
 @dataclass(frozen=True)
 class _OfLayers:
-    """The layers that a probe reads."""
+    """A probe of several layers."""
 
     of: str = STAGES
 
@@ -41,7 +41,7 @@ class _OfLayers:
         return tuple(self.of.split("+"))
 
     def lacks(self, model: Model, x: Any) -> str:
-        """Return why a model has no layers, "" where it has."""
+        """Return why the model cannot be probed, or ""."""
         if not model.has_layers:
             return NO_LAYERS
         none = self.of == STAGES and not model.stages(x)
@@ -103,16 +103,16 @@ def gram_rows(maps: Tensor, powers: int) -> Tensor:
 @register_probe("rankfeat")
 @dataclass(frozen=True)
 class RankFeat(_OfLayers):
-    """Logits after the greatest singular component of a layer's maps is taken off, averaged over layers.
+    """Logits without the greatest singular component of a layer's maps, averaged over layers.
 
-    Song, Sebe, Wang (NeurIPS 2022): of a network's stages the last two, as its authors' best.
+    Song, Sebe, Wang (NeurIPS 2022): the last two stages of a network, the authors' best choice.
     """
 
     passes: ClassVar[int] = 2
 
     @property
     def layers(self) -> Sequence[str]:
-        """None: it changes layers in passes of its own."""
+        """None: layers are changed in additional passes."""
         return ()
 
     def changed(self, model: Model, x: Any) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class RankFeat(_OfLayers):
         return names[-2:] if self.of == STAGES else names
 
     def lacks(self, model: Model, x: Any) -> str:
-        """Return why a model has no maps of more than one rank, "" where it has."""
+        """Return why the model cannot be probed, or ""."""
         if reason := super().lacks(model, x):
             return reason
         outputs = model.layers(x, self.changed(model, x)).values()
@@ -138,14 +138,14 @@ class RankFeat(_OfLayers):
 
 
 def without_first_rank(maps: Tensor) -> Tensor:
-    """Return maps (n, C, P) less their greatest singular component.
+    """Return maps (n, C, P) without their greatest singular component.
 
-    Its right (or left) vector is the last eigenvector of the smaller of the two Gram matrices, a symmetric
-    one: far cheaper than all singular vectors.
+    Its right (or left) vector is the last eigenvector of the smaller of the two Gram matrices, which is far
+    cheaper than all singular vectors.
 
     Raises
     ------
-    DataError : there is one position or one channel, and so nothing but that component.
+    DataError : there is one position or one channel, so that nothing would remain.
     """
     channels, positions = maps.shape[1:]
     if min(channels, positions) < 2:

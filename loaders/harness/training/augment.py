@@ -1,6 +1,6 @@
-"""Augmentations of a batch of uint8 images on its device, from numbers drawn on the CPU.
+"""Augmentations of a batch of uint8 images on its device.
 
-Drawing on the CPU gives every device the same crops for the same seed.
+Random numbers are drawn on the CPU, so that crops do not depend on the device.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def unchanged(images: Tensor, generator: Any) -> Tensor:
 
 
 def crop_and_flip(images: Tensor, generator: Any, padding: int = 4) -> Tensor:
-    """Crop each image at random out of its zero-padded self and mirror every second one, at random.
+    """Crop each zero-padded image at random, and mirror it with probability 1/2.
 
     The standard CIFAR augmentation: torchvision's ``RandomCrop(h, padding=4)`` and
     ``RandomHorizontalFlip()``, black padding included.

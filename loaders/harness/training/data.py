@@ -1,4 +1,4 @@
-"""The training data of a benchmark: uint8 tensors, labels, and what identifies them."""
+"""The training data of a benchmark: uint8 tensors, labels and fingerprints; subsets and augmentation."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class TrainingData:
     ----------
     benchmark : name, version, fingerprint and the fingerprints of the parts used; goes into checkpoints.
     classes : names of the ID classes in label order.
-    normalise : of the benchmark's recipe.
+    normalise : normalisation of the benchmark's recipe.
     train : ID train. val : ID val, None where the benchmark has none.
-    negatives, val_negatives : external images of train and val, None where not wanted or not there.
+    negatives, val_negatives : external images of train and val, None where not used or missing.
     """
 
     benchmark: Mapping[str, Any]
@@ -83,7 +83,7 @@ def load_arrays(
 
     Parameters
     ----------
-    rows : of the images to read, all by default.
+    rows : the images to read, all by default.
 
     Raises
     ------
@@ -129,15 +129,15 @@ def load_training_data(
 ) -> TrainingData:
     """Read the ID train and val images of a benchmark, and its external ones where ``negatives``.
 
-    Images whose ID class has no label (it is not among the classifier's) are left out.
+    Images whose ID class has no label (is not a class of the classifier) are left out.
 
     Parameters
     ----------
-    images : how many of the ID train images (`fewer.draw_rows`), all by default; the other sets stay whole.
+    images : number of ID train images (`draw_rows`), all by default; the other sets are not reduced.
 
     Raises
     ------
-    DataError : no ID train images, no external ones where they are wanted, or unequal sizes.
+    DataError : no ID train images, no external images for ``negatives``, or unequal sizes.
     Errors of `UnknownDetectionSet` : a root is missing, a group awaits its source, an image is absent.
     """
     manifest = load_manifest(benchmark)
@@ -173,7 +173,7 @@ def load_training_data(
 
 
 class _RoleReader:
-    """Reads all groups of a role in a split, and remembers the fingerprints and the ID classes."""
+    """Reads all groups of a role in a split, and collects the fingerprints and the ID classes."""
 
     def __init__(self, manifest: Manifest, roots: Any, packed: Any, progress: Progress) -> None:
         self.manifest, self.roots, self.packed, self.progress = manifest, roots, packed, progress
@@ -181,10 +181,7 @@ class _RoleReader:
         self.classes: tuple[str, ...] = ()
 
     def __call__(self, role: str, split: str, images: int | None = None) -> Images | None:
-        """Return the images of the role's groups, one after the other, or None where there is no group.
-
-        ``images``: so many of them.
-        """
+        """Return the images of the role's groups, or ``images`` of them; None where there is no group."""
         groups = {row.group for row in self.manifest.groups if row.role == role}
         parts = [row for row in self.manifest.data.fingerprints.images if row.split == split]
         datasets = []

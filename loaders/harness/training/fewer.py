@@ -12,15 +12,15 @@ from wordnet_splits.manifest import Manifest
 
 
 def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[np.int64]:
-    """Return the rows of ``images`` images, ascending, among those whose class has a label.
+    """Return the rows of ``images`` images whose class has a label, ascending.
 
-    Of every class the first in the order in which the benchmark's draw takes them, by the stable hash of
-    their ids; equally many of each, the rest one each from the classes of smallest hash. So the images of a
-    smaller draw are among those of a larger one, whatever the machine, and a resample has its own.
+    Equally many per class, the rest one each from the classes of smallest hash; within a class, the first in
+    the order of the benchmark's draw, a stable hash of ids. So a smaller draw is a subset of a larger one on
+    any machine, and a resample has its own.
 
     Parameters
     ----------
-    table : image rows of one split. manifest : whose draw and seed count.
+    table : image rows of one split. manifest : provides draw and seed.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Losses of the papers as functions on logits and labels; label -1 marks a negative (outlier) sample.
 
-`choices.LOSSES` says how each treats negatives.
+`choices.LOSSES` declares how each treats negatives.
 
 References
 ----------
@@ -128,7 +128,7 @@ def energy_loss(
 
 
 def _split_negatives(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the logits of the knowns and of the negatives; a mean over none of either would be NaN."""
+    """Return the logits of the knowns and of the negatives; a mean over an empty set would be NaN."""
     is_known = labels != NEGATIVE
     count = int(is_known.sum())
     if count in (0, len(labels)):

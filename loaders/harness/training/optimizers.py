@@ -1,8 +1,8 @@
-"""Optimizers by the name of their update rule, with Abdelzad's seven as Keras has them.
+"""Optimizers by the name of their update rule, including Abdelzad's seven as in Keras.
 
 Table 12 of the paper gives Keras' defaults (epsilon None is 1e-7 there). For SGD, RMSprop, Nadam, Adagrad
-and Adadelta torch's rules are Keras' ones, given the same settings. Adam and Adamax differ in where epsilon
-stands, which matters while the second moments are small, so they have their own classes here.
+and Adadelta torch's rules equal Keras' with the same settings. Adam and Adamax differ in the position of
+epsilon, which matters while the second moments are small, and have classes here.
 
 References
 ----------

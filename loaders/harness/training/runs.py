@@ -1,4 +1,4 @@
-"""Train models of a benchmark: the folder of each run, resumed or skipped, and what is written about it."""
+"""Train models of a benchmark: one folder per run, resumed or skipped, with its metadata."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from .data import TrainingData, load_training_data
 from .trainer import DeviceData, Machine, Precision, Run, Trainer, describe_network, reproducible
 
 MIN_ANNOUNCED_SECONDS = 60.0
-"""Seconds of training from which its expected time is announced."""
+"""Least expected seconds of training that are announced."""
 SELECTION_COLUMNS: dict[str, tuple[str, int]] = {"val-loss": ("val_loss", -1), "gamma": ("gamma", 1)}
 """Rule of selection -> column of the history and the sign that makes greater better."""
 
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A finished run: its folder, its ``model.json``, and the seconds this call spent on it (0: skipped)."""
+    """A finished run: its folder, its ``model.json``, and the seconds spent by this call (0: skipped)."""
 
     folder: Path
     metadata: dict[str, Any]
@@ -74,18 +74,18 @@ def train(
     ----------
     benchmark : a manifest, its name, or its folder.
     recipe : a training recipe, its name, or a TOML file of one.
-    out : folder of the models: ``out/<benchmark>/<run>/``, which ``trained:`` names for `evaluate`.
-    network : by default the recipe's. seeds : of the runs. optimizers : of the recipe's; all by default.
-    epochs : in place of the recipe's; the schedule is scaled.
-    images : how many of the ID train images, equally many of each class by the benchmark's own draw; all by
-        default. Images of validation and negatives are not fewer.
+    out : folder of the models: ``out/<benchmark>/<run>/``, for ``trained:`` in `evaluate`.
+    network : by default the recipe's. seeds : one run each. optimizers : names in the recipe, by default all.
+    epochs : by default the recipe's; the schedule is scaled.
+    images : number of ID train images, equally many per class by the benchmark's draw; all by default.
+        Validation images and negatives are not reduced.
     start : series of runs in ``out`` to train further, for recipes that do.
     roots, packed : as of `loaders.UnknownDetectionSet`.
     device, precision : of `choose_machine`. command : kept with the models. say : called with each line.
 
     Raises
     ------
-    SplitsError : a name that does not exist, images or a device that are not there, a folder of other runs.
+    SplitsError : unknown names, missing images or device, or a folder with other runs.
     """
     chosen = load_recipe(recipe) if isinstance(recipe, str) else recipe
     chosen = chosen.with_epochs(epochs) if epochs else chosen
@@ -132,7 +132,7 @@ def choose_machine(device: str | None = None, precision: str = "auto") -> Machin
 
     Raises
     ------
-    DataError : no such device here, or a precision it does not have.
+    DataError : the device or the precision is not available.
     """
     torch_device = get_device(device)
     cuda = torch_device.type == "cuda"
@@ -158,7 +158,7 @@ def train_runs(
 ) -> list[TrainedRun]:
     """Train every run into ``out/<benchmark>/<run>/`` and return them in order.
 
-    A finished run is not trained again; a killed one goes on after its last whole epoch.
+    A finished run is not trained again; an interrupted one continues after its last complete epoch.
 
     Parameters
     ----------
@@ -169,19 +169,19 @@ def train_runs(
     Raises
     ------
     OutputError : a folder holds a run of other settings, is in use, or cannot be written.
-    DataError : the loss is not finite, or the benchmark lacks what the recipe selects by.
+    DataError : the loss is not finite, or the benchmark lacks images for the recipe's selection.
     """
     on_device = DeviceData.of(data, machine.device)
     for run in runs:
         _check_selection(run.recipe, on_device)
     announce_cost(runs, on_device, out, machine, say)
-    folder_of_runs = out / str(data.benchmark["name"])
+    runs_folder = out / str(data.benchmark["name"])
     trained = []
     for run in runs:
-        folder = folder_of_runs / run.name
+        folder = runs_folder / run.name
         with files.locked(folder, busy="another training is writing here"), reproducible(machine.device):
             files.clear_parts(folder)
-            weights, origin = _start(run, folder_of_runs, start, data)
+            weights, origin = _start(run, runs_folder, start, data)
             request = {
                 "recipe": run.recipe.as_dict(),
                 "network": describe_network(run, data),
@@ -207,8 +207,8 @@ def announce_cost(
     runs: Sequence[Run], data: DeviceData, out: Path, machine: Machine, say: Callable[[str], None]
 ) -> None:
     """Announce the time and size of the unfinished runs, where they take a minute or more."""
-    folder_of_runs = out / str(data.facts.benchmark["name"])
-    unfinished = [run for run in runs if not (folder_of_runs / run.name / METADATA).exists()]
+    runs_folder = out / str(data.facts.benchmark["name"])
+    unfinished = [run for run in runs if not (runs_folder / run.name / METADATA).exists()]
     seconds = size = 0.0
     series: dict[tuple[str, str], tuple[float, float]] = {}
     for run in unfinished:
@@ -232,7 +232,7 @@ def _fit(
     progress: Progress,
     say: Callable[[str], None],
 ) -> TrainedRun:
-    """Train one run to its end, keeping its state after every epoch."""
+    """Train one run to its end, saving its state after every epoch."""
     recipe, began = trainer.recipe, time.monotonic()
     history: list[dict[str, Any]] = []
     best: dict[str, Any] = {"epoch": 0, "weights": {}}
@@ -272,7 +272,7 @@ def _fit(
 
 
 def _samples(trainer: Trainer) -> int:
-    """Return how many images one epoch takes, for the progress shown."""
+    """Return the number of images in one epoch."""
     data, loss = trainer.data, trainer.loss
     beside = trainer.recipe.negatives_per_known * data.n_known
     return data.n_known + {"none": 0, "mixed": data.n_negatives, "beside": beside}[loss.negatives]
@@ -308,7 +308,7 @@ def _check_selection(recipe: TrainingRecipe, data: DeviceData) -> None:
 def _start(
     run: Run, folder: Path, series: str | None, data: TrainingData
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Return the weights to start from and what is recorded of them; (None, None) for a fresh network."""
+    """Return the weights to start from and their record; (None, None) for a new network."""
     if run.recipe.start is None and series is None:
         return None, None
     name = f"{series or f'{run.recipe.start}-{run.network}'}-s{run.seed}"
@@ -327,7 +327,7 @@ def _start(
 
 
 def _same_request(stored: dict[str, Any], request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return ``found`` if it matches ``request``; else raise, naming what differs."""
+    """Return ``stored`` if it matches ``request``, else raise OutputError with the differing keys."""
     different = [key for key, value in request.items() if stored.get(key) != value]
     if different:
         raise OutputError(

@@ -1,7 +1,7 @@
-"""One training run: the dataset on the device as uint8, one pass of the recipe, one epoch at a time.
+"""One training run, epoch by epoch, with the dataset as uint8 on the device.
 
-Every random number comes from the seed and the number of the epoch, never from what ran before, so that a run
-that was killed and resumed gives the bytes of one that was not, and so do runs in any order.
+Random numbers depend only on the seed and the epoch, so that an interrupted and resumed run, or runs in
+another order, give the same bytes.
 
 Several runs are a plain loop: five copies of the small CNN stacked with ``torch.func.vmap`` took twice as
 long on a CPU thread (4.3 s against 2.2 s for a step of 5 x 128 images).
@@ -40,7 +40,7 @@ AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 EVALUATION_BATCH = 500
 TRIAL_STEPS = 3
 LOSS_SECONDS = 2.0
-"""How often the loss is shown within an epoch."""
+"""Seconds between updates of the displayed loss."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where and how precisely a run computes; equal machines give equal bytes."""
+    """Device and precision of a run; equal machines give equal bytes."""
 
     device: Any
     precision: Precision
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what the checkpoint records."""
+        """Return the record for the checkpoint."""
         cuda = self.device.type == "cuda"
         return {
             "device": torch.cuda.get_device_name(self.device) if cuda else "cpu",
@@ -97,7 +97,7 @@ class DeviceData:
 
     @classmethod
     def of(cls, data: TrainingData, device: Any) -> DeviceData:
-        """Move a benchmark's images; negatives, labelled -1, stand after the knowns."""
+        """Move a benchmark's images to a device; negatives, labelled -1, follow the knowns."""
         images = data.train
         if data.negatives is not None:
             if data.negatives.pixels.shape[1:] != images.pixels.shape[1:]:
@@ -110,7 +110,7 @@ class DeviceData:
 
     @property
     def n_negatives(self) -> int:
-        """How many negatives there are."""
+        """Number of negatives."""
         return len(self.pool) - self.n_known
 
 
@@ -135,8 +135,8 @@ def epoch_batches(
 ) -> Iterator[Tensor]:
     """Yield the rows of the pool of each step of one epoch (knowns first in the pool, then negatives).
 
-    ``none``: the knowns shuffled. ``mixed``: knowns and negatives shuffled together. ``beside``: ``batch``
-    knowns and ``ratio * batch`` negatives, which are shuffled again each time they run out.
+    ``none``: shuffled knowns. ``mixed``: knowns and negatives shuffled together. ``beside``: ``batch`` knowns
+    and ``ratio * batch`` negatives, which are reshuffled when all have been used.
     """
     if mode == "beside":
         needed = ratio * n_known
@@ -156,8 +156,8 @@ class Trainer:
 
     Parameters
     ----------
-    run : what to train. data : on ``machine``'s device. weights : a state dict to start from, none for a
-        fresh network initialised from the seed.
+    run : the model to train. data : on ``machine``'s device. weights : a state dict to start from, None for a
+        network initialised from the seed.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class Trainer:
             total += len(rows) * self._step(rows.to(self.machine.device), generator)
             samples += len(rows)
             note, now = "", time.monotonic()
-            if now - shown >= LOSS_SECONDS:  # not at every step: reading the loss waits for the device
+            if now - shown >= LOSS_SECONDS:  # rarely: reading the loss waits for the device
                 shown, note = now, self._note(epoch, float(total) / samples)
             task.advance(len(rows), note=note)
         mean = float(total) / samples
@@ -223,13 +223,13 @@ class Trainer:
         return f"epoch {epoch + 1} of {self.recipe.epochs}, loss {loss:.3g}"
 
     def seconds_per_epoch(self) -> float:
-        """Return roughly how long an epoch takes, by a few steps, which change the network."""
+        """Return the approximate seconds per epoch, measured over a few steps, which change the network."""
         rows = torch.arange(min(self.recipe.batch, len(self.data.pool))).to(self.machine.device)
         if self.loss.negatives == "beside":
             rows = torch.cat([rows, torch.full_like(rows, self.data.n_known)])
         began, generator = 0.0, torch.Generator().manual_seed(0)
         self.module.train()
-        for step in range(TRIAL_STEPS + 1):  # the first one sets the kernels up
+        for step in range(TRIAL_STEPS + 1):  # the first step includes set-up
             if step == 1:
                 began = time.monotonic()
             float(self._step(rows, generator))
@@ -285,7 +285,7 @@ class Trainer:
             return torch.cat([self._logits(part) for part in pixels.split(EVALUATION_BATCH)])
 
     def state(self) -> dict[str, Any]:
-        """Return what `restore` needs, as tensors and plain values."""
+        """Return the state for `restore`, as tensors and plain values."""
         return {
             "weights": portable_state(self.module),
             "optimizer": self.optimizer.state_dict(),
@@ -313,7 +313,7 @@ def describe_network(run: Run, data: TrainingData) -> dict[str, Any]:
 
 
 def _output_counts(data: DeviceData, outputs: int) -> Tensor:
-    """Return how many training samples each output has, negatives counted for the background class."""
+    """Return the number of training samples of each output; negatives count for the background class."""
     labels = data.pool.labels.cpu()
     labels = torch.where(labels == NEGATIVE, outputs - 1, labels) if data.n_negatives else labels
     return torch.bincount(labels, minlength=outputs)

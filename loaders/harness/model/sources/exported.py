@@ -1,4 +1,4 @@
-"""Programs saved by ``torch.export.save``: ``exported:FILE``, only where the user trusts them."""
+"""Programs saved by ``torch.export.save``: ``exported:FILE``, loaded only with ``trust_model``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .registry import LoadedModel, ModelRequest, register_model_source
 
 @register_model_source("exported")
 def exported_program(name: str, request: ModelRequest) -> LoadedModel:
-    """Load an exported program that gives logits, or features and logits; fixed batch sizes are padded to.
+    """Load an exported program that returns logits, or features and logits.
 
     Raises
     ------

@@ -36,7 +36,7 @@ def huggingface_model(name: str, request: ModelRequest) -> LoadedModel:
     with user_errors("no image classifier can be loaded", where=where, hint=hint):
         config = transformers.AutoConfig.from_pretrained(name, trust_remote_code=False)
         _refuse_absurd(config.to_dict(), where)
-        with torch.device("meta"):  # shapes without memory: a config may ask for any
+        with torch.device("meta"):  # shapes only: a config may have any size
             parameters = sum(p.numel() for p in classifier.from_config(config).parameters())
         if parameters > MOST_PARAMETERS:
             raise DataError(f"config.json asks for {parameters:,} parameters", where=where)
@@ -64,7 +64,7 @@ def huggingface_model(name: str, request: ModelRequest) -> LoadedModel:
 
 
 def _refuse_absurd(config: Any, where: str) -> None:
-    """Refuse a config with numbers that no classifier has: building it would take forever, or all memory."""
+    """Raise for numbers that no classifier has: building the network would take too long or all memory."""
     pending = [config]
     while pending:
         value = pending.pop()
@@ -88,10 +88,10 @@ class _Processor:
 
 
 def _preprocess(transformers: Any, name: str) -> Transform | None:
-    """Return the model's processor as a transform, None where it brings none."""
+    """Return the model's processor as a transform, None where it has none."""
     try:
         processor = transformers.AutoImageProcessor.from_pretrained(name, trust_remote_code=False)
-    except (OSError, ValueError):  # it has none, or one that this version does not know
+    except (OSError, ValueError):  # no processor, or one that this version does not support
         return None
     config = {k: v for k, v in processor.to_dict().items() if _plain(v)}
     normalised = config.get("do_normalize", False) and config.get("image_std")

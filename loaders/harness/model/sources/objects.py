@@ -1,4 +1,4 @@
-"""Models that are Python objects: modules, functions, and what ``MODULE:NAME`` names."""
+"""Models from Python objects: modules, functions, and ``MODULE:NAME``."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .registry import LoadedModel, ModelRequest
 
 
 def from_object(model: Any, request: ModelRequest, name: str | None = None) -> LoadedModel:
-    """Take an nn.Module, or a function x -> (features, logits) or logits together with a ``model_id``.
+    """Return the model of an nn.Module, or of a function x -> logits or (features, logits) with an id.
 
     Raises
     ------
-    DataError : it is neither, or a function without an id to store its activations under.
+    DataError : the object is neither, or a function without an id.
     """
     name = name or str(getattr(model, "__name__", type(model).__name__))
     if isinstance(model, nn.Module):
         if request.weights is not None:
             model = load_weights(model, read_state(Path(request.weights)), request.weights)
-        if isinstance(model, torch.jit.ScriptModule):  # no part can be hooked: it is taken as a function
+        if isinstance(model, torch.jit.ScriptModule):  # its parts cannot be hooked: used as a function
             code = "\n".join(str(part.code) for part in model.modules() if hasattr(part, "code"))
             network = _FunctionNetwork(model, name)
             return LoadedModel(request.model_id or name, model, f"{model!r}\n{code}", network)
@@ -50,8 +50,8 @@ def from_object(model: Any, request: ModelRequest, name: str | None = None) -> L
 def from_import(path: str, request: ModelRequest) -> LoadedModel:
     """Import ``MODULE:NAME``.
 
-    An nn.Module is taken as it is; a class, or a function without required arguments, is called to make one
-    (with the options); any other function gives (features, logits).
+    An nn.Module is used as it is; a class, or a function without required arguments, is called with the
+    options to make one; any other function returns (features, logits).
     """
     imported = import_object(path, where="--model")
     if not isinstance(imported, nn.Module) and callable(imported) and _makes_a_module(imported):

@@ -1,4 +1,4 @@
-"""Programs of ``torch.export`` as networks: which output is what, the head, and the batches they take."""
+"""Programs of ``torch.export`` as networks: their outputs, head and batch sizes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MANY = 1 << 31
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """How many images a program takes at once; one exported with a fixed size takes that alone."""
+    """Least and greatest batch size of a program; both are equal for a fixed size."""
 
     least: int
     most: int
 
     @classmethod
     def of(cls, program: Any) -> BatchLimits:
-        """Read them from the first dimension of the first input."""
+        """Read the limits from the first dimension of the first input."""
         names = program.graph_signature.user_inputs
         nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
         shape = getattr(nodes[0].meta.get("val"), "shape", ()) if nodes else ()
@@ -54,16 +54,16 @@ class BatchLimits:
 
 
 def _whole(end: Any, otherwise: int) -> int:
-    """Return an end of a range as a number; sympy's infinities are no bound."""
+    """Return an end of a range as a number, ``otherwise`` for sympy's infinities."""
     return min(int(end), MANY) if getattr(end, "is_Integer", isinstance(end, int)) else otherwise
 
 
 class ProgramNetwork:
-    """The program with its features, where it gives any or its logits come from a linear layer.
+    """A program with its features, which it returns or which are the input of its last linear layer.
 
     Raises
     ------
-    DataError : its output is neither logits nor features and logits, or ends in a softmax.
+    DataError : its output is neither logits nor features and logits, or a softmax.
     """
 
     head_name: str | None = None
@@ -115,7 +115,7 @@ def _leaves(value: Any) -> list[Any]:
 
 
 def _head(module: Any, node: Any) -> Head | None:
-    """Read the head's tensors, None where the program computes them."""
+    """Return the head from its tensors, None where the program computes them."""
     if node.target is not LINEAR:
         return None
     parameters = [n for n in node.args[1:] if n is not None]

@@ -13,19 +13,19 @@ from ...backend.transforms import Transform
 
 @dataclass
 class LoadedModel:
-    """A model as its source provides it.
+    """A model as loaded by its source.
 
     Attributes
     ----------
     name : for messages and results.
     module : the nn.Module, None for a function.
-    architecture : how its tensors are put together; part of the model's key.
-    network : x -> (features or None, logits), where that is not the module with a hook at its head.
-    preprocess : its own preprocessing.
+    architecture : text that describes how its tensors are connected; part of the model's key.
+    network : x -> (features or None, logits); None for the module with a hook at its head.
+    preprocess : its preprocessing, if any.
     classes : class names or wnids, one per column.
     source_of_classes : the source whose classes, in label order, the columns are.
     background : the column of its background class, None where it has none.
-    series : the name that trained runs which differ in the seed share.
+    series : name shared by trained runs that differ in the seed.
     """
 
     name: str
@@ -41,7 +41,7 @@ class LoadedModel:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """The user's options besides the name, see `loading.load_model`."""
+    """Options besides the name, see `loading.load_model`."""
 
     weights: str | None = None
     trust: bool = False

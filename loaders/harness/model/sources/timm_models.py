@@ -72,7 +72,7 @@ def timm_model(name: str, request: ModelRequest) -> LoadedModel:
 
 
 def _preprocess(timm: Any, module: Any) -> Transform:
-    """Return the model's own evaluation transform."""
+    """Return the model's evaluation transform."""
     config = timm.data.resolve_model_data_config(module)
     spec = {"timm": {key: value for key, value in sorted(config.items()) if key != "crop_border_pixels"}}
     _, height, width = config["input_size"]
@@ -81,6 +81,6 @@ def _preprocess(timm: Any, module: Any) -> Transform:
 
 
 def _wnids(timm: Any, module: Any) -> tuple[str, ...] | None:
-    """Return the wnid of each column where the weights are of ImageNet or a named part of it."""
+    """Return the wnid of each column where the weights are of ImageNet or a subset known to timm."""
     subset = timm.data.infer_imagenet_subset(module)
     return tuple(timm.data.ImageNetInfo(subset).label_names()) if subset else None

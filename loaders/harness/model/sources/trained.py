@@ -14,11 +14,11 @@ PREFIX = "trained:"
 
 @register_model_source("trained")
 def trained_network(name: str, request: ModelRequest) -> LoadedModel:
-    """Load a trained network; its classes are those it was trained on.
+    """Load a trained network; its classes are those of its training.
 
     Raises
     ------
-    DataError : no finished model there, or weights given besides its own.
+    DataError : there is no finished model, or weights are given in addition.
     """
     if request.weights is not None:
         raise DataError("a trained model has weights of its own", where=PREFIX + name)
@@ -35,7 +35,7 @@ def trained_network(name: str, request: ModelRequest) -> LoadedModel:
 
 
 def trained_folders(name: str) -> list[Path]:
-    """Return the models at a place: a model's folder, a folder of such, or a pattern; sorted by path.
+    """Return the sorted folders of models at a path: a model's folder, a folder of them, or a pattern.
 
     Raises
     ------

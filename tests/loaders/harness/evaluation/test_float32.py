@@ -176,8 +176,8 @@ def test_values_that_meet_by_chance_are_not_refused() -> None:
     values = np.random.default_rng(0).uniform(0.5, 1, 300_000)
     narrow = as_float32(values, name="values", where="here", hint="")
     assert len(np.unique(narrow)) < len(np.unique(values))
-    assert as_float32(np.zeros((0, 3)), what="values", where="here", hint="").dtype == np.float32
-    assert as_float32(np.full((9, 4), 0.1), what="values", where="here", hint="").shape == (9, 4)
+    assert as_float32(np.zeros((0, 3)), name="values", where="here", hint="").dtype == np.float32
+    assert as_float32(np.full((9, 4), 0.1), name="values", where="here", hint="").shape == (9, 4)
 
 
 @pytest.mark.parametrize("on", ["digits", None], ids=["benchmark", "own sets"])
