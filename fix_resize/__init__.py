@@ -1,7 +1,7 @@
 """Resize images into small benchmarks without the artefacts that gave earlier ones away.
 
-Pixels: `apply` and `apply_many` take images through a `ResizeSpec`. Sets: `build`, `verify` and `audit` do
-what the commands of ``fix-resize`` do; `open_output` reads what was built. See docs/fix-resize.md.
+`apply` and `apply_many` resize images as a `ResizeSpec` describes. `build`, `verify` and `audit` work on sets,
+as the commands of ``fix-resize``; `open_output` reads a built set. See docs/fix-resize.md.
 
 >>> from PIL import Image
 >>> from fix_resize import apply, get_spec
@@ -18,7 +18,7 @@ from fix_resize.spec import ResizeSpec, get_spec, spec_names
 from wordnet_splits.base.lazy import names_of
 
 if TYPE_CHECKING:
-    from fix_resize.auditing.named import audit
+    from fix_resize.auditing.audit import audit
     from fix_resize.pipeline.output import open_output
     from fix_resize.pipeline.targets import build
     from fix_resize.pipeline.verify import verify
@@ -36,10 +36,10 @@ __all__ = [
     "verify",
 ]
 
-__getattr__ = names_of(  # whoever resizes one image needs no tables
+__getattr__ = names_of(  # resizing one image requires no tables
     __name__,
     {
-        "auditing.named": ("audit",),
+        "auditing.audit": ("audit",),
         "pipeline.output": ("open_output",),
         "pipeline.targets": ("build",),
         "pipeline.verify": ("verify",),

@@ -1,7 +1,7 @@
-"""The resizers that broke LSUN and Tiny ImageNet as OOD sets: for study, never to build a set.
+"""The resizers that spoiled LSUN and Tiny ImageNet as OOD sets: for comparison, never to build a set.
 
 Each decimates without a low-pass filter, so its output is rougher than any photograph; a detector that
-tells it from CIFAR has learned the resizer. Here they replace only the last stage of `fix`.
+distinguishes it from CIFAR has learned the resizer. Specs use them for the last stage of `fix` only.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from wordnet_splits.base.lazy import need
 
 
 def nearest(image: Image.Image, step: Step) -> Image.Image:
-    """Keep the input pixel nearest to each output pixel's centre (Pillow's NEAREST)."""
+    """Use the input pixel nearest to the centre of each output pixel (Pillow's NEAREST)."""
     height, width = step.out_size
     return image.resize((width, height), Image.Resampling.NEAREST)
 
 
 def opencv(image: Image.Image, step: Step) -> Image.Image:
-    """Resize by OpenCV's INTER_LINEAR: the four pixels around each centre, whatever the scale."""
+    """Resize by OpenCV's INTER_LINEAR: interpolate the four pixels around each centre, at any scale."""
     cv2 = need("cv2", "study", where="resize spec 'opencv-bilinear'")
     height, width = step.out_size
     return Image.fromarray(cv2.resize(np.asarray(image), (width, height), interpolation=cv2.INTER_LINEAR))
@@ -31,16 +31,15 @@ def opencv(image: Image.Image, step: Step) -> Image.Image:
 def tensor(image: Image.Image, step: Step) -> Image.Image:
     """Resize as torchvision did on uint8 tensors before antialias: float32 bilinear, rounded half to even.
 
-    The same numbers as ``torch.nn.functional.interpolate(mode="bilinear", align_corners=False)``, which
-    a test compares, without torch.
+    The same numbers as ``torch.nn.functional.interpolate(mode="bilinear", align_corners=False)``.
     """
     pixels = np.asarray(image).astype(np.float32)
     for axis, size in enumerate(step.out_size):
-        pixels = between_neighbours(pixels, size, axis)
+        pixels = interpolate_neighbours(pixels, size, axis)
     return Image.fromarray(np.rint(pixels).clip(0, 255).astype(np.uint8))
 
 
-def between_neighbours(pixels: np.ndarray[Any, np.dtype[Any]], size: int, axis: int) -> Any:
+def interpolate_neighbours(pixels: np.ndarray[Any, np.dtype[Any]], size: int, axis: int) -> Any:
     """Interpolate linearly at the output pixels' centres along one axis, without antialias, as float32."""
     last = pixels.shape[axis] - 1
     centres = np.maximum((np.arange(size, dtype=np.float32) + 0.5) * np.float32((last + 1) / size) - 0.5, 0)

@@ -1,4 +1,4 @@
-"""Decode for resizing: the rules of `wordnet_splits.sources.pixels`, or quarantine with a reason."""
+"""Decode images for resizing, by the rules of `wordnet_splits.sources.pixels`, or quarantine them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from wordnet_splits.sources.pixels import Decoded as Decoded
 from wordnet_splits.sources.pixels import Reason, UndecodableImageError
 
 COLOUR_RULE: Final = "rgb-1"
-"""Name of the rules of `wordnet_splits.sources.pixels.RULES`; part of every spec's id, so a conversion that
-changes is a new name."""
+"""Name of the rules of `wordnet_splits.sources.pixels.RULES`, which is part of every spec's id: changed rules
+require a new name."""
 
 INVERTED_RULE: Final = "rgb-1-inverted"
-"""The rules above, and then 255 less every value: dark on light becomes light on dark."""
+"""The rules above, then 255 minus every value: dark on light becomes light on dark."""
 
 REASONS: Final[Mapping[str, Reason]] = {
     **pixels.REASONS,
     "aspect": Reason(
-        f"so long and thin that a stage would hold more than {MAX_PIXELS} pixels",
+        f"so long and thin that a stage would have more than {MAX_PIXELS} pixels",
         "leave it out, or crop it first",
     ),
 }
 
 
 class QuarantinedImageError(UndecodableImageError):
-    """An image that is set aside with a reason, never silently skipped; ``reason`` is a key of `REASONS`."""
+    """An image is quarantined; ``reason`` is a key of `REASONS`."""
 
     kind = "quarantined-image"
     reasons: ClassVar[Mapping[str, Reason]] = REASONS
@@ -37,23 +37,23 @@ class QuarantinedImageError(UndecodableImageError):
 def decode(
     data: bytes, where: str | None = None, *, admit: Callable[[int, int], object] | None = None
 ) -> Decoded:
-    """Decode a file's bytes to RGB, as `wordnet_splits.sources.pixels.decode`.
+    """Decode the bytes of a file to RGB, as `wordnet_splits.sources.pixels.decode`.
 
     Parameters
     ----------
-    data : the whole file.
-    where : the image's id or path, for the error.
-    admit : called with the height and width that the header announces, before any pixel is decoded; raises
-        QuarantinedImageError for a size that cannot be used (`fix_resize.spec.plan` with its spec does).
+    data : content of the file.
+    where : id or path of the image, for errors.
+    admit : called with height and width from the header, before pixels are decoded; it may raise
+        QuarantinedImageError for unusable sizes, as `fix_resize.spec.plan` does.
 
     Raises
     ------
-    QuarantinedImageError : the image cannot be used; its ``reason`` is a key of `REASONS`.
-    SplitsError : Pillow is set, in this process, to fill in truncated files.
+    QuarantinedImageError : the image cannot be used.
+    SplitsError : Pillow is configured to accept truncated files.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow's remarks on metadata and size; the rules cover both
+            warnings.simplefilter("ignore")  # Pillow warns of metadata and size, which the rules cover
             return pixels.decode(data, where, admit=admit)
     except QuarantinedImageError:
         raise

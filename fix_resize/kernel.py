@@ -1,14 +1,14 @@
 """The fast resizer on a CPU: Pillow's integer arithmetic, compiled by numba (extra ``fast``).
 
-A pass down the columns is a plain loop that the compiler turns into vector code by itself. A pass along the
-rows is not, because the three channels of neighbouring pixels lie interleaved and every output pixel has a
-window of its own. So the row pass takes five pixels at a time: fifteen bytes and one more, widened to
-sixteen 32-bit lanes, times weights that stand there three times each and zero in the last lane. In the end
-the five lanes of each channel are added. `_weigh_window` writes that as LLVM vector code, which every CPU
-that numba knows can run.
+The compiler vectorises the pass along columns, a plain loop, by itself. It cannot vectorise the pass along
+rows, because the three channels of neighbouring pixels are interleaved and every output pixel has its own
+window. The row pass therefore processes five pixels at a time: 15 bytes and one more, widened to sixteen
+32-bit lanes, times weights that are repeated three times each and zero in the last lane; at the end the five
+lanes of each channel are added. `_weigh_window` is LLVM vector code for this, which runs on every CPU that
+numba supports.
 
-Sums fit 32 bits, as in Pillow: the weights are rounded to 22 bits, so that 8 bits of pixel and the
-overshoot of the widest filter remain.
+Sums fit 32 bits, as in Pillow: weights have 22 bits, which leaves room for 8 bits of pixel and the overshoot
+of the widest filter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from wordnet_splits.base.digests import Pixels
 
 LANES: Final = 16
 GROUP: Final = 5
-"""Pixels that one vector holds: 15 bytes of 16."""
+"""Pixels per vector: 15 bytes of 16."""
 
 CHANNELS: Final = 3
 _BYTE, _WORD = ir.IntType(8), ir.IntType(32)
@@ -41,15 +41,15 @@ def _vector(element: ir.IntType, lanes: int) -> ir.VectorType:
 
 @intrinsic
 def _weigh_window(
-    typing: Any, line: Any, at: Any, weights: Any, first: Any, groups: Any, out: Any, to: Any
+    typing: Any, line: Any, at: Any, weights: Any, row: Any, groups: Any, out: Any, to: Any
 ) -> Any:
-    """Write one RGB pixel: the weighted, rounded and clipped sum of a window of ``line``.
+    """Write one RGB pixel, the weighted, rounded and clipped sum of a window of ``line``.
 
     Parameters
     ----------
-    line : (bytes,) uint8 with at least 16 bytes after the window's last group; ``at`` is its first byte.
-    weights : (groups, 16) int32; the window's are ``groups`` rows from ``first``.
-    out : (bytes,) uint8; three bytes at ``to`` are written, and the one after them is overwritten.
+    line : (bytes,) uint8 with at least 16 bytes after the last group of the window, which starts at ``at``.
+    weights : (groups, 16) int32; those of the window are the ``groups`` rows from ``row``.
+    out : (bytes,) uint8; three bytes at ``to`` are written, and the next byte is overwritten.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -94,18 +94,18 @@ def _weigh_window(
 
 @numba.njit(nogil=True, cache=True)
 def _along_rows(source: Any, starts: Any, groups: Any, weights: Any, out: Any) -> None:
-    """Resize the rows of (h, 3 w) ``source`` into ``out``, (h 3 out + 1,) with a byte to spare at the end."""
+    """Resize the rows of (h, 3 w) ``source`` into ``out``, (h 3 out + 1,) with a spare byte at the end."""
     width = source.shape[1]
-    line = np.zeros(width + GROUP * CHANNELS + LANES, np.uint8)  # room to read a last group that is not full
+    line = np.zeros(width + GROUP * CHANNELS + LANES, np.uint8)  # padded for a last group that is not full
     to = 0
     for y in range(source.shape[0]):
         row = source[y]
         for j in range(width):
             line[j] = row[j]
-        first = 0
+        weight_row = 0
         for x in range(starts.shape[0]):
-            _weigh_window(line, starts[x], weights, first, groups[x], out, to)
-            first += groups[x]
+            _weigh_window(line, starts[x], weights, weight_row, groups[x], out, to)
+            weight_row += groups[x]
             to += CHANNELS
 
 
@@ -127,7 +127,7 @@ def _down_columns(source: Any, starts: Any, counts: Any, weights: Any, out: Any)
 
 
 class _Grouped(NamedTuple):
-    """Windows laid out for `_along_rows`: in bytes, and in groups of five pixels."""
+    """Windows for `_along_rows`, in bytes and in groups of five pixels."""
 
     starts: npt.NDArray[np.int64]
     groups: npt.NDArray[np.int64]
@@ -136,41 +136,45 @@ class _Grouped(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _grouped(step: Step) -> _Grouped | None:
-    """Return the row pass of a step, its weights in vectors: each three times, and a zero."""
-    along = passes(step).rows
-    if along is None:
+    """Return the horizontal pass of a step, with weights in vectors: each three times, and a zero."""
+    horizontal = passes(step).horizontal
+    if horizontal is None:
         return None
-    groups = -(-along.counts // GROUP)
-    most = int(groups.max())
-    padded = np.zeros((len(groups), most * GROUP), np.int32)
-    padded[:, : along.weights.shape[1]] = along.weights[:, : most * GROUP]
-    lanes = np.zeros((len(groups), most, LANES), np.int32)
-    lanes[:, :, :-1] = padded.reshape(len(groups), most, GROUP).repeat(CHANNELS, axis=2)
-    used = np.arange(most) < groups[:, None]
-    return _Grouped(along.starts * CHANNELS, groups, lanes[used])
+    groups = -(-horizontal.counts // GROUP)
+    max_groups = int(groups.max())
+    padded = np.zeros((len(groups), max_groups * GROUP), np.int32)
+    padded[:, : horizontal.weights.shape[1]] = horizontal.weights[:, : max_groups * GROUP]
+    lanes = np.zeros((len(groups), max_groups, LANES), np.int32)
+    lanes[:, :, :-1] = padded.reshape(len(groups), max_groups, GROUP).repeat(CHANNELS, axis=2)
+    used = np.arange(max_groups) < groups[:, None]
+    return _Grouped(horizontal.starts * CHANNELS, groups, lanes[used])
 
 
 def resample_step(picture: Pixels, step: Step) -> Pixels:
-    """Return a C-contiguous (h, w, 3) picture after one step of a plan: resized and cropped."""
-    used, kept, _, down = passes(step)
-    along = _grouped(step)
-    picture = picture[used]
+    """Resize and crop a C-contiguous (h, w, 3) picture by one step."""
+    input_rows, input_columns, _, vertical = passes(step)
+    horizontal = _grouped(step)
+    picture = picture[input_rows]
     height = len(picture)
-    if along is None:
-        picture = np.ascontiguousarray(picture[:, kept])
+    if horizontal is None:
+        picture = np.ascontiguousarray(picture[:, input_columns])
     else:
-        width = len(along.starts)
-        narrow = np.empty(height * width * CHANNELS + 1, np.uint8)
-        _along_rows(picture.reshape(height, -1), along.starts, along.groups, along.weights, narrow)
-        picture = narrow[:-1].reshape(height, width, CHANNELS)
-    if down is None:
+        width = len(horizontal.starts)
+        resized = np.empty(height * width * CHANNELS + 1, np.uint8)
+        _along_rows(
+            picture.reshape(height, -1), horizontal.starts, horizontal.groups, horizontal.weights, resized
+        )
+        picture = resized[:-1].reshape(height, width, CHANNELS)
+    if vertical is None:
         return picture
-    low = np.empty((len(down.starts), picture.shape[1] * CHANNELS), np.uint8)
-    _down_columns(picture.reshape(height, -1), down.starts, down.counts, down.weights, low)
-    return low.reshape(len(low), -1, CHANNELS)
+    resized = np.empty((len(vertical.starts), picture.shape[1] * CHANNELS), np.uint8)
+    _down_columns(
+        picture.reshape(height, -1), vertical.starts, vertical.counts, vertical.weights, resized
+    )
+    return resized.reshape(len(resized), -1, CHANNELS)
 
 
 def apply_batch(spec: ResizeSpec, pictures: Pixels) -> Pixels:
-    """Take (n, h, w, 3) pictures of one size through a spec; returns (n, side, side, 3)."""
+    """Resize (n, h, w, 3) pictures of one size; returns (n, side, side, 3)."""
     steps = plan(spec, *pictures.shape[1:3])
     return np.stack([reduce(resample_step, steps, picture) for picture in np.ascontiguousarray(pictures)])

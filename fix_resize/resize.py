@@ -1,4 +1,4 @@
-"""Resize images by a spec: Pillow is the reference, the other backends equal it byte for byte."""
+"""Resize images as a spec describes. Pillow is the reference; the other backends give equal bytes."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from wordnet_splits.base.names import printable
 Engine = Callable[[Image.Image, Step], Image.Image]
 
 BATCH: Final = 64
-"""Pictures of one size that a backend gets at a time, so that memory use stays constant."""
+"""Pictures of one size in a call of a backend, which bounds its memory."""
 
 _RESAMPLING: Final = {name: Image.Resampling[name.upper()] for name in FILTERS}
 
 
 def pillow_resize(
-    image: Image.Image, size: Size, filter_name: str, first: Axis = "horizontal"
+    image: Image.Image, size: Size, filter_name: str, start_axis: Axis = "horizontal"
 ) -> Image.Image:
-    """Return ``image`` at ``size`` (height, width) by Pillow's own filter, with the passes in a stated order.
+    """Return ``image`` at ``size`` (height, width) by Pillow, resized along ``start_axis`` first.
 
-    Where the installed Pillow would begin with the other axis, the passes are requested one at a time; each
-    then gives the same pixels as within a single call.
+    If the installed Pillow would begin with the other axis, the passes are separate calls; each gives the
+    same pixels as within a single call.
     """
     if filter_name not in _RESAMPLING:
         raise unknown("resampling filter", filter_name, _RESAMPLING)
     height, width = size
     filter_ = _RESAMPLING[filter_name]
-    if first_axis(PIL.__version__, (image.height, image.width), size) != first:
-        middle = (width, image.height) if first == "horizontal" else (image.width, height)
-        image = image.resize(middle, filter_)
+    if first_axis(PIL.__version__, (image.height, image.width), size) != start_axis:
+        size_between = (width, image.height) if start_axis == "horizontal" else (image.width, height)
+        image = image.resize(size_between, filter_)
     return image.resize((width, height), filter_)
 
 
@@ -53,7 +53,7 @@ def _pillow(image: Image.Image, step: Step) -> Image.Image:
 def _pillow_float(image: Image.Image, step: Step) -> Image.Image:
     """Resize each channel as float32, as clean-fid does; then clip to 0..255 and round, halves up.
 
-    A float sum may differ in its last bit between processors, so no set should be frozen with it.
+    The last bit of a float sum may differ between processors, so frozen sets should not use it.
     """
     channels = [np.asarray(_pillow(channel.convert("F"), step)) for channel in image.split()]
     rounded = np.floor(np.stack(channels, axis=2).clip(0, 255) + np.float32(0.5))
@@ -67,18 +67,18 @@ ENGINES: Final[dict[EngineName, Engine]] = {
     "opencv": broken.opencv,
     "tensor": broken.tensor,
 }
-"""The arithmetic of a stage; the other backends reproduce that of `pillow`."""
+"""The arithmetic of a stage; backends other than Pillow reproduce that of ``pillow`` only."""
 
 BACKENDS: Final[dict[str, tuple[str, str]]] = {
     "numpy": ("fix_resize.oracle", ""),
     "numba": ("fix_resize.kernel", "fast"),
     "torch": ("fix_resize.backend_torch", "torch"),
 }
-"""Module of each backend besides Pillow, imported on request, and the extra that it needs."""
+"""Module of each backend besides Pillow, imported on request, and the extra that it requires."""
 
 
 def backend_names() -> tuple[str, ...]:
-    """Return the names that `apply_many` takes as ``backend``."""
+    """Return the names of the backends of `apply_many`."""
     return ("pillow", *BACKENDS)
 
 
@@ -87,24 +87,22 @@ def apply(spec: ResizeSpec, image: Image.Image) -> Pixels:
 
     Raises
     ------
-    DataError : the image is not RGB (`fix_resize.decode` states how others become so).
-    QuarantinedImageError : the image is so long and thin that a stage would hold too many pixels.
+    DataError : the image is not RGB.
+    QuarantinedImageError : the image is so long and thin that a stage would have too many pixels.
     """
     if image.mode != "RGB":
-        raise DataError(
-            f"an image of mode {image.mode} cannot be resized", hint="use fix_resize.decode first"
-        )
-    image = coloured(spec, image)
+        raise DataError(f"an image must be RGB, not {image.mode}", hint="use fix_resize.decode first")
+    image = apply_colour_rule(spec, image)
     for step in plan(spec, image.height, image.width):
         image = ENGINES[step.stage.engine](image, step)
-        if step.kept != step.out_size:
-            (top, left), (height, width) = step.corner, step.kept
+        if step.crop_size != step.out_size:
+            (top, left), (height, width) = step.corner, step.crop_size
             image = image.crop((left, top, left + width, top + height))
     return np.asarray(image)
 
 
-def coloured(spec: ResizeSpec, image: Image.Image) -> Image.Image:
-    """Return an RGB image in the colours that the stages work on: as it is, or inverted."""
+def apply_colour_rule(spec: ResizeSpec, image: Image.Image) -> Image.Image:
+    """Return an RGB image, inverted if the spec's colour rule says so."""
     return ImageOps.invert(image) if spec.colour == INVERTED_RULE else image
 
 
@@ -121,31 +119,31 @@ def apply_many(
     Raises
     ------
     UnknownNameError : no such backend.
-    SplitsError : its library cannot be loaded, or the spec uses arithmetic of its own.
+    SplitsError : its library cannot be loaded, or the spec uses an engine that only Pillow has.
     DataError : an image is not 8-bit RGB.
-    QuarantinedImageError : an image is so long and thin that a stage would hold too many pixels.
+    QuarantinedImageError : an image is so long and thin that a stage would have too many pixels.
     """
     out = np.empty((len(images), spec.side, spec.side, 3), np.uint8)
     if backend == "pillow":
         for i, image in enumerate(images):
             out[i] = apply(
-                spec, image if isinstance(image, Image.Image) else Image.fromarray(_checked(image))
+                spec, image if isinstance(image, Image.Image) else Image.fromarray(_as_rgb_array(image))
             )
         return out
-    module = _backend(backend, spec)
+    module = _backend_module(backend, spec)
     by_size: dict[Size, list[int]] = {}
     for i, image in enumerate(images):
         size = (image.height, image.width) if isinstance(image, Image.Image) else image.shape[:2]
         by_size.setdefault((size[0], size[1]), []).append(i)
     for members in by_size.values():
         for start in range(0, len(members), BATCH):
-            chosen = members[start : start + BATCH]
-            pixels = np.stack([_checked(images[i]) for i in chosen])
-            out[chosen] = module.apply_batch(spec, ~pixels if spec.colour == INVERTED_RULE else pixels)
+            batch = members[start : start + BATCH]
+            pixels = np.stack([_as_rgb_array(images[i]) for i in batch])
+            out[batch] = module.apply_batch(spec, ~pixels if spec.colour == INVERTED_RULE else pixels)
     return out
 
 
-def _checked(image: Image.Image | Pixels) -> Pixels:
+def _as_rgb_array(image: Image.Image | Pixels) -> Pixels:
     pixels = np.asarray(image)
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
         raise DataError(
@@ -155,13 +153,13 @@ def _checked(image: Image.Image | Pixels) -> Pixels:
     return pixels
 
 
-def _backend(name: str, spec: ResizeSpec) -> ModuleType:
+def _backend_module(name: str, spec: ResizeSpec) -> ModuleType:
     if name not in BACKENDS:
         raise unknown("resize backend", name, backend_names())
-    own = [s.engine for s in spec.stages if isinstance(s, Resize) and s.engine != "pillow"]
-    if own:
+    unsupported = [s.engine for s in spec.stages if isinstance(s, Resize) and s.engine != "pillow"]
+    if unsupported:
         raise SplitsError(
-            f"the {name} backend repeats Pillow's 8-bit filters only, and this spec uses {own[0]!r}",
+            f"the {name} backend has Pillow's 8-bit filters only, and this spec uses {unsupported[0]!r}",
             where=f"resize spec {spec.name!r}",
             hint="use backend='pillow'",
         )
@@ -174,16 +172,16 @@ def _import(name: str) -> ModuleType:
     try:
         return import_module(module)
     except (ImportError, RuntimeError, OSError, MemoryError) as error:
-        # absent, broken, without a folder for compiled code, or without the memory for its library
-        why = printable(str(error).split("\n")[0].split(". ")[0]) or type(error).__name__
+        # not installed, broken, no folder for compiled code, or not enough memory for the library
+        reason = printable(str(error).split("\n")[0].split(". ")[0]) or type(error).__name__
         raise SplitsError(
-            f"the {name} backend cannot be loaded ({why})",
+            f"the {name} backend cannot be loaded ({reason})",
             hint=f"pip install 'wordnet-splits[{extra}]'; is memory short?",
         ) from error
 
 
-def why_not(backend: str) -> str | None:
-    """Return why an installed backend cannot be used; None where it can, or is not installed at all."""
+def backend_problem(backend: str) -> str | None:
+    """Return why an installed backend cannot be used; None if it can, or is not installed."""
     try:
         _import(backend)
     except SplitsError as error:

@@ -1,9 +1,9 @@
-"""Descriptions of resizes: stages, filters, crop and colour rule, their ids, and the named ones.
+"""Resize specs: stages, filters, crop and colour rule, the id they hash to, and the shipped specs.
 
-A spec states what determines the pixels, so outputs of specs with one id hold equal pixels. Versions of
-libraries are recorded beside the id and are not part of it: the recipe is pinned instead. That matters
-since Pillow 13, which resizes some pictures (more than twice as tall as wide, or one axis shrinking while
-the other grows) vertically first; a spec always means horizontally first, on every version.
+A spec states everything that determines the pixels, so specs with the same id give equal pixels. Versions of
+libraries are recorded beside the id and are not part of it. The order of passes is part of the recipe because
+Pillow 13 resizes some pictures (more than twice as tall as wide, or one axis shrinking while the other grows)
+vertically first; a spec always means horizontally first.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ ID_LENGTH: Final = 12
 
 @dataclass(frozen=True)
 class Resize:
-    """A stage that scales the picture, keeping its proportions.
+    """A stage that scales the picture, preserving its proportions.
 
     Attributes
     ----------
-    size : pixels of the shorter side afterwards; the longer is int(size * long / short), as in torchvision.
-    filter : the shape of the weights (`fix_resize.windows.FILTERS`), or ``nearest`` for one input pixel.
-    antialias : whether the filter widens with the scale; without it a reduction skips input pixels.
-    engine : which arithmetic is used (`fix_resize.resize.ENGINES`).
+    size : length of the shorter side afterwards in pixels; the longer is int(size * long / short), as in
+        torchvision.
+    filter : shape of the weights (`fix_resize.windows.FILTERS`), or ``nearest`` for a single input pixel.
+    antialias : whether the filter widens with the scale; otherwise a reduction skips input pixels.
+    engine : the arithmetic (`fix_resize.resize.ENGINES`).
     """
 
     size: int
@@ -80,21 +81,21 @@ _OPERATIONS: Final[dict[str, type[Resize] | type[CenterCrop]]] = {s.op: s for s 
 
 
 class Step(NamedTuple):
-    """One stage of resizing a picture of known size, with the crop that follows it.
+    """A resize of a picture of known size, and the crop that follows it.
 
     Attributes
     ----------
     stage : the resize.
     in_size, out_size : (height, width) before and after it.
-    corner : (top, left) in ``out_size`` of what is kept.
-    kept : (height, width) of what is kept.
+    corner : (top, left) of the crop in ``out_size``.
+    crop_size : (height, width) of the crop.
     """
 
     stage: Resize
     in_size: Size
     out_size: Size
     corner: Size
-    kept: Size
+    crop_size: Size
 
 
 @dataclass(frozen=True)
@@ -103,13 +104,13 @@ class ResizeSpec:
 
     Attributes
     ----------
-    name : what it is called in views, command lines and metadata; not part of the id.
-    stages : resizes and crops, in order; a crop follows a resize, and the last picture is a square.
+    name : name in views, command lines and metadata; not part of the id.
+    stages : resizes and crops, in order; a crop follows a resize, and the output is a square.
     about : one sentence for tables and help.
-    study_only : True for the broken resizers, which exist for comparison.
-    colour : the rule by which a decoded file becomes 8-bit RGB (`fix_resize.decode.COLOUR_RULE`, or
+    study_only : whether the spec is broken, and exists for comparison only.
+    colour : rule by which a decoded file becomes 8-bit RGB (`fix_resize.decode.COLOUR_RULE` or
         ``INVERTED_RULE``).
-    passes : the axis that is resized first; between the passes pixels are rounded to uint8.
+    passes : the axis that is resized first; pixels are rounded to uint8 between the passes.
     file_format : how the pixels are stored; lossless, so not part of the id.
     """
 
@@ -122,9 +123,9 @@ class ResizeSpec:
     file_format: Literal["png"] = "png"
 
     def __post_init__(self) -> None:
-        wrong = _wrong_with(self.stages)
-        if wrong is not None:
-            raise DataError(wrong, where=f"spec {self.name!r}")
+        problem = _problem_of(self.stages)
+        if problem is not None:
+            raise DataError(problem, where=f"spec {self.name!r}")
 
     @property
     def side(self) -> int:
@@ -133,12 +134,12 @@ class ResizeSpec:
 
     @property
     def id(self) -> str:
-        """The first 12 hex digits of SHA-256 over what determines the pixels, as canonical JSON."""
+        """The first 12 hex digits of SHA-256 over `recipe` as canonical JSON."""
         text = json.dumps(self.recipe(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
 
     def recipe(self) -> dict[str, object]:
-        """Return exactly what determines the pixels."""
+        """Return everything that determines the pixels, and nothing else."""
         return {
             "schema": SCHEMA,
             "stages": [{"op": stage.op, **vars(stage)} for stage in self.stages],
@@ -147,7 +148,7 @@ class ResizeSpec:
         }
 
     def describe(self) -> dict[str, object]:
-        """Return the whole description, for metadata: recipe, id, names, output, and libraries in use."""
+        """Return the description for metadata: recipe, id, name, output, and versions of libraries."""
         return {
             "name": self.name,
             "id": self.id,
@@ -160,11 +161,11 @@ class ResizeSpec:
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any]) -> ResizeSpec:
-        """Return the spec that `describe` described.
+        """Return the spec of a description (see `describe`).
 
         Raises
         ------
-        DataError : something is missing, unknown, or does not hash to the id that stands there.
+        DataError : a field is missing or unknown, or the spec does not hash to the id of the description.
         """
         where = f"resize spec {description.get('name')!r}"
         if description.get("schema") != SCHEMA:
@@ -179,15 +180,15 @@ class ResizeSpec:
                 passes=description["passes"],
             )
         except (KeyError, TypeError) as error:
-            raise DataError(f"it cannot be read ({error})", where=where) from error
+            raise DataError(f"cannot be read ({error})", where=where) from error
         if spec.id != description.get("id"):
-            raise DataError(f"it hashes to {spec.id}, not to {description.get('id')}", where=where)
+            raise DataError(f"hashes to {spec.id}, not to {description.get('id')}", where=where)
         return spec
 
 
-def _wrong_with(stages: Sequence[Stage]) -> str | None:
+def _problem_of(stages: Sequence[Stage]) -> str | None:
     if not stages or not isinstance(stages[0], Resize):
-        return "a resize spec begins with a resize"
+        return "a resize spec must begin with a resize"
     if any(stage.size < 1 for stage in stages):
         return "a stage has a size below one pixel"
     for before, stage in pairwise(stages):
@@ -205,11 +206,11 @@ def _read_stage(stage: Mapping[str, Any]) -> Stage:
 
 @lru_cache(maxsize=4096)
 def plan(spec: ResizeSpec, height: int, width: int) -> tuple[Step, ...]:
-    """Return the steps that take a picture of (height, width) through the spec's stages.
+    """Return the steps that resize a picture of (height, width) as a spec describes.
 
     Raises
     ------
-    QuarantinedImageError : a stage would hold too many pixels, because the picture is long and thin.
+    QuarantinedImageError : a stage would have too many pixels, because the picture is long and thin.
     """
     steps: list[Step] = []
     size = (height, width)
@@ -220,27 +221,27 @@ def plan(spec: ResizeSpec, height: int, width: int) -> tuple[Step, ...]:
                 raise QuarantinedImageError("aspect", detail=f"{width} x {height} pixels")
             steps.append(Step(stage, size, target, (0, 0), target))
         else:
-            kept = (stage.size, stage.size)
-            steps[-1] = steps[-1]._replace(corner=stage.corner(*size), kept=kept)
-        size = steps[-1].kept
+            crop_size = (stage.size, stage.size)
+            steps[-1] = steps[-1]._replace(corner=stage.corner(*size), crop_size=crop_size)
+        size = steps[-1].crop_size
     return tuple(steps)
 
 
 _PACKAGES: Final[dict[str, tuple[str, ...]]] = {"opencv": ("opencv-python", "opencv-python-headless")}
-"""Packages other than Pillow that an engine may come from."""
-
-
-def libraries(spec: ResizeSpec) -> dict[str, str]:
-    """Return the versions that decoding and resizing depend on; recorded beside the id, never part of it."""
-    engines = {stage.engine for stage in spec.stages if isinstance(stage, Resize)}
-    packages = ["pillow", *(package for engine in sorted(engines) for package in _PACKAGES.get(engine, ()))]
-    decoders = {name: features.version(name) for name in ("libjpeg_turbo", "webp", "zlib", "libtiff")}
-    found = {package: _installed(package) for package in packages} | decoders
-    return {name: str(number) for name, number in found.items() if number}
+"""Packages of engines, besides Pillow."""
 
 
 @lru_cache(maxsize=8)
-def _installed(distribution: str) -> str | None:
+def libraries(spec: ResizeSpec) -> dict[str, str]:
+    """Return the versions of libraries that decode and resize; recorded beside the id, never part of it."""
+    engines = {stage.engine for stage in spec.stages if isinstance(stage, Resize)}
+    packages = ["pillow", *(package for engine in sorted(engines) for package in _PACKAGES.get(engine, ()))]
+    decoders = {name: features.version(name) for name in ("libjpeg_turbo", "webp", "zlib", "libtiff")}
+    versions = {package: _installed_version(package) for package in packages} | decoders
+    return {name: str(number) for name, number in versions.items() if number}
+
+
+def _installed_version(distribution: str) -> str | None:
     try:
         return version(distribution)
     except PackageNotFoundError:
@@ -268,7 +269,7 @@ _NAMED: Final = (
     ResizeSpec(
         "nearest",
         (*_TO_256, Resize(32, filter="nearest", antialias=False, engine="pillow-nearest")),
-        "broken: the last stage keeps one pixel in 64",
+        "broken: the last stage uses one pixel in 64",
         study_only=True,
     ),
     ResizeSpec(
@@ -287,19 +288,13 @@ _NAMED: Final = (
 SPECS: Final[dict[str, ResizeSpec]] = {spec.name: spec for spec in _NAMED}
 
 
-def spec_names(*, study: bool = True) -> tuple[str, ...]:
-    """Return the names of the specs, with or without the broken ones."""
-    return tuple(name for name, spec in SPECS.items() if study or not spec.study_only)
+def spec_names(*, broken: bool = True) -> tuple[str, ...]:
+    """Return the names of the specs, with or without the broken specs."""
+    return tuple(name for name, spec in SPECS.items() if broken or not spec.study_only)
 
 
 def get_spec(name: str) -> ResizeSpec:
-    """Return the spec of that name.
-
-    Raises
-    ------
-    UnknownNameError : there is none; the message offers the nearest.
-    """
-    try:
-        return SPECS[name]
-    except KeyError:
-        raise unknown("resize spec", name, SPECS) from None
+    """Return the spec called ``name``; UnknownNameError if there is none."""
+    if name not in SPECS:
+        raise unknown("resize spec", name, SPECS)
+    return SPECS[name]

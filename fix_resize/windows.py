@@ -1,8 +1,8 @@
 """The windows and integer weights that Pillow gives each output pixel, along one axis.
 
-Pillow resizes an image by two passes, one along each axis. In a pass every output pixel is a weighted sum
-of a window of input pixels; the weights depend on the two sizes and the filter alone, and are rounded to 22
-fractional bits, so that a pass is integer arithmetic and can be repeated anywhere to the last bit.
+Pillow resizes an image in two passes, one along each axis. In a pass every output pixel is a weighted sum of a
+window of input pixels; the weights depend only on the two sizes and the filter, and are rounded to 22
+fractional bits, so that a pass is integer arithmetic and can be reproduced exactly anywhere.
 Source: ``src/libImaging/Resample.c`` of Pillow 11 to 13, functions ``precompute_coeffs`` and
 ``normalize_coeffs_8bpc``, which are the same in all of them.
 """
@@ -54,7 +54,7 @@ def _sine_over(x: Floats) -> Floats:
 
 def _hamming(x: Floats) -> Floats:
     x = np.abs(x)
-    # Pillow writes 0.54f and 0.46f: the nearest float32, widened.
+    # 0.54f and 0.46f in Pillow: the nearest float32, widened
     window = float(np.float32(0.54)) + float(np.float32(0.46)) * _libm(math.cos, x * math.pi)
     return np.where(x == 0.0, 1.0, np.where(x < 1.0, _sine_over(x) * window, 0.0))
 
@@ -87,14 +87,14 @@ FILTERS: Final[dict[str, Filter]] = {
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """What each of ``len(starts)`` output pixels sums along one axis.
+    """The windows of input pixels, along one axis, whose weighted sums are the output pixels.
 
     Attributes
     ----------
-    starts : (out,) int64, the first input pixel of the window.
-    counts : (out,) int64, how many input pixels it holds.
-    weights : (out, most) int32, 22 fractional bits; zero beyond ``counts``.
-    in_size : input pixels along the axis.
+    starts : (out,) int64, the first input pixel of each window.
+    counts : (out,) int64, the number of input pixels of each window.
+    weights : (out, max count) int32, 22 fractional bits; zero beyond ``counts``.
+    in_size : number of input pixels along the axis.
     """
 
     starts: npt.NDArray[np.int64]
@@ -102,42 +102,42 @@ class Windows:
     weights: npt.NDArray[np.int32]
     in_size: int
 
-    def cut(self, first: int, size: int) -> Windows:
-        """Return the windows of ``size`` output pixels from ``first``: a crop before the work."""
-        part = slice(first, first + size)
+    def cropped(self, start: int, size: int) -> Windows:
+        """Return the windows of ``size`` output pixels from ``start``."""
+        part = slice(start, start + size)
         return Windows(self.starts[part], self.counts[part], self.weights[part], self.in_size)
 
     @property
-    def reach(self) -> tuple[int, int]:
-        """The first input pixel that is used, and one past the last."""
-        return int(self.starts[0]), int((self.starts + self.counts).max())
+    def input_range(self) -> slice:
+        """The input pixels that are in some window."""
+        return slice(int(self.starts[0]), int((self.starts + self.counts).max()))
 
-    def shifted(self, by: int, in_size: int) -> Windows:
-        """Return the same windows over an input that starts ``by`` pixels later."""
-        return Windows(self.starts - by, self.counts, self.weights, in_size)
+    def over(self, inputs: slice) -> Windows:
+        """Return the same windows over a part of the input."""
+        return Windows(self.starts - inputs.start, self.counts, self.weights, inputs.stop - inputs.start)
 
 
 @lru_cache(maxsize=256)
 def windows(in_size: int, out_size: int, filter_name: str) -> Windows:
-    """Return the windows that take ``in_size`` pixels to ``out_size``.
+    """Return the windows that resize ``in_size`` pixels to ``out_size``.
 
     Parameters
     ----------
-    in_size, out_size : pixels along the axis, 1 to 2**24 (beyond, Pillow's float32 box would round them).
-    filter_name : one of `FILTERS`.
+    in_size, out_size : pixels along the axis, 1 to 2**24 (larger sizes are rounded in Pillow's float32 box).
+    filter_name : a key of `FILTERS`.
 
     Raises
     ------
-    UnknownNameError : the filter does not exist.
-    DataError : a size out of range.
+    UnknownNameError : no such filter.
+    DataError : a size is out of range.
     """
     if filter_name not in FILTERS:
         raise unknown("resampling filter", filter_name, FILTERS)
     if not (1 <= in_size <= 1 << 24 and 1 <= out_size <= 1 << 24):
-        raise DataError(f"cannot resize {in_size} pixels to {out_size}", hint="sizes run from 1 to 16777216")
+        raise DataError(f"sizes must be from 1 to 16777216 pixels, not {in_size} and {out_size}")
     shape = FILTERS[filter_name]
     scale = in_size / out_size
-    stretch = max(scale, 1.0)  # an enlarged image is interpolated by the filter at its own width
+    stretch = max(scale, 1.0)  # an enlargement interpolates with the filter at its original width
     support = shape.support * stretch
     centres = (np.arange(out_size) + 0.5) * scale
     starts = np.maximum((centres - support + 0.5).astype(np.int64), 0)  # a C cast: towards zero
@@ -147,7 +147,7 @@ def windows(in_size: int, out_size: int, filter_name: str) -> Windows:
     distance = ((taps + starts[:, None]) - centres[:, None] + 0.5) * (1.0 / stretch)
     raw = np.where(inside, shape.weight(distance), 0.0)
     total = np.zeros(out_size)
-    for column in raw.T:  # one tap after the other, as the C loop adds: np.sum adds in another order
+    for column in raw.T:  # tap by tap, as the C loop: np.sum adds in another order
         total += column
     share = np.divide(raw, total[:, None], out=raw, where=total[:, None] != 0.0)
     scaled = share * (1 << PRECISION_BITS)
@@ -156,44 +156,43 @@ def windows(in_size: int, out_size: int, filter_name: str) -> Windows:
 
 
 class Passes(NamedTuple):
-    """The two passes of one step of a plan, over what the crop keeps and no more.
+    """The two passes of a step, restricted to the pixels of its crop.
 
     Attributes
     ----------
-    used : the input rows that the kept output needs.
-    kept : the input columns that are kept, where ``rows`` is None.
-    rows : the windows of the horizontal pass; None where Pillow skips it, the width unchanged.
-    columns : the windows of the vertical pass over the rows ``used``, or None likewise.
+    input_rows : the input rows on which the crop depends.
+    input_columns : the columns of the crop in the input, if there is no horizontal pass.
+    horizontal : windows of the horizontal pass; None if the width does not change.
+    vertical : windows of the vertical pass over ``input_rows``; None if the height does not change.
     """
 
-    used: slice
-    kept: slice
-    rows: Windows | None
-    columns: Windows | None
+    input_rows: slice
+    input_columns: slice
+    horizontal: Windows | None
+    vertical: Windows | None
 
 
 @lru_cache(maxsize=256)
 def passes(step: Step) -> Passes:
     """Return the passes of a step."""
-    (top, left), (height, width) = step.corner, step.kept
+    (top, left), (height, width) = step.corner, step.crop_size
     (in_height, in_width), (out_height, out_width) = step.in_size, step.out_size
-    used, kept = slice(top, top + height), slice(left, left + width)
-    rows = columns = None
+    input_rows, input_columns = slice(top, top + height), slice(left, left + width)
+    horizontal = vertical = None
     if in_width != out_width:
-        rows = windows(in_width, out_width, step.stage.filter).cut(left, width)
+        horizontal = windows(in_width, out_width, step.stage.filter).cropped(left, width)
     if in_height != out_height:
-        columns = windows(in_height, out_height, step.stage.filter).cut(top, height)
-        used = slice(*columns.reach)
-        columns = columns.shifted(used.start, used.stop - used.start)
-    return Passes(used, kept, rows, columns)
+        vertical = windows(in_height, out_height, step.stage.filter).cropped(top, height)
+        input_rows = vertical.input_range
+        vertical = vertical.over(input_rows)
+    return Passes(input_rows, input_columns, horizontal, vertical)
 
 
 def first_axis(pillow_version: str, in_size: tuple[int, int], out_size: tuple[int, int]) -> Axis:
     """Return the axis that a version of Pillow resizes first; sizes are (height, width).
 
-    Up to version 12 the horizontal pass always comes first. Version 13 puts the vertical one first when the
-    height loses more than twice as many pixels as the width: then the rounding between the passes falls
-    elsewhere, in mixed scaling and also when a picture more than twice as tall as wide is scaled down.
+    Up to version 12 the horizontal pass always comes first. In version 13 the vertical pass comes first if
+    the height loses more than twice as many pixels as the width, which changes the rounding between passes.
     """
     if int(pillow_version.split(".")[0]) < 13:
         return "horizontal"

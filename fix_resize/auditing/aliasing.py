@@ -1,14 +1,13 @@
-"""How one picture differs from the `fix` rendering of its original: not at all, by a filter, by aliasing.
+"""Compare a picture with the `fix` rendering of its original: equal, filtered differently, or aliased.
 
-Whatever linear filter comes before or after the reduction, what a reduced picture has is the low frequencies
-of its original, weighted, and what the high ones fold into. The first lie in the space of small
-neighbourhoods of the `fix` rendering, the second mostly outside it. So the picture is regressed, by least
-squares over all pixels and channels, first on the 5 x 5 neighbourhoods of the `fix` rendering and a constant,
-then on the 3 x 3 neighbourhoods of what decimation without a filter makes of the same original (nearest
-neighbour at the centres and at the corners, and the mean of the four nearest, each from the picture as taken
-and from its 256 pixels). A blur after the decimation is a weighting of such neighbourhoods, so it does not
-hide it. The method and its limits are ours; docs/study/thresholds.md shows what they
-distinguish.
+With any linear filter before or after the reduction, a reduced picture consists of the low frequencies of its
+original, weighted, and of aliased high frequencies. The former lie in the space of small neighbourhoods of
+the `fix` rendering, the latter mostly outside it. The difference is therefore regressed, by least squares
+over all pixels and channels, first on the 5 x 5 neighbourhoods of the `fix` rendering and a constant, then on
+the 3 x 3 neighbourhoods of unfiltered decimations of the same original (nearest neighbour at the centres and
+at the corners, and the mean of the four nearest, each from the full picture and from its 256 pixels). A blur
+after the decimation is a weighting of such neighbourhoods, so it does not hide aliasing. The method and its
+thresholds are new here; docs/study/thresholds.md shows what they distinguish.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from fix_resize.broken import between_neighbours
+from fix_resize.broken import interpolate_neighbours
 from fix_resize.resize import apply
 from fix_resize.spec import CenterCrop, ResizeSpec
 from fix_resize.windows import Floats
@@ -31,32 +30,32 @@ PairFinding = Literal["clean", "filtered", "aliased", "altered"]
 FINDINGS: Final[tuple[PairFinding, ...]] = get_args(PairFinding)
 
 SAME_WITHIN: Final = 1.5
-"""Largest RMS difference from the `fix` rendering, in grey levels, of a picture that counts as clean."""
+"""Largest RMS difference from the `fix` rendering, in grey levels, of a clean picture."""
 
 ALIASED_FROM: Final = 0.27
-"""Least amplitude of aliasing, as a fraction of what nearest neighbour makes of the same original."""
+"""Smallest amplitude of an aliased picture, relative to nearest neighbour of the same original."""
 
 ALIASING_SHARE: Final = 0.2
-"""Least share of what no filter explains that must be aliasing: else the pictures are simply different."""
+"""Smallest share of aliasing in the residual of the filter, in an aliased picture; otherwise it is altered."""
 
 EXPLAINED_SHARE: Final = 0.5
-"""Least share of the squared difference that a filter must explain, for another filter to be the finding."""
+"""Smallest share of the squared difference that is explained in a picture filtered differently."""
 
-_REACH: Final = 2
-_FILTER, _FOLDED = 2, 1  # reach of the neighbourhoods of the fix rendering, and of what is decimated
-_COLUMNS: Final = (2 * _FILTER + 1) ** 2 + 1
-_NEAREST: Final = (0, 1)  # columns of the decimations that an amplitude is measured in
+_MARGIN: Final = 2
+_FILTER_RADIUS, _ALIASING_RADIUS = 2, 1  # of the neighbourhoods of the fix rendering, and of decimations
+_FILTER_COLUMNS: Final = (2 * _FILTER_RADIUS + 1) ** 2 + 1
+_NEAREST: Final = (0, 1)  # decimations that define the unit of amplitudes
 
 
 class Pair(NamedTuple):
-    """A picture beside the `fix` rendering of its original.
+    """A picture compared with the `fix` rendering of its original.
 
     Attributes
     ----------
-    difference : RMS of the difference in grey levels.
-    aliasing : amplitude of the aliasing in it, 1 being that of nearest neighbour; 0 where it is clean.
+    difference : RMS difference in grey levels.
+    aliasing : amplitude of aliasing, relative to nearest neighbour; 0 for a clean picture.
     unexplained : share of the squared difference that neither a filter nor aliasing explains.
-    finding : ``clean``; ``filtered``, by another low-pass filter; ``aliased``; ``altered`` in another way.
+    finding : ``clean``, ``filtered`` (by another low-pass filter), ``aliased``, or ``altered`` otherwise.
     """
 
     difference: float
@@ -66,107 +65,105 @@ class Pair(NamedTuple):
 
 
 class Original:
-    """A picture as it was taken, to compare its small renderings with.
+    """A picture at its original size, with which its small renderings are compared.
 
     Parameters
     ----------
-    image : RGB.
+    image : RGB image.
     spec : the `fix` recipe at the size of the renderings; its last stage is the reduction.
     """
 
     def __init__(self, image: Image.Image, spec: ResizeSpec) -> None:
         self._image = image
-        self._middle = apply(replace(spec, stages=spec.stages[:-1]), image)
-        last = (spec.stages[-1], CenterCrop(spec.side))
-        self.fix: Pixels = apply(replace(spec, stages=last), Image.fromarray(self._middle))
+        self._square = apply(replace(spec, stages=spec.stages[:-1]), image)
+        reduction = (spec.stages[-1], CenterCrop(spec.side))
+        self.fix: Pixels = apply(replace(spec, stages=reduction), Image.fromarray(self._square))
 
     def compare(self, pixels: Pixels) -> Pair:
-        """Say how a rendering of this picture, (side, side, 3) uint8, differs from `fix`."""
+        """Compare a rendering of this picture, (side, side, 3) uint8, with `fix`."""
         change = pixels.astype(np.float64) - self.fix
         difference = _rms(change)
         if difference <= SAME_WITHIN:
             return Pair(difference, 0.0, 0.0, "clean")
-        if len(self.fix) < 4 * _REACH + 4:  # too few pixels to tell a filter from anything else
+        if len(self.fix) < 4 * _MARGIN + 4:  # too few pixels to fit a filter
             return Pair(difference, 0.0, 1.0, "altered")
         columns, triangle = self._regressors
-        inner = change[_REACH:-_REACH, _REACH:-_REACH].ravel()
-        # what each column explains beyond those before it, as a QR decomposition would say
+        inner = change[_MARGIN:-_MARGIN, _MARGIN:-_MARGIN].ravel()
+        # what each column explains beyond the columns before it, as in a QR decomposition
         parts = np.linalg.solve(triangle, columns.T @ inner)
-        filtered, folded = parts[:_COLUMNS], parts[_COLUMNS:]
-        whole = float(inner @ inner)
-        left = whole - float(filtered @ filtered)
-        aliased = float(folded @ folded)
-        rest = max(left - aliased, 0.0)
-        # as many columns as these explain some of anything: that much is not counted as aliasing
-        by_chance = len(folded) * rest / (len(inner) - len(parts))
+        filter_parts, aliasing_parts = parts[:_FILTER_COLUMNS], parts[_FILTER_COLUMNS:]
+        total = float(inner @ inner)
+        filter_residual = total - float(filter_parts @ filter_parts)
+        aliased = float(aliasing_parts @ aliasing_parts)
+        residual = max(filter_residual - aliased, 0.0)
+        # this many random columns would explain as much by chance
+        by_chance = len(aliasing_parts) * residual / (len(inner) - len(parts))
         energy = max(aliased - by_chance, 0.0)
-        aliasing = float(np.sqrt(energy / len(inner)) / np.hypot(self._nearest, 1.0))
-        unexplained = rest / whole if whole else 0.0
-        if aliasing >= ALIASED_FROM and energy >= ALIASING_SHARE * left:
+        aliasing = float(np.sqrt(energy / len(inner)) / np.hypot(self._nearest_amplitude, 1.0))
+        unexplained = residual / total if total else 0.0
+        if aliasing >= ALIASED_FROM and energy >= ALIASING_SHARE * filter_residual:
             return Pair(difference, aliasing, unexplained, "aliased")
         explained = unexplained <= 1 - EXPLAINED_SHARE
         return Pair(difference, aliasing, unexplained, "filtered" if explained else "altered")
 
     @property
-    def _nearest(self) -> float:
-        """RMS, in grey levels, of what no filter explains in nearest neighbour of this picture.
+    def _nearest_amplitude(self) -> float:
+        """RMS residual of the filter in nearest neighbour of this picture, in grey levels.
 
-        The larger of that from the picture as it was taken and that from its 256 pixels.
+        The larger of the values for the full picture and for its 256 pixels.
         """
         columns, triangle = self._regressors
-        rows = [_COLUMNS + n for n in _NEAREST]
-        return float(np.linalg.norm(triangle[rows, _COLUMNS:], axis=1).max() / np.sqrt(len(columns)))
+        rows = [_FILTER_COLUMNS + n for n in _NEAREST]
+        norms = np.linalg.norm(triangle[rows, _FILTER_COLUMNS:], axis=1)
+        return float(norms.max() / np.sqrt(len(columns)))
 
     @cached_property
     def _regressors(self) -> tuple[Floats, Floats]:
-        """Return the columns, (pixels, n), the filter's first, and the Cholesky factor of their products."""
+        """Return the columns, (pixels, n), first those of the filter, and the Cholesky factor of X^T X."""
         side = len(self.fix)
-        taken = np.asarray(self._image)
-        short = min(taken.shape[:2])
-        top, left = (taken.shape[0] - short) // 2, (taken.shape[1] - short) // 2
-        decimated = [
-            picture
-            for decimate in (_centres, _corners, _four)
-            for picture in (
-                decimate(self._middle, side),
-                decimate(taken[top : top + short, left : left + short], side),
-            )
-        ]
-        columns = _shifted(self.fix, _FILTER)
+        full = np.asarray(self._image)
+        short = min(full.shape[:2])
+        top, left = (full.shape[0] - short) // 2, (full.shape[1] - short) // 2
+        squares = (self._square, full[top : top + short, left : left + short])
+        columns = _neighbours(self.fix, _FILTER_RADIUS)
         columns.append(np.ones_like(columns[0]))
-        shifts = [_shifted(picture, _FOLDED) for picture in decimated]
-        middles = len(shifts[0]) // 2
-        columns += [shifts[n].pop(middles) for n in _NEAREST]
-        columns += [column for shifted in shifts for column in shifted]
+        neighbours = [
+            _neighbours(decimate(square, side), _ALIASING_RADIUS)
+            for decimate in (_centres, _corners, _bilinear)
+            for square in squares
+        ]
+        middle = len(neighbours[0]) // 2
+        columns += [neighbours[n].pop(middle) for n in _NEAREST]
+        columns += [column for around in neighbours for column in around]
         matrix = np.stack(columns, axis=1)
         products = matrix.T @ matrix
-        # a flat picture has columns that are equal; the trifle added makes them count once
-        trifle = np.trace(products) / len(products) * 1e-10 + 1e-10
-        return matrix, np.linalg.cholesky(products + trifle * np.eye(len(products)))
+        # a flat picture has equal columns: a small ridge keeps the matrix invertible
+        ridge = np.trace(products) / len(products) * 1e-10 + 1e-10
+        return matrix, np.linalg.cholesky(products + ridge * np.eye(len(products)))
 
 
 def _centres(square: Pixels, side: int) -> Floats:
-    """Keep the pixel at the centre of each output pixel, as Pillow does."""
-    at = ((np.arange(side) + 0.5) * len(square) / side).astype(np.int64)
-    return square[at][:, at].astype(np.float64)
+    """Sample the pixel at the centre of each output pixel, as Pillow does."""
+    indices = ((np.arange(side) + 0.5) * len(square) / side).astype(np.int64)
+    return square[indices][:, indices].astype(np.float64)
 
 
 def _corners(square: Pixels, side: int) -> Floats:
-    """Keep the pixel at the corner of each output pixel, as OpenCV and PyTorch do."""
-    at = np.arange(side) * len(square) // side
-    return square[at][:, at].astype(np.float64)
+    """Sample the pixel at the corner of each output pixel, as OpenCV and PyTorch do."""
+    indices = np.arange(side) * len(square) // side
+    return square[indices][:, indices].astype(np.float64)
 
 
-def _four(square: Pixels, side: int) -> Floats:
-    """Interpolate between the four pixels around each centre, as bilinear does without antialias."""
-    rows = between_neighbours(square, side, 0)
-    return np.asarray(between_neighbours(rows, side, 1), dtype=np.float64)
+def _bilinear(square: Pixels, side: int) -> Floats:
+    """Interpolate the four pixels around each centre, as bilinear does without antialias."""
+    rows = interpolate_neighbours(square, side, 0)
+    return np.asarray(interpolate_neighbours(rows, side, 1), dtype=np.float64)
 
 
-def _shifted(picture: npt.NDArray[np.generic], reach: int) -> list[Floats]:
-    """Return what lies around each inner pixel, row by row of a neighbourhood, each flattened."""
+def _neighbours(picture: npt.NDArray[np.generic], radius: int) -> list[Floats]:
+    """Return the inner pixels shifted by each offset of a neighbourhood, row by row, each flattened."""
     values = picture.astype(np.float64)
-    ends = [(_REACH + by, len(values) - _REACH + by) for by in range(-reach, reach + 1)]
+    ends = [(_MARGIN + by, len(values) - _MARGIN + by) for by in range(-radius, radius + 1)]
     return [values[top:bottom, left:right].ravel() for top, bottom in ends for left, right in ends]
 
 

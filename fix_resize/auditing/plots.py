@@ -1,7 +1,7 @@
 """The plots of an audit: histograms of total variation and a grid of images, the same bytes every time.
 
-They need matplotlib (extra ``plots``), imported when used. The grid shows the user's own images and is
-written only where the user says; the histograms hold nothing but counts.
+Histograms contain only counts; the grid shows the user's own images. Both require matplotlib (extra
+``plots``), imported when used.
 """
 
 from __future__ import annotations
@@ -18,39 +18,38 @@ from fix_resize.windows import Floats
 from wordnet_splits.base import plotting
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.plotting import BLACK, BLUE, GREY, ORANGE
+from wordnet_splits.base.shapes import Line, Lines
 
 BINS: Final = 36
-WIDEST: Final = 15
-NAME_LETTERS: Final = 26
-"""Letters of a title, and of a small name, that fit over an image."""
+MAX_TITLE_LINE: Final = 15
+MAX_NAME_PER_IMAGE: Final = 26
+"""Letters that fit over an image: of a line of its title, and of its name."""
 
 TAIL: Final = 0.98
-"""Share of each set that the axis shows; a few outliers would squeeze the rest."""
+"""Share of each set that the axis shows, so that a few outliers do not squeeze the others."""
 
-DASHES: Final = (0, (2, 1))
 SALT: Final = "fix-resize"
-"""Of the ids in a plot: what is drawn is the same from one run to the next."""
+"""Salt of the ids in a plot, fixed so that they are the same every time."""
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One histogram of a set over that of the reference.
+class Histogram:
+    """A histogram of total variation.
 
     Attributes
     ----------
-    row, column : the titles it stands under.
+    title : title above the histogram.
+    label : text for the set in the legend.
     variation : (n,) total variation of the set.
-    note : text written into it.
-    alarmed : whether to draw it as altered or suspicious.
-    rendered : (k,) total variation of the `fix` rendering of the set's originals, as a second line.
+    alarmed : whether the set did not pass.
+    fix_variation : (k,) total variation of `fix` of the set's originals, drawn as a dashed line.
     """
 
-    row: str
-    column: str
+    title: str
+    label: str
     variation: Floats
-    note: str
     alarmed: bool
-    rendered: Floats | None = None
+    fix_variation: Floats | None = None
 
 
 def require_plots() -> None:
@@ -58,94 +57,54 @@ def require_plots() -> None:
     plotting.require_plots("histograms and grids of images")
 
 
-def histograms(panels: Sequence[Panel], reference: Floats, legend: tuple[str, str, str], path: Path) -> None:
-    """Write histograms as a table of panels, each over the reference's in grey; SVG or PNG by the name.
-
-    Parameters
-    ----------
-    legend : labels of the reference, of a set that passed, and of one that did not.
+def save_histograms(
+    histograms: Sequence[Histogram], reference_label: str, reference: Floats, path: Path, *, columns: int = 3
+) -> None:
+    """Draw histograms over that of the reference, in ``columns`` columns; SVG, PNG or PDF by the file name.
 
     Raises
     ------
     MissingPackageError : matplotlib is not installed.
     OutputError : the file cannot be written.
     """
-    require_plots()
-    from matplotlib.figure import Figure
+    edges = _edges([reference, *(histogram.variation for histogram in histograms)])
 
-    rows = list(dict.fromkeys(panel.row for panel in panels))
-    columns = list(dict.fromkeys(panel.column for panel in panels))
-    edges = _edges([reference, *(panel.variation for panel in panels)])
-    with plotting.settings(SALT):
-        figure = Figure(figsize=(max(6.4, 2.6 * len(columns)), max(3.2, 1.05 * len(rows) + 0.9)))
-        axes = figure.subplots(len(rows), len(columns), sharex=True, sharey="col", squeeze=False)
-        for panel in panels:
-            row, column = rows.index(panel.row), columns.index(panel.column)
-            _draw(axes[row][column], panel, reference, edges)
-        for axis, title in zip(axes[0], columns, strict=True):
-            axis.set_title(_short(title, 40), fontsize=9, color=BLACK, parse_math=False)
-        for line, title in zip(axes, rows, strict=True):
-            line[0].set_ylabel(
-                title, rotation=0, ha="right", va="center", fontsize=8, color=BLACK, parse_math=False
-            )
-        figure.supxlabel("total variation of a picture (grey levels per pixel)", fontsize=8, color=BLACK)
-        _legend(figure, legend, panels)
-        figure.tight_layout(rect=(0, 0, 1, 1 - 0.28 / figure.get_figheight()))
-        plotting.save(figure, path)
+    def line(name: str, scores: Floats, colour: str, **style: bool) -> Line:
+        return Line(name, edges, _shares(scores, edges), colour=colour, **style)
+
+    panels = []
+    for histogram in histograms:
+        lines = [
+            line(reference_label, reference, GREY, filled=True),
+            line(histogram.label, histogram.variation, ORANGE if histogram.alarmed else BLUE),
+        ]
+        if histogram.fix_variation is not None:
+            lines.append(line("fix of its originals", histogram.fix_variation, BLACK, dashed=True))
+        labels = ("total variation (grey levels per pixel)", "share of pictures")
+        panels.append(Lines(histogram.title, *labels, tuple(lines), steps="post"))
+    plot = plotting.Plot("Total variation of pictures", tuple(panels), columns=columns)
+    plotting.save_plot(plot, path, salt=SALT)
 
 
 def _edges(sets: Sequence[Floats]) -> npt.NDArray[np.float64]:
-    """Return the edges of the bins, from zero to where nearly all of every set lies below."""
+    """Return the edges of the bins, from zero to a bound of nearly all pictures of every set."""
     top = max(float(np.quantile(scores, TAIL)) for scores in sets)
     return np.linspace(0, top or 1.0, BINS + 1)
 
 
 def _shares(scores: Floats, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the share of the pictures in each bin; what lies above the last edge is in the last bin."""
+    """Return the share of the pictures in each bin; the last bin includes pictures beyond its edge."""
     return np.histogram(np.minimum(scores, edges[-1]), edges)[0] / len(scores)
 
 
-def _draw(axis: Any, panel: Panel, reference: Floats, edges: npt.NDArray[np.float64]) -> None:
-    colour = ORANGE if panel.alarmed else BLUE
-    axis.stairs(_shares(reference, edges), edges, fill=True, color=GREY)
-    if panel.rendered is not None:
-        axis.stairs(_shares(panel.rendered, edges), edges, color=BLACK, linewidth=0.9, linestyle=DASHES)
-    axis.stairs(_shares(panel.variation, edges), edges, color=colour, linewidth=1.3)
-    _write(axis, 0.97, 0.92, panel.note, colour, ha="right", va="top", fontsize=7)
-    axis.set_yticks([])
-    axis.set_xlim(edges[0], edges[-1])
-    axis.tick_params(length=2, labelsize=7, colors=BLACK)
-    axis.spines[["top", "right", "left"]].set_visible(False)
-
-
-def _write(axis: Any, x: float, y: float, text: str, colour: str = BLACK, **style: Any) -> None:
-    """Write into an axis, at fractions of its width and height; a dollar sign is not math."""
-    axis.text(x, y, text, transform=axis.transAxes, color=colour, parse_math=False, **style)
-
-
-def _legend(figure: Any, labels: tuple[str, str, str], panels: Sequence[Panel]) -> None:
-    """Add a legend of what is drawn, above the figure."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    drawn = {panel.alarmed for panel in panels}
-    handles: list[Any] = [Patch(color=GREY, label=_short(labels[0], 40))]
-    for alarmed, colour, text in ((False, BLUE, labels[1]), (True, ORANGE, labels[2])):
-        if alarmed in drawn:
-            handles.append(Line2D([], [], color=colour, label=text))
-    if any(panel.rendered is not None for panel in panels):
-        handles.append(Line2D([], [], color=BLACK, linestyle=DASHES, label="fix of its originals"))
-    figure.legend(handles=handles, loc="upper center", ncols=len(handles), frameon=False, fontsize=7)
-
-
-def grid(
+def save_grid(
     rows: Sequence[tuple[str, Sequence[Pixels]]], columns: Sequence[str], path: Path, wrap: int = 4
 ) -> None:
-    """Write images side by side, one row of ``columns`` for each of ``rows``, in ``wrap`` blocks; PNG.
+    """Draw images side by side, one row of ``columns`` for each of ``rows``, in ``wrap`` blocks; PNG.
 
     Parameters
     ----------
-    rows : what to write over each row, and its images, (h, w, 3) uint8, all of one size.
+    rows : name and images of each row, (h, w, 3) uint8, all of one size.
 
     Raises
     ------
@@ -156,42 +115,43 @@ def grid(
     from matplotlib.figure import Figure
 
     wrap = min(wrap, len(rows))
-    deep = -(-len(rows) // wrap)
-    size = max(rows[0][1][0].shape[:2])
-    cell, wide = 1.0, len(columns) * 1.04 + 0.3  # inches of an image; of a block, in images
-    dpi = size * max(1, round(100 / size))  # a pixel of an image is a square of whole pixels
+    lines = -(-len(rows) // wrap)
+    side = max(rows[0][1][0].shape[:2])
+    block_width = len(columns) * 1.04 + 0.3  # in inches, as all lengths here; an image is one inch wide
+    dpi = side * max(1, round(100 / side))  # a pixel of an image becomes a square of whole pixels
     with plotting.settings(SALT):
-        figure = Figure(figsize=(wrap * wide * cell + 0.2, deep * 1.22 * cell + 0.55), dpi=dpi)
-        for place, (name, images) in enumerate(rows):
-            block, line = place % wrap, place // wrap
+        figure = Figure(figsize=(wrap * block_width + 0.2, lines * 1.22 + 0.55), dpi=dpi)
+        for n, (name, images) in enumerate(rows):
+            line, block = divmod(n, wrap)
             for column, (title, pixels) in enumerate(zip(columns, images, strict=True)):
-                left = (0.15 + block * wide + column * 1.04) * cell
-                bottom = 0.1 + (deep - 1 - line) * 1.22 * cell
-                axis = _image(figure, pixels, left, bottom, cell)
+                left, bottom = 0.15 + block * block_width + column * 1.04, 0.1 + (lines - 1 - line) * 1.22
+                axis = _image_axis(figure, pixels, left, bottom)
                 if line == 0:
                     _write(axis, 0.5, 1.2, _two_lines(title), ha="center", va="bottom", fontsize=6.5)
                 if column == 0:
-                    _write(axis, 0, 1.04, _short(name, NAME_LETTERS * len(columns)), fontsize=5)
+                    max_length = MAX_NAME_PER_IMAGE * len(columns)
+                    text = name if len(name) <= max_length else f"...{name[3 - max_length :]}"
+                    _write(axis, 0, 1.04, text, fontsize=5)
         plotting.save(figure, path)
 
 
-def _image(figure: Any, pixels: Pixels, left: float, bottom: float, cell: float) -> Any:
+def _image_axis(figure: Any, pixels: Pixels, left: float, bottom: float) -> Any:
     width, height = figure.get_size_inches()
-    axis = figure.add_axes((left / width, bottom / height, cell / width, cell / height))
+    axis = figure.add_axes((left / width, bottom / height, 1 / width, 1 / height))
     axis.imshow(pixels, interpolation="nearest")
     axis.set_axis_off()
     return axis
 
 
-def _short(name: str, most: int) -> str:
-    """Return a name, or the end of it where it is longer than ``most`` letters."""
-    return name if len(name) <= most else f"...{name[-most + 3 :]}"
+def _write(axis: Any, x: float, y: float, text: str, **style: Any) -> None:
+    """Write text into an axis, at fractions of its width and height; a dollar sign is not math."""
+    axis.text(x, y, text, transform=axis.transAxes, color=BLACK, parse_math=False, **style)
 
 
 def _two_lines(title: str) -> str:
-    """Return a long title broken at the blank or hyphen nearest to its middle."""
-    breaks = [place + 1 for place, letter in enumerate(title) if letter in " -"]
-    if len(title) <= WIDEST or not breaks:
+    """Return a long title, broken at the blank or hyphen nearest to its middle."""
+    breaks = [n + 1 for n, letter in enumerate(title) if letter in " -"]
+    if len(title) <= MAX_TITLE_LINE or not breaks:
         return title
-    middle = min(breaks, key=lambda place: abs(2 * place - len(title)))
+    middle = min(breaks, key=lambda n: abs(2 * n - len(title)))
     return f"{title[:middle].rstrip()}\n{title[middle:]}"

@@ -1,15 +1,15 @@
-"""What a small picture reveals of its resizer without its original: total variation, smoothness, whiteness.
+"""Traces of a resizer in a small picture without its original: total variation, smoothness, whiteness.
 
-A set decimated without a low-pass filter is rougher than photographs are, and a detector that tells it from
-CIFAR has learned the resizer. Source of the smoothness score: CSI (Tack et al. 2020, appendix); whiteness is
-ours. Content moves all of them, so they can only warn.
+A set decimated without a low-pass filter is rougher than photographs, and a detector that distinguishes it
+from CIFAR has learned the resizer. The smoothness score is that of CSI (Tack et al. 2020, appendix); whiteness
+is new here. All depend on the content as well, so they can only warn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,25 +19,37 @@ from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError
 
 BLOCK: Final = 512
-"""Pictures processed at a time, so that memory use stays constant."""
+"""Pictures processed at a time, which bounds memory."""
 
-HIGH: Final = 0.35
-MIDDLE: Final = (0.2, 0.3)
-"""Frequencies, in cycles per pixel, from which and between which energies are compared in `whiteness`."""
+HIGH_FREQUENCY: Final = 0.35
+MIDDLE_FREQUENCIES: Final = (0.2, 0.3)
+"""Lower bound of the high band and bounds of the middle band in `whiteness`, in cycles per pixel."""
 
-FAINT: Final = 1.0
-"""Energy, in squared grey levels per pixel, below which rounding is all that there is."""
+ROUNDING_ENERGY: Final = 1.0
+"""Energy that rounding may cause, in squared grey levels per pixel."""
+
+
+class Scores(NamedTuple):
+    """Total variation and whiteness of n pictures, (n,) each."""
+
+    variation: Floats
+    whiteness: Floats
+
+
+def score_pictures(pictures: Pixels) -> Scores:
+    """Return the scores of pictures, (n, h, w, 3) uint8 of at least 2 x 2 pixels each."""
+    return Scores(total_variation(pictures), whiteness(pictures))
 
 
 def total_variation(pictures: Iterable[Pixels] | Pixels) -> Floats:
     """Return the total variation of each picture, (n,) in grey levels per pixel; higher is rougher.
 
-    The mean, over the (h-1) x (w-1) pixels that have both, of the L2 norms of the RGB differences to the
-    right and to the lower neighbour, added.
+    The mean over the (h-1) x (w-1) pixels with a right and a lower neighbour of the sum of the L2 norms of
+    the RGB differences to both.
 
     Parameters
     ----------
-    pictures : (n, h, w, 3) uint8, or (h, w, 3) pictures one by one; at least 2 x 2 pixels each.
+    pictures : (n, h, w, 3) uint8, or an iterable of (h, w, 3) uint8; at least 2 x 2 pixels each.
     """
     if isinstance(pictures, np.ndarray) and pictures.ndim == 4:
         blocks = [pictures[start : start + BLOCK] for start in range(0, len(pictures), BLOCK)]
@@ -59,17 +71,16 @@ def _variation(block: Pixels) -> Floats:
 
 
 def smoothness(variation: Floats, reference: Floats) -> Floats:
-    """Return |TV - mean TV of the reference| for each picture, (n,) >= 0: how unlike the reference it is."""
+    """Return |TV - mean TV of the reference| of each picture, (n,) >= 0: its distance from the reference."""
     score: Floats = np.abs(variation - reference.mean())
     return score
 
 
 def whiteness(pictures: Pixels) -> Floats:
-    """Return the energy of each picture's highest frequencies relative to that of its middle ones, (n,).
+    """Return the energy of each picture's high frequencies relative to its middle frequencies, (n,).
 
-    White noise has 1; a photograph that was filtered before it was reduced has far less, and what folds down
-    where it was not filtered brings it near to noise. Contrast does not matter, and content less than to
-    total variation.
+    White noise has 1; a photograph that was filtered before the reduction has far less, and aliasing raises
+    the value. Contrast does not affect it, and content less than it affects total variation.
 
     Parameters
     ----------
@@ -80,15 +91,15 @@ def whiteness(pictures: Pixels) -> Floats:
     levels -= levels.mean(axis=(1, 2), keepdims=True)
     energy = (np.abs(np.fft.fft2(levels * window[..., None], axes=(1, 2))) ** 2).sum(axis=3)
     energy /= (window**2).sum()
-    ratio: Floats = energy[:, high].mean(axis=1) / (energy[:, middle].mean(axis=1) + FAINT)
+    ratio: Floats = energy[:, high].mean(axis=1) / (energy[:, middle].mean(axis=1) + ROUNDING_ENERGY)
     return ratio
 
 
 @lru_cache(maxsize=8)
 def _bands(height: int, width: int) -> tuple[Floats, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return a Hann window, and which frequencies are high and which are middle ones, (h, w) each."""
+    """Return a Hann window, the mask of the high band and that of the middle band, (h, w) each."""
     window = np.sin(np.pi * (np.arange(height) + 0.5) / height)[:, None] ** 2
     window = window * np.sin(np.pi * (np.arange(width) + 0.5) / width) ** 2
     frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width))
-    middle = (frequency > MIDDLE[0]) & (frequency < MIDDLE[1])
-    return window, frequency > HIGH, middle if middle.any() else frequency <= HIGH
+    middle = (frequency > MIDDLE_FREQUENCIES[0]) & (frequency < MIDDLE_FREQUENCIES[1])
+    return window, frequency > HIGH_FREQUENCY, middle if middle.any() else frequency <= HIGH_FREQUENCY

@@ -1,4 +1,4 @@
-"""The verdict on a set: by its pairs where there are originals, else a warning from the set alone."""
+"""The verdict on a set: from its pairs if there are originals, else a warning from the set alone."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from fix_resize.auditing.aliasing import FINDINGS, SAME_WITHIN, Pair, PairFinding
-from fix_resize.auditing.smoothness import smoothness
+from fix_resize.auditing.smoothness import Scores, smoothness
 from fix_resize.windows import Floats
 from wordnet_splits.metrics import Interval, ScoreSet, bootstrap
 
 SetVerdict = Literal["clean", "filtered", "aliased", "altered", "suspicious", "no warning"]
 
 DIFFERING: Final = 0.05
-"""Largest share of pictures that are not clean in a set that is."""
+"""Largest share of pictures in a clean set that are not clean."""
 
 ALIASED: Final = 0.10
-"""Share of aliased pictures from which on a set is aliased, whatever the others are."""
+"""Largest share of aliased pictures in a set that is not aliased."""
 
 SUSPICIOUS_ABOVE: Final = 0.70
-"""A set is suspicious when the interval of its absolute AUROC lies above this."""
+"""A set is suspicious if the interval of its absolute AUROC lies above this value."""
 
 WHITE_ABOVE: Final = 0.99
-"""A picture is white when it is whiter than this share of the reference."""
+"""A picture is white if it is whiter than this share of the reference."""
 
 WHITE_SHARE: Final = 0.09
-"""A set is suspicious when the interval of its share of white pictures lies above this."""
+"""A set is suspicious if the interval of its share of white pictures lies above this value."""
 
-_PLAIN: Final[dict[PairFinding, str]] = {
+_DESCRIPTIONS: Final[dict[PairFinding, str]] = {
     "clean": f"within {SAME_WITHIN} grey levels of fix",
     "filtered": "another low-pass filter",
     "aliased": "decimated without one",
@@ -42,24 +42,19 @@ _PLAIN: Final[dict[PairFinding, str]] = {
 
 @dataclass(frozen=True)
 class PairedAudit:
-    """The pairs of a set: each picture beside the `fix` rendering of its own original.
-
-    Attributes
-    ----------
-    pairs : at least one.
-    """
+    """The pictures of a set, each compared with the `fix` rendering of its original; at least one."""
 
     pairs: Sequence[Pair]
 
     @property
     def shares(self) -> dict[PairFinding, float]:
         """Share of the pairs with each finding."""
-        times = Counter(pair.finding for pair in self.pairs)
-        return {finding: times[finding] / len(self.pairs) for finding in FINDINGS}
+        counts = Counter(pair.finding for pair in self.pairs)
+        return {finding: counts[finding] / len(self.pairs) for finding in FINDINGS}
 
     @property
     def verdict(self) -> PairFinding:
-        """``clean`` but for 5% of the pairs; ``aliased`` from 10% on; else the finding that is commonest."""
+        """``clean`` if at most 5% of the pairs differ, ``aliased`` above 10%, else the most common finding."""
         shares = self.shares
         if self.differing <= DIFFERING:
             return "clean"
@@ -73,7 +68,7 @@ class PairedAudit:
         return sum(pair.finding != "clean" for pair in self.pairs) / len(self.pairs)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints: counts, shares and quantiles."""
+        """Return counts, shares and quantiles, for JSON."""
         return {
             "pairs": len(self.pairs),
             "differing": self.differing,
@@ -85,10 +80,12 @@ class PairedAudit:
     @property
     def sentence(self) -> str:
         """The verdict in words."""
-        shown = [
-            f"{share:.0%} {finding} ({_PLAIN[finding]})" for finding, share in self.shares.items() if share
+        shares = [
+            f"{share:.0%} {finding} ({_DESCRIPTIONS[finding]})"
+            for finding, share in self.shares.items()
+            if share
         ]
-        return f"{self.verdict}: of {len(self.pairs):,} pairs {', '.join(shown)}"
+        return f"{self.verdict}: of {len(self.pairs):,} pairs {', '.join(shares)}"
 
 
 def _quantiles(values: Sequence[float]) -> dict[str, float]:
@@ -98,14 +95,14 @@ def _quantiles(values: Sequence[float]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Audit:
-    """What is known of how a set was resized.
+    """The result of an audit: how a set was resized.
 
     Attributes
     ----------
     signed : AUROC of total variation, the set against the reference; above one half the set is rougher.
     absolute : AUROC of the smoothness score, the set against the reference.
     white : share of the set that is whiter than 99% of the reference, with its 95% interval.
-    paired : the result of the pairs; None where there are no originals.
+    paired : result of the comparison with originals; None without originals.
     """
 
     signed: Interval
@@ -115,19 +112,19 @@ class Audit:
 
     @property
     def suspicious(self) -> bool:
-        """Whether the set alone raises a warning: too unlike the reference, or too many white pictures."""
+        """Whether the set itself causes a warning: too far from the reference, or too many white pictures."""
         return self.absolute.lo > SUSPICIOUS_ABOVE or self.white.lo > WHITE_SHARE
 
     @property
     def verdict(self) -> SetVerdict:
-        """That of the pairs; without originals ``suspicious`` or ``no warning``."""
+        """The verdict of the pairs; without originals ``suspicious`` or ``no warning``."""
         if self.paired is not None:
             return self.paired.verdict
         return "suspicious" if self.suspicious else "no warning"
 
     @property
     def passed(self) -> bool:
-        """Whether the set passed: clean, or no warning where there are no originals."""
+        """Whether the verdict is ``clean`` or ``no warning``."""
         return self.verdict in ("clean", "no warning")
 
     @property
@@ -145,41 +142,33 @@ class Audit:
         return f"suspicious ({'; '.join(reasons)}); originals would settle it"
 
 
-def audit(variation: Floats, white: Floats, reference: Floats, white_reference: Floats) -> Audit:
-    """Compare a set with a reference.
-
-    Parameters
-    ----------
-    variation, white : (n,) total variation and whiteness of the set's pictures.
-    reference, white_reference : (m,) those of the reference's.
-    """
+def audit_scores(scores: Scores, reference: Scores) -> Audit:
+    """Compare the scores of a set with those of a reference."""
+    smooth, smooth_reference = (smoothness(s.variation, reference.variation) for s in (scores, reference))
     return Audit(
-        signed=_auroc(variation, reference),
-        absolute=_auroc(smoothness(variation, reference), smoothness(reference, reference)),
-        white=white_share(white, white_reference),
+        signed=_auroc(scores.variation, reference.variation),
+        absolute=_auroc(smooth, smooth_reference),
+        white=white_share(scores.whiteness, reference.whiteness),
     )
 
 
-def white_share(white: Floats, reference: Floats) -> Interval:
-    """Return the share of a set that is whiter than 99% of the reference, with its 95% interval.
-
-    The interval is Wilson's, which also holds for small numbers.
-    """
+def white_share(whiteness: Floats, reference: Floats) -> Interval:
+    """Return the share of a set that is whiter than 99% of the reference, with Wilson's 95% interval."""
     z = 1.959963984540054
-    of = len(white)
-    share = float((white > np.quantile(reference, WHITE_ABOVE)).mean())
-    middle, spread = share + z * z / (2 * of), z * sqrt(share * (1 - share) / of + z * z / (4 * of * of))
-    scale = 1 + z * z / of
+    n = len(whiteness)
+    share = float((whiteness > np.quantile(reference, WHITE_ABOVE)).mean())
+    middle, spread = share + z * z / (2 * n), z * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
     return Interval(share, max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale))
 
 
-def _auroc(higher: Floats, lower: Floats) -> Interval:
-    """Return the chance that the set's score exceeds the reference's, which is the OOD side of the metric."""
-    # Reference scores between two of the set may be merged: the replicates are the same, and come sooner.
-    places = np.unique(higher)
-    ours, theirs = (
-        np.searchsorted(places, scores, "left") + np.searchsorted(places, scores, "right")
-        for scores in (higher, lower)
+def _auroc(scores: Floats, reference: Floats) -> Interval:
+    """Return the probability that a score of the set exceeds one of the reference."""
+    # ranks among the set's scores merge scores of the reference: the same AUROC in every replicate, faster
+    distinct = np.unique(scores)
+    ranks, reference_ranks = (
+        np.searchsorted(distinct, values, "left") + np.searchsorted(distinct, values, "right")
+        for values in (scores, reference)
     )
-    sets = [ScoreSet("set", "id", ours), ScoreSet("reference", "external", theirs)]
+    sets = [ScoreSet("set", "id", ranks), ScoreSet("reference", "external", reference_ranks)]
     return bootstrap(sets, ["auroc"])["auroc"]

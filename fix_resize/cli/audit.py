@@ -24,8 +24,8 @@ from wordnet_splits.terminal.output import (
 
 if TYPE_CHECKING:
     from fix_resize.auditing.audit import Report
-    from fix_resize.auditing.measuring import LeftOut
-    from fix_resize.auditing.sets import Pictures
+    from fix_resize.auditing.measurements import SkippedPicture
+    from fix_resize.auditing.pictures import PictureSet
     from fix_resize.auditing.verdict import PairedAudit
     from wordnet_splits.sources.roots import Roots
 
@@ -115,9 +115,9 @@ def study_specs(
     json: Json = False,
 ) -> int:
     """Show what every resizer, sound or broken, does to sets of photographs."""
-    from fix_resize.auditing.named import check_out
-    from fix_resize.auditing.sets import open_pictures
-    from fix_resize.auditing.study import COLUMNS, FIGURES, compare_specs
+    from fix_resize.auditing.audit import check_out
+    from fix_resize.auditing.pictures import open_pictures
+    from tools.study.comparison import COLUMNS, FIGURES, compare_specs
     from fix_resize.spec import spec_names
     from wordnet_splits.base.progress import OnStderr
 
@@ -159,8 +159,8 @@ def _named(text: str) -> tuple[str, str]:
     return name, place
 
 
-def _open_all(named: Sequence[tuple[str, str]], roots: Roots) -> list[tuple[str, Pictures]]:
-    from fix_resize.auditing.sets import open_pictures
+def _open_all(named: Sequence[tuple[str, str]], roots: Roots) -> list[tuple[str, PictureSet]]:
+    from fix_resize.auditing.pictures import open_pictures
 
     if len({name for name, _ in named}) < len(named):
         raise SplitsError("two sets have one name", hint="name them: NAME=SET")
@@ -204,6 +204,6 @@ def _texts(estimate: tuple[float, float, float]) -> tuple[str, str]:
     return f"{value:.3f}", f"{lo:.3f} to {hi:.3f}"
 
 
-def _say_left_out(label: str, entries: Sequence[LeftOut]) -> None:
+def _say_left_out(label: str, entries: Sequence[SkippedPicture]) -> None:
     lines = [f"  left out of {label}: {e.image_id}: {e.reason}: {e.detail}" for e in entries]
     print_first(lines, SHOWN, of=f" of {label}")

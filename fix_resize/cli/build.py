@@ -24,7 +24,7 @@ from wordnet_splits.terminal.output import (
 )
 
 if TYPE_CHECKING:
-    from fix_resize.pipeline import Built
+    from fix_resize.pipeline import BuildResult
 
 SHOWN: Final = 20
 
@@ -130,7 +130,7 @@ def _roots(what: str, given: Sequence[str]) -> dict[str, Path]:
     return parse_roots(given)
 
 
-def _as_json(built: Built) -> dict[str, Any]:
+def _as_json(built: BuildResult) -> dict[str, Any]:
     return {
         "out": str(built.folder),
         **{key: getattr(built.about, key) for key in ("name", "format", "images", "complete", "fingerprint")},
@@ -143,7 +143,7 @@ def _as_json(built: Built) -> dict[str, Any]:
     }
 
 
-def _say(built: Built) -> None:
+def _say(built: BuildResult) -> None:
     about = built.about
     to_stderr(f"built {about.images:,} images of {about.name} by spec {about.spec['name']} in {built.folder}")
     if built.kept:

@@ -1,6 +1,6 @@
-"""Draws from a root, for sets with image ids that are not frozen because only a copy of the source has them.
+"""Draw the images of a group from a root, for groups whose image ids are not in the manifest.
 
-The draw is the one that ``wordnet-splits build`` makes, of one group alone.
+The draw is the one that ``wordnet-splits build`` makes for the group.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from wordnet_splits.sources import Source
 
 
 @dataclass(frozen=True)
-class Draw:
-    """What was drawn for one group.
+class GroupDraw:
+    """The images drawn for a group.
 
     Attributes
     ----------
     images : image ids by split and class.
-    population : how many images each class was drawn from.
-    local : whether they were drawn from an incomplete or unknown root.
+    shortfalls : classes with fewer images than required.
+    population : number of images from which each class was drawn.
+    local : whether the root is incomplete, or may be.
     """
 
     images: Mapping[str, Mapping[str, Sequence[str]]]
@@ -43,34 +44,34 @@ def draw_group(
     local: bool,
     per_class: int | None = None,
     allow_short: bool = False,
-) -> Draw:
+) -> GroupDraw:
     """Draw the images of one group from a root.
 
     Parameters
     ----------
-    splits : which splits of the group are wanted.
+    splits : splits of the group to draw.
     local : accept a root whose counts are unknown or differ from the publisher's.
-    per_class : images to take of each class, in place of the recipe's number; a smaller number selects a
-        subset of what a larger one selects.
-    allow_short : take fewer where a class holds fewer, and record it in ``shortfalls``.
+    per_class : number of images per class, instead of the recipe's; a smaller number draws a subset of what a
+        larger number draws.
+    allow_short : accept classes with too few images, and record them in ``shortfalls``.
 
     Raises
     ------
-    SourceError : the root is not the whole source, or that cannot be known, and not ``local``.
-    MissingImageError : a class holds too few images, without ``allow_short``.
+    SourceError : the root is incomplete, or may be, and ``local`` is false.
+    MissingImageError : a class has too few images, and ``allow_short`` is false.
     """
     recipe = load_recipe(manifest)
-    rules = {s: _counted(rule, per_class) for s, rule in group.images.items()}
+    rules = {s: _with_count(rule, per_class) for s, rule in group.images.items()}
     _check_drawable(recipe, group, rules, manifest.name)
     pools = {rules[s].from_ for s in splits}
-    # earlier splits of the same pool take their share first
-    cut = group.model_copy(update={"images": {s: r for s, r in rules.items() if r.from_ in pools}})
-    alone = recipe.model_copy(update={"group": (cut,)})
+    # earlier splits of the same pool come first in its order
+    drawn_group = group.model_copy(update={"images": {s: r for s, r in rules.items() if r.from_ in pools}})
+    group_recipe = recipe.model_copy(update={"group": (drawn_group,)})
     rows = manifest.classes.select(["class_id", "group"]).to_pylist()
     classes = {group.name: sorted(r["class_id"] for r in rows if r["group"] == group.name)}
-    noted: list[Shortfall] = []
+    all_shortfalls: list[Shortfall] = []
     sources = {source.name: source}
-    selections = select_images(alone, manifest.data.seed, classes, sources, local=local, shortfalls=noted)
+    selections = select_images(group_recipe, manifest.data.seed, classes, sources, local=local, shortfalls=all_shortfalls)
     for selection in selections:
         if selection.awaiting is not None:
             raise SourceError(
@@ -78,26 +79,26 @@ def draw_group(
                 where=str(source.root),
                 hint="complete the root"
                 if local
-                else "--local draws from what this root holds; such a set is called @local and never frozen",
+                else "--local draws from this root as it is; such a set is called @local and never frozen",
             )
-    shortfalls = [s for s in noted if s.split in splits]
+    shortfalls = [s for s in all_shortfalls if s.split in splits]
     if shortfalls and not allow_short:
         raise _too_few(shortfalls, source)
     population: Counter[str] = Counter()
-    for of_pool in {rules[s.split].from_: s.drawn_from for s in selections}.values():
-        population.update(of_pool)
+    for counts in {rules[s.split].from_: s.drawn_from for s in selections}.values():
+        population.update(counts)
     images = {s.split: s.images for s in selections if s.split in splits}
-    return Draw(images, shortfalls, population, any(s.local for s in selections))
+    return GroupDraw(images, shortfalls, population, any(s.local for s in selections))
 
 
-def _counted(rule: ImageRule, per_class: int | None) -> ImageRule:
+def _with_count(rule: ImageRule, per_class: int | None) -> ImageRule:
     if per_class is None or (rule.per_class is None and rule.total is None):
         return rule
     return rule.model_copy(update={"per_class": per_class, "total": None})
 
 
 def _check_drawable(recipe: Recipe, group: Group, rules: Mapping[str, ImageRule], name: str) -> None:
-    """Leave to ``wordnet-splits build`` what depends on lists, other groups or overlapping pools."""
+    """Raise SourceError if the draw depends on lists, other groups or overlapping pools."""
     pools = {rule.from_ for rule in rules.values()}
     splits = [s for pool in pools for s in expand(group.source, pool or ())]
     reused = any(g.reuse for g in recipe.group if g.source == group.source)
@@ -111,11 +112,11 @@ def _check_drawable(recipe: Recipe, group: Group, rules: Mapping[str, ImageRule]
 
 
 def _too_few(shortfalls: Sequence[Shortfall], source: Source) -> MissingImageError:
-    wanted, taken = sum(s.wanted for s in shortfalls), sum(s.taken for s in shortfalls)
-    first = shortfalls[0]
+    required, available = sum(s.wanted for s in shortfalls), sum(s.taken for s in shortfalls)
+    example = shortfalls[0]
     return MissingImageError(
-        f"{len(shortfalls)} classes hold {taken:,} of {wanted:,} images to be taken, such as "
-        f"{first.class_id!r} {first.taken:,} of {first.wanted:,} for {first.split}",
+        f"{len(shortfalls)} classes have {available:,} of {required:,} required images, such as "
+        f"{example.class_id!r} {example.taken:,} of {example.wanted:,} for {example.split}",
         where=f"{source.name} under {source.root}",
-        hint="complete the root, ask for fewer with --per-class, or take what is there with --allow-missing",
+        hint="complete the root, ask for fewer with --per-class, or accept fewer with --allow-missing",
     )

@@ -1,4 +1,4 @@
-"""The end of a build: the shards' tables joined, and ``output.json``, which describes them."""
+"""The last step of a build: join the tables of the shards, and write ``output.json``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from fix_resize.pipeline import tables
 from fix_resize.pipeline.formats import checksum, get_format
 from fix_resize.pipeline.output import SCHEMA, Description
-from fix_resize.pipeline.selection import Worklist
+from fix_resize.pipeline.selection import Selection
 from fix_resize.pipeline.shards import ShardOutcome, table_of
 from fix_resize.spec import ResizeSpec
 from wordnet_splits.base.errors import OutputError
@@ -21,47 +21,47 @@ from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.schemas import write_sealed
 
 _ROWS: Final = 65_536
-"""Rows of a row group, and of what is held at a time."""
+"""Rows per row group, and in memory at a time."""
 
 
-def finish(
+def write_output(
     out: Path,
-    selection: Worklist,
+    selection: Selection,
     spec: ResizeSpec,
     file_format: str,
-    records: Sequence[ShardOutcome],
-    absent: Sequence[dict[str, str]],
+    outcomes: Sequence[ShardOutcome],
+    not_under_root: Sequence[dict[str, str]],
 ) -> Description:
-    """Write the tables of a build whose shards are done; return the content of ``output.json``.
+    """Write the tables of a build with completed shards; return the content of ``output.json``.
 
     Parameters
     ----------
-    records : of every shard, in order.
-    absent : rows of `tables.MISSING_SCHEMA` that no shard was given.
+    outcomes : outcomes of all shards, in order.
+    not_under_root : rows of `tables.MISSING_SCHEMA` of images that belong to no shard.
 
     Raises
     ------
-    OutputError : something cannot be written.
+    OutputError : a file cannot be written.
     """
-    with writing(out, hint=tables.GO_ON):
+    with writing(out, hint=tables.RESUME_HINT):
         (out / tables.OUTPUT).unlink(missing_ok=True)  # until the tables are complete again
-    missing = [*absent, *(row for record in records for row in record.missing)]
-    quarantined = [row for record in records for row in record.quarantined]
-    keep = get_format(file_format)
-    shards = {keep.place("", r.shard, 0)[0]: r.data for r in records if r.images and keep.tables}
+    missing = [*not_under_root, *(row for outcome in outcomes for row in outcome.missing)]
+    quarantined = [row for outcome in outcomes for row in outcome.quarantined]
+    layout = get_format(file_format)
+    shards = {layout.location("", o.shard, 0)[0]: o.data for o in outcomes if o.images and layout.sharded}
     fingerprint = tables.Fingerprint()
     with tables.table_writer(out / tables.IMAGES, tables.IMAGE_SCHEMA, spec.id) as writer:
-        for table in _joined(out, records):
+        for table in _joined(out, outcomes):
             fingerprint.add(table)
             writer.write_table(table, row_group_size=_ROWS)
     tables.write_rows(out / tables.QUARANTINE, tables.QUARANTINE_SCHEMA, spec.id, quarantined)
     tables.write_rows(out / tables.MISSING, tables.MISSING_SCHEMA, spec.id, missing)
-    about: dict[str, Any] = {
+    description: dict[str, Any] = {
         "schema": SCHEMA,
         "name": selection.name,
-        "spec": {**spec.describe(), "libraries": _libraries(records)},
+        "spec": {**spec.describe(), "libraries": _libraries(outcomes)},
         "format": file_format,
-        "images": sum(record.images for record in records),
+        "images": sum(outcome.images for outcome in outcomes),
         "quarantined": len(quarantined),
         "missing": len(missing),
         "shortfalls": [vars(short) for short in selection.shortfalls],
@@ -73,26 +73,26 @@ def finish(
         "tables": {**{file: checksum(out, [file]) for file in tables.TABLES}, **shards},
         "provenance": {"wordnet-splits": version("wordnet-splits")},
     }
-    write_sealed(out / tables.OUTPUT, about, hint=tables.GO_ON)
-    return Description.model_validate(about)
+    write_sealed(out / tables.OUTPUT, description, hint=tables.RESUME_HINT)
+    return Description.model_validate(description)
 
 
-def _joined(out: Path, records: Iterable[ShardOutcome]) -> Iterator[pa.Table]:
-    """Yield the shards' tables, as many together as make a row group."""
-    waiting: list[pa.Table] = []
-    for record in records:
-        waiting.append(read_table(out / table_of(record.shard), error=OutputError).cast(tables.IMAGE_SCHEMA))
-        if sum(map(len, waiting)) >= _ROWS:
-            yield pa.concat_tables(waiting).combine_chunks()
-            waiting = []
-    if waiting:
-        yield pa.concat_tables(waiting).combine_chunks()
+def _joined(out: Path, outcomes: Iterable[ShardOutcome]) -> Iterator[pa.Table]:
+    """Yield the tables of the shards, joined to row groups."""
+    tables_of_group: list[pa.Table] = []
+    for outcome in outcomes:
+        tables_of_group.append(read_table(out / table_of(outcome.shard), error=OutputError).cast(tables.IMAGE_SCHEMA))
+        if sum(map(len, tables_of_group)) >= _ROWS:
+            yield pa.concat_tables(tables_of_group).combine_chunks()
+            tables_of_group = []
+    if tables_of_group:
+        yield pa.concat_tables(tables_of_group).combine_chunks()
 
 
-def _libraries(records: Iterable[ShardOutcome]) -> dict[str, str]:
-    """Return the versions that the pixels depend on; all of them where workers differed."""
-    found: dict[str, set[str]] = {}
-    for record in records:
-        for name, number in record.libraries.items():
-            found.setdefault(name, set()).add(number)
-    return {name: " + ".join(sorted(numbers)) for name, numbers in sorted(found.items())}
+def _libraries(outcomes: Iterable[ShardOutcome]) -> dict[str, str]:
+    """Return the versions of libraries that the pixels depend on; all of them if workers differed."""
+    versions: dict[str, set[str]] = {}
+    for outcome in outcomes:
+        for name, number in outcome.libraries.items():
+            versions.setdefault(name, set()).add(number)
+    return {name: " + ".join(sorted(numbers)) for name, numbers in sorted(versions.items())}

@@ -1,4 +1,4 @@
-"""Any folder of images as a source: names are kept, subfolders are classes."""
+"""A folder of images as a source: its subfolders are the classes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SPLIT = "all"
 
 
 class ImageFolder(Source):
-    """A folder of images, however deep.
+    """A folder of images and subfolders.
 
-    An image's id is its path below the folder without extension (with it, where two files of its folder
-    differ in nothing else); its class is the path of the folder it lies in, empty at the top. Links are
-    followed inside the folder only. Hidden files are ignored, others counted in ``unexpected``.
+    The id of an image is its path below the root without extension (with extension if two files of its folder
+    would otherwise have the same id); its class is the path of its folder, empty at the root. Links are
+    followed only within the root. Hidden files are ignored, other files are counted in ``unexpected``.
     """
 
     name: ClassVar[str] = "folder"
@@ -30,7 +30,7 @@ class ImageFolder(Source):
 
     @classmethod
     def detect(cls, root: Path | None) -> str | None:
-        """Return ``folder``: whatever it holds."""
+        """Return ``folder``, the only layout."""
         return None if root is None else "folder"
 
     @classmethod
@@ -39,55 +39,55 @@ class ImageFolder(Source):
 
         Raises
         ------
-        SourceError : it is absent, empty or cannot be read.
+        SourceError : the folder does not exist, is empty or cannot be read.
         """
         if root is None or params:
-            raise SourceError("a folder of images takes its path and nothing else", where="--root")
-        return cls(check_root(root, cls.name, hint="give a folder that holds images"), layout)
+            raise SourceError("a folder of images has no parameters except its path", where="--root")
+        return cls(check_root(root, cls.name, hint="give a folder that contains images"), layout)
 
     def rows(self, splits: Collection[str]) -> Iterator[Row]:
         """Yield (image_id, class_id, split) of every image file."""
         return self._below(PurePosixPath()) if SPLIT in splits else iter(())
 
-    def _below(self, place: PurePosixPath) -> Iterator[Row]:
+    def _below(self, folder: PurePosixPath) -> Iterator[Row]:
         assert self.root is not None, "rooted"
-        class_id = "" if place == PurePosixPath() else str(place)
-        inside = sorted(entries(self.root / place, self.root), key=lambda entry: entry.name)
-        files = [entry.name for entry in inside if not entry.is_dir()]
+        class_id = "" if folder == PurePosixPath() else str(folder)
+        entries_here = sorted(entries(self.root / folder, self.root), key=lambda entry: entry.name)
+        files = [entry.name for entry in entries_here if not entry.is_dir()]
         for name in files:
             if not _is_image(name):
-                self.note_unexpected(str(place / name).encode("utf-8", "backslashreplace").decode())
-        yield from ((str(place / stem), class_id, SPLIT) for stem in name_by_stem(files))
-        for entry in inside:
+                self.note_unexpected(str(folder / name).encode("utf-8", "backslashreplace").decode())
+        yield from ((str(folder / stem), class_id, SPLIT) for stem in names_by_stem(files))
+        for entry in entries_here:
             if entry.is_dir():
-                yield from self._below(place / entry.name)
+                yield from self._below(folder / entry.name)
 
     def read_one(self, image_id: str) -> Raw:
-        """Return one file's bytes."""
+        """Return the bytes of a file."""
         assert self.root is not None, "rooted"
-        place = PurePosixPath(image_id).parent
-        names = self.cached(f"names {place}", lambda: self._names(place))
-        return read_image(self.root / place / names[PurePosixPath(image_id).name], self.root)
+        folder = PurePosixPath(image_id).parent
+        names = self.cached(f"names {folder}", lambda: self._names(folder))
+        return read_image(self.root / folder / names[PurePosixPath(image_id).name], self.root)
 
-    def _names(self, place: PurePosixPath) -> dict[str, str]:
+    def _names(self, folder: PurePosixPath) -> dict[str, str]:
         assert self.root is not None, "rooted"
-        inside = entries(self.root / place, self.root)
-        return name_by_stem(entry.name for entry in inside if not entry.is_dir())
+        entries_here = entries(self.root / folder, self.root)
+        return names_by_stem(entry.name for entry in entries_here if not entry.is_dir())
 
 
-def name_by_stem(files: Iterator[str] | Collection[str]) -> dict[str, str]:
-    """Return the image files of one folder by their stems, or by their whole names where stems clash."""
+def names_by_stem(files: Iterator[str] | Collection[str]) -> dict[str, str]:
+    """Return the image files of a folder by stem, or by full name if two have the same stem."""
     names = sorted(filter(_is_image, files))
     stems = [name.rpartition(".")[0] for name in names]
-    clash = Counter(stems).most_common(1)[:1]
-    return dict(zip(names if clash and clash[0][1] > 1 else stems, names, strict=True))
+    most_common = Counter(stems).most_common(1)[:1]
+    return dict(zip(names if most_common and most_common[0][1] > 1 else stems, names, strict=True))
 
 
 def _is_image(name: str) -> bool:
     stem, _, extension = name.rpartition(".")
-    return bool(stem) and extension.lower() in EXTENSIONS and not _surrogates(name)
+    return bool(stem) and extension.lower() in EXTENSIONS and not _has_surrogates(name)
 
 
-def _surrogates(name: str) -> bool:
-    """Return whether a file's name is not UTF-8 text, so that no table can hold it."""
+def _has_surrogates(name: str) -> bool:
+    """Return whether a file name is not valid UTF-8, so that tables cannot contain it."""
     return any("\ud800" <= letter <= "\udfff" for letter in name)

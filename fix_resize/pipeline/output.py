@@ -1,4 +1,4 @@
-"""An output folder, read: its spec, its table, and the pixels of any image.
+"""Read an output folder: its spec, its table, and the pixels of any image.
 
 >>> out = open_output("lsun-fix")  # doctest: +SKIP
 >>> out.spec_id, out.pixels("train/bedroom/0a3f...").shape  # doctest: +SKIP
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field
 
-from fix_resize.pipeline.formats import Kept, decode_png, get_format
+from fix_resize.pipeline.formats import StoredPicture, decode_png, get_format
 from fix_resize.pipeline.tables import IMAGE_SCHEMA, IMAGES, OUTPUT
 from fix_resize.spec import ResizeSpec
 from wordnet_splits.base.digests import Pixels, digest_pixels
@@ -32,17 +32,17 @@ class Description(StrictModel):
 
     Attributes
     ----------
-    name : what was built, with ``@local`` where it was drawn from an incomplete or unknown root.
-    spec : the description of the resize spec, with the libraries that decoded and resized.
+    name : the set, with ``@local`` if it was drawn from a root that is or may be incomplete.
+    spec : description of the resize spec, with the versions of decoding and resizing libraries.
     format : how pictures are stored (`formats.FORMATS`).
-    images, quarantined, missing : rows of the three tables.
-    shortfalls : classes of which a root held fewer images than were to be drawn (`build.images.Shortfall`).
-    complete : whether nothing is missing and nothing fell short.
-    population : how many images each class of a local draw was drawn from, by group.
-    unexpected : how many files of each source bore no known name.
-    selection : fingerprint of which images were to be built.
-    fingerprint : SHA-256 over what is in the folder (`tables.IDENTITY`).
-    tables : SHA-256 of each table's file, shards of pictures that are tables included.
+    images, quarantined, missing : numbers of rows of the three tables.
+    shortfalls : classes with fewer images than the draw requires (`wordnet_splits.making.images.Shortfall`).
+    complete : whether no image is missing and no class has a shortfall.
+    population : number of images from which each class of a local draw was drawn, by group.
+    unexpected : number of files with unexpected names, by source.
+    selection : fingerprint of the images to build.
+    fingerprint : SHA-256 over the pictures (`tables.IDENTITY`).
+    tables : SHA-256 of each table's file, including shards of pictures.
     provenance : versions of the tools.
     """
 
@@ -64,12 +64,12 @@ class Description(StrictModel):
 
 
 class Output:
-    """A finished output folder. Picklable, without what it has read.
+    """A finished output folder. Pickling drops its cached tables.
 
     Attributes
     ----------
-    about : the content of ``output.json``; DataError where that was altered.
-    spec : the resize spec it was built by.
+    about : the content of ``output.json``.
+    spec : the resize spec of the build.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -82,12 +82,12 @@ class Output:
 
     @property
     def spec_id(self) -> str:
-        """The id of the spec: outputs of one id hold equal pixels."""
+        """The id of the spec: outputs with the same id have the same pixels."""
         return self.spec.id
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over what is in the folder (`tables.IDENTITY`)."""
+        """SHA-256 over the pictures (`tables.IDENTITY`)."""
         return self.about.fingerprint
 
     @property
@@ -109,36 +109,36 @@ class Output:
 
         Parameters
         ----------
-        source : needed only where two sources have an image of that id.
+        source : source of the image; required if two sources have an image with this id.
 
         Raises
         ------
-        MissingImageError : it is not in the output.
-        DataError : it is damaged, or has been changed.
+        MissingImageError : the output has no such image.
+        DataError : the picture is damaged or altered, or two sources have an image with this id.
         """
-        at = [n for n in self._index().get(image_id, ()) if source in (None, self._cell("source", n))]
-        if not at:
+        rows = [n for n in self._index().get(image_id, ()) if source in (None, self._cell("source", n))]
+        if not rows:
             raise MissingImageError(
                 f"image {image_id!r} is not in this output",
                 where=str(self.folder),
-                hint="missing.parquet and quarantine.parquet say what was left out, and why",
+                hint="missing.parquet and quarantine.parquet list the images that were left out, with reasons",
             )
-        hashes = {self._cell("pixel_sha256", n) for n in at}
+        hashes = {self._cell("pixel_sha256", n) for n in rows}
         if len(hashes) > 1:
             raise DataError(
-                f"two images have the id {image_id!r}", hint="name the source", where=str(self.folder)
+                f"two images have the id {image_id!r}", hint="pass source=", where=str(self.folder)
             )
-        pixels = self._read(self._cell("file", at[0]), self._cell("row", at[0]))
+        pixels = self._read(self._cell("file", rows[0]), self._cell("row", rows[0]))
         if digest_pixels(pixels) not in hashes:
             raise DataError(
-                f"the pixels of {image_id!r} are not those that were built",
-                where=str(self.folder / self._cell("file", at[0])),
-                hint="'fix-resize verify' finds all such images; build them again",
+                f"the pixels of {image_id!r} were altered after the build",
+                where=str(self.folder / self._cell("file", rows[0])),
+                hint="'fix-resize verify' lists all altered images; build them again",
             )
         return pixels
 
-    def pictures(self, file: str) -> Iterator[Kept]:
-        """Yield what one file of the output holds, unchecked; DataError where it cannot be read."""
+    def pictures(self, file: str) -> Iterator[StoredPicture]:
+        """Yield the pictures of one file, unchecked; DataError if it cannot be read."""
         return self._format.read(self.folder, file)
 
     def _read(self, file: str, row: int) -> Pixels:
@@ -163,21 +163,21 @@ class Output:
 
 @contextmanager
 def open_images(folder: Path) -> Iterator[pq.ParquetFile]:
-    """Yield an output's table of images; DataError where it cannot be read or has other columns."""
+    """Yield an output's table of images; DataError if it cannot be read or has other columns."""
     path = folder / IMAGES
     with parquet_file(path) as file:
         if not file.schema_arrow.equals(IMAGE_SCHEMA):
-            raise DataError("has other columns than a table of images", where=str(path))
+            raise DataError("does not have the columns of a table of images", where=str(path))
         yield file
 
 
 def open_output(folder: Path | str) -> Output:
-    """Open a folder that ``fix-resize build`` has finished.
+    """Open the output folder of a finished build.
 
     Raises
     ------
-    OutputError : it is not an output, or its build was interrupted.
-    DataError : its description cannot be read.
+    OutputError : the folder is not an output, or its build was interrupted.
+    DataError : ``output.json`` was altered or cannot be read.
     """
     return Output(Path(folder))
 

@@ -1,7 +1,7 @@
-"""From a selection to an output folder: the shards, then the tables and ``output.json``.
+"""Build a selection into an output folder: the shards, then the tables and ``output.json``.
 
-A build can be interrupted at any moment (Ctrl-C, kill -9, a full disk): finished shards are kept, and the
-same command continues. The result is the same whatever ran the shards, and however often.
+A build can be interrupted at any time (Ctrl-C, kill -9, a full disk): finished shards are reused, and the
+same command continues. The result does not depend on who runs the shards, or how often.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fix_resize.pipeline.cluster import on_dask
-from fix_resize.pipeline.finish import finish
+from fix_resize.pipeline.finish import write_output
 from fix_resize.pipeline.formats import get_format
 from fix_resize.pipeline.image_folder import ImageFolder
 from fix_resize.pipeline.output import SCHEMA, Description
-from fix_resize.pipeline.selection import Identify, Worklist
-from fix_resize.pipeline.shards import ShardJob, ShardOutcome, finished, marker_of, read_record, run_shard
-from fix_resize.pipeline.tables import ABOUT, GO_ON, MISSING_SCHEMA, UNFINISHED, WORK, BuildItem, plain
+from fix_resize.pipeline.selection import Identify, Selection
+from fix_resize.pipeline.shards import ShardJob, ShardOutcome, is_finished, marker_of, read_marker, run_shard
+from fix_resize.pipeline.tables import KEY_COLUMNS, RESUME_HINT, MISSING_SCHEMA, UNFINISHED, WORK_FOLDER, BuildItem, as_utf8
 from fix_resize.spec import ResizeSpec
 from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
 from wordnet_splits.base.files import is_lock, locked, write_json, writing
@@ -37,25 +37,25 @@ from wordnet_splits.base.workers import run_jobs
 from wordnet_splits.making.images import Shortfall
 
 SHARD_SIZE: Final = 1000
-"""Images of a shard: a few seconds of work, so that little has to be repeated."""
+"""Images per shard: a few seconds of work, so that an interruption loses little."""
 
-_BUILD: Final = f"{WORK}/build.json"
+_BUILD: Final = f"{WORK_FOLDER}/build.json"
 
 
 @dataclass(frozen=True)
 class PipelineSettings:
-    """How to build.
+    """Options of a build.
 
     Attributes
     ----------
-    spec : what the images are taken through.
+    spec : the resize spec.
     file_format : ``png`` or ``parquet`` (`formats.FORMATS`).
-    backend : the code that resizes; all give the same bytes. ``auto``: numba where it is installed.
-    shard_size : images of a shard.
-    identify : how a changed source image is noticed: ``stat`` or ``digest``.
-    allow_missing : leave out what a root lacks, and say so, instead of raising.
-    workers : processes on this machine; 1 is this one alone.
-    scheduler : address of a Dask scheduler that is used instead.
+    backend : code that resizes; all give the same bytes. ``auto`` is numba if installed, else Pillow.
+    shard_size : images per shard.
+    identify : how to notice a changed source image: ``stat`` or ``digest``.
+    allow_missing : report images that a root lacks instead of raising MissingImageError.
+    workers : number of processes on this machine.
+    scheduler : address of a Dask scheduler to use instead.
     """
 
     spec: ResizeSpec
@@ -70,15 +70,16 @@ class PipelineSettings:
 
 
 @dataclass(frozen=True)
-class Built(Tabular):
-    """The result of a build; its rows are the images that had to be left out.
+class BuildResult(Tabular):
+    """The result of a build; its rows are the images that were left out.
 
     Attributes
     ----------
+    folder : the output folder.
     about : the content of ``output.json``.
-    quarantined, missing : the rows of those tables.
-    shortfalls : classes of which a root held fewer images than were to be drawn.
-    made, kept : shards made by this call, and found finished.
+    quarantined, missing : rows of these tables.
+    shortfalls : classes with fewer images than the draw requires.
+    built_shards, reused_shards : number of shards built by this call, and finished before.
     """
 
     folder: Path
@@ -86,8 +87,8 @@ class Built(Tabular):
     quarantined: tuple[dict[str, str], ...]
     missing: tuple[dict[str, str], ...]
     shortfalls: tuple[Shortfall, ...]
-    made: int
-    kept: int
+    built_shards: int
+    reused_shards: int
 
     @property
     def fingerprint(self) -> str:
@@ -96,11 +97,11 @@ class Built(Tabular):
 
     @property
     def complete(self) -> bool:
-        """Whether no wanted image is missing; quarantined images do not count."""
+        """Whether no image is missing; quarantined images do not count as missing."""
         return self.about.complete
 
     def rows(self) -> list[dict[str, str]]:
-        """Return a row for each image that was left out, with the ``kind`` of reason."""
+        """Return a row per image that was left out, with the reason as ``kind``."""
         kinds = [{**row, "kind": row["reason"]} for row in self.quarantined]
         return [{name: row[name] for name in MISSING_SCHEMA.names} for row in (*kinds, *self.missing)]
 
@@ -109,69 +110,70 @@ class _Span(NamedTuple):
     """The rows of the selection that form a shard."""
 
     name: str
-    first: int
-    rows: int
+    rows: slice
 
 
-def build(selection: Worklist, out: Path, settings: PipelineSettings) -> Built:
+def build(selection: Selection, out: Path, settings: PipelineSettings) -> BuildResult:
     """Build a selection into a folder, or continue an interrupted build.
 
     Raises
     ------
-    MissingImageError : a root lacks images, without ``allow_missing``.
-    OutputError : the folder cannot be written, is in use, or holds something else.
-    SplitsError : a worker, a cluster or a library fails; see the message.
+    MissingImageError : a root lacks images, and ``allow_missing`` is false.
+    OutputError : the folder cannot be written, is in use, or contains anything else.
+    SplitsError : a worker, a cluster or a library fails.
     """
     out = out.resolve()
     hint = "wait for it, or give another --out"
-    with locked(out, busy="another build is writing here", hint=hint), _workplace(out):
-        _claim(out, selection, settings)
-        held = selection.held()
-        if not held.any():
-            raise _none_held(selection)
-        absent = [_absent(selection, row) for row in np.flatnonzero(~held).tolist()]
-        if absent and not settings.allow_missing:
-            raise _missing_error(absent, selection.name)
+    with locked(out, busy="another build is writing here", hint=hint), _unfinished_files_removed(out):
+        _claim_folder(out, selection, settings)
+        available = selection.available()
+        if not available.any():
+            raise _nothing_available(selection)
+        not_under_root = [_missing_row(selection, row) for row in np.flatnonzero(~available).tolist()]
+        if not_under_root and not settings.allow_missing:
+            raise _missing_error(not_under_root, selection.name)
         spans = list(_spans(selection.table["split"], settings.shard_size))
-        jobs = _jobs(selection, held, out, settings)
-        todo = _unfinished(spans, jobs, settings.progress)
-        images = sum(int(held[span.first : span.first + span.rows].sum()) for span in todo)
-        _run(map(jobs, todo), images, selection.name, settings)
-        records = [_recorded(out / marker_of(span.name)) for span in spans]
-        lost = [row for record in records for row in record.missing]
-        if lost and not settings.allow_missing:
-            raise _missing_error(lost, selection.name)
-        about = finish(out, selection, settings.spec, settings.file_format, records, absent)
-    return Built(
+        job_of = _job_factory(selection, available, out, settings)
+        todo = _unfinished(spans, job_of, settings.progress)
+        images = sum(int(available[span.rows].sum()) for span in todo)
+        _run(map(job_of, todo), images, selection.name, settings)
+        outcomes = [_outcome_of(out / marker_of(span.name)) for span in spans]
+        unreadable = [row for outcome in outcomes for row in outcome.missing]
+        if unreadable and not settings.allow_missing:
+            raise _missing_error(unreadable, selection.name)
+        about = write_output(
+            out, selection, settings.spec, settings.file_format, outcomes, not_under_root
+        )
+    return BuildResult(
         folder=out,
         about=about,
-        quarantined=tuple(row for record in records for row in record.quarantined),
-        missing=(*absent, *lost),
+        quarantined=tuple(row for outcome in outcomes for row in outcome.quarantined),
+        missing=(*not_under_root, *unreadable),
         shortfalls=tuple(selection.shortfalls),
-        made=len(todo),
-        kept=len(spans) - len(todo),
+        built_shards=len(todo),
+        reused_shards=len(spans) - len(todo),
     )
 
 
 @contextmanager
-def _workplace(out: Path) -> Iterator[None]:
-    """Remove what killed writers left unfinished, before and after."""
+def _unfinished_files_removed(out: Path) -> Iterator[None]:
+    """Remove unfinished files of killed writers, before and after."""
     unfinished = out / UNFINISHED
     shutil.rmtree(unfinished, ignore_errors=True)
     yield
     shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _recorded(marker: Path) -> ShardOutcome:
-    record = read_record(marker)
-    if record is None:  # it was there a moment ago
-        raise OutputError("was changed while the build ran", where=str(marker), hint="run it again")
-    return record
+def _outcome_of(marker: Path) -> ShardOutcome:
+    outcome = read_marker(marker)
+    if outcome is None:  # written by this build
+        raise OutputError("was changed during the build", where=str(marker), hint="run it again")
+    return outcome
 
 
-def _claim(out: Path, selection: Worklist, settings: PipelineSettings) -> None:
-    """Claim a folder that is new, empty, or of the same build; refuse any other."""
-    ours = {
+def _claim_folder(out: Path, selection: Selection, settings: PipelineSettings) -> None:
+    """Claim a folder that is new, empty, or of the same build; OutputError for any other folder."""
+    build_record = {
         "schema": SCHEMA,
         "what": selection.name,
         "spec": settings.spec.id,
@@ -179,97 +181,97 @@ def _claim(out: Path, selection: Worklist, settings: PipelineSettings) -> None:
         "shard_size": settings.shard_size,
         "selection": selection.fingerprint,
     }
-    get_format(settings.file_format).check(selection.table["path"].combine_chunks())
+    get_format(settings.file_format).check_paths(selection.table["path"].combine_chunks())
     for source in selection.sources.values():
         if isinstance(source, ImageFolder) and source.root and out.resolve().is_relative_to(source.root):
             raise OutputError(
                 "lies inside the folder of images and would become part of it",
                 where=str(out),
-                hint="give an --out beside it",
+                hint="give an --out outside it",
             )
-    theirs = _begun(out)
-    for name in ours if theirs else ():
-        if theirs.get(name) != ours[name]:
+    existing = _existing_record(out)
+    for name in build_record if existing else ():
+        if existing.get(name) != build_record[name]:
             raise OutputError(
-                f"holds a build with another {name}: {theirs.get(name)}, not {ours[name]}",
+                f"has a build with another {name}: {existing.get(name)}, not {build_record[name]}",
                 where=str(out),
                 hint="give another --out, or remove this one",
             )
-    with writing(out, hint=GO_ON):
+    with writing(out, hint=RESUME_HINT):
         (out / UNFINISHED).mkdir(parents=True, exist_ok=True)
-    if not theirs:
-        write_json(out / _BUILD, ours, hint=GO_ON)
+    if not existing:
+        write_json(out / _BUILD, build_record, hint=RESUME_HINT)
 
 
-def _begun(out: Path) -> dict[str, Any]:
-    """Return the description of the build begun in a folder; nothing where it is new or empty."""
+def _existing_record(out: Path) -> dict[str, Any]:
+    """Return the record of the build in a folder; empty if the folder is new or empty."""
     if (out / _BUILD).exists():
         try:
-            said = read_json(out / _BUILD)
+            record = read_json(out / _BUILD)
         except DataError as error:
-            raise OutputError("cannot be read: the folder is left alone", where=str(out / _BUILD)) from error
-        return said if isinstance(said, dict) and said else {"schema": None}
+            raise OutputError("cannot be read: the folder stays as it is", where=str(out / _BUILD)) from error
+        return record if isinstance(record, dict) and record else {"schema": None}
     with writing(out):
-        held = [path.name for path in out.iterdir()] if out.exists() else []
-    foreign = sorted(name for name in held if name != WORK and not is_lock(name))
+        names = [path.name for path in out.iterdir()] if out.exists() else []
+    foreign = sorted(name for name in names if name != WORK_FOLDER and not is_lock(name))
     if foreign:
         raise OutputError(
-            f"is neither empty nor an output of fix-resize: it holds {foreign[0]!r}",
+            f"is neither empty nor an output of fix-resize: it contains {foreign[0]!r}",
             where=str(out),
             hint="give another --out",
         )
     return {}
 
 
-def _absent(selection: Worklist, row: int) -> dict[str, str]:
-    item = selection.table.select(ABOUT).slice(row, 1).to_pylist()[0]
+def _missing_row(selection: Selection, row: int) -> dict[str, str]:
+    item = selection.table.select(KEY_COLUMNS).slice(row, 1).to_pylist()[0]
     root = selection.sources[item["group"]].root
-    return {**item, "kind": "missing", "detail": plain(f"not under {root}")}
+    return {**item, "kind": "missing", "detail": as_utf8(f"not under {root}")}
 
 
-def _none_held(selection: Worklist) -> MissingImageError:
+def _nothing_available(selection: Selection) -> MissingImageError:
     roots = ", ".join(sorted({str(source.root) for source in selection.sources.values()}))
     return MissingImageError(
         f"none of the images of {selection.name} is under its root",
         where=roots,
-        hint="is it the right root? 'wordnet-splits sources check' says what a root holds",
+        hint="is it the right root? 'wordnet-splits doctor' describes the content of a root",
     )
 
 
 def _missing_error(missing: Sequence[Mapping[str, str]], name: str) -> MissingImageError:
     kinds = " or ".join(sorted({m["kind"] for m in missing}))
-    first = "; ".join(f"{m['source']}:{m['image_id']} {m['kind']}" for m in missing[:3])
+    examples = "; ".join(f"{m['source']}:{m['image_id']} {m['kind']}" for m in missing[:3])
     more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
     return MissingImageError(
-        f"{len(missing):,} images are {kinds}: {first}{more}",
+        f"{len(missing):,} images are {kinds}: {examples}{more}",
         where=name,
         hint="complete the root, or leave them out with --allow-missing",
     )
 
 
 def _spans(splits: pa.ChunkedArray, size: int) -> Iterator[_Span]:
-    """Cut the table into shards of at most ``size`` rows, none of two splits."""
+    """Cut the table into shards of at most ``size`` rows of one split."""
     runs = pc.run_end_encode(splits.combine_chunks(), run_end_type=pa.int64())
-    first = 0
+    start_of_split = 0
     for split, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        count = -(-(end - first) // size)
-        for n in range(count):
-            start = first + n * size
-            yield _Span(f"{split}-{n:05d}-of-{count:05d}", start, min(size, end - start))
-        first = end
+        starts = range(start_of_split, end, size)
+        for n, start in enumerate(starts):
+            name = f"{split}-{n:05d}-of-{len(starts):05d}"
+            yield _Span(name, slice(start, min(start + size, end)))
+        start_of_split = end
 
 
-def _jobs(
-    selection: Worklist, held: npt.NDArray[np.bool_], out: Path, settings: PipelineSettings
+def _job_factory(
+    selection: Selection, available: npt.NDArray[np.bool_], out: Path, settings: PipelineSettings
 ) -> Callable[[_Span], ShardJob]:
     run, stamps = uuid4().hex, selection.stamps(settings.identify, settings.progress)
 
-    def job(span: _Span) -> ShardJob:
-        at = slice(span.first, span.first + span.rows)
-        rows = selection.table.slice(span.first, span.rows).filter(pa.array(held[at])).to_pylist()
+    def job_of(span: _Span) -> ShardJob:
+        mask = available[span.rows]
+        rows = selection.table.slice(span.rows.start, len(mask)).filter(pa.array(mask)).to_pylist()
         items = tuple(
             BuildItem(**row, stamp=stamp)
-            for row, stamp in zip(rows, stamps[at][held[at]].tolist(), strict=True)
+            for row, stamp in zip(rows, stamps[span.rows][mask].tolist(), strict=True)
         )
         return ShardJob(
             run=run,
@@ -282,33 +284,35 @@ def _jobs(
             sources={group: selection.sources[group] for group in {item.group for item in items}},
         )
 
-    return job
+    return job_of
 
 
-def _unfinished(spans: Sequence[_Span], jobs: Callable[[_Span], ShardJob], progress: Progress) -> list[_Span]:
-    """Return the shards still to be done: without a marker, or with checksums that do not match."""
+def _unfinished(
+    spans: Sequence[_Span], job_of: Callable[[_Span], ShardJob], progress: Progress
+) -> list[_Span]:
+    """Return the shards that are still to be built: without a marker, or with wrong checksums."""
     todo = []
     with progress.task("looking for finished shards", len(spans)) as task:
         for span in spans:
-            if finished(jobs(span)) is None:
+            if not is_finished(job_of(span)):
                 todo.append(span)
             task.advance()
     return todo
 
 
 def _run(jobs: Iterable[ShardJob], images: int, name: str, settings: PipelineSettings) -> None:
-    """Run the shards, here or on a cluster."""
+    """Run the shards, locally or on a cluster."""
     if settings.scheduler is not None:
-        records = on_dask(jobs, settings.scheduler)
+        results = on_dask(jobs, settings.scheduler)
     else:
-        records = run_jobs(run_shard, jobs, settings.workers, name=lambda job: f"shard {job.name}")
-    with closing(records), settings.progress.task(f"resizing {name}", images) as task:
-        for job, record in records:
-            seen = read_record(job.out / job.marker)
-            if seen is None or (seen.key, seen.data) != (record.key, record.data):
+        results = run_jobs(run_shard, jobs, settings.workers, name=lambda job: f"shard {job.name}")
+    with closing(results), settings.progress.task(f"resizing {name}", images) as task:
+        for job, outcome in results:
+            marker = read_marker(job.out / job.marker)
+            if marker is None or (marker.key, marker.data) != (outcome.key, outcome.data):
                 raise OutputError(
-                    "a worker wrote to another place",
+                    "a worker wrote to another folder",
                     where=str(job.out),
-                    hint="give an --out that all workers see under the same path",
+                    hint="give an --out that all workers reach under the same path",
                 )
             task.advance(len(job.items))

@@ -1,7 +1,7 @@
-"""What to build: which images of which sources, under which names.
+"""Select the images to build, from a manifest or a folder, and name their outputs.
 
-A selection comes from a manifest (its frozen rows, or a draw where the ids await a copy of the source) or
-from a folder. It is one table in one order, so that shards are the same on every machine.
+The images of a manifest are its frozen rows, or a draw if the ids await a copy of the source. A selection is
+one table in a fixed order, so that shards are the same on every machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fix_resize.pipeline.draws import Draw, draw_group
+from fix_resize.pipeline.draws import GroupDraw, draw_group
 from fix_resize.pipeline.image_folder import ImageFolder
 from wordnet_splits.base.errors import DataError, SourceError, SplitsError, unknown
 from wordnet_splits.base.parquet import schema_of
@@ -33,54 +33,55 @@ from wordnet_splits.sources.roots import Roots
 from wordnet_splits.sources.stamps import Stamps, stamps
 
 SELECTION_SCHEMA: Final = schema_of("source image_id class_id group split label:int32 digest:sha256 path")
-"""``digest`` is of the source's image, null where not known beforehand; ``path`` names the output."""
+"""``digest`` is that of the source image, null if unknown before reading; ``path`` is that of the output."""
 
 FOLDER_SPLIT: Final = "images"
-"""Split of a folder: `datasets` reserves the word ``all``."""
+"""Split of a folder's images (`datasets` reserves the word ``all``)."""
 
 Identify = Literal["stat", "digest"]
-"""How a changed source image is noticed: by size and time of its file, or by reading it."""
+"""How to notice a changed source image: by size and time of its file, or by reading it."""
 
 ORDER: Final = ("split", "group", "source", "class_id", "image_id")
 
 
-class NamedSet(NamedTuple):
-    """A set with a name of its own for the command line: a group of a benchmark."""
+class PublishedSet(NamedTuple):
+    """A published set: a group of a benchmark."""
 
     benchmark: str
     group: str
     source: str
 
 
-NAMED: Final = {
-    "lsun": NamedSet("unknown-cifar", "lsun", "lsun"),
-    "tiny-imagenet": NamedSet("unknown-cifar", "tin158", "imagenet1k"),
+PUBLISHED_SETS: Final = {
+    "lsun": PublishedSet("unknown-cifar", "lsun", "lsun"),
+    "tiny-imagenet": PublishedSet("unknown-cifar", "tin158", "imagenet1k"),
 }
-"""LSUN-FIX and TinyImageNet158-FIX of Kim et al."""
+"""LSUN-FIX and TinyImageNet158-FIX of Kim et al., by their names on the command line."""
 
-
-_UNSAFE: Final = r"(^|/)(\.|/|$)|\\|\x00"
+_UNSAFE_PATH: Final = r"(^|/)(\.|/|$)|\\|\x00"
 """Empty parts of a path, parts that begin with a dot, and separators of other systems."""
 
 
 @dataclass
-class Worklist:
+class Selection:
     """Images to build.
 
     Attributes
     ----------
-    name : what is built, with ``@local`` where it was drawn from an incomplete or unknown root.
+    name : name of the set, with ``@local`` if it was drawn from a root that is or may be incomplete.
     table : `SELECTION_SCHEMA`, sorted by `ORDER`.
     sources : the opened source of each group.
-    drawn : groups drawn from a scan of their root, of which nothing can be missing.
-    views : the groups' views, raw or names of resize specs.
-    population : how many images each class of a local draw was drawn from, by group.
+    fully_drawn : groups whose images were all drawn from a scan of their root, so that none can be missing.
+    views : views of the groups, raw or names of resize specs.
+    shortfalls : classes with fewer images than the draw requires.
+    population : number of images from which each class of a local draw was drawn, by group.
+    unexpected : files with unexpected names, by source.
     """
 
     name: str
     table: pa.Table
     sources: dict[str, Source]
-    drawn: frozenset[str] = frozenset()
+    fully_drawn: frozenset[str] = frozenset()
     views: frozenset[str] = frozenset()
     shortfalls: list[Shortfall] = field(default_factory=list)
     population: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -88,59 +89,59 @@ class Worklist:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over what is to be built (`fingerprint_of_images`), held by a root or not."""
+        """SHA-256 over the images to build (`fingerprint_of_images`), available or not."""
         return fingerprint_of_images(self.table)
 
     def stamps(self, identify: Identify, progress: Progress) -> Stamps:
         """Return a number for each row, (n,) uint64, that changes with its source image.
 
-        0 where the digest of the image is known beforehand, and stands in the shard's key itself.
+        It is 0 for images with a known digest, which is part of the shard's key itself.
 
         Parameters
         ----------
-        identify : ``stat`` looks at size and time of change of files, ``digest`` reads every image.
+        identify : ``stat`` uses size and time of change of files, ``digest`` reads every image.
         """
         groups, digests = (self.table[name].combine_chunks() for name in ("group", "digest"))
-        found = np.zeros(len(groups), np.uint64)
+        numbers = np.zeros(len(groups), np.uint64)
         by_root: dict[Path, list[str]] = {}
         for group, source in self.sources.items():
             if source.root is not None:
                 by_root.setdefault(source.root, []).append(group)
         for root, names in by_root.items():
-            wanted = pc.and_(pc.is_in(groups, value_set=pa.array(names)), digests.is_null())
-            rows = np.flatnonzero(wanted.to_numpy(zero_copy_only=False))
+            undigested = pc.and_(pc.is_in(groups, value_set=pa.array(names)), digests.is_null())
+            rows = np.flatnonzero(undigested.to_numpy(zero_copy_only=False))
             if not len(rows):
                 continue
             ids = self.table["image_id"].take(pa.array(rows)).combine_chunks()
             if identify == "stat":
-                found[rows] = stamps(root, ids)
+                numbers[rows] = stamps(root, ids)
                 continue
             with progress.task(f"reading {self.name}", len(rows)) as task:
                 for row, group, image_id in zip(
                     rows.tolist(), groups.take(pa.array(rows)).to_pylist(), ids.to_pylist(), strict=True
                 ):
-                    found[row] = _stamp(self.sources[group], image_id)
+                    numbers[row] = _stamp(self.sources[group], image_id)
                     task.advance()
-        return found
+        return numbers
 
-    def held(self) -> npt.NDArray[np.bool_]:
-        """Return for each row whether its root holds it, as far as a scan of names shows."""
+    def available(self) -> npt.NDArray[np.bool_]:
+        """Return for each row whether its root has an image of that name, (n,) bool."""
         groups = self.table["group"].combine_chunks()
-        held = np.zeros(len(groups), bool)
+        mask = np.zeros(len(groups), bool)
         for group, source in self.sources.items():
             rows = np.flatnonzero(pc.equal(groups, group).to_numpy(zero_copy_only=False))
-            if not source.rooted or group in self.drawn:
-                held[rows] = True
+            if not source.rooted or group in self.fully_drawn:
+                mask[rows] = True
                 continue
             ids = self.table["image_id"].take(pa.array(rows)).combine_chunks()
             for batch in source.scan():
-                found = pc.index_in(batch.column("image_id"), value_set=ids).drop_null().to_numpy()
-                held[rows[found]] = True
-        return held
+                indices = pc.index_in(batch.column("image_id"), value_set=ids).drop_null().to_numpy()
+                mask[rows[indices]] = True
+        return mask
 
 
 def _stamp(source: Source, image_id: str) -> int:
-    """Return the first 8 bytes of an image's digest; 0 where it cannot be read: its shard will say why."""
+    """Return the first 8 bytes of an image's digest; 0 if it cannot be read, which its shard reports."""
     try:
         return int.from_bytes(source.digest(source.read([image_id])[0])[:8])
     except SourceError:
@@ -148,27 +149,26 @@ def _stamp(source: Source, image_id: str) -> int:
 
 
 def fingerprint_of_images(table: pa.Table) -> str:
-    """Return SHA-256 over which images a table in `ORDER` holds, row by row."""
+    """Return SHA-256 over the columns `ORDER` of a table sorted by them, row by row."""
     state = hashlib.sha256()
     for batch in table.select(sorted(ORDER)).to_batches(max_chunksize=fingerprint.BATCH_ROWS):
         state.update("".join(map(fingerprint.row_line, batch.to_pylist())).encode())
     return state.hexdigest()
 
 
-def select_folder(root: Path) -> Worklist:
-    """Select every image of a folder; see `image_folder.ImageFolder` for names and classes.
+def select_folder(root: Path) -> Selection:
+    """Select every image of a folder; see `image_folder.ImageFolder` for ids and classes.
 
     Raises
     ------
-    SourceError : the folder is absent, cannot be read, or holds no image.
+    SourceError : the folder does not exist, cannot be read, or contains no image.
     """
     source = ImageFolder.open(root)
     batches = list(source.scan())
     if not batches:
-        raise SourceError("holds no image file", where=str(root), hint="give a folder that holds images")
+        raise SourceError("contains no image file", where=str(root), hint="give a folder of images")
     scanned = pa.Table.from_batches(batches)
     n = len(scanned)
-    paths = pc.binary_join_element_wise(scanned["image_id"], ".png", "")
     columns = {
         **{c: scanned[c] for c in scanned.column_names},
         "source": pa.repeat(pa.scalar(source.name), n),
@@ -176,20 +176,18 @@ def select_folder(root: Path) -> Worklist:
         "split": pa.repeat(pa.scalar(FOLDER_SPLIT), n),
         "label": pa.repeat(pa.scalar(-1, pa.int32()), n),
         "digest": pa.nulls(n, pa.binary(32)),
-        "path": paths,
+        "path": pc.binary_join_element_wise(scanned["image_id"], ".png", ""),
     }
     unexpected = {source.name: dict(source.unexpected)} if source.unexpected else {}
-    drawn = frozenset({source.name})
-    return Worklist("folder", _sorted(columns), {source.name: source}, drawn, unexpected=unexpected)
+    fully_drawn = frozenset({source.name})
+    return Selection("folder", _sorted(columns), {source.name: source}, fully_drawn, unexpected=unexpected)
 
 
-def select_named(name: str, roots: Roots, **options: Any) -> Worklist:
-    """Select a set of `NAMED`; options as of `select_manifest`."""
-    if name not in NAMED:
-        raise unknown("set", name, NAMED)
-    chosen = NAMED[name]
-    selection = select_manifest(chosen.benchmark, roots, groups=[chosen.group], **options)
-    selection.name = selection.name.replace(chosen.benchmark, name, 1)
+def select_published(name: str, roots: Roots, **options: Any) -> Selection:
+    """Select a set of `PUBLISHED_SETS`, with the options of `select_manifest`."""
+    published = PUBLISHED_SETS[name]
+    selection = select_manifest(published.benchmark, roots, groups=[published.group], **options)
+    selection.name = selection.name.replace(published.benchmark, name, 1)
     return selection
 
 
@@ -202,40 +200,40 @@ def select_manifest(
     local: bool = False,
     per_class: int | None = None,
     allow_missing: bool = False,
-) -> Worklist:
+) -> Selection:
     """Select groups of a manifest.
 
     Parameters
     ----------
-    benchmark : a manifest's name or folder.
+    benchmark : name or folder of a manifest.
     roots : folder of each source.
-    groups, splits : which to build; by default the groups that the manifest reads through a resize.
-    local : draw awaited images from what a root holds, where that is not known to be the whole source.
-    per_class : awaited images to draw of each class, in place of the recipe's number.
-    allow_missing : draw what is there where a class holds fewer images than wanted.
+    groups, splits : groups and splits to build; by default all groups with a resize view, and all splits.
+    local : draw awaited images from a root even if it is or may be incomplete.
+    per_class : number of awaited images to draw per class, instead of the recipe's.
+    allow_missing : accept classes with fewer images than the draw requires.
 
     Raises
     ------
     UnknownNameError : no such manifest, group or split.
-    SplitsError : no group to build, a root is needed, or a draw cannot be made.
+    SplitsError : no group to build, a root is missing, or a draw is impossible.
     """
     manifest = load_manifest(benchmark)
     recipe = load_recipe(manifest)
-    chosen = _chosen_groups(manifest, recipe, groups)
+    groups_to_build = _groups_to_build(manifest, recipe, groups)
     for split in splits:
         if split not in SPLITS:
             raise unknown("split", split, SPLITS, where=manifest.name)
-    selection = Worklist(manifest.name, SELECTION_SCHEMA.empty_table(), {})
+    selection = Selection(manifest.name, SELECTION_SCHEMA.empty_table(), {})
     tables = []
-    for group in chosen:
-        wanted = [s for s in SPLITS if s in group.images and (not splits or s in splits)]
-        if not wanted:
+    for group in groups_to_build:
+        group_splits = [s for s in SPLITS if s in group.images and (not splits or s in splits)]
+        if not group_splits:
             continue
         source = selection.sources[group.name] = _open(group, roots)
-        tables += [manifest.parts[s, group.name]() for s in wanted if (s, group.name) in manifest.parts]
-        awaited = [s for s in wanted if (s, group.name) not in manifest.parts]
+        tables += [manifest.parts[s, group.name]() for s in group_splits if (s, group.name) in manifest.parts]
+        awaited = [s for s in group_splits if (s, group.name) not in manifest.parts]
         if awaited:
-            drawn = draw_group(
+            draw = draw_group(
                 manifest,
                 group,
                 source,
@@ -244,8 +242,8 @@ def select_manifest(
                 per_class=per_class,
                 allow_short=allow_missing,
             )
-            tables.append(_drawn_table(manifest, group, drawn))
-            _note(selection, group, drawn, whole=awaited == wanted)
+            tables.append(_drawn_table(manifest, group, draw))
+            _add_draw(selection, group, draw, whole_group=awaited == group_splits)
         selection.views |= {group.view}
         if source.unexpected:
             selection.unexpected[group.source] = dict(source.unexpected)
@@ -253,28 +251,27 @@ def select_manifest(
         raise SplitsError(f"no group to build has split {' or '.join(splits)}", where=manifest.name)
     columns = [c for c in SELECTION_SCHEMA.names if c != "path"]
     rows = pa.concat_tables([table.select(columns) for table in tables])
-    if len({g.name for g in chosen if g.name in selection.sources}) == 1:
+    if len(selection.sources) == 1:
         folders = rows["split"]
     else:
         folders = pc.binary_join_element_wise(rows["group"], rows["split"], "/")
-    named = {**{c: rows[c] for c in columns}, "path": _paths(folders, rows)}
-    selection.table = _sorted(named)
+    selection.table = _sorted({**{c: rows[c] for c in columns}, "path": _paths(folders, rows)})
     return selection
 
 
-def _chosen_groups(manifest: Manifest, recipe: Recipe, names: Collection[str]) -> list[Group]:
-    known = [g.name for g in recipe.group]
+def _groups_to_build(manifest: Manifest, recipe: Recipe, names: Collection[str]) -> list[Group]:
+    recipe_groups = [g.name for g in recipe.group]
     for name in names:
-        if name not in known:
-            raise unknown("group", name, known, where=manifest.name)
-    chosen = [g for g in recipe.group if g.name in names or (not names and g.view != "raw")]
-    if not chosen:
+        if name not in recipe_groups:
+            raise unknown("group", name, recipe_groups, where=manifest.name)
+    groups = [g for g in recipe.group if g.name in names or (not names and g.view != "raw")]
+    if not groups:
         raise SplitsError(
-            "none of its groups is read through a resize, so name the groups to build",
+            "none of its groups has a resize view, so name the groups to build",
             where=manifest.name,
-            hint=f"--group {' or '.join(known)}",
+            hint=f"--group {' or '.join(recipe_groups)}",
         )
-    return chosen
+    return groups
 
 
 def _open(group: Group, roots: Roots) -> Source:
@@ -285,26 +282,26 @@ def _open(group: Group, roots: Roots) -> Source:
         return open_source(group.source, **noise)
     if group.source not in roots:
         raise SourceError(
-            f"group {group.name} needs the images of {group.source}",
+            f"group {group.name} requires the images of {group.source}",
             where=group.source,
             hint=f"give --root {group.source}=DIR, or set {root_variable(group.source)}",
         )
     return open_source(group.source, roots[group.source])
 
 
-def _note(selection: Worklist, group: Group, drawn: Draw, *, whole: bool) -> None:
-    if whole:
-        selection.drawn |= {group.name}
-    selection.shortfalls += drawn.shortfalls
-    if drawn.local:
-        selection.population[group.name] = dict(drawn.population)
+def _add_draw(selection: Selection, group: Group, draw: GroupDraw, *, whole_group: bool) -> None:
+    if whole_group:
+        selection.fully_drawn |= {group.name}
+    selection.shortfalls += draw.shortfalls
+    if draw.local:
+        selection.population[group.name] = dict(draw.population)
         selection.name = selection.name.removesuffix("@local") + "@local"
 
 
-def _drawn_table(manifest: Manifest, group: Group, drawn: Draw) -> pa.Table:
+def _drawn_table(manifest: Manifest, group: Group, draw: GroupDraw) -> pa.Table:
     classes = manifest.classes.select(["class_id", "group", "label"]).to_pylist()
     labels = {c["class_id"]: c["label"] for c in classes if c["group"] == group.name}
-    parts = [(s, c, ids) for s, images in drawn.images.items() for c, ids in images.items()]
+    parts = [(s, c, ids) for s, images in draw.images.items() for c, ids in images.items()]
     n = sum(len(ids) for _, _, ids in parts)
     columns = {
         "source": pa.repeat(pa.scalar(group.source), n),
@@ -319,17 +316,17 @@ def _drawn_table(manifest: Manifest, group: Group, drawn: Draw) -> pa.Table:
 
 
 def _paths(folders: pa.ChunkedArray, rows: pa.Table) -> pa.ChunkedArray:
-    """Name each output ``<folder>/<class>/<last part of the id>.png``; the whole id where parts clash."""
-    homes = pc.binary_join_element_wise(folders, rows["class_id"], "/")
-    last = pc.replace_substring_regex(rows["image_id"], "^.*/", "")
-    whole = pc.replace_substring(rows["image_id"], "/", "-")
-    short = pc.binary_join_element_wise(homes, last, "/")
-    clashing = pc.unique(homes.filter(pc.is_in(short, value_set=_twice(short))))
-    named = pc.if_else(pc.is_in(homes, value_set=clashing), whole, last)
-    return pc.binary_join_element_wise(homes, pc.binary_join_element_wise(named, ".png", ""), "/")
+    """Return ``<folder>/<class>/<last part of the id>.png``, with the whole id if last parts clash."""
+    class_folders = pc.binary_join_element_wise(folders, rows["class_id"], "/")
+    last_parts = pc.replace_substring_regex(rows["image_id"], "^.*/", "")
+    whole_ids = pc.replace_substring(rows["image_id"], "/", "-")
+    short = pc.binary_join_element_wise(class_folders, last_parts, "/")
+    clashing = pc.unique(class_folders.filter(pc.is_in(short, value_set=_repeated(short))))
+    stems = pc.if_else(pc.is_in(class_folders, value_set=clashing), whole_ids, last_parts)
+    return pc.binary_join_element_wise(class_folders, pc.binary_join_element_wise(stems, ".png", ""), "/")
 
 
-def _twice(names: pa.ChunkedArray) -> pa.Array:
+def _repeated(names: pa.ChunkedArray) -> pa.Array:
     """Return the names that occur more than once."""
     counts = pc.value_counts(names)
     return counts.field("values").filter(pc.greater(counts.field("counts"), 1))
@@ -342,9 +339,9 @@ def _sorted(columns: Mapping[str, Any]) -> pa.Table:
 
 
 def _check_paths(paths: pa.ChunkedArray) -> None:
-    """Refuse names that would escape the output folder, be hidden in it, or clash."""
-    unsafe = paths.filter(pc.match_substring_regex(paths, _UNSAFE))
+    """Raise DataError if a path would leave the output folder, be hidden in it, or clash with another."""
+    unsafe = paths.filter(pc.match_substring_regex(paths, _UNSAFE_PATH))
     if len(unsafe):
-        raise DataError("an image's id or class cannot be the name of a file", where=repr(unsafe[0].as_py()))
-    if len(twice := _twice(paths)):
-        raise DataError("two images would be written to one file", where=twice[0].as_py())
+        raise DataError("an image's id or class cannot be a file name", where=repr(unsafe[0].as_py()))
+    if len(repeated := _repeated(paths)):
+        raise DataError("two images would be written to one file", where=repeated[0].as_py())

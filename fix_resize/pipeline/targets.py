@@ -1,4 +1,4 @@
-"""The sets that can be built by name, and the function behind ``fix-resize build``."""
+"""The sets that can be built, and the function behind ``fix-resize build``."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any, Final, cast, get_args
 
 from fix_resize.pipeline.cluster import check_address
 from fix_resize.pipeline.formats import get_format
-from fix_resize.pipeline.pipeline import SHARD_SIZE, Built, PipelineSettings
-from fix_resize.pipeline.pipeline import build as build_worklist
+from fix_resize.pipeline.pipeline import SHARD_SIZE, BuildResult, PipelineSettings
+from fix_resize.pipeline.pipeline import build as build_selection
 from fix_resize.pipeline.selection import (
-    NAMED,
+    PUBLISHED_SETS,
     Identify,
-    Worklist,
+    Selection,
     select_folder,
     select_manifest,
-    select_named,
+    select_published,
 )
-from fix_resize.resize import why_not
+from fix_resize.resize import backend_problem
 from fix_resize.spec import ResizeSpec, get_spec
 from wordnet_splits.base.errors import SplitsError, unknown
 from wordnet_splits.base.progress import Progress, Silent
@@ -33,28 +33,35 @@ BACKENDS: Final = ("auto", "pillow", "numba", "numpy")
 FOLDER: Final = "folder"
 
 
-def _select_folder(*, roots: Mapping[str, Path], allow_missing: bool) -> Worklist:
+def _select_folder(*, roots: Mapping[str, Path], allow_missing: bool) -> Selection:
     if FOLDER not in roots:
-        raise SplitsError("one folder is needed", where="--root", hint="--root DIR")
+        raise SplitsError("no folder given", where="--root", hint="--root DIR")
     return select_folder(roots[FOLDER])
 
 
 @dataclass(frozen=True)
-class Target:
-    """A set that can be built: how it is selected, the options of its own, and its source if it has one."""
+class BuildTarget:
+    """A set that can be built.
 
-    select: Callable[..., Worklist]
-    takes: tuple[str, ...] = ()
+    Attributes
+    ----------
+    select : function that selects its images.
+    options : names of its options of `build`, besides those of all sets.
+    source : its only source, if it has one.
+    """
+
+    select: Callable[..., Selection]
+    options: tuple[str, ...] = ()
     source: str | None = None
 
 
 TARGETS: Final = {
-    "lsun": Target(partial(select_named, "lsun"), ("per_class", "local"), NAMED["lsun"].source),
-    "tiny-imagenet": Target(
-        partial(select_named, "tiny-imagenet"), ("local",), NAMED["tiny-imagenet"].source
+    "lsun": BuildTarget(partial(select_published, "lsun"), ("per_class", "local"), PUBLISHED_SETS["lsun"].source),
+    "tiny-imagenet": BuildTarget(
+        partial(select_published, "tiny-imagenet"), ("local",), PUBLISHED_SETS["tiny-imagenet"].source
     ),
-    "from-manifest": Target(select_manifest, ("benchmark", "groups", "splits", "local")),
-    "folder": Target(_select_folder, source=FOLDER),
+    "from-manifest": BuildTarget(select_manifest, ("benchmark", "groups", "splits", "local")),
+    "folder": BuildTarget(_select_folder, source=FOLDER),
 }
 
 _FLAGS: Final = {
@@ -66,15 +73,15 @@ _FLAGS: Final = {
 }
 
 
-def get_target(what: str) -> Target:
-    """Return what can be built under a name. UnknownNameError where it is none."""
-    if what not in TARGETS:
-        raise unknown("set to build", what, TARGETS)
-    return TARGETS[what]
+def get_target(name: str) -> BuildTarget:
+    """Return the set to build called ``name``; UnknownNameError if there is none."""
+    if name not in TARGETS:
+        raise unknown("set to build", name, TARGETS)
+    return TARGETS[name]
 
 
 def build(
-    what: str,
+    target: str,
     out: Path | str,
     *,
     benchmark: str | Path | None = None,
@@ -93,35 +100,35 @@ def build(
     identify: str = "stat",
     progress: Progress | None = None,
     notify: Callable[[str], None] = warnings.warn,
-) -> Built:
+) -> BuildResult:
     """Build a set of resized images, or continue one.
 
     Parameters
     ----------
-    what : a key of `TARGETS`: ``folder``, ``lsun``, ``tiny-imagenet`` or ``from-manifest``.
+    target : the set to build: ``folder``, ``lsun``, ``tiny-imagenet`` or ``from-manifest``.
     out : folder to build in.
-    benchmark, groups, splits : from-manifest: which manifest, and what of it.
-    roots : the folder of images, or of the one source of a set; or folders by name of source.
-    per_class : lsun: images of each scene.
-    local : draw from what a root holds, where its counts are unknown or not the publisher's.
-    allow_missing : leave out images that a root lacks instead of raising.
-    spec : a resize spec or its name; the view of the groups unless given, else ``fix``.
+    benchmark, groups, splits : for from-manifest: the manifest, and the groups and splits to build.
+    roots : the folder of images, or of the only source of a set; or folders by name of source.
+    per_class : for lsun: number of images per scene.
+    local : draw from a root even if its counts are unknown or differ from the publisher's.
+    allow_missing : report images that a root lacks instead of raising MissingImageError.
+    spec : a resize spec or its name; by default the view of the groups, else ``fix``.
     file_format : ``png`` or ``parquet``.
-    backend : one of `BACKENDS`; equal bytes from each.
-    workers, scheduler : processes on this machine, or the address of a Dask scheduler.
-    shard_size : images of a shard, the unit of work.
-    identify : how an image that changed since an earlier call is noticed: ``stat`` compares size and time of
+    backend : one of `BACKENDS`, which give equal bytes.
+    workers, scheduler : number of processes on this machine, or the address of a Dask scheduler.
+    shard_size : images per shard, the unit of work.
+    identify : how to notice that an image changed since an earlier call: ``stat`` compares size and time of
         its file, ``digest`` reads it.
     notify : called with each note or warning, before the work begins.
 
     Raises
     ------
-    UnknownNameError : no such target, benchmark, group, split, spec, format or backend.
-    MissingImageError : a root lacks images, without ``allow_missing``.
-    OutputError : the folder cannot be written, is in use, or holds something else.
-    SplitsError : conflicting options; a failing worker, cluster or library.
+    UnknownNameError : no such set, benchmark, group, split, spec, format or backend.
+    MissingImageError : a root lacks images, and ``allow_missing`` is false.
+    OutputError : the folder cannot be written, is in use, or contains anything else.
+    SplitsError : conflicting options, or a worker, cluster or library fails.
     """
-    target = get_target(what)
+    build_target = get_target(target)
     options: dict[str, Any] = {
         "benchmark": benchmark,
         "groups": groups,
@@ -129,10 +136,10 @@ def build(
         "per_class": per_class,
         "local": local,
     }
-    for name in [name for name, value in options.items() if value and name not in target.takes]:
-        takers = ", ".join(other for other in TARGETS if name in TARGETS[other].takes)
-        raise SplitsError(f"{what} takes no {_FLAGS[name]}", hint=f"that is for {takers}")
-    if "benchmark" in target.takes and benchmark is None:
+    for name in [name for name, value in options.items() if value and name not in build_target.options]:
+        targets = ", ".join(target for target in TARGETS if name in TARGETS[target].options)
+        raise SplitsError(f"{target} takes no {_FLAGS[name]}", hint=f"that is for {targets}")
+    if "benchmark" in build_target.options and benchmark is None:
         hint = "as in: fix-resize build from-manifest unknown-cifar --group tin158"
         raise SplitsError("no benchmark given", hint=hint)
     if backend not in BACKENDS:
@@ -141,17 +148,19 @@ def build(
         raise unknown("way to identify images", identify, get_args(Identify), where="--identify")
     if scheduler is not None and workers > 1:
         raise SplitsError("give --workers or --scheduler, not both")
-    if backend == "auto" and (why := why_not("numba")):
-        notify(f"note: {why}; Pillow resizes instead, to the same pixels")
+    if backend == "auto" and (problem := backend_problem("numba")):
+        notify(f"note: {problem}; Pillow resizes instead, to the same pixels")
         backend = "pillow"
     get_format(file_format)
     resize = get_spec(spec) if isinstance(spec, str) else spec
-    if scheduler is not None and (text := check_address(scheduler)):
-        notify(text)
-    chosen = {name: options[name] for name in target.takes}
-    worklist = target.select(roots=_by_source(roots, target), allow_missing=allow_missing, **chosen)
+    if scheduler is not None and (warning := check_address(scheduler)):
+        notify(warning)
+    target_options = {name: options[name] for name in build_target.options}
+    selection = build_target.select(
+        roots=_roots_by_source(roots, build_target), allow_missing=allow_missing, **target_options
+    )
     settings = PipelineSettings(
-        spec=resize or get_spec(_view(worklist.views)),
+        spec=resize or get_spec(_view(selection.views)),
         file_format=file_format,
         backend=backend,
         shard_size=shard_size,
@@ -163,19 +172,19 @@ def build(
     )
     if settings.spec.study_only:
         notify(f"note: spec {settings.spec.name} is broken on purpose, for study ({settings.spec.about})")
-    return build_worklist(worklist, Path(out), settings)
+    return build_selection(selection, Path(out), settings)
 
 
-def _by_source(roots: Path | str | Roots, target: Target) -> dict[str, Path]:
+def _roots_by_source(roots: Path | str | Roots, target: BuildTarget) -> dict[str, Path]:
     if isinstance(roots, Path | str):
         if target.source is None:
-            raise SplitsError("this folder's source is not named", where=str(roots), hint="name it: NAME=DIR")
+            raise SplitsError("the source of this folder is unknown", where=str(roots), hint="give NAME=DIR")
         roots = {target.source: roots}
     return {name: expand_home(folder, where="--root") for name, folder in dict(roots).items()}
 
 
 def _view(views: frozenset[str]) -> str:
-    """Return the name of the spec that is the view of the chosen groups."""
+    """Return the name of the spec that is the view of the selected groups."""
     resized = sorted(views - {"raw"})
     if len(resized) > 1:
         raise SplitsError(f"the groups have different views: {', '.join(resized)}", hint="give --spec")

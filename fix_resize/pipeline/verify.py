@@ -1,4 +1,4 @@
-"""Check an output: pictures, tables and figures against each other, or against another output."""
+"""Verify an output: compare pictures, tables and description with each other, or with another output."""
 
 from __future__ import annotations
 
@@ -23,18 +23,25 @@ from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import Tabular
 
 ROWS: Final = 8192
-"""Rows of the table held at a time."""
+"""Rows of the table in memory at a time."""
 
-_COMPARED: Final = [name for name in tables.IDENTITY if name not in ("source", "image_id")]
+_COMPARED_COLUMNS: Final = [name for name in tables.IDENTITY if name not in ("source", "image_id")]
 
 
 @dataclass(frozen=True)
-class Verified(Tabular):
-    """What was found: how many pictures were checked, the table's fingerprint, and the problems as rows.
+class Verification(Tabular):
+    """The result of verifying an output; its rows are the problems.
 
-    A problem's ``kind`` is altered, unreadable or absent (a picture), unlisted (a file, or a row of one, that
-    no table names), table (a table is not as it was written), description (``output.json`` says what the
-    tables do not), or, against another table, different, only-here, only-there.
+    The ``kind`` of a problem is altered, unreadable or absent (of a picture), unlisted (a file, or a row of
+    one, that is in no table), table (a table was altered), description (``output.json`` disagrees with the
+    tables), or, compared with another table, different, only-here or only-there.
+
+    Attributes
+    ----------
+    folder : the output folder.
+    images : number of verified pictures.
+    fingerprint : fingerprint of the table of images.
+    problems : everything that was altered or lost.
     """
 
     folder: Path
@@ -48,24 +55,24 @@ class Verified(Tabular):
         return not self.problems
 
     def rows(self) -> list[dict[str, str | None]]:
-        """Return a row for each problem."""
+        """Return a row per problem."""
         return [problem.as_dict() for problem in self.problems]
 
 
 def verify(
     folder: Path | str, *, against: Path | str | None = None, progress: Progress | None = None
-) -> Verified:
-    """Compare every picture, table and figure of an output with what was built.
+) -> Verification:
+    """Compare every picture, table and number of an output with what was built.
 
     Parameters
     ----------
-    folder : what `fix_resize.build` made.
-    against : another table of images, or another output, that must hold the same.
+    folder : output folder of `fix_resize.build`.
+    against : another table of images, or another output, that must have the same pictures.
 
     Raises
     ------
     OutputError : the folder is not a finished output.
-    DataError : ``output.json`` or a table cannot be read, or the former is not as it was written.
+    DataError : ``output.json`` was altered, or a table cannot be read.
     """
     folder = Path(folder)
     output = open_output(folder)
@@ -74,14 +81,14 @@ def verify(
     with (progress or Silent()).task(f"verifying {folder.name}", output.about.images) as task:
         for file, rows in groupby(_rows(folder, fingerprint), key=lambda row: str(row["file"])):
             pictures = list(rows)
-            problems += list(_check(output, file, pictures)) or _altered_shard(output, file)
+            problems += list(_check_pictures(output, file, pictures)) or _altered_shard(output, file)
             images += len(pictures)
             task.advance(len(pictures))
-    found = fingerprint.hexdigest()
-    problems += [*_described(output, found), *_unlisted(output)]
+    digest = fingerprint.hexdigest()
+    problems += [*_check_description(output, digest), *_unlisted(output)]
     if against is not None:
         problems += compare(folder / tables.IMAGES, Path(against))
-    return Verified(folder, images, found, tuple(problems))
+    return Verification(folder, images, digest, tuple(problems))
 
 
 def _rows(folder: Path, fingerprint: tables.Fingerprint) -> Iterator[dict[str, Any]]:
@@ -94,27 +101,27 @@ def _rows(folder: Path, fingerprint: tables.Fingerprint) -> Iterator[dict[str, A
 def _altered_tables(output: Output) -> Iterator[Problem]:
     listed = set(output.table["file"].unique().to_pylist())
     for file in sorted(output.about.tables.keys() - listed - set(tables.TABLES)):
-        yield _problem(output, "table", f"{printable(file)}: no row names it")
+        yield _problem(output, "table", f"{printable(file)}: no row refers to it")
     for file in tables.TABLES:
         if (output.folder / file).exists():
             with parquet_file(output.folder / file):
-                pass  # gigabytes that are not a table are not worth hashing
-        found = checksum(output.folder, [file])
-        if found is None:
+                pass  # raises before gigabytes that are not a table are hashed
+        digest = checksum(output.folder, [file])
+        if digest is None:
             yield _problem(output, "table", f"{file}: it is missing")
-        elif found != output.about.tables.get(file):
+        elif digest != output.about.tables.get(file):
             yield _problem(output, "table", f"{file}: it was altered")
 
 
 def _altered_shard(output: Output, file: str) -> Iterator[Problem]:
-    """Find what no picture shows: another name of one, a byte between them, a file nobody recorded."""
-    found = checksum(output.folder, [file]) if get_format(output.about.format).tables else None
-    if found != output.about.tables.get(file):
+    """Find alterations outside the pictures: renamed pictures, bytes between them, unrecorded files."""
+    digest = checksum(output.folder, [file]) if get_format(output.about.format).sharded else None
+    if digest != output.about.tables.get(file):
         yield _problem(output, "table", f"{printable(file)}: it was altered")
 
 
-def _described(output: Output, fingerprint: str) -> Iterator[Problem]:
-    """Recompute what ``output.json`` says of the tables."""
+def _check_description(output: Output, fingerprint: str) -> Iterator[Problem]:
+    """Compare ``output.json`` with the tables."""
     about = output.about
     left_out = {
         file: read_table(output.folder / file, schema.names).select(ORDER)
@@ -127,106 +134,106 @@ def _described(output: Output, fingerprint: str) -> Iterator[Problem]:
     images = read_table(output.folder / tables.IMAGES, ORDER)
     everything = pa.concat_tables([images, *left_out.values()])
     short = sum(int(row["wanted"]) - int(row["taken"]) for row in about.shortfalls)
-    found: dict[str, object] = {
+    recomputed: dict[str, object] = {
         "images": len(images),
         **{Path(file).stem.replace("quarantine", "quarantined"): len(t) for file, t in left_out.items()},
         "complete": not short and not len(left_out.get(tables.MISSING, ())),
         "selection": fingerprint_of_images(everything.sort_by([(name, "ascending") for name in ORDER])),
         "fingerprint": fingerprint,
     }
-    for name, value in found.items():
+    for name, value in recomputed.items():
         if getattr(about, name) != value:
-            detail = f"{tables.OUTPUT} says {name} {getattr(about, name)}, the tables {value}"
+            detail = f"{tables.OUTPUT} has {name} {getattr(about, name)}, the tables {value}"
             yield _problem(output, "description", detail)
 
 
-def _check(output: Output, file: str, rows: Sequence[dict[str, Any]]) -> Iterator[Problem]:
+def _check_pictures(output: Output, file: str, rows: Sequence[dict[str, Any]]) -> Iterator[Problem]:
     """Compare the pictures of one file with its rows of the table."""
-    left: dict[int, dict[str, Any]] = {}
+    unmatched: dict[int, dict[str, Any]] = {}
     for row in rows:
-        if row["row"] in left:
-            yield _of(row, "altered", f"{file}: another row of the table names the same picture")
+        if row["row"] in unmatched:
+            yield _row_problem(row, "altered", f"{file}: another row of the table refers to the same picture")
         else:
-            left[row["row"]] = row
+            unmatched[row["row"]] = row
     try:
-        for place, (columns, data) in enumerate(output.pictures(file)):
-            found = left.pop(place, None)
-            if found is None:
-                yield _problem(output, "unlisted", f"{file}: no row names its picture {place}")
-            elif difference := _difference(output, found, columns, data):
-                yield _of(found, *difference)
+        for number, (columns, data) in enumerate(output.pictures(file)):
+            matching_row = unmatched.pop(number, None)
+            if matching_row is None:
+                yield _problem(output, "unlisted", f"{file}: no row refers to its picture {number}")
+            elif difference := _difference(output, matching_row, columns, data):
+                yield _row_problem(matching_row, *difference)
     except DataError as error:
         kind = "unreadable" if (output.folder / file).exists() else "absent"
-        yield from (_of(row, kind, f"{file}: {error.what}") for row in left.values())
+        yield from (_row_problem(row, kind, f"{file}: {error.what}") for row in unmatched.values())
         return
-    for row in left.values():
-        yield _of(row, "absent", f"{file}: it is missing")
+    for row in unmatched.values():
+        yield _row_problem(row, "absent", f"{file}: it is missing")
 
 
 def _difference(
     output: Output, row: dict[str, Any], columns: Mapping[str, object], data: bytes
 ) -> tuple[str, str] | None:
-    """Return kind and detail of how a picture differs from its row, None where it does not."""
+    """Return kind and detail of the difference between a picture and its row; None if there is none."""
     file = str(row["file"])
     try:
         pixels = decode_png(data, file)
     except DataError as error:
         return "unreadable", f"{file}: {error.what}"
     if digest_pixels(pixels) != row["pixel_sha256"]:
-        return "altered", f"{file}: its pixels are not those that were built"
+        return "altered", f"{file}: its pixels were altered"
     height, width, _ = pixels.shape
-    made = {"width": width, "height": height, "mode": "RGB", "spec": output.spec_id}
-    other = [name for name, value in {**made, **columns}.items() if name != "path" and row[name] != value]
-    return ("altered", f"{file}: its {other[0]} is not that of the table") if other else None
+    actual = {"width": width, "height": height, "mode": "RGB", "spec": output.spec_id, **columns}
+    differing = [name for name, value in actual.items() if name != "path" and row[name] != value]
+    return ("altered", f"{file}: its {differing[0]} is not that of the table") if differing else None
 
 
 def _unlisted(output: Output) -> Iterator[Problem]:
-    """Find files that no row names; hidden ones belong to no output."""
+    """Find files that are neither hidden nor in a table."""
     listed = {
-        *tables.OWN_FILES,
+        *tables.OUTPUT_FILES,
         *read_table(output.folder / tables.IMAGES, ["file"])["file"].unique().to_pylist(),
     }
-    for place, below, names in os.walk(output.folder):
-        below[:] = sorted(name for name in below if not name.startswith("."))
+    for folder, subfolders, names in os.walk(output.folder):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         for name in sorted(names):
-            file = (Path(place) / name).relative_to(output.folder).as_posix()
+            file = (Path(folder) / name).relative_to(output.folder).as_posix()
             if file not in listed and not name.startswith("."):
-                yield _problem(output, "unlisted", f"{printable(file)}: no row names it")
+                yield _problem(output, "unlisted", f"{printable(file)}: no row refers to it")
 
 
 def _problem(output: Output, kind: str, detail: str) -> Problem:
     return Problem(kind, output.about.name, None, None, detail)
 
 
-def _of(row: Mapping[str, Any], kind: str, detail: str) -> Problem:
+def _row_problem(row: Mapping[str, Any], kind: str, detail: str) -> Problem:
     return Problem(kind, row["source"], row["class_id"], row["image_id"], detail)
 
 
 def compare(here: Path, there: Path) -> list[Problem]:
-    """Compare two tables of images row by row: the same images, and the same pixels of each.
+    """Compare two tables of images, or outputs: the same images, and the same pixels of each.
 
     Raises
     ------
-    DataError : one of them cannot be read.
+    DataError : a table cannot be read.
     """
-    ours, theirs = (_keyed(path / tables.IMAGES if path.is_dir() else path) for path in (here, there))
+    rows_here, rows_there = (_rows_by_image(p / tables.IMAGES if p.is_dir() else p) for p in (here, there))
     problems = [
         Problem(kind, source, None, image_id, f"{where} {there}")
         for kind, where, keys in (
-            ("only-here", "not in", ours.keys() - theirs.keys()),
-            ("only-there", "in", theirs.keys() - ours.keys()),
+            ("only-here", "not in", rows_here.keys() - rows_there.keys()),
+            ("only-there", "in", rows_there.keys() - rows_here.keys()),
         )
         for source, image_id in sorted(keys)
     ]
-    for key in sorted(ours.keys() & theirs.keys()):
-        differs = [n for n, a, b in zip(_COMPARED, ours[key], theirs[key], strict=True) if a != b]
-        if differs:
-            detail = f"another {', '.join(differs)} in {there}"
+    for key in sorted(rows_here.keys() & rows_there.keys()):
+        pairs = zip(_COMPARED_COLUMNS, rows_here[key], rows_there[key], strict=True)
+        if differing := [name for name, a, b in pairs if a != b]:
+            detail = f"another {', '.join(differing)} in {there}"
             problems.append(Problem("different", key[0], None, key[1], detail))
     return problems
 
 
-def _keyed(path: Path) -> dict[tuple[str, str], tuple[Any, ...]]:
-    table = read_table(path, ["source", "image_id", *_COMPARED])
+def _rows_by_image(path: Path) -> dict[tuple[str, str], tuple[Any, ...]]:
+    table = read_table(path, ["source", "image_id", *_COMPARED_COLUMNS])
     columns = [table[name].to_pylist() for name in table.column_names]
     return {(source, image_id): tuple(rest) for source, image_id, *rest in zip(*columns, strict=True)}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fix_resize.auditing.sets import open_pictures
+from fix_resize.auditing.pictures import open_pictures
 from tests.wordnet_splits.command import Command
 from wordnet_splits.base.errors import ManifestError, UnknownNameError
 from wordnet_splits.finding import find_manifest, load_manifest

@@ -11,7 +11,7 @@ from fix_resize.auditing.audit import fix_at
 from fix_resize.auditing.verdict import PairedAudit, audit
 from fix_resize.spec import get_spec
 from tests.fix_resize.made_photos import photo
-from tests.fix_resize.treatments import MIXTURES, TREATMENTS, Photo
+from tools.study.treatments import MIXTURES, TREATMENTS, Photo
 
 FIX = get_spec("fix")
 PHOTOS = [Photo(Image.fromarray(photo(n, 300 + 7 * n, 340))) for n in range(20)]

@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from fix_resize.auditing.audit import fix_at, match_names, run_audit
-from fix_resize.auditing.measuring import draw, measure
+from fix_resize.auditing.measurements import draw, measure
 from fix_resize.auditing.plots import Panel, grid, histograms
-from fix_resize.auditing.sets import StoredPictures, open_pictures
+from fix_resize.auditing.pictures import IndexedPictures, open_pictures
 from fix_resize.auditing.smoothness import total_variation
 from fix_resize.pipeline import PipelineSettings, build
 from fix_resize.pipeline.selection import select_folder
@@ -26,8 +26,8 @@ from wordnet_splits.base.errors import DataError, OutputError, SourceError
 from wordnet_splits.packed.pack import pack
 
 
-def stored(*names: str) -> StoredPictures:
-    return StoredPictures("set", list(names), lambda row: Image.fromarray(photo(row, 8, 8)))
+def stored(*names: str) -> IndexedPictures:
+    return IndexedPictures("set", list(names), lambda row: Image.fromarray(photo(row, 8, 8)))
 
 
 def test_names_match_up_to_the_folders_above() -> None:
@@ -72,7 +72,7 @@ def test_the_recipe_at_other_sizes() -> None:
 def test_measuring_in_blocks_is_measuring_one_by_one() -> None:
     names = [f"{i:04}" for i in range(1100)]
     pixels = np.random.default_rng(60).integers(0, 256, (1100, 5, 6, 3), dtype=np.uint8)
-    pictures = StoredPictures("set", names[::-1], lambda row: Image.fromarray(pixels[1099 - row]))
+    pictures = IndexedPictures("set", names[::-1], lambda row: Image.fromarray(pixels[1099 - row]))
     found = measure(pictures)
     assert (found.ids, found.size, found.left_out) == (tuple(names), (5, 6), ())
     np.testing.assert_array_equal(found.variation, total_variation(pixels))
@@ -80,7 +80,7 @@ def test_measuring_in_blocks_is_measuring_one_by_one() -> None:
 
 def test_pictures_too_small_to_measure_are_left_out() -> None:
     sizes = [(1, 8), (8, 8), (8, 8)]
-    pictures = StoredPictures("set", ["a", "b", "c"], lambda row: Image.fromarray(photo(row, *sizes[row])))
+    pictures = IndexedPictures("set", ["a", "b", "c"], lambda row: Image.fromarray(photo(row, *sizes[row])))
     found = measure(pictures)
     assert found.ids == ("b", "c")
     assert [(entry.image_id, entry.detail) for entry in found.left_out] == [("a", "1 x 8 pixels are too few")]

@@ -10,13 +10,13 @@ from PIL import Image
 
 from fix_resize.auditing.aliasing import ALIASED_FROM
 from fix_resize.auditing.audit import run_audit
-from fix_resize.auditing.measuring import Measured
-from fix_resize.auditing.sets import open_pictures
+from fix_resize.auditing.measurements import Measurements
+from fix_resize.auditing.pictures import open_pictures
 from fix_resize.auditing.verdict import WHITE_SHARE, PairedAudit
 from fix_resize.cli.main import app
 from fix_resize.resize import apply
 from fix_resize.spec import get_spec
-from tests.fix_resize.auditing.thresholds import (
+from tools.study.thresholds import (
     FIRST,
     HALVES,
     SETS,
@@ -27,14 +27,14 @@ from tests.fix_resize.auditing.thresholds import (
     render,
 )
 from tests.fix_resize.cases import images_below
-from tests.fix_resize.treatments import PART_NEAREST
+from tools.study.treatments import PART_NEAREST
 from wordnet_splits.cli.main import run
 
 BROKEN = ("nearest", "opencv-bilinear")
 
 
 @pytest.fixture(scope="module")
-def reference(real_data: Path) -> Measured:
+def reference(real_data: Path) -> Measurements:
     return reference_of(real_data)
 
 
@@ -63,7 +63,7 @@ def test_the_study(real_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert (row["without_originals"] == "suspicious") == row["study_only"], spec
 
 
-def test_the_thresholds_are_those_of_the_first_half(renderings: list[Rendering], reference: Measured) -> None:
+def test_the_thresholds_are_those_of_the_first_half(renderings: list[Rendering], reference: Measurements) -> None:
     aliasing, white = fit((r for r in renderings if r.half == FIRST), reference)
     assert (aliasing.middle, white.middle) == (ALIASED_FROM, WHITE_SHARE)
 
@@ -77,7 +77,7 @@ def test_the_verdict_is_right_whatever_the_content(half: str, renderings: list[R
 
 
 @pytest.mark.parametrize("half", HALVES)
-def test_warnings_without_originals(half: str, renderings: list[Rendering], reference: Measured) -> None:
+def test_warnings_without_originals(half: str, renderings: list[Rendering], reference: Measurements) -> None:
     expected = {"fix": False, "nearest in one stage": True, "INTER_NEAREST": True, PART_NEAREST: True}
     for r in renderings:
         if r.half == half and r.label in expected:

@@ -221,9 +221,9 @@ def test_tiny_imagenet_is_drawn_as_the_recipe_cuts_it(
     assert command(*words, "--local") == 2
     assert "12 of 500" not in (said := capsys.readouterr().err)
     assert "158 classes hold" in said
-    from fix_resize.pipeline.selection import select_named
+    from fix_resize.pipeline.selection import select_published
 
-    selection = select_named("tiny-imagenet", {"imagenet1k": root}, local=True, allow_missing=True)
+    selection = select_published("tiny-imagenet", {"imagenet1k": root}, local=True, allow_missing=True)
     assert selection.name == "tiny-imagenet@local"
     rows = selection.table.to_pylist()
     classes = {row["class_id"] for row in rows}

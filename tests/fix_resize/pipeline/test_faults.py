@@ -21,7 +21,7 @@ import pytest
 from PIL import Image
 
 from fix_resize import get_spec
-from fix_resize.pipeline import Built, PipelineSettings, pipeline
+from fix_resize.pipeline import BuildResult, PipelineSettings, pipeline
 from fix_resize.pipeline.selection import select_folder
 from tests.fix_resize.sets import finished_shards, photographs, run, tree
 from tests.wordnet_splits.base.test_workers import run_killed_once
@@ -60,7 +60,7 @@ def undisturbed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     return found
 
 
-def build_here(root: Path, out: Path, file_format: str) -> Built:
+def build_here(root: Path, out: Path, file_format: str) -> BuildResult:
     settings = PipelineSettings(get_spec("fix"), file_format, backend="pillow", shard_size=SHARD)
     return pipeline.build(select_folder(root), out, settings)
 
@@ -88,7 +88,7 @@ from fix_resize.cli import main
 from fix_resize.pipeline import pipeline
 from wordnet_splits.terminal.runner import run
 
-read, seen = pipeline.read_record, []
+read, seen = pipeline.read_marker, []
 
 def halting(marker):
     if not seen:
@@ -97,7 +97,7 @@ def halting(marker):
         sys.stdin.readline()
     return read(marker)
 
-pipeline.read_record = halting
+pipeline.read_marker = halting
 sys.exit(run(main.app, sys.argv[1:], "fix-resize"))
 """
 """A build that waits, its first shard finished, until its standard input has a line or ends."""

@@ -15,7 +15,7 @@ from PIL import Image
 from fix_resize import apply, get_spec
 from fix_resize.decode import decode
 from fix_resize.pipeline.output import open_output
-from fix_resize.pipeline.selection import Worklist, select_manifest, select_named
+from fix_resize.pipeline.selection import Selection, select_manifest, select_published
 from tests.fix_resize.sets import photographs, run
 from wordnet_splits.base.sampling import ordered
 from wordnet_splits.catalog import load_catalog
@@ -72,7 +72,7 @@ def large_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_databases(tmp_path_factory.mktemp("lsun") / "keys", keys)
 
 
-def ids(selection: Worklist) -> dict[str, list[str]]:
+def ids(selection: Selection) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {scene: [] for scene in SCENES}
     for class_id, image_id in zip(
         *(selection.table[c].to_pylist() for c in ("class_id", "image_id")), strict=True
@@ -124,8 +124,8 @@ def _first(root: Path) -> list[str]:
 
 def test_the_draw_of_kim_is_the_first_part_of_that_of_csi(large_root: Path) -> None:
     roots = {"lsun": large_root}
-    kim = ids(select_named("lsun", roots, local=True))
-    csi = ids(select_named("lsun", roots, local=True, per_class=1000))
+    kim = ids(select_published("lsun", roots, local=True))
+    csi = ids(select_published("lsun", roots, local=True, per_class=1000))
     assert {scene: len(found) for scene, found in kim.items()} == dict.fromkeys(SCENES, 400)
     assert {scene: len(found) for scene, found in csi.items()} == dict.fromkeys(SCENES, 1000)
     assert all(set(kim[scene]) < set(csi[scene]) for scene in SCENES)
@@ -139,7 +139,7 @@ def test_streamed_draws_are_the_draws_of_the_benchmark(large_root: Path) -> None
             *(batch.column(c).to_pylist() for c in ("image_id", "class_id")), strict=True
         ):
             held[scene].append(image_id)
-    drawn = select_named("lsun", {"lsun": large_root}, local=True)
+    drawn = select_published("lsun", {"lsun": large_root}, local=True)
     assert ids(drawn) == {s: sorted(ordered("unknown-cifar", 0, "lsun", s, held[s])[:400]) for s in SCENES}
 
 
@@ -157,7 +157,7 @@ def test_a_manifest_built_here_gives_the_same_set(real_root: Path, tmp_path: Pat
     built = build(tiny, roots={"lsun": real_root}, local=True)
     folder = write_manifest(built.manifest, tmp_path)
     listed = select_manifest(folder, {"lsun": real_root}, groups=["lsun"])
-    drawn = select_named("lsun", {"lsun": real_root}, local=True, per_class=9)
+    drawn = select_published("lsun", {"lsun": real_root}, local=True, per_class=9)
     assert ids(listed) == ids(drawn)
     assert listed.table["digest"].null_count == 0
     assert listed.held().all()

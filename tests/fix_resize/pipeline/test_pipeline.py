@@ -17,7 +17,7 @@ from PIL import Image
 
 from fix_resize import apply, get_spec
 from fix_resize.decode import decode
-from fix_resize.pipeline import Built, PipelineSettings, build
+from fix_resize.pipeline import BuildResult, PipelineSettings, build
 from fix_resize.pipeline.output import open_output
 from fix_resize.pipeline.selection import select_folder
 from fix_resize.pipeline.shards import ShardJob, run_shard
@@ -36,7 +36,7 @@ def pictures(tmp_path: Path) -> Path:
     return make_folder(tmp_path / "pictures")
 
 
-def made(root: Path, out: Path, **options: object) -> Built:
+def made(root: Path, out: Path, **options: object) -> BuildResult:
     settings = {"spec": FIX, "shard_size": 4, **options}
     return build(select_folder(root), out, PipelineSettings(**settings))
 

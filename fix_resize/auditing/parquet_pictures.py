@@ -1,4 +1,4 @@
-"""Pictures in Parquet files: an ``image`` column of bytes, as `datasets` writes it."""
+"""Pictures in Parquet files with an image column, as `datasets` writes them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from wordnet_splits.base.parquet import open_parquet, parquet_errors
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, LONGEST_NAME
 
 COLUMNS: Final = ("image", "img")
-"""Columns that may hold pictures: a struct of bytes and path, as `datasets` writes it, or bytes."""
+"""Columns that may contain pictures: a struct of bytes and path, as `datasets` writes, or bytes."""
 
 ROWS: Final = 256
-"""Rows of Parquet held at a time."""
+"""Rows in memory at a time."""
 
-RowInFile = tuple[int, int]
-"""Which Parquet file, and which row of it."""
+Position = tuple[int, int]
+"""Index of a file, and row in it."""
 
 
-def holds_pictures(path: Path) -> bool:
-    """Say whether a Parquet file has a column of pictures; SourceError where it cannot be read."""
+def has_pictures(path: Path) -> bool:
+    """Return whether a Parquet file has a column of pictures; SourceError if it cannot be read."""
     return _column(open_parquet(path, error=SourceError).schema_arrow) is not None
 
 
@@ -33,9 +33,9 @@ def _column(schema: pa.Schema) -> str | None:
     return next((n for n in COLUMNS if n in schema.names and _bytes_in(schema.field(n).type)), None)
 
 
-def _pictures_in(file: pq.ParquetFile) -> str:
+def _picture_column(file: pq.ParquetFile) -> str:
     column = _column(file.schema_arrow)
-    assert column is not None, "only files that hold pictures are read"
+    assert column is not None, "only files with pictures are read"
     return column
 
 
@@ -47,44 +47,46 @@ def _bytes_in(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def name_rows(files: Sequence[Path]) -> dict[str, RowInFile]:
-    """Return where the picture of each name is.
+def name_rows(files: Sequence[Path]) -> dict[str, Position]:
+    """Return the position of each picture by name.
 
-    A row's name is its ``image_id``, else the path beside the bytes without extension; where there is none,
-    or an earlier row has it, ``<folder>/<file>/<row>``.
+    The name of a row is its ``image_id``, else the path in the image column without extension, else, or if an
+    earlier row has the same name, ``<folder>/<file>/<row>``.
 
     Raises
     ------
-    DataError : two rows have one name.
+    DataError : two rows have the same name.
     SourceError : a file cannot be read.
     """
-    places: dict[str, RowInFile] = {}
-    for number, path in enumerate(files):
-        with _opened(path) as file:
-            for row, given in enumerate(_names(file, path)):
-                name = given if given and given not in places else f"{path.parent.name}/{path.stem}/{row}"
-                if name in places:
+    positions: dict[str, Position] = {}
+    for index, path in enumerate(files):
+        with _open_file(path) as file:
+            for row, stored_name in enumerate(_names(file, path)):
+                name = stored_name
+                if not name or name in positions:
+                    name = f"{path.parent.name}/{path.stem}/{row}"
+                if name in positions:
                     raise DataError(f"two rows are called {name!r}", where=str(path))
-                places[name] = (number, row)
-    return places
+                positions[name] = (index, row)
+    return positions
 
 
-def read_rows(files: Sequence[Path], places: Collection[RowInFile]) -> Iterator[tuple[RowInFile, bytes]]:
-    """Yield (place, bytes) of the pictures at ``places``, in order of files and rows.
+def read_rows(files: Sequence[Path], positions: Collection[Position]) -> Iterator[tuple[Position, bytes]]:
+    """Yield (position, bytes) of pictures, in order of files and rows.
 
     Raises
     ------
     SourceError : a file cannot be read.
     """
-    for number, path in enumerate(files):
-        if wanted := {row for which, row in places if which == number}:
-            with _opened(path) as file:
-                yield from (((number, row), data) for row, data in _bytes(file, wanted, path))
+    for index, path in enumerate(files):
+        if rows := {row for file_index, row in positions if file_index == index}:
+            with _open_file(path) as file:
+                yield from (((index, row), data) for row, data in _bytes(file, rows, path))
 
 
 def _names(file: pq.ParquetFile, path: Path) -> Iterator[str]:
-    """Yield what each row is called, "" where it has no name."""
-    schema, column = file.schema_arrow, _pictures_in(file)
+    """Yield the name stored in each row, "" if there is none."""
+    schema, column = file.schema_arrow, _picture_column(file)
     if "image_id" in schema.names:
         yield from (str(name or "") for name in _texts(file, "image_id", path))
     elif pa.types.is_struct(kind := schema.field(column).type) and kind.get_field_index("path") >= 0:
@@ -108,29 +110,29 @@ def _texts(file: pq.ParquetFile, column: str, path: Path) -> Iterator[str | None
         yield from values.to_pylist()
 
 
-def _bytes(file: pq.ParquetFile, wanted: set[int], path: Path) -> Iterator[tuple[int, bytes]]:
-    start, column = 0, _pictures_in(file)
+def _bytes(file: pq.ParquetFile, rows: set[int], path: Path) -> Iterator[tuple[int, bytes]]:
+    start, column = 0, _picture_column(file)
     leaf = f"{column}.bytes" if pa.types.is_struct(file.schema_arrow.field(column).type) else column
     for values in _batches(file, leaf, path):
-        for row in sorted(wanted.intersection(range(start, start + len(values)))):
-            data = values[row - start].as_py() or b""  # one by one: a dictionary may repeat a large one
+        for row in sorted(rows.intersection(range(start, start + len(values)))):
+            data = values[row - start].as_py() or b""  # one by one: a dictionary may repeat a large picture
             if len(data) > LARGEST_IMAGE:
-                raise SourceError(f"row {row} is a picture of {len(data):,} bytes", where=str(path))
+                raise SourceError(f"row {row} has a picture of {len(data):,} bytes", where=str(path))
             yield row, data
         start += len(values)
 
 
 def _batches(file: pq.ParquetFile, column: str, path: Path) -> Iterator[pa.Array]:
-    """Yield the values of a column, or of one field of a struct, some rows at a time."""
+    """Yield the values of a column, or of a field of a struct, in batches."""
     with parquet_errors(path, error=SourceError):
         for batch in file.iter_batches(batch_size=ROWS, columns=[column]):
             values = batch.column(0)
             yield values.field(0) if pa.types.is_struct(values.type) else values
 
 
-def _opened(path: Path) -> pq.ParquetFile:
+def _open_file(path: Path) -> pq.ParquetFile:
     header = open_parquet(path, error=SourceError).metadata
     leaves = [header.schema.column(n) for n in range(header.num_columns)]
-    # a picture or a name that a dictionary repeats a million times stays one
-    repeated = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
-    return open_parquet(path, error=SourceError, read_dictionary=repeated)
+    # a picture or name that a dictionary repeats a million times takes memory only once
+    byte_columns = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    return open_parquet(path, error=SourceError, read_dictionary=byte_columns)

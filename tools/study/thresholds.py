@@ -1,6 +1,6 @@
 """What the audit's thresholds tell apart: fitted on one half of each set, shown on the other.
 
-    python -m tests.fix_resize.auditing.thresholds DATA --out docs/study/thresholds.md
+    python -m tools.study.thresholds DATA --out docs/study/thresholds.md
 
 A picture's half is the first bit of BLAKE2b of its name, so neither half was chosen. Takes about a minute.
 """
@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fix_resize.auditing.aliasing import ALIASED_FROM, Original, Pair
-from fix_resize.auditing.measuring import Measured, measure
-from fix_resize.auditing.sets import open_pictures
+from fix_resize.auditing.measurements import Measurements, measure
+from fix_resize.auditing.pictures import open_pictures
 from fix_resize.auditing.smoothness import total_variation, whiteness
 from fix_resize.auditing.verdict import ALIASED, WHITE_SHARE, Audit, PairedAudit, audit, white_share
 from fix_resize.spec import get_spec
 from tests.fix_resize.cases import images_below
-from tests.fix_resize.treatments import MIXTURES, PART_NEAREST, TREATMENTS, Photo
+from tools.study.treatments import MIXTURES, PART_NEAREST, TREATMENTS, Photo
 from wordnet_splits.base import files
 
 SETS = {"photographs": "imagenet/train", "textures": "dtd/images", "food": "food-101/images"}
@@ -36,7 +36,7 @@ COLUMNS = (
 )
 PAGE = """# What the audit tells apart
 
-By `python -m tests.fix_resize.auditing.thresholds DATA --out docs/study/thresholds.md`, from {sizes},
+By `python -m tools.study.thresholds DATA --out docs/study/thresholds.md`, from {sizes},
 with CIFAR-100 test as reference.
 
 Two thresholds were fitted on the first half of each set: each is the middle of the range that the first
@@ -117,14 +117,14 @@ def render(set_name: str, folder: Path) -> Iterator[Rendering]:
             yield Rendering(set_name, half, label, TREATMENTS[first].verdict, mixed)
 
 
-def judge(made: Sequence[Made], reference: Measured) -> Audit:
+def judge(made: Sequence[Made], reference: Measurements) -> Audit:
     """Return the audit of a set that was made so."""
     variation, white = (np.array([m[n] for m in made]) for n in (0, 1))
     paired = PairedAudit([m.pair for m in made])
     return replace(audit(variation, white, reference.variation, reference.whiteness), paired=paired)
 
 
-def fit(renderings: Iterable[Rendering], reference: Measured) -> tuple[Range, Range]:
+def fit(renderings: Iterable[Rendering], reference: Measurements) -> tuple[Range, Range]:
     """Return the ranges of ALIASED_FROM and of WHITE_SHARE that some renderings allow."""
     some, of, *_ = MIXTURES[PART_NEAREST]
     known = list(renderings)
@@ -147,7 +147,7 @@ def fit(renderings: Iterable[Rendering], reference: Measured) -> tuple[Range, Ra
     )
 
 
-def reference_of(data: Path) -> Measured:
+def reference_of(data: Path) -> Measurements:
     """Return the reference of the audits, measured."""
     return measure(open_pictures("cifar100:test", {"cifar100": data}))
 

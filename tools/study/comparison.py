@@ -10,8 +10,8 @@ import numpy as np
 
 from fix_resize.auditing.aliasing import Original, Pair
 from fix_resize.auditing.audit import fix_at
-from fix_resize.auditing.measuring import LeftOut, draw, left_out, measure, nothing_read
-from fix_resize.auditing.sets import Pictures, readable
+from fix_resize.auditing.measurements import SkippedPicture, draw, left_out, measure, nothing_readable
+from fix_resize.auditing.pictures import PictureSet, readable
 from fix_resize.auditing.smoothness import total_variation, whiteness
 from fix_resize.auditing.verdict import SUSPICIOUS_ABOVE, WHITE_SHARE, Audit, PairedAudit, audit
 from fix_resize.resize import apply
@@ -66,7 +66,7 @@ class Comparison:
     cells: tuple[Cell, ...]
     reference: str
     reference_variation: Floats
-    left_out: dict[str, tuple[LeftOut, ...]]
+    left_out: dict[str, tuple[SkippedPicture, ...]]
 
     def as_dict(self) -> dict[str, Any]:
         """Return what ``--json`` prints."""
@@ -134,9 +134,9 @@ def _figure(estimate: tuple[float, float, float]) -> str:
 
 
 def compare_specs(
-    sets: Sequence[tuple[str, Pictures]],
+    sets: Sequence[tuple[str, PictureSet]],
     specs: Iterable[str] | None,
-    reference: Pictures,
+    reference: PictureSet,
     *,
     limit: int | None = None,
     progress: Progress | None = None,
@@ -172,7 +172,7 @@ def compare_specs(
             f"no spec makes {base.size[0]} x {base.size[1]} pixels", where=reference.label, hint=ONE_SIZE
         )
     cells: list[Cell] = []
-    left: dict[str, tuple[LeftOut, ...]] = {reference.label: base.left_out}
+    left: dict[str, tuple[SkippedPicture, ...]] = {reference.label: base.left_out}
     for label, pictures in sets:
         rendered, left[label] = _render(pictures, draw(pictures.ids, limit), list(chosen.values()), progress)
         ids = sorted(rendered)
@@ -194,11 +194,11 @@ class _Marks(NamedTuple):
 
 
 def _render(
-    pictures: Pictures, ids: Sequence[str], specs: Sequence[ResizeSpec], progress: Progress | None
-) -> tuple[dict[str, dict[str, _Marks]], tuple[LeftOut, ...]]:
+    pictures: PictureSet, ids: Sequence[str], specs: Sequence[ResizeSpec], progress: Progress | None
+) -> tuple[dict[str, dict[str, _Marks]], tuple[SkippedPicture, ...]]:
     """Return the measurements of each picture by spec, and what could not be read."""
     marks: dict[str, dict[str, _Marks]] = {}
-    unread: list[LeftOut] = []
+    unread: list[SkippedPicture] = []
     fix = fix_at((specs[0].side, specs[0].side))
     with (progress or Silent()).task(f"reading {pictures.label}", len(ids)) as task:
         for image_id, image in pictures.read(ids):
@@ -210,7 +210,7 @@ def _render(
             except (SourceError, DataError) as error:
                 unread.append(left_out(image_id, error))
     if not marks:
-        raise nothing_read(unread, pictures.label)
+        raise nothing_readable(unread, pictures.label)
     return marks, tuple(sorted(unread))
 
 
