@@ -1,7 +1,7 @@
 """Resize images into small benchmarks without the artefacts that gave earlier ones away.
 
-`apply` and `apply_many` resize images as a `ResizeSpec` describes. `build`, `verify` and `audit` work on sets,
-as the commands of ``fix-resize``; `open_output` reads a built set. See docs/fix-resize.md.
+`apply` and `apply_many` resize images as a `ResizeSpec` describes. `build`, `verify` and `audit` work on sets
+as the commands of ``fix-resize`` do; `open_output` reads a built set. See docs/fix-resize.md.
 
 >>> from PIL import Image
 >>> from fix_resize import apply, get_spec

@@ -3,10 +3,10 @@
 The only module of this package that imports torch, and imported on request. Two methods give equal bytes:
 
 ``matrix``
-    A pass is a product with the dense float64 matrix of its weights. Every partial sum is a multiple of 2**-22
-    below 2**9, so 31 of the 53 bits of a float64 represent it exactly, in any order of summation and with or
-    without fused multiplication (the 24 bits of float32 would not suffice). The arithmetic is 13 MFLOP per
-    image from 256 to 32, so memory traffic bounds it on a GPU with fast float64.
+    A pass is a product with the dense float64 matrix of its weights. Every partial sum is a multiple of
+    2**-22 below 2**9, so 31 of the 53 bits of a float64 represent it exactly, in any order of summation and
+    with or without fused multiplication (the 24 bits of float32 would not suffice). The arithmetic is 13
+    MFLOP per image from 256 to 32, so memory traffic bounds it on a GPU with fast float64.
 ``gather``
     A pass adds up its windows tap by tap in int32, as Pillow does: for devices without float64 (MPS), and for
     CPUs, where the zeros of a dense matrix cost more than they save.

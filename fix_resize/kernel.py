@@ -168,9 +168,7 @@ def resample_step(picture: Pixels, step: Step) -> Pixels:
     if vertical is None:
         return picture
     resized = np.empty((len(vertical.starts), picture.shape[1] * CHANNELS), np.uint8)
-    _down_columns(
-        picture.reshape(height, -1), vertical.starts, vertical.counts, vertical.weights, resized
-    )
+    _down_columns(picture.reshape(height, -1), vertical.starts, vertical.counts, vertical.weights, resized)
     return resized.reshape(len(resized), -1, CHANNELS)
 
 

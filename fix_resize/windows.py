@@ -1,7 +1,7 @@
 """The windows and integer weights that Pillow gives each output pixel, along one axis.
 
-Pillow resizes an image in two passes, one along each axis. In a pass every output pixel is a weighted sum of a
-window of input pixels; the weights depend only on the two sizes and the filter, and are rounded to 22
+Pillow resizes an image in two passes, one along each axis. In a pass every output pixel is a weighted sum of
+a window of input pixels; the weights depend only on the two sizes and the filter, and are rounded to 22
 fractional bits, so that a pass is integer arithmetic and can be reproduced exactly anywhere.
 Source: ``src/libImaging/Resample.c`` of Pillow 11 to 13, functions ``precompute_coeffs`` and
 ``normalize_coeffs_8bpc``, which are the same in all of them.

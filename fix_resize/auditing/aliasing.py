@@ -36,7 +36,7 @@ ALIASED_FROM: Final = 0.27
 """Smallest amplitude of an aliased picture, relative to nearest neighbour of the same original."""
 
 ALIASING_SHARE: Final = 0.2
-"""Smallest share of aliasing in the residual of the filter, in an aliased picture; otherwise it is altered."""
+"""Smallest share of aliasing in the residual of the filter, in an aliased picture."""
 
 EXPLAINED_SHARE: Final = 0.5
 """Smallest share of the squared difference that is explained in a picture filtered differently."""

@@ -24,9 +24,7 @@ GRID_SIZE: Final = 24
 """Number of images in the grid."""
 
 
-def write_report(
-    report: Report, pictures: PictureSet, originals: PictureSet | None, out: Path
-) -> list[Path]:
+def write_report(report: Report, pictures: PictureSet, originals: PictureSet | None, out: Path) -> list[Path]:
     """Write the files of an audit and return their paths.
 
     ``scores.parquet`` (`audit.SCHEMA`), ``left-out.parquet`` if pictures were left out, ``audit.json``,

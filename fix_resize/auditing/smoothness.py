@@ -1,8 +1,8 @@
 """Traces of a resizer in a small picture without its original: total variation, smoothness, whiteness.
 
 A set decimated without a low-pass filter is rougher than photographs, and a detector that distinguishes it
-from CIFAR has learned the resizer. The smoothness score is that of CSI (Tack et al. 2020, appendix); whiteness
-is new here. All depend on the content as well, so they can only warn.
+from CIFAR has learned the resizer. The smoothness score is that of CSI (Tack et al. 2020, appendix);
+whiteness is new here. All depend on the content as well, so they can only warn.
 """
 
 from __future__ import annotations

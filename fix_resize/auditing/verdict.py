@@ -54,7 +54,7 @@ class PairedAudit:
 
     @property
     def verdict(self) -> PairFinding:
-        """``clean`` if at most 5% of the pairs differ, ``aliased`` above 10%, else the most common finding."""
+        """``clean`` if at most 5% of pairs differ, ``aliased`` above 10%, else the most common finding."""
         shares = self.shares
         if self.differing <= DIFFERING:
             return "clean"

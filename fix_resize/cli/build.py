@@ -1,4 +1,4 @@
-"""Commands that build sets of resized images, and verify them."""
+"""Commands that build and verify sets of resized images."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ from wordnet_splits.terminal.output import (
 if TYPE_CHECKING:
     from fix_resize.pipeline import BuildResult
 
-SHOWN: Final = 20
+MAX_LINES: Final = 20
+"""Images or problems listed on the terminal."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
+def add_commands(app: typer.Typer) -> None:
+    """Add the commands ``build`` and ``verify``."""
     examples = [
         "fix-resize build folder --root photographs --out fixed",
         "fix-resize build folder --root photographs --spec nearest --format parquet --out decimated",
@@ -41,7 +42,9 @@ def register(app: typer.Typer) -> None:
 
 
 def build_set(
-    what: Annotated[str, typer.Argument(metavar="SET", help="lsun, tiny-imagenet, from-manifest or folder.")],
+    target: Annotated[
+        str, typer.Argument(metavar="SET", help="lsun, tiny-imagenet, from-manifest or folder.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder to build in; the same command continues it.")],
     benchmark: Annotated[
         str | None, typer.Argument(metavar="BENCHMARK", help="from-manifest: a name or a folder.")
@@ -51,33 +54,33 @@ def build_set(
     ] = None,
     group: Annotated[
         list[str] | None,
-        typer.Option(help="from-manifest: a group; repeatable. All that have a resize view unless given."),
+        typer.Option(help="from-manifest: a group; repeatable. By default all with a resize view."),
     ] = None,
     split: Annotated[
         list[str] | None, typer.Option(help="from-manifest: train, val or test; repeatable.")
     ] = None,
     per_class: Annotated[
         int | None,
-        typer.Option(min=1, help="lsun: images of each scene, 400 (Kim et al.) unless given; CSI has 1000."),
+        typer.Option(min=1, help="lsun: images per scene, by default 400 (Kim et al.); CSI has 1000."),
     ] = None,
     local: Local = False,
     allow_missing: AllowMissing = False,
     spec: Annotated[
-        str | None, typer.Option(help="Resize spec, such as fix-64; the group's view unless given, else fix.")
+        str | None, typer.Option(help="Resize spec, such as fix-64; by default the group's view, else fix.")
     ] = None,
     format_: Annotated[
         str, typer.Option("--format", help="png: a tree of files. parquet: shards, as `datasets` reads them.")
     ] = "png",
     backend: Annotated[
-        str, typer.Option(help="pillow, numba, numpy: equal bytes from each; auto is numba if installed.")
+        str, typer.Option(help="pillow, numba or numpy, with equal bytes; auto is numba if installed.")
     ] = "auto",
     workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
     scheduler: Annotated[
         str | None, typer.Option(metavar="tcp://HOST:PORT", help="A Dask scheduler to use instead.")
     ] = None,
-    shard_size: Annotated[int, typer.Option(min=1, help="Images of a shard, the unit of work.")] = 1000,
+    shard_size: Annotated[int, typer.Option(min=1, help="Images per shard, the unit of work.")] = 1000,
     identify: Annotated[
-        str, typer.Option(help="How a changed image is known: stat (size and time of its file), digest.")
+        str, typer.Option(help="How to notice changed images: stat (size and time of files) or digest.")
     ] = "stat",
     json: Json = False,
 ) -> int:
@@ -89,11 +92,11 @@ def build_set(
     import fix_resize
     from wordnet_splits.base.progress import OnStderr
 
-    built = fix_resize.build(
-        what,
+    result = fix_resize.build(
+        target,
         out,
         benchmark=benchmark,
-        roots=_roots(what, root or []),
+        roots=_roots(target, root or []),
         groups=group or (),
         splits=split or (),
         per_class=per_class,
@@ -110,89 +113,93 @@ def build_set(
         notify=to_stderr,
     )
     if json:
-        print_json(_as_json(built))
+        print_json(_as_json(result))
     else:
-        _say(built)
-    return DONE if built.complete and not built.quarantined else LEFT_OUT
+        _print_result(result)
+    return DONE if result.complete and not result.quarantined else LEFT_OUT
 
 
-def _roots(what: str, given: Sequence[str]) -> dict[str, Path]:
-    """Return roots by source; the name may be left out where a set has one source."""
+def _roots(target: str, options: Sequence[str]) -> dict[str, Path]:
+    """Return roots by source; NAME= may be omitted if a set has only one source."""
     from fix_resize.pipeline.targets import FOLDER, get_target
 
-    source = get_target(what).source
+    source = get_target(target).source
     if source == FOLDER:
-        if len(given) != 1:
-            raise SplitsError(f"one folder is needed, not {len(given)}", where="--root", hint="--root DIR")
-        return {FOLDER: Path(given[0])}
+        if len(options) != 1:
+            raise SplitsError(f"one folder expected, not {len(options)}", where="--root", hint="--root DIR")
+        return {FOLDER: Path(options[0])}
     if source is not None:
-        given = [text if text.startswith(f"{source}=") else f"{source}={text}" for text in given]
-    return parse_roots(given)
+        options = [text if text.startswith(f"{source}=") else f"{source}={text}" for text in options]
+    return parse_roots(options)
 
 
-def _as_json(built: BuildResult) -> dict[str, Any]:
+def _as_json(result: BuildResult) -> dict[str, Any]:
+    about = result.about
     return {
-        "out": str(built.folder),
-        **{key: getattr(built.about, key) for key in ("name", "format", "images", "complete", "fingerprint")},
-        "spec": built.about.spec,
-        "quarantined": built.quarantined,
-        "missing": built.missing,
-        "shortfalls": [asdict(short) for short in built.shortfalls],
-        "unexpected": built.about.unexpected,
-        "shards": {"made": built.made, "kept": built.kept},
+        "out": str(result.folder),
+        **{key: getattr(about, key) for key in ("name", "format", "images", "complete", "fingerprint")},
+        "spec": about.spec,
+        "quarantined": result.quarantined,
+        "missing": result.missing,
+        "shortfalls": [asdict(short) for short in result.shortfalls],
+        "unexpected": about.unexpected,
+        "shards": {"made": result.built_shards, "kept": result.reused_shards},
     }
 
 
-def _say(built: BuildResult) -> None:
-    about = built.about
-    to_stderr(f"built {about.images:,} images of {about.name} by spec {about.spec['name']} in {built.folder}")
-    if built.kept:
-        to_stderr(f"  {built.kept:,} of {built.made + built.kept:,} shards were there already")
-    _say_rows("quarantined", [(row, row["reason"]) for row in built.quarantined])
-    _say_rows("left out", [(row, row["kind"]) for row in built.missing])
-    if built.shortfalls:
-        short = sum(s.wanted - s.taken for s in built.shortfalls)
-        to_stderr(f"  {short:,} images fewer than asked for, in {len(built.shortfalls):,} classes")
+def _print_result(result: BuildResult) -> None:
+    about = result.about
+    to_stderr(
+        f"built {about.images:,} images of {about.name} by spec {about.spec['name']} in {result.folder}"
+    )
+    if result.reused_shards:
+        shards = result.built_shards + result.reused_shards
+        to_stderr(f"  {result.reused_shards:,} of {shards:,} shards were there already")
+    _print_images("quarantined", [(row, row["reason"]) for row in result.quarantined])
+    _print_images("left out", [(row, row["kind"]) for row in result.missing])
+    if result.shortfalls:
+        short = sum(s.wanted - s.taken for s in result.shortfalls)
+        to_stderr(f"  {short:,} images fewer than required, in {len(result.shortfalls):,} classes")
     for source, count in about.unexpected.items():
-        to_stderr(f"  {source}: {count:,} files under no known name")
-    to_stdout(f"{about.fingerprint}  {built.folder}")
+        to_stderr(f"  {source}: {count:,} files with unexpected names")
+    to_stdout(f"{about.fingerprint}  {result.folder}")
 
 
-def _say_rows(what: str, rows: Sequence[tuple[Mapping[str, str], str]]) -> None:
+def _print_images(title: str, rows: Sequence[tuple[Mapping[str, str], str]]) -> None:
     if not rows:
         return
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(Counter(k for _, k in rows).items()))
-    to_stderr(f"  {what}: {len(rows):,} ({kinds})")
+    to_stderr(f"  {title}: {len(rows):,} ({kinds})")
     names = [(f"{row['source']}:{row['image_id']}", kind, row["detail"]) for row, kind in rows]
-    print_first([f"    {': '.join(filter(None, parts))}" for parts in names], SHOWN)
+    print_first([f"    {': '.join(filter(None, parts))}" for parts in names], MAX_LINES)
 
 
 def verify_set(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `build` made.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Output folder of `build`.")],
     against: Annotated[
         Path | None,
-        typer.Option(help="A frozen table of images (images.parquet), or another output, to equal."),
+        typer.Option(help="Table of images (images.parquet) or another output to compare with."),
     ] = None,
     json: Json = False,
 ) -> int:
-    """Compare every picture, table and figure of an output with what was built."""
+    """Compare every picture, table and number of an output with what was built."""
     import fix_resize
     from wordnet_splits.base.progress import OnStderr
 
-    found = fix_resize.verify(folder, against=against, progress=OnStderr())
+    result = fix_resize.verify(folder, against=against, progress=OnStderr())
     if json:
         print_json(
             {
-                "ok": found.ok,
-                "out": str(found.folder),
-                "images": found.images,
-                "fingerprint": found.fingerprint,
-                "problems": [problem.as_dict() for problem in found.problems],
+                "ok": result.ok,
+                "out": str(result.folder),
+                "images": result.images,
+                "fingerprint": result.fingerprint,
+                "problems": result.rows(),
             }
         )
-        return DONE if found.ok else NEGATIVE
-    problems = [(problem.kind, problem.image_id, problem.detail) for problem in found.problems]
-    print_first([f"  {': '.join(filter(None, parts))}" for parts in problems], SHOWN)
-    verdict = "verified" if found.ok else f"{len(found.problems):,} PROBLEMS"
-    to_stdout(f"{verdict}: {found.images:,} images, fingerprint {found.fingerprint}")
-    return DONE if found.ok else NEGATIVE
+        return DONE if result.ok else NEGATIVE
+    problems = [(problem.kind, problem.image_id, problem.detail) for problem in result.problems]
+    print_first([f"  {': '.join(filter(None, parts))}" for parts in problems], MAX_LINES)
+    verdict = "verified" if result.ok else f"{len(result.problems):,} PROBLEMS"
+    to_stdout(f"{verdict}: {result.images:,} images, fingerprint {result.fingerprint}")
+    return DONE if result.ok else NEGATIVE

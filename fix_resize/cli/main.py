@@ -1,4 +1,4 @@
-"""The command ``fix-resize``: build sets, verify them, audit any."""
+"""The command ``fix-resize``: build, verify and audit sets of resized images."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ app = make_program(
     "Resize images into small benchmarks without the artefacts that gave earlier ones away.",
     ["fix-resize build folder --root photographs --out fixed", "fix-resize verify fixed"],
 )
-build.register(app)
-audit.register(app)
+build.add_commands(app)
+audit.add_commands(app)
 
 
 def main() -> None:

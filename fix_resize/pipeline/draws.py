@@ -71,7 +71,9 @@ def draw_group(
     classes = {group.name: sorted(r["class_id"] for r in rows if r["group"] == group.name)}
     all_shortfalls: list[Shortfall] = []
     sources = {source.name: source}
-    selections = select_images(group_recipe, manifest.data.seed, classes, sources, local=local, shortfalls=all_shortfalls)
+    selections = select_images(
+        group_recipe, manifest.data.seed, classes, sources, local=local, shortfalls=all_shortfalls
+    )
     for selection in selections:
         if selection.awaiting is not None:
             raise SourceError(

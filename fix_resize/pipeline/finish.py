@@ -81,7 +81,9 @@ def _joined(out: Path, outcomes: Iterable[ShardOutcome]) -> Iterator[pa.Table]:
     """Yield the tables of the shards, joined to row groups."""
     tables_of_group: list[pa.Table] = []
     for outcome in outcomes:
-        tables_of_group.append(read_table(out / table_of(outcome.shard), error=OutputError).cast(tables.IMAGE_SCHEMA))
+        tables_of_group.append(
+            read_table(out / table_of(outcome.shard), error=OutputError).cast(tables.IMAGE_SCHEMA)
+        )
         if sum(map(len, tables_of_group)) >= _ROWS:
             yield pa.concat_tables(tables_of_group).combine_chunks()
             tables_of_group = []

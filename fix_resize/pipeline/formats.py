@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from fix_resize.pipeline.tables import RESUME_HINT, OUTPUT_FILES, SPEC_KEY, UNFINISHED, BuildItem
+from fix_resize.pipeline.tables import OUTPUT_FILES, RESUME_HINT, SPEC_KEY, UNFINISHED, BuildItem
 from wordnet_splits.base import untrusted
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, unknown
@@ -145,7 +145,9 @@ class ParquetShards:
         table = pa.Table.from_pylist(rows, schema=PACKED_SCHEMA.with_metadata(metadata))
         path = root / self.location("", shard, 0)[0]
         with replacing(path, hint=RESUME_HINT, aside=root / UNFINISHED) as part:
-            pq.write_table(table, part, row_group_size=ROWS_PER_GROUP, compression="zstd", use_dictionary=False)
+            pq.write_table(
+                table, part, row_group_size=ROWS_PER_GROUP, compression="zstd", use_dictionary=False
+            )
 
     def read(self, root: Path, file: str) -> Iterator[StoredPicture]:
         """Yield the PNG files of a shard, each with its metadata columns."""

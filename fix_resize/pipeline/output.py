@@ -121,7 +121,7 @@ class Output:
             raise MissingImageError(
                 f"image {image_id!r} is not in this output",
                 where=str(self.folder),
-                hint="missing.parquet and quarantine.parquet list the images that were left out, with reasons",
+                hint="missing.parquet and quarantine.parquet list images that were left out, with reasons",
             )
         hashes = {self._cell("pixel_sha256", n) for n in rows}
         if len(hashes) > 1:

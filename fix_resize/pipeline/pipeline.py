@@ -26,7 +26,15 @@ from fix_resize.pipeline.image_folder import ImageFolder
 from fix_resize.pipeline.output import SCHEMA, Description
 from fix_resize.pipeline.selection import Identify, Selection
 from fix_resize.pipeline.shards import ShardJob, ShardOutcome, is_finished, marker_of, read_marker, run_shard
-from fix_resize.pipeline.tables import KEY_COLUMNS, RESUME_HINT, MISSING_SCHEMA, UNFINISHED, WORK_FOLDER, BuildItem, as_utf8
+from fix_resize.pipeline.tables import (
+    KEY_COLUMNS,
+    MISSING_SCHEMA,
+    RESUME_HINT,
+    UNFINISHED,
+    WORK_FOLDER,
+    BuildItem,
+    as_utf8,
+)
 from fix_resize.spec import ResizeSpec
 from wordnet_splits.base.errors import DataError, MissingImageError, OutputError
 from wordnet_splits.base.files import is_lock, locked, write_json, writing
@@ -141,9 +149,7 @@ def build(selection: Selection, out: Path, settings: PipelineSettings) -> BuildR
         unreadable = [row for outcome in outcomes for row in outcome.missing]
         if unreadable and not settings.allow_missing:
             raise _missing_error(unreadable, selection.name)
-        about = write_output(
-            out, selection, settings.spec, settings.file_format, outcomes, not_under_root
-        )
+        about = write_output(out, selection, settings.spec, settings.file_format, outcomes, not_under_root)
     return BuildResult(
         folder=out,
         about=about,

@@ -21,8 +21,16 @@ from PIL import Image
 
 from fix_resize.decode import Decoded, QuarantinedImageError, decode
 from fix_resize.pipeline.formats import checksum, encode_png, get_format
-from fix_resize.pipeline.tables import RESUME_HINT, IMAGE_SCHEMA, UNFINISHED, WORK_FOLDER, BuildItem, as_utf8, write_rows
-from fix_resize.resize import BACKENDS, apply_many, apply_colour_rule
+from fix_resize.pipeline.tables import (
+    IMAGE_SCHEMA,
+    RESUME_HINT,
+    UNFINISHED,
+    WORK_FOLDER,
+    BuildItem,
+    as_utf8,
+    write_rows,
+)
+from fix_resize.resize import BACKENDS, apply_colour_rule, apply_many
 from fix_resize.spec import ResizeSpec, libraries, plan
 from wordnet_splits.base.digests import Pixels, digest_json, digest_pixels
 from wordnet_splits.base.errors import DataError, MissingImageError, SourceError, SplitsError
@@ -72,7 +80,12 @@ class ShardJob:
     def key(self) -> str:
         """SHA-256 over everything that determines the bytes of the shard, so without the backend."""
         rows = [{**i._asdict(), "digest": i.digest.hex() if i.digest else None} for i in self.items]
-        header = {"schema": MARKER_SCHEMA, "name": self.name, "spec": self.spec.id, "format": self.file_format}
+        header = {
+            "schema": MARKER_SCHEMA,
+            "name": self.name,
+            "spec": self.spec.id,
+            "format": self.file_format,
+        }
         return digest_json({**header, "images": rows})
 
     @property
@@ -278,4 +291,3 @@ def _resizer(backend: str, spec: ResizeSpec) -> Callable[[Image.Image], Pixels]:
     apply_many(spec, np.zeros((1, 8, 8, 3), np.uint8), backend)  # raises if the backend is unusable
     apply_batch = import_module(BACKENDS[backend][0]).apply_batch
     return lambda image: cast(Pixels, apply_batch(spec, np.asarray(apply_colour_rule(spec, image))[None])[0])
-

@@ -56,7 +56,9 @@ class BuildTarget:
 
 
 TARGETS: Final = {
-    "lsun": BuildTarget(partial(select_published, "lsun"), ("per_class", "local"), PUBLISHED_SETS["lsun"].source),
+    "lsun": BuildTarget(
+        partial(select_published, "lsun"), ("per_class", "local"), PUBLISHED_SETS["lsun"].source
+    ),
     "tiny-imagenet": BuildTarget(
         partial(select_published, "tiny-imagenet"), ("local",), PUBLISHED_SETS["tiny-imagenet"].source
     ),

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image
 
-from fix_resize.decode import decode
 from fix_resize.spec import Resize, Size, Step
 from fix_resize.windows import FILTERS
 from wordnet_splits.base.digests import Pixels
@@ -42,9 +39,3 @@ def random_picture(rng: np.random.Generator, height: int, width: int, *, extreme
     """Return noise over all levels, or of black and white alone."""
     picture = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
     return np.where(picture > 127, np.uint8(255), np.uint8(0)) if extremes else picture
-
-
-def images_below(folder: Path) -> list[tuple[str, Image.Image]]:
-    """Return (file name without extension, RGB image) of every image below a folder, sorted by name."""
-    files = {path.stem: path for path in folder.rglob("*") if path.is_file()}
-    return [(name, decode(files[name].read_bytes()).image) for name in sorted(files)]

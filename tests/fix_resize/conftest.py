@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.fix_resize.cases import images_below
+from tools.study.thresholds import images_below
 
 
 @pytest.fixture(scope="session")

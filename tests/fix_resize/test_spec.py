@@ -75,7 +75,7 @@ def test_unknown_names_offer_the_nearest() -> None:
 
 
 def test_broken_specs_are_marked_and_replace_only_the_last_stage() -> None:
-    broken = set(spec_names()) - set(spec_names(study=False))
+    broken = set(spec_names()) - set(spec_names(broken=False))
     assert broken == {"nearest", "opencv-bilinear", "tensor-bilinear-no-antialias"}
     for name in broken:
         assert get_spec(name).study_only
@@ -98,7 +98,12 @@ def test_broken_specs_are_marked_and_replace_only_the_last_stage() -> None:
 )
 def test_geometry_by_hand(size: tuple[int, int], resized: tuple[int, int], corner: tuple[int, int]) -> None:
     first, last = plan(get_spec("fix"), *size)
-    assert (first.in_size, first.out_size, first.corner, first.kept) == (size, resized, corner, (256, 256))
+    assert (first.in_size, first.out_size, first.corner, first.crop_size) == (
+        size,
+        resized,
+        corner,
+        (256, 256),
+    )
     assert (last.in_size, last.out_size, last.corner) == ((256, 256), (32, 32), (0, 0))
 
 
@@ -136,8 +141,8 @@ def test_thin_pictures_are_quarantined() -> None:
 @pytest.mark.parametrize(
     ("stages", "message"),
     [
-        ((), "begins with a resize"),
-        ((CenterCrop(32), Resize(32)), "begins with a resize"),
+        ((), "must begin with a resize"),
+        ((CenterCrop(32), Resize(32)), "must begin with a resize"),
         ((Resize(32),), "no fixed size"),
         ((Resize(32), CenterCrop(64)), "at least its size"),
         ((Resize(64), CenterCrop(32), CenterCrop(16)), "follow a resize"),

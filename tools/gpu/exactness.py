@@ -28,7 +28,7 @@ def differing_in_cases(method: str, device: str, cases: int, ends: float) -> tup
             break
         step = backend_torch._on_device(case.step(), torch.device(device), method)
         planes = torch.from_numpy(case.picture)[None].to(device).permute(0, 3, 1, 2)
-        out = backend_torch._step(planes, step).permute(0, 2, 3, 1)[0].cpu().numpy()
+        out = backend_torch._resize_planes(planes, step).permute(0, 2, 3, 1)[0].cpu().numpy()
         expected = oracle.resample_step(case.picture, case.step())
         done, compared = done + 1, compared + out.size
         differing += int((out != expected).sum())

@@ -1,28 +1,52 @@
-"""What each resizer does to each set of photographs, as a table and a plot."""
+"""What each resizer does to each set of photographs, as a table, histograms and a grid of images."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from fix_resize.auditing.aliasing import Original, Pair
 from fix_resize.auditing.audit import fix_at
-from fix_resize.auditing.measurements import SkippedPicture, draw, left_out, measure, nothing_readable
+from fix_resize.auditing.measurements import (
+    SkippedPicture,
+    measure,
+    nothing_readable,
+    sample_ids,
+    skipped_by,
+)
+from fix_resize.auditing.output import render
 from fix_resize.auditing.pictures import PictureSet, readable
-from fix_resize.auditing.smoothness import total_variation, whiteness
-from fix_resize.auditing.verdict import SUSPICIOUS_ABOVE, WHITE_SHARE, Audit, PairedAudit, audit
+from fix_resize.auditing.plots import Histogram, save_grid, save_histograms
+from fix_resize.auditing.smoothness import Scores, score_pictures
+from fix_resize.auditing.verdict import SUSPICIOUS_ABOVE, WHITE_SHARE, Audit, PairedAudit, audit_scores
 from fix_resize.resize import apply
 from fix_resize.spec import ResizeSpec, get_spec, spec_names
 from fix_resize.windows import Floats
+from wordnet_splits.base import files
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.base.tabular import markdown_table
 
-ONE_SIZE: Final = "give a reference and specs of one size"
+SIZE_HINT: Final = "give a reference and specs of one size"
+COLUMNS: Final = (
+    "set (images)",
+    "spec",
+    "signed AUROC [95%]",
+    "absolute AUROC [95%]",
+    "white",
+    "differ from fix",
+    "aliased",
+    "verdict",
+    "without originals",
+)
+NUMBERS: Final = COLUMNS[2:7]
+IMAGES_PER_SET: Final = 6
+"""Images of each set in the grid."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +55,9 @@ class Cell:
 
     Attributes
     ----------
-    audit : against the reference, and paired with the set's own `fix` rendering.
-    paired : the latter.
-    ids : (n,) the pictures.
+    audit : result against the reference, and against the set's own `fix` rendering.
+    paired : the latter part of it.
+    ids : ids of the n pictures.
     variation : (n,) total variation.
     """
 
@@ -47,8 +71,37 @@ class Cell:
 
     @property
     def warning(self) -> str:
-        """What the verdict would be without originals."""
+        """The verdict if there were no originals."""
         return "suspicious" if self.audit.suspicious else "no warning"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the cell for JSON."""
+        return {
+            "set": self.label,
+            "spec": self.spec,
+            "study_only": self.study_only,
+            "images": len(self.variation),
+            "signed": self.audit.signed._asdict(),
+            "absolute": self.audit.absolute._asdict(),
+            "white": self.audit.white._asdict(),
+            "paired": self.paired.as_dict(),
+            "verdict": self.audit.verdict,
+            "without_originals": self.warning,
+        }
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the row of the table, under `COLUMNS`."""
+        return (
+            f"{self.label} ({len(self.variation):,})",
+            self.spec,
+            _interval_text(self.audit.signed),
+            _interval_text(self.audit.absolute),
+            f"{self.audit.white.value:.0%}",
+            f"{self.paired.differing:.0%}",
+            f"{self.paired.shares['aliased']:.0%}",
+            self.audit.verdict,
+            self.warning,
+        )
 
 
 @dataclass(frozen=True)
@@ -57,9 +110,9 @@ class Comparison:
 
     Attributes
     ----------
-    cells : by set, then spec, in the order given.
-    reference : the name of the reference.
-    reference_variation : (m,) of the reference.
+    cells : by set, then spec, in the order of the arguments.
+    reference : name of the reference.
+    reference_variation : (m,) total variation of the reference.
     left_out : by set, the pictures that were not scored.
     """
 
@@ -69,67 +122,22 @@ class Comparison:
     left_out: dict[str, tuple[SkippedPicture, ...]]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
+        """Return the content of ``study.json``."""
         return {
             "reference": self.reference,
             "reference_images": len(self.reference_variation),
             "suspicious_above": {"absolute": SUSPICIOUS_ABOVE, "white": WHITE_SHARE},
-            "rows": [
-                {
-                    "set": cell.label,
-                    "spec": cell.spec,
-                    "study_only": cell.study_only,
-                    "images": len(cell.variation),
-                    "signed": cell.audit.signed._asdict(),
-                    "absolute": cell.audit.absolute._asdict(),
-                    "white": cell.audit.white._asdict(),
-                    "paired": cell.paired.as_dict(),
-                    "verdict": cell.audit.verdict,
-                    "without_originals": cell.warning,
-                }
-                for cell in self.cells
-            ],
-            "left_out": {label: [e._asdict() for e in entries] for label, entries in self.left_out.items()},
+            "rows": [cell.as_dict() for cell in self.cells],
+            "left_out": {label: [s._asdict() for s in skipped] for label, skipped in self.left_out.items()},
         }
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """Return the table's rows under `COLUMNS`, as text."""
-        return [
-            (
-                f"{cell.label} ({len(cell.variation):,})",
-                cell.spec,
-                _figure(cell.audit.signed),
-                _figure(cell.audit.absolute),
-                f"{cell.audit.white.value:.0%}",
-                f"{cell.paired.differing:.0%}",
-                f"{cell.paired.shares['aliased']:.0%}",
-                cell.audit.verdict,
-                cell.warning,
-            )
-            for cell in self.cells
-        ]
 
     def markdown(self) -> str:
         """Return the table in Markdown."""
-        return markdown_table(COLUMNS, self.rows(), right=FIGURES)
+        return markdown_table(COLUMNS, [cell.texts() for cell in self.cells], right=NUMBERS)
 
 
-COLUMNS: Final = (
-    "set (images)",
-    "spec",
-    "signed AUROC [95%]",
-    "absolute AUROC [95%]",
-    "white",
-    "differ from fix",
-    "aliased",
-    "verdict",
-    "without originals",
-)
-FIGURES: Final = COLUMNS[2:7]
-
-
-def _figure(estimate: tuple[float, float, float]) -> str:
-    value, lo, hi = (f"{number:.3f}".removeprefix("0") for number in estimate)
+def _interval_text(interval: tuple[float, float, float]) -> str:
+    value, lo, hi = (f"{number:.3f}".removeprefix("0") for number in interval)
     return f"{value} [{lo}, {hi}]"
 
 
@@ -145,75 +153,113 @@ def compare_specs(
 
     Parameters
     ----------
-    sets : name and pictures, at the size they were taken.
+    sets : name and pictures, at their original size.
     specs : names of specs of the reference's size; None for all of them.
-    limit : pictures to take of each set, drawn by a hash of their ids; all by default.
+    limit : number of pictures of each set, sampled by a hash of their ids; by default all.
 
     Raises
     ------
     UnknownNameError : no such spec.
     DataError : a spec's size is not the reference's, or the reference's pictures differ in size.
-    SplitsError : a spec needs a library that is not installed.
+    SplitsError : a spec requires a library that is not installed.
     """
-    chosen = {name: get_spec(name) for name in dict.fromkeys(specs or spec_names())}
+    by_name = {name: get_spec(name) for name in dict.fromkeys(specs or spec_names())}
     base = measure(reference, progress=progress)
     if specs is None:
-        chosen = {name: spec for name, spec in chosen.items() if base.size == (spec.side, spec.side)}
-    for name, spec in chosen.items():
+        by_name = {name: spec for name, spec in by_name.items() if base.size == (spec.side, spec.side)}
+    for name, spec in by_name.items():
         if base.size != (spec.side, spec.side):
             raise DataError(
                 f"spec {name} makes {spec.side} x {spec.side} pixels, and the reference has "
                 f"{base.size[0]} x {base.size[1]}",
                 where=reference.label,
-                hint=ONE_SIZE,
+                hint=SIZE_HINT,
             )
-    if not chosen:
+    if not by_name:
         raise DataError(
-            f"no spec makes {base.size[0]} x {base.size[1]} pixels", where=reference.label, hint=ONE_SIZE
+            f"no spec makes {base.size[0]} x {base.size[1]} pixels", where=reference.label, hint=SIZE_HINT
         )
     cells: list[Cell] = []
-    left: dict[str, tuple[SkippedPicture, ...]] = {reference.label: base.left_out}
+    skipped: dict[str, tuple[SkippedPicture, ...]] = {reference.label: base.skipped}
     for label, pictures in sets:
-        rendered, left[label] = _render(pictures, draw(pictures.ids, limit), list(chosen.values()), progress)
-        ids = sorted(rendered)
-        for name, spec in chosen.items():
-            marks = [rendered[image_id][name] for image_id in ids]
-            variation, white = (np.array([mark[n] for mark in marks]) for n in (0, 1))
-            paired = PairedAudit([mark.pair for mark in marks])
-            result = replace(audit(variation, white, base.variation, base.whiteness), paired=paired)
-            cells.append(Cell(label, name, spec.study_only, result, paired, tuple(ids), variation))
-    return Comparison(tuple(cells), reference.label, base.variation, left)
+        ids = sample_ids(pictures.ids, limit)
+        renderings, skipped[label] = _render(pictures, ids, list(by_name.values()), progress)
+        ids = sorted(renderings)
+        for name, spec in by_name.items():
+            of_spec = [renderings[image_id][name] for image_id in ids]
+            columns = zip(*(rendering.scores for rendering in of_spec), strict=True)
+            scores = Scores(*map(np.concatenate, columns))
+            paired = PairedAudit([rendering.pair for rendering in of_spec])
+            result = replace(audit_scores(scores, base.scores), paired=paired)
+            cells.append(Cell(label, name, spec.study_only, result, paired, tuple(ids), scores.variation))
+    return Comparison(tuple(cells), reference.label, base.scores.variation, skipped)
 
 
-class _Marks(NamedTuple):
-    """The measurements of one rendering of a picture."""
+class _Rendering(NamedTuple):
+    """The scores of one rendering of a picture, and its comparison with `fix`."""
 
-    variation: float
-    whiteness: float
+    scores: Scores
     pair: Pair
 
 
 def _render(
     pictures: PictureSet, ids: Sequence[str], specs: Sequence[ResizeSpec], progress: Progress | None
-) -> tuple[dict[str, dict[str, _Marks]], tuple[SkippedPicture, ...]]:
-    """Return the measurements of each picture by spec, and what could not be read."""
-    marks: dict[str, dict[str, _Marks]] = {}
-    unread: list[SkippedPicture] = []
+) -> tuple[dict[str, dict[str, _Rendering]], tuple[SkippedPicture, ...]]:
+    """Return the renderings of each picture by spec, and the unreadable pictures."""
+    renderings: dict[str, dict[str, _Rendering]] = {}
+    unreadable: list[SkippedPicture] = []
     fix = fix_at((specs[0].side, specs[0].side))
     with (progress or Silent()).task(f"reading {pictures.label}", len(ids)) as task:
-        for image_id, image in pictures.read(ids):
+        for image_id, picture in pictures.read(ids):
             task.advance()
             try:
-                taken = readable(image)
-                original = Original(taken, fix)
-                marks[image_id] = {spec.name: _mark(apply(spec, taken), original) for spec in specs}
+                image = readable(picture)
+                original = Original(image, fix)
+                renderings[image_id] = {spec.name: _score(apply(spec, image), original) for spec in specs}
             except (SourceError, DataError) as error:
-                unread.append(left_out(image_id, error))
-    if not marks:
-        raise nothing_readable(unread, pictures.label)
-    return marks, tuple(sorted(unread))
+                unreadable.append(skipped_by(error, image_id))
+    if not renderings:
+        raise nothing_readable(unreadable, pictures.label)
+    return renderings, tuple(sorted(unreadable))
 
 
-def _mark(pixels: Pixels, original: Original) -> _Marks:
-    block = pixels[None]
-    return _Marks(float(total_variation(block)[0]), float(whiteness(block)[0]), original.compare(pixels))
+def _score(pixels: Pixels, original: Original) -> _Rendering:
+    return _Rendering(score_pictures(pixels[None]), original.compare(pixels))
+
+
+def write_comparison(comparison: Comparison, out: Path) -> list[Path]:
+    """Write ``table.md``, ``study.json`` and ``smoothness.svg``, without any image; return their paths."""
+    table, study_json, histogram = (out / name for name in ("table.md", "study.json", "smoothness.svg"))
+    files.write_text(table, comparison.markdown())
+    files.write_json(study_json, comparison.as_dict())
+    histograms = [
+        Histogram(
+            title=f"{cell.label} ({len(cell.variation):,}): {cell.spec}",
+            label=f"{cell.audit.verdict}: AUROC {cell.audit.signed.value:.3f}",
+            variation=cell.variation,
+            alarmed=not cell.audit.passed,
+        )
+        for spec in dict.fromkeys(cell.spec for cell in comparison.cells)
+        for cell in comparison.cells
+        if cell.spec == spec
+    ]
+    sets = {cell.label for cell in comparison.cells}
+    save_histograms(
+        histograms, comparison.reference, comparison.reference_variation, histogram, columns=len(sets)
+    )
+    return [table, study_json, histogram]
+
+
+def write_grid(comparison: Comparison, sets: Sequence[tuple[str, PictureSet]], path: Path) -> Path:
+    """Write the images that a broken spec changed most, under every spec."""
+    specs: dict[str, ResizeSpec | None] = {cell.spec: get_spec(cell.spec) for cell in comparison.cells}
+    rows: list[tuple[str, Sequence[Pixels]]] = []
+    for label, pictures in sets:
+        cells = [cell for cell in comparison.cells if cell.label == label]
+        worst = max(cells, key=lambda cell: (cell.study_only, cell.paired.shares["aliased"]))
+        differences = np.array([pair.difference for pair in worst.paired.pairs])
+        order = np.lexsort((np.arange(len(worst.ids)), -differences))[:IMAGES_PER_SET]
+        images = render(pictures, [worst.ids[i] for i in order], specs)
+        rows += [(f"{label}: {image_id}", renderings) for image_id, renderings in images.items()]
+    save_grid(rows, list(specs), path, wrap=1)
+    return path

@@ -1,30 +1,28 @@
-"""What the audit's thresholds tell apart: fitted on one half of each set, shown on the other.
+"""Fit the thresholds of the audit on one half of each set, and show its verdicts on both.
 
-    python -m tools.study.thresholds DATA --out docs/study/thresholds.md
-
-A picture's half is the first bit of BLAKE2b of its name, so neither half was chosen. Takes about a minute.
+The half of a picture is the first bit of BLAKE2b of its name.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from PIL import Image
 
 from fix_resize.auditing.aliasing import ALIASED_FROM, Original, Pair
 from fix_resize.auditing.measurements import Measurements, measure
 from fix_resize.auditing.pictures import open_pictures
-from fix_resize.auditing.smoothness import total_variation, whiteness
-from fix_resize.auditing.verdict import ALIASED, WHITE_SHARE, Audit, PairedAudit, audit, white_share
+from fix_resize.auditing.smoothness import Scores, score_pictures
+from fix_resize.auditing.verdict import ALIASED, WHITE_SHARE, Audit, PairedAudit, audit_scores, white_share
+from fix_resize.decode import decode
 from fix_resize.spec import get_spec
-from tests.fix_resize.cases import images_below
 from tools.study.treatments import MIXTURES, PART_NEAREST, TREATMENTS, Photo
-from wordnet_splits.base import files
 
 SETS = {"photographs": "imagenet/train", "textures": "dtd/images", "food": "food-101/images"}
 FIRST, SECOND = HALVES = ("first half", "second half")
@@ -36,53 +34,50 @@ COLUMNS = (
 )
 PAGE = """# What the audit tells apart
 
-By `python -m tools.study.thresholds DATA --out docs/study/thresholds.md`, from {sizes},
+By `python -m tools.study thresholds DATA`, from {sizes},
 with CIFAR-100 test as reference.
 
 Two thresholds were fitted on the first half of each set: each is the middle of the range that the first
-half allows. `ALIASED_FROM` (of `fix_resize.auditing.aliasing`) is bounded below by honest filters, none
-of which may have more than {ALIASED:.0%} of any set's pictures found aliased, and above by sets of which
-{PART:.0%} were decimated, none of which may be missed. `WHITE_SHARE` (of `verdict`) is bounded below by
-sets made by `fix`, which must not be warned of, and above by sets of which {PART:.0%} are nearest
-neighbour, which must.
+half allows. `ALIASED_FROM` (of `fix_resize.auditing.aliasing`) is bounded below by sound filters, with which
+at most {ALIASED:.0%} of any set's pictures may be aliased, and above by sets of which {PART:.0%} were
+decimated, none of which may be missed. `WHITE_SHARE` (of `verdict`) is bounded below by sets made by `fix`,
+which must not cause a warning, and above by sets of which {PART:.0%} are nearest neighbour, which must.
 
 | threshold | least | most | in use |
 | :-- | --: | --: | --: |
 | `ALIASED_FROM` | {aliasing.least:.3f} | {aliasing.most:.3f} | {ALIASED_FROM} |
 | `WHITE_SHARE` | {white.least:.3f} | {white.most:.3f} | {WHITE_SHARE} |
 
-The others were not fitted: they say what counts as the same picture (1.5 grey levels), as a clean set
-(95% of the pairs) and as an aliased one ({ALIASED:.0%}). The method itself was worked out with all of
-these sets at hand, so the second half shows that the two thresholds carry over to other pictures, not to
-other kinds of picture.
+The other thresholds were not fitted: they define equal pictures (1.5 grey levels), clean sets (95% of the
+pairs) and aliased sets ({ALIASED:.0%}). The method itself was developed on all of these sets, so the second
+half shows that the two thresholds carry over to other pictures, not to other kinds of picture.
 
-What the audit says of each half: its verdict with originals, the share of the pairs found aliased, and
-the share of white pictures, with whether it warns for want of originals. A warning proves nothing:
-textures cause it under some honest filters, and a blur hides decimation from it.
+For each half: the verdict with originals, the share of aliased pairs, and the share of white pictures with
+the warning, if any, that there would be without originals. A warning proves nothing: textures cause it under
+some sound filters, and a blur hides decimation from it.
 
 {table}"""
 
 
-class Made(NamedTuple):
-    """One rendering of a picture, measured."""
+class Result(NamedTuple):
+    """The scores of one treated picture, and its comparison with `fix`."""
 
-    variation: float
-    whiteness: float
+    scores: Scores
     pair: Pair
 
 
 class Rendering(NamedTuple):
-    """One half of a set, made in one way."""
+    """One half of a set under one treatment or mixture."""
 
     set_name: str
     half: str
     label: str
     expected: str
-    made: list[Made]
+    results: list[Result]
 
 
 class Range(NamedTuple):
-    """Where a threshold may lie."""
+    """The range of a threshold that a half allows."""
 
     least: float
     most: float
@@ -99,94 +94,100 @@ def half_of(name: str) -> str:
 
 
 def render(set_name: str, folder: Path) -> Iterator[Rendering]:
-    """Yield both halves of a set under every treatment, and every mixture of them."""
-    found: dict[str, dict[str, Made]] = {}
+    """Yield both halves of a set under every treatment and mixture."""
+    by_name: dict[str, dict[str, Result]] = {}
     for name, image in images_below(folder):
         photo, original = Photo(image), Original(image, get_spec("fix"))
-        found[name] = {}
+        by_name[name] = {}
         for label, treatment in TREATMENTS.items():
-            pixels = treatment.make(photo)
-            scores = (float(score(pixels[None])[0]) for score in (total_variation, whiteness))
-            found[name][label] = Made(*scores, original.compare(pixels))
+            pixels = treatment.reduce(photo)
+            by_name[name][label] = Result(score_pictures(pixels[None]), original.compare(pixels))
     for half in HALVES:
-        pictures = [found[name] for name in sorted(found) if half_of(name) == half]
+        pictures = [by_name[name] for name in sorted(by_name) if half_of(name) == half]
         for label, treatment in TREATMENTS.items():
-            yield Rendering(set_name, half, label, treatment.verdict, [made[label] for made in pictures])
-        for label, (some, of, first, other) in MIXTURES.items():
-            mixed = [made[first if n % of < some else other] for n, made in enumerate(pictures)]
-            yield Rendering(set_name, half, label, TREATMENTS[first].verdict, mixed)
+            results = [picture[label] for picture in pictures]
+            yield Rendering(set_name, half, label, treatment.verdict, results)
+        for label, mix in MIXTURES.items():
+            treatments = (mix.treatment if n % mix.every < mix.number else mix.rest for n in count())
+            results = [picture[name] for picture, name in zip(pictures, treatments, strict=False)]
+            yield Rendering(set_name, half, label, TREATMENTS[mix.treatment].verdict, results)
 
 
-def judge(made: Sequence[Made], reference: Measurements) -> Audit:
-    """Return the audit of a set that was made so."""
-    variation, white = (np.array([m[n] for m in made]) for n in (0, 1))
-    paired = PairedAudit([m.pair for m in made])
-    return replace(audit(variation, white, reference.variation, reference.whiteness), paired=paired)
+def images_below(folder: Path) -> list[tuple[str, Image.Image]]:
+    """Return (file name without extension, RGB image) of every image below a folder, sorted by name."""
+    files = {path.stem: path for path in folder.rglob("*") if path.is_file()}
+    return [(name, decode(files[name].read_bytes()).image) for name in sorted(files)]
 
 
-def fit(renderings: Iterable[Rendering], reference: Measurements) -> tuple[Range, Range]:
+def audit_results(results: Sequence[Result], reference: Measurements) -> Audit:
+    """Return the audit of a set with these results."""
+    columns = zip(*(result.scores for result in results), strict=True)
+    audit = audit_scores(Scores(*map(np.concatenate, columns)), reference.scores)
+    return replace(audit, paired=PairedAudit([result.pair for result in results]))
+
+
+def fit(renderings: Sequence[Rendering], reference: Measurements) -> tuple[Range, Range]:
     """Return the ranges of ALIASED_FROM and of WHITE_SHARE that some renderings allow."""
-    some, of, *_ = MIXTURES[PART_NEAREST]
-    known = list(renderings)
+    mix = MIXTURES[PART_NEAREST]
 
     def exceeded_by(share: float) -> Callable[[Rendering], float]:
-        """Amplitude of aliasing that more than a share of the pictures reach."""
-        return lambda r: sorted((m.pair.aliasing for m in r.made), reverse=True)[int(share * len(r.made))]
+        """Return the amplitude of aliasing that more than a share of the pictures reach."""
 
-    def white(r: Rendering) -> float:
-        return white_share(np.array([m.whiteness for m in r.made]), reference.whiteness).lo
+        def amplitude(rendering: Rendering) -> float:
+            amplitudes = sorted((result.pair.aliasing for result in rendering.results), reverse=True)
+            return amplitudes[int(share * len(amplitudes))]
 
-    filtered = [r for r in known if r.expected == "filtered"]
-    aliased = [r for r in known if r.expected == "aliased" and r.label in TREATMENTS]
+        return amplitude
+
+    def white(rendering: Rendering) -> float:
+        whiteness = np.concatenate([result.scores.whiteness for result in rendering.results])
+        return white_share(whiteness, reference.scores.whiteness).lo
+
+    filtered = [r for r in renderings if r.expected == "filtered"]
+    aliased = [r for r in renderings if r.expected == "aliased" and r.label in TREATMENTS]
+    detected = exceeded_by(ALIASED * mix.every / mix.number)
     return (
-        Range(max(map(exceeded_by(ALIASED), filtered)), min(map(exceeded_by(ALIASED * of / some), aliased))),
+        Range(max(map(exceeded_by(ALIASED), filtered)), min(map(detected, aliased))),
         Range(
-            max(white(r) for r in known if r.label == "fix"),
-            min(white(r) for r in known if r.label == PART_NEAREST),
+            max(white(r) for r in renderings if r.label == "fix"),
+            min(white(r) for r in renderings if r.label == PART_NEAREST),
         ),
     )
 
 
-def reference_of(data: Path) -> Measurements:
-    """Return the reference of the audits, measured."""
+def measure_reference(data: Path) -> Measurements:
+    """Return the scores of the reference."""
     return measure(open_pictures("cifar100:test", {"cifar100": data}))
 
 
 def markdown(data: Path) -> str:
     """Return the whole page."""
-    reference = reference_of(data)
-    renderings = [r for name, place in SETS.items() for r in render(name, data / place)]
+    reference = measure_reference(data)
+    renderings = [r for name, folder in SETS.items() for r in render(name, data / folder)]
     rows: dict[tuple[str, ...], tuple[str, ...]] = {}
     for r in renderings:
         key = (r.set_name, r.label, r.expected)
-        rows[key] = rows.get(key, key) + _cells(judge(r.made, reference))
+        rows[key] = rows.get(key, key) + _cells(audit_results(r.results, reference))
     lines = [COLUMNS, [":--" if n < 3 else "--:" for n in range(len(COLUMNS))], *rows.values()]
-    aliasing, white = fit((r for r in renderings if r.half == FIRST), reference)
-    whole = {
-        name: sum(len(r.made) for r in renderings if (r.set_name, r.label) == (name, "fix")) for name in SETS
+    aliasing, white = fit([r for r in renderings if r.half == FIRST], reference)
+    sizes = {
+        name: sum(len(r.results) for r in renderings if (r.set_name, r.label) == (name, "fix"))
+        for name in SETS
     }
-    some, of, *_ = MIXTURES[PART_NEAREST]
+    mix = MIXTURES[PART_NEAREST]
     return PAGE.format(
-        sizes=", ".join(f"{count} {name}" for name, count in whole.items()),
+        sizes=", ".join(f"{size} {name}" for name, size in sizes.items()),
         aliasing=aliasing,
         white=white,
         ALIASED=ALIASED,
         ALIASED_FROM=ALIASED_FROM,
         WHITE_SHARE=WHITE_SHARE,
-        PART=some / of,
+        PART=mix.number / mix.every,
         table="".join(f"| {' | '.join(line)} |\n" for line in lines),
     )
 
 
-def _cells(found: Audit) -> tuple[str, str, str]:
-    assert found.paired is not None
-    warning = " warned" if found.suspicious else ""
-    return found.verdict, f"{found.paired.shares['aliased']:.0%}", f"{found.white.value:.0%}{warning}"
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    files.write_text(given.out, markdown(given.data))
+def _cells(audit: Audit) -> tuple[str, str, str]:
+    assert audit.paired is not None
+    warning = " warned" if audit.suspicious else ""
+    return audit.verdict, f"{audit.paired.shares['aliased']:.0%}", f"{audit.white.value:.0%}{warning}"

@@ -1,4 +1,4 @@
-"""Ways to make a picture of 32 pixels, honest and broken, and what an audit has to say of each."""
+"""Ways to reduce a picture to 32 pixels, sound and broken, and the correct verdict on each."""
 
 from __future__ import annotations
 
@@ -18,25 +18,34 @@ from wordnet_splits.base.digests import Pixels
 
 @dataclass(frozen=True, eq=False)
 class Photo:
-    """A picture as it was taken; the first stage of `fix` is done once for all treatments."""
+    """A picture at its original size; the first stage of `fix` is computed once for all treatments."""
 
     image: Image.Image
 
     @cached_property
     def square(self) -> Image.Image:
-        """Its 256 pixels."""
+        """The central square at 256 x 256 pixels."""
         fix = get_spec("fix")
         return Image.fromarray(apply(replace(fix, stages=fix.stages[:-1]), self.image))
 
 
-Make = Callable[[Photo], Pixels]
+Reduce = Callable[[Photo], Pixels]
 
 
 class Treatment(NamedTuple):
-    """How a set is made, and the verdict that is right for it."""
+    """A way to reduce pictures, and the correct verdict on a set of them."""
 
-    make: Make
+    reduce: Reduce
     verdict: str
+
+
+class Mixture(NamedTuple):
+    """A set in which, of every ``every`` pictures, ``number`` have one treatment and the rest another."""
+
+    number: int
+    every: int
+    treatment: str
+    rest: str
 
 
 def last_stage(resample: Image.Resampling, photo: Photo) -> Pixels:
@@ -60,21 +69,21 @@ def direct(resample: Image.Resampling, photo: Photo) -> Pixels:
     return np.asarray(square.resize((32, 32), resample))
 
 
-def blurred(sigma: float, make: Make, photo: Photo) -> Pixels:
+def blurred(sigma: float, reduce: Reduce, photo: Photo) -> Pixels:
     """Return a rendering after a Gaussian blur of ``sigma`` pixels."""
-    at = np.arange(-4, 5)
-    weights = np.exp(-(at**2) / (2 * sigma**2))
+    offsets = np.arange(-4, 5)
+    weights = np.exp(-(offsets**2) / (2 * sigma**2))
     weights /= weights.sum()
-    values = np.pad(make(photo).astype(np.float64), ((4, 4), (4, 4), (0, 0)), mode="reflect")
+    values = np.pad(reduce(photo).astype(np.float64), ((4, 4), (4, 4), (0, 0)), mode="reflect")
     for axis in (0, 1):
-        values = np.lib.stride_tricks.sliding_window_view(values, len(at), axis) @ weights
+        values = np.lib.stride_tricks.sliding_window_view(values, len(offsets), axis) @ weights
     return np.rint(values).clip(0, 255).astype(np.uint8)
 
 
-def as_jpeg(make: Make, photo: Photo) -> Pixels:
+def as_jpeg(reduce: Reduce, photo: Photo) -> Pixels:
     """Return a rendering after JPEG of quality 75."""
     buffer = io.BytesIO()
-    Image.fromarray(make(photo)).save(buffer, "JPEG", quality=75)
+    Image.fromarray(reduce(photo)).save(buffer, "JPEG", quality=75)
     with Image.open(buffer) as decoded:
         return np.asarray(decoded)
 
@@ -100,8 +109,7 @@ TREATMENTS: Final[dict[str, Treatment]] = {
     "INTER_CUBIC": Treatment(partial(opencv, "INTER_CUBIC"), "aliased"),
 }
 PART_NEAREST: Final = "30% nearest, the rest fix"
-MIXTURES: Final[dict[str, tuple[int, int, str, str]]] = {
-    PART_NEAREST: (3, 10, "nearest", "fix"),
-    "half nearest, half fix blurred by 1": (1, 2, "nearest", "fix, blurred by 1"),
+MIXTURES: Final[dict[str, Mixture]] = {
+    PART_NEAREST: Mixture(3, 10, "nearest", "fix"),
+    "half nearest, half fix blurred by 1": Mixture(1, 2, "nearest", "fix, blurred by 1"),
 }
-"""Sets of which some pictures (so many of so many) are made in one way and the others in another."""

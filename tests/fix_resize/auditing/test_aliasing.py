@@ -8,7 +8,8 @@ from PIL import Image
 
 from fix_resize.auditing.aliasing import SAME_WITHIN, Original, Pair
 from fix_resize.auditing.audit import fix_at
-from fix_resize.auditing.verdict import PairedAudit, audit
+from fix_resize.auditing.smoothness import Scores
+from fix_resize.auditing.verdict import PairedAudit, audit_scores
 from fix_resize.spec import get_spec
 from tests.fix_resize.made_photos import photo
 from tools.study.treatments import MIXTURES, TREATMENTS, Photo
@@ -21,7 +22,7 @@ ORIGINALS = [Original(taken.image, FIX) for taken in PHOTOS]
 def pairs_of(label: str) -> list[Pair]:
     if label.startswith("INTER"):
         pytest.importorskip("cv2")
-    make = TREATMENTS[label].make
+    make = TREATMENTS[label].reduce
     return [original.compare(make(taken)) for original, taken in zip(ORIGINALS, PHOTOS, strict=True)]
 
 
@@ -88,14 +89,15 @@ def test_verdicts_by_the_shares_of_findings() -> None:
 def test_warnings_without_originals() -> None:
     rng = np.random.default_rng(64)
     rough, white = rng.normal(20, 2, 500), rng.uniform(0, 0.2, 500)
-    assert audit(rough, white, rough, white).verdict == "no warning"
-    assert "proves nothing" in audit(rough, white, rough, white).sentence
-    rougher = audit(rough + 8, white, rough, white)
+    reference = Scores(rough, white)
+    assert audit_scores(reference, reference).verdict == "no warning"
+    assert "proves nothing" in audit_scores(reference, reference).sentence
+    rougher = audit_scores(Scores(rough + 8, white), reference)
     assert (rougher.verdict, rougher.passed) == ("suspicious", False)
     assert "interval above 0.70" in rougher.sentence
     some = np.where(np.arange(500) % 10 < 3, 0.8, white)  # three of ten were decimated
-    found = audit(rough, some, rough, white)
+    found = audit_scores(Scores(rough, some), reference)
     assert found.verdict == "suspicious"
     assert "of the pictures as white as 1% of the reference" in found.sentence
     assert found.white.lo < found.white.value < found.white.hi
-    assert audit(rough[:4], some[:4], rough, white).white.lo < 0.35  # few pictures prove little
+    assert audit_scores(Scores(rough[:4], some[:4]), reference).white.lo < 0.35  # few pictures prove little

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from fix_resize.auditing.audit import fix_at, match_names, run_audit
-from fix_resize.auditing.measurements import draw, measure
-from fix_resize.auditing.plots import Panel, grid, histograms
+from fix_resize.auditing.audit import audit_pictures, fix_at, match_names
+from fix_resize.auditing.measurements import measure, sample_ids
 from fix_resize.auditing.pictures import IndexedPictures, open_pictures
+from fix_resize.auditing.plots import Histogram, save_grid, save_histograms
 from fix_resize.auditing.smoothness import total_variation
 from fix_resize.pipeline import PipelineSettings, build
 from fix_resize.pipeline.selection import select_folder
@@ -53,11 +53,11 @@ def test_a_name_that_two_pictures_have_is_nobodys() -> None:
 
 def test_a_draw_depends_on_the_names_alone() -> None:
     names = [f"n{i}" for i in range(100)]
-    drawn = draw(names, 10)
-    assert drawn == sorted(drawn) == draw(names[::-1], 10)
-    assert set(drawn) < set(draw(names, 11))
-    assert draw(names, None) == draw(names, 1000) == sorted(names)
-    assert drawn != sorted(names)[:10]
+    sample = sample_ids(names, 10)
+    assert sample == sorted(sample) == sample_ids(names[::-1], 10)
+    assert set(sample) < set(sample_ids(names, 11))
+    assert sample_ids(names, None) == sample_ids(names, 1000) == sorted(names)
+    assert sample != sorted(names)[:10]
 
 
 def test_the_recipe_at_other_sizes() -> None:
@@ -74,8 +74,8 @@ def test_measuring_in_blocks_is_measuring_one_by_one() -> None:
     pixels = np.random.default_rng(60).integers(0, 256, (1100, 5, 6, 3), dtype=np.uint8)
     pictures = IndexedPictures("set", names[::-1], lambda row: Image.fromarray(pixels[1099 - row]))
     found = measure(pictures)
-    assert (found.ids, found.size, found.left_out) == (tuple(names), (5, 6), ())
-    np.testing.assert_array_equal(found.variation, total_variation(pixels))
+    assert (found.ids, found.size, found.skipped) == (tuple(names), (5, 6), ())
+    np.testing.assert_array_equal(found.scores.variation, total_variation(pixels))
 
 
 def test_pictures_too_small_to_measure_are_left_out() -> None:
@@ -83,7 +83,7 @@ def test_pictures_too_small_to_measure_are_left_out() -> None:
     pictures = IndexedPictures("set", ["a", "b", "c"], lambda row: Image.fromarray(photo(row, *sizes[row])))
     found = measure(pictures)
     assert found.ids == ("b", "c")
-    assert [(entry.image_id, entry.detail) for entry in found.left_out] == [("a", "1 x 8 pixels are too few")]
+    assert [(entry.image_id, entry.detail) for entry in found.skipped] == [("a", "1 x 8 pixels are too few")]
 
 
 def test_only_pictures_that_have_an_original_decide(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_only_pictures_that_have_an_original_decide(tmp_path: Path) -> None:
     mine = save(tmp_path / "set", fixed | {f"other{n}": noise[n] for n in range(6)})
     originals = save(tmp_path / "originals", {f"{n}": photo(n) for n in range(6)})
     found = open_pictures(str(mine))
-    report = run_audit(found, found, open_pictures(str(originals)))
+    report = audit_pictures(found, found, open_pictures(str(originals)))
     assert (report.audit.verdict, report.pairs, len(report.scores)) == ("clean", 6, 12)
 
 
@@ -153,10 +153,10 @@ def test_what_a_dictionary_repeats_stays_one_and_names_are_bounded(tmp_path: Pat
 
 def test_manifests_and_packed_stores(tmp_path: Path) -> None:
     known, other = open_pictures("digits:digits-0-5"), open_pictures("digits:digits-6-9:test")
-    report = run_audit(known, other)
+    report = audit_pictures(known, other)
     assert (report.size, len(report.scores)) == ((8, 8), len(known.ids))
     pack("digits", tmp_path / "packed", groups=["digits-0-5"], splits=["test"])
-    again = run_audit(open_pictures(f"{tmp_path / 'packed'}:digits-0-5"), other)
+    again = audit_pictures(open_pictures(f"{tmp_path / 'packed'}:digits-0-5"), other)
     assert again.scores.equals(report.scores)
     assert again.audit == report.audit
 
@@ -172,37 +172,36 @@ def test_what_the_pipeline_wrote(file_format: str, tmp_path: Path) -> None:
     for image_id, image in found.read(found.ids):
         expected = apply(get_spec("fix"), Image.fromarray(pictures[image_id]))
         np.testing.assert_array_equal(np.asarray(image), expected)
-    report = run_audit(found, found, open_pictures(str(originals)))
+    report = audit_pictures(found, found, open_pictures(str(originals)))
     assert (report.audit.verdict, report.pairs) == ("clean", 3)
     assert report.scores["difference"].to_pylist() == [0, 0, 0]
 
 
-def test_a_panel_of_each_row_and_column_and_no_date(tmp_path: Path) -> None:
+def test_a_panel_of_each_histogram_and_no_date(tmp_path: Path) -> None:
     rng = np.random.default_rng(61)
     reference = rng.gamma(9, 5, 300)
-    panels = [
-        Panel(row, column, rng.gamma(9, 5, 50), "$note", alarmed=row == "b", rendered=reference)
-        for row in ("a", "b")
-        for column in ("one", "two", "$three")
+    histograms = [
+        Histogram(title, "$label", rng.gamma(9, 5, 50), alarmed=alarmed, fix_variation=reference)
+        for alarmed in (False, True)
+        for title in ("one", "two", "$three")
     ]
-    legend = ("reference", "fine", "not fine")
-    histograms(panels, reference, legend, tmp_path / "x.svg")
+    save_histograms(histograms, "reference", reference, tmp_path / "x.svg")
     first = (tmp_path / "x.svg").read_bytes()
-    histograms(panels, reference, legend, tmp_path / "x.svg")
+    save_histograms(histograms, "reference", reference, tmp_path / "x.svg")
     assert (tmp_path / "x.svg").read_bytes() == first
     assert b"<dc:date>" not in first
     assert first.count(b'<g id="axes_') == 6
     with pytest.raises(OutputError, match=r"\.svg, \.png or \.pdf"):
-        histograms(panels, reference, legend, tmp_path / "x.jpg")
+        save_histograms(histograms, "reference", reference, tmp_path / "x.jpg")
     with pytest.raises(OutputError, match="cannot be written"):
-        histograms(panels, reference, legend, tmp_path / "x.svg" / "x.svg")
+        save_histograms(histograms, "reference", reference, tmp_path / "x.svg" / "x.svg")
 
 
 def test_a_grid_shows_every_image_in_its_own_colours(tmp_path: Path) -> None:
     colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (200, 0, 200), (0, 200, 200), (90, 90, 0)]
     images = [np.full((8, 8, 3), colour, np.uint8) for colour in colours]
     rows = [(f"row {n} " + "long " * 30, images[2 * n : 2 * n + 2]) for n in range(3)]
-    grid(rows, ("left", "right-of-it, at length"), tmp_path / "g.png", wrap=2)
+    save_grid(rows, ("left", "right-of-it, at length"), tmp_path / "g.png", wrap=2)
     with Image.open(tmp_path / "g.png") as picture:
         drawn = np.asarray(picture.convert("RGB")).reshape(-1, 3)
         assert "Software" not in picture.info

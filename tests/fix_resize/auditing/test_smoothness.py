@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fix_resize.auditing.smoothness import smoothness, total_variation, whiteness
-from fix_resize.auditing.verdict import Audit, audit
+from fix_resize.auditing.smoothness import Scores, score_pictures, smoothness, total_variation, whiteness
+from fix_resize.auditing.verdict import Audit, audit_scores
 from fix_resize.resize import apply_many
 from fix_resize.spec import get_spec, spec_names
-from tests.fix_resize.cases import images_below
+from tools.study.thresholds import images_below
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.metrics import ScoreSet, bootstrap
 
@@ -69,7 +69,7 @@ def test_merged_places_change_no_replicate() -> None:
     rng = np.random.default_rng(53)
     ours, theirs = rng.gamma(9, 5.3, 40).round(1), rng.gamma(9, 5, 500).round(1)  # with ties
     whole = bootstrap([ScoreSet("set", "id", ours), ScoreSet("reference", "external", theirs)], ["auroc"])
-    assert audit(ours, ours, theirs, theirs).signed == whole["auroc"]
+    assert audit_scores(Scores(ours, ours), Scores(theirs, theirs)).signed == whole["auroc"]
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +84,7 @@ def reference(real_data: Path) -> np.ndarray:
 def audited(real_data: Path, reference: np.ndarray) -> Callable[[str, str], Audit]:
     """Return the audit of one of `SETS` after a spec, without its originals."""
     images: dict[str, list[Image.Image]] = {}
-    against = total_variation(reference), whiteness(reference)
+    reference_scores = score_pictures(reference)
     known: dict[tuple[str, str], Audit] = {}
 
     def judge(which: str, spec: str) -> Audit:
@@ -92,7 +92,7 @@ def audited(real_data: Path, reference: np.ndarray) -> Callable[[str, str], Audi
             images[which] = [image for _, image in images_below(real_data / SETS[which])]
         if (which, spec) not in known:
             pixels = apply_many(get_spec(spec), images[which])
-            known[which, spec] = audit(total_variation(pixels), whiteness(pixels), *against)
+            known[which, spec] = audit_scores(score_pictures(pixels), reference_scores)
         return known[which, spec]
 
     return judge

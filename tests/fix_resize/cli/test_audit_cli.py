@@ -1,9 +1,8 @@
-"""fix-resize audit and study, as a user meets them: exit codes, tables, JSON, files, one-line errors."""
+"""fix-resize audit, as a user meets it: exit codes, tables, JSON, files, one-line errors."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -178,53 +177,13 @@ def test_originals_below_other_folders_and_not_of_all(
     assert found["paired"]["difference"]["q95"] == 0
 
 
-def test_a_table_of_specs(command: Command, sets: Path, tmp_path: Path) -> None:
-    arguments = ("study", f"made={sets / 'photos'}", "--reference", sets / "reference", "--limit", 24)
-    code, out, err = command(*arguments, "--out", tmp_path / "s", "--grid", tmp_path / "g" / "grid.png")
-    assert code == 0
-    verdicts = {line.split()[2]: line for line in out.splitlines()[2:]}
-    assert list(verdicts) == [
-        "fix",
-        "fix-direct",
-        "clean",
-        "nearest",
-        "opencv-bilinear",
-        "tensor-bilinear-no-antialias",
-    ]
-    assert re.search(r" 0%  +0%  clean +no warning$", verdicts["fix"])
-    study_only = list(verdicts)[3:]
-    assert all(re.search(r" 100%  aliased +suspicious$", verdicts[name]) for name in study_only)
-    assert err.count("wrote ") == 4
-    markdown = (tmp_path / "s" / "table.md").read_text().splitlines()
-    assert len(markdown) == 2 + 6
-    assert {line.count("|") for line in markdown} == {10}
-    svg = (tmp_path / "s" / "smoothness.svg").read_text()
-    assert "<image" not in svg  # counts only: no picture can be had back from it
-    assert (tmp_path / "g" / "grid.png").stat().st_size > 10_000
-    assert len(json.loads((tmp_path / "s" / "study.json").read_text())["rows"]) == 6
-
-
-def test_a_study_of_chosen_specs_as_json(command: Command, sets: Path) -> None:
-    code, out, _ = command(
-        *("study", sets / "photos", "--reference", sets / "reference", "--limit", 10, "--json"),
-        *("--spec", "nearest", "--spec", "fix"),
-    )
-    rows = json.loads(out)["rows"]
-    assert code == 0
-    assert [(row["set"], row["spec"], row["images"]) for row in rows] == [
-        (str(sets / "photos"), "nearest", 10),
-        (str(sets / "photos"), "fix", 10),
-    ]
-    assert rows[1]["paired"]["differing"] == 0
-
-
 BAD = {
     "an empty folder": (["audit", "{empty}", "--reference", "{sets}/reference"], "an empty folder"),
     "no pictures": (["audit", "{text}", "--reference", "{sets}/reference"], "no pictures here, but 1 files"),
     "a broken picture only": (["audit", "{broken}", "--reference", "{sets}/reference"], "1 unidentified"),
     "a file": (["audit", "{text}/a.txt", "--reference", "{sets}/reference"], "a file, not a folder"),
     "no such folder": (["audit", "{sets}/none", "--reference", "{sets}/reference"], "no such folder"),
-    "no name": (["audit", "", "--reference", "{sets}/reference"], "a set without a name"),
+    "no name": (["audit", "", "--reference", "{sets}/reference"], "the set has no name"),
     "no such manifest": (
         ["audit", "unknown-cifr", "--reference", "{sets}/fix"],
         "did you mean 'unknown-cifar'",
@@ -252,15 +211,6 @@ BAD = {
     "out is a file": (
         ["audit", "{sets}/fix", "--reference", "{sets}/reference", "--out", "{text}/a.txt"],
         "cannot be written",
-    ),
-    "no such spec": (["study", "{sets}/photos", "--spec", "fxi"], "did you mean 'fix'"),
-    "a spec of another size": (
-        ["study", "{sets}/photos", "--reference", "{sets}/reference", "--spec", "fix-64"],
-        "64 x 64 pixels, and the reference has 32 x 32",
-    ),
-    "two sets of one name": (
-        ["study", "a={sets}/photos", "a={sets}/fix", "--reference", "{sets}/reference"],
-        "two sets have one name",
     ),
     "a limit of none": (["audit", "{sets}/fix", "--limit", "0"], "greater than or equal to 1"),
 }

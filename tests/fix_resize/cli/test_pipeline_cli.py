@@ -59,7 +59,7 @@ def test_quarantine_is_counted_and_exits_with_3(
     said = capsys.readouterr()
     assert "quarantined: 1 (truncated 1)" in said.err
     assert "folder:class-0/cut: truncated" in said.err
-    assert "folder: 1 files under no known name" in said.err
+    assert "folder: 1 files with unexpected names" in said.err
     assert command("build", "folder", "--root", pictures, "--out", tmp_path / "out", "--json") == 3
     said = json.loads(capsys.readouterr().out)
     assert [row["image_id"] for row in said["quarantined"]] == ["class-0/cut"]
@@ -83,7 +83,7 @@ def test_the_current_folder_as_output(
     [
         (["build", "folders"], "unknown set to build 'folders'; did you mean 'folder'"),
         (["build", "folders", "--root", "ROOT"], "unknown set to build 'folders'; did you mean 'folder'"),
-        (["build", "folder"], "one folder is needed"),
+        (["build", "folder"], "one folder expected"),
         (["build", "folder", "--root", "ROOT", "--spec", "fixx"], "unknown resize spec 'fixx'"),
         (["build", "folder", "--root", "ROOT", "--format", "jpg"], "unknown format 'jpg'"),
         (["build", "folder", "--root", "ROOT", "--backend", "cuda"], "unknown backend 'cuda'"),
@@ -95,7 +95,7 @@ def test_the_current_folder_as_output(
         (["build", "folder", "--root", "ROOT", "--workers", "0"], "--workers"),
         (["build", "tiny-imagenet", "--root", "ROOT", "--per-class", "3"], "takes no --per-class"),
         (["build", "tiny-imagenet", "--root", "ROOT"], "not imagenet1k"),
-        (["build", "lsun"], "needs the images of lsun"),
+        (["build", "lsun"], "requires the images of lsun"),
         (["build", "from-manifest"], "no benchmark given"),
         (["build", "from-manifest", "unknown-cifr"], "did you mean 'unknown-cifar'"),
         (["build", "from-manifest", "unknown-cifar", "--group", "tin"], "unknown group 'tin'"),
@@ -122,7 +122,7 @@ def test_bad_input_is_one_line_and_exits_with_2(
     words: list[str],
     message: str,
 ) -> None:
-    monkeypatch.setattr("fix_resize.pipeline.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("fix_resize.pipeline.cluster.CONNECT_TIMEOUT", 1)
     (tmp_path / "empty").mkdir()
     named = [w.replace("ROOT", str(pictures)).replace("EMPTY", str(tmp_path / "empty")) for w in words]
     assert command(*named, "--out", tmp_path / "out", "--json") == 2
@@ -142,7 +142,7 @@ def test_a_scheduler_elsewhere_is_warned_of(
     assert check_address("tls://10.0.0.7:8786") is None
     assert "10.0.0.7" in (check_address("tcp://10.0.0.7:8786") or "")
     assert check_address("ws://cluster:80") is not None
-    monkeypatch.setattr("fix_resize.pipeline.cluster.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("fix_resize.pipeline.cluster.CONNECT_TIMEOUT", 0.2)
     words = ("build", "folder", "--root", pictures, "--out", tmp_path / "out")
     assert command(*words, "--scheduler", "tcp://192.0.2.1:8786") == 2
     assert "can run code on its workers" in capsys.readouterr().err
@@ -220,7 +220,7 @@ def test_tiny_imagenet_is_drawn_as_the_recipe_cuts_it(
     assert "of 1,281,167 train images" in capsys.readouterr().err
     assert command(*words, "--local") == 2
     assert "12 of 500" not in (said := capsys.readouterr().err)
-    assert "158 classes hold" in said
+    assert "158 classes have" in said
     from fix_resize.pipeline.selection import select_published
 
     selection = select_published("tiny-imagenet", {"imagenet1k": root}, local=True, allow_missing=True)
@@ -255,7 +255,7 @@ def test_a_folder_with_the_name_of_a_file_is_refused_before_the_work(
     words = ["build", "folder", "--root", pictures, "--out", tmp_path / "out"]
     assert command(*words) == 2
     said = capsys.readouterr().err
-    assert f"error: {name}: a folder of pictures would have the name of a file" in said
+    assert f"error: {name}: a folder of pictures would have the name of an output file" in said
     assert not (tmp_path / "out").exists()
     assert command(*words, "--format", "parquet") == 0
 

@@ -131,7 +131,7 @@ def check_resumed(root: Path, out: Path, whole: dict[str, bytes], file_format: s
     assert 0 < len(kept) < SHARDS
     assert not (out / "output.json").exists()
     again = build_here(root, out, file_format)
-    assert (again.made, again.kept) == (SHARDS - len(kept), len(kept))
+    assert (again.built_shards, again.reused_shards) == (SHARDS - len(kept), len(kept))
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
     assert tree(out) == whole
 

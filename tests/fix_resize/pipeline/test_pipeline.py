@@ -116,7 +116,7 @@ def test_a_second_run_does_nothing_again(pictures: Path, tmp_path: Path) -> None
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.png")}
     marks = {path: path.stat().st_mtime_ns for path in finished_shards(tmp_path / "out")}
     again = made(pictures, tmp_path / "out", workers=2)
-    assert (first.made, first.kept, again.made, again.kept) == (4, 0, 0, 4)
+    assert (first.built_shards, first.reused_shards, again.built_shards, again.reused_shards) == (4, 0, 0, 4)
     assert again.fingerprint == first.fingerprint
     assert before == {path: path.stat().st_mtime_ns for path in before}
     assert marks == {path: path.stat().st_mtime_ns for path in marks}
@@ -135,8 +135,8 @@ def test_a_picture_replaced_at_equal_size_and_time(tmp_path: Path, identify: str
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
     again = made(root, tmp_path / "out", identify=identify)
-    assert (again.made == 1, again.fingerprint != first.fingerprint) == (noticed, noticed)
-    assert made(root, tmp_path / "out", identify=identify).kept == 1
+    assert (again.built_shards == 1, again.fingerprint != first.fingerprint) == (noticed, noticed)
+    assert made(root, tmp_path / "out", identify=identify).reused_shards == 1
 
 
 def _cut_picture(out: Path) -> None:
@@ -176,7 +176,7 @@ def test_what_is_damaged_is_done_again_and_nothing_else(
     whole = tree(out)
     harm(out)
     assert tree(out) != whole
-    assert made(pictures, out).made == redone
+    assert made(pictures, out).built_shards == redone
     assert tree(out) == whole
 
 
@@ -288,7 +288,7 @@ def test_an_image_that_vanishes_is_missing_until_it_is_back(pictures: Path, tmp_
     assert pq.read_table(tmp_path / "out" / "missing.parquet")["kind"].to_pylist() == ["missing"]
     lost.write_bytes(data)
     whole = made(pictures, tmp_path / "out")
-    assert (whole.complete, whole.made, whole.about.images) == (True, 1, 15)
+    assert (whole.complete, whole.built_shards, whole.about.images) == (True, 1, 15)
     assert whole.fingerprint == made(pictures, tmp_path / "undisturbed").fingerprint
 
 
@@ -328,7 +328,7 @@ def test_changed_pixels_are_not_handed_out(pictures: Path, tmp_path: Path) -> No
     shutil.copy(out / "class-1" / "picture 001.png", out / "class-0" / "picture 000.png")
     (out / "class-0" / "picture 003.png").write_bytes(b"")
     output = open_output(out)
-    with pytest.raises(DataError, match="not those that were built"):
+    with pytest.raises(DataError, match="were altered after the build"):
         output.pixels("class-0/picture 000")
     with pytest.raises(DataError, match="cannot be decoded|no bytes"):
         output.pixels("class-0/picture 003")

@@ -118,7 +118,7 @@ def test_a_figure_that_the_tables_contradict_is_named_even_where_it_was_sealed_a
     write_sealed(path, {**said, field: altered(said[field])})
     problems = verify(out).problems
     assert [p.kind for p in problems] == ["description"]
-    assert f"says {field} " in problems[0].detail
+    assert f"has {field} " in problems[0].detail
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -201,7 +201,7 @@ def test_every_field_of_what_a_build_remembers(root: Path, tmp_path: Path, file_
     for place, other in alterations(said):
         if place != "key added":
             begun.write_text(json.dumps(other))
-            with pytest.raises(OutputError, match="holds a build with another"):
+            with pytest.raises(OutputError, match="has a build with another"):
                 build(select_folder(root), out, settings)
 
 
@@ -231,7 +231,7 @@ def test_a_changed_picture_is_built_again(root: Path, tmp_path: Path, change: Ca
     change(mine)
     again = build(select_folder(mine), tmp_path / "out", settings)
     fresh = build(select_folder(mine), tmp_path / "fresh", settings)
-    assert again.made == 1
+    assert again.built_shards == 1
     assert again.fingerprint == fresh.fingerprint != first.fingerprint
     assert again.quarantined == fresh.quarantined
 
@@ -245,6 +245,6 @@ def test_other_pictures_of_the_same_names_under_another_root(root: Path, tmp_pat
     settings = PipelineSettings(get_spec("fix"), shard_size=SHARD)
     first = build(select_folder(root), tmp_path / "out", settings)
     second = build(select_folder(other), tmp_path / "out", settings)
-    assert second.kept == 0
+    assert second.reused_shards == 0
     assert second.fingerprint == build(select_folder(other), tmp_path / "fresh", settings).fingerprint
     assert second.fingerprint != first.fingerprint
