@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -21,8 +22,10 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from loaders import UnknownDetectionSet, evaluate, evaluate_arrays  # noqa: E402
 from loaders.harness import check_results, report  # noqa: E402
+from loaders.harness.cli.main import app  # noqa: E402
 from loaders.harness.plots.selection import Subject  # noqa: E402
 from loaders.harness.reporting.commands import commands  # noqa: E402
+from wordnet_splits.terminal.runner import run  # noqa: E402
 
 K = 6
 
@@ -437,43 +440,45 @@ def make(num_classes=2):
 """
 
 
-def test_the_command_line_takes_a_transform_and_a_number_of_classes(tmp_path):
-    (tmp_path / "mine.py").write_text(MODULE)
-    run = ["run", "--benchmark", "digits", "--model", "mine:make", "--detectors", "msp", "--group", "uniform"]
+def test_the_command_line_takes_a_transform_and_a_number_of_classes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    words = [
+        "run",
+        "--benchmark",
+        "digits",
+        "--model",
+        "mine:make",
+        "--detectors",
+        "msp",
+        "--group",
+        "uniform",
+    ]
 
-    def called(*more):
-        return subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                "from loaders.harness.cli.main import main; main()",
-                *run,
-                "--device",
-                "cpu",
-                *more,
-            ],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            check=False,
-        )
+    def called(*more, module=MODULE):
+        (tmp_path / "mine.py").write_text(module)
+        sys.modules.pop("mine", None)
+        importlib.invalidate_caches()
+        code = run(app, [*words, "--group", "uniform", "--device", "cpu", *more], "unknown-eval")
+        return code, *capsys.readouterr()
 
-    assert "the model has 2 classes, the benchmark 6 labels" in called().stderr
-    dark = called("--num-classes", "6", "--transform", "mine:dark", "--overwrite")
-    assert dark.returncode == 0, dark.stderr
-    assert dark.stderr.splitlines()[-1].startswith("results in "), dark.stderr  # after progress, where slow
-    assert " 50.00" in dark.stdout
-    (tmp_path / "mine.py").write_text(MODULE.replace("zeros(3, 8, 8)", "rand(3, 8, 8)"))
-    other = called("--num-classes", "6", "--transform", "mine:dark", "--overwrite")
-    assert other.returncode == 0, other.stderr
-    assert other.stdout != dark.stdout  # stored activations are of the other function
-    for text, said in (
+    assert "the model has 2 classes, the benchmark 6 labels" in called()[2]
+    code, dark, said = called("--num-classes", "6", "--transform", "mine:dark", "--overwrite")
+    assert code == 0, said
+    assert said.splitlines()[-1].startswith("results in "), said  # after progress, where slow
+    assert " 50.00" in dark
+    random = MODULE.replace("zeros(3, 8, 8)", "rand(3, 8, 8)")
+    code, other, said = called("--num-classes", "6", "--transform", "mine:dark", "--overwrite", module=random)
+    assert code == 0, said
+    assert other != dark  # stored activations are of the other function
+    for text, expected in (
         ("mine:none", "did you mean"),
         ("resize-31", "evaluation transform"),
         ("mine:torch", "no function"),
     ):
-        wrong = called("--num-classes", "6", "--transform", text)
-        assert (wrong.returncode, said in wrong.stderr) == (2, True), wrong.stderr
+        code, _, said = called("--num-classes", "6", "--transform", text)
+        assert (code, expected in said) == (2, True), said
+    del sys.modules["mine"]
 
 
 def test_detectors_of_stages_dropout_and_fitted_steps_take_sets_of_ones_own():
