@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import os
 import shutil
@@ -25,6 +26,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 REPOSITORY = Path(__file__).resolve().parent.parent
 # a command line is built anew by each call of its application, which takes 20 ms; tests call thousands
 typer.main.get_command = functools.cache(typer.main.get_command)
+# taxonomies and tables are millions of objects, which the collector would look through again and again
+gc.set_threshold(20_000, 20, 50)
 # a shell that starts the tests in the background has them ignore Ctrl-C, and their children inherit that
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -77,6 +80,21 @@ def once_for_all_workers(
         return folder
 
     return make
+
+
+OF_IMAGE_TABLES = ("wordnet_splits.catalog.inventory", "wordnet_splits.exchange", "wordnet_splits.sources")
+"""Modules whose caches hold tables of a million images."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _image_tables_forgotten() -> Iterator[None]:
+    """Clear caches of image tables after each file of tests, so that a worker stays below 1.5 GiB."""
+    yield
+    for name, module in list(sys.modules.items()):
+        if name.startswith(OF_IMAGE_TABLES):
+            for member in vars(module).values():
+                if hasattr(member, "cache_clear") and member.__module__ == name:
+                    member.cache_clear()
 
 
 @pytest.fixture
