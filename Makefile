@@ -147,7 +147,7 @@ oldest:
 	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python --resolution lowest-direct -e .
 	$(VENV)-oldest/bin/uv pip install --quiet --python $(VENV)-oldest/bin/python pytest pytest-xdist hypothesis scikit-learn 'nltk>=3.9.2'
 	$(VENV)-oldest/bin/wordnet-splits verify --all
-	$(VENV)-oldest/bin/python -m pytest -n $(WORKERS) tests/wordnet_splits
+	$(VENV)-oldest/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/wordnet_splits
 
 # the newest versions of everything, in an environment of their own, with any Python: `make newest PYTHON=python3.13`
 newest:
@@ -155,7 +155,7 @@ newest:
 	$(VENV)-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager \
 	    -e '.[fast,hub,plots,study,dask,nltk]' pytest pytest-xdist hypothesis scikit-learn pandas
 	$(VENV)-newest/bin/wordnet-splits verify --all
-	$(VENV)-newest/bin/python -m pytest -n $(WORKERS) tests/wordnet_splits tests/fix_resize
+	$(VENV)-newest/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/wordnet_splits tests/fix_resize
 
 # wheel and sdist, installed and run outside the checkout, behind a stranger's `loaders`, and by uvx (two minutes)
 dist: $(VENV)/dev

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import nltk
 import pytest
-from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
 from tests.conftest import OnceForAllWorkers
 from tools.wndb_export import export_wndb
@@ -32,6 +30,9 @@ def toy() -> Taxonomy:
 @pytest.fixture(scope="session")
 def nltk_wordnet(once_for_all_workers: OnceForAllWorkers) -> Iterator[Any]:
     """NLTK's own reader of the exported WordNet; needs no download."""
+    nltk = pytest.importorskip("nltk", reason="pip install '.[nltk]'")
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
     base = once_for_all_workers("nltk", lambda folder: export_wndb(folder / "corpora" / "wordnet"))
     nltk.data.path.insert(0, str(base))
     try:

@@ -101,7 +101,6 @@ def test_a_stranger_does_all_else_with_it(stranger: Command) -> None:
     assert any("test/zebra/picture 0" in table.read_text("utf-8") for table in Path("csv").rglob("*.csv"))
     assert "all recorded" in stranger("leaks", "./mine", *ROOT, "--near").out
     assert "@misc{mypics, title={Mine}}" in stranger("cite", "./mine").out
-    assert "mypics: CC0" in stranger("hub", "croissant", "./mine").out
     assert stranger("build", "./mine", *ROOT, "--out", "again").code == 0
     assert stranger("diff", "./mine", "again/mine").code == 0
     assert stranger("robust", "./mine").code == 0
@@ -110,6 +109,11 @@ def test_a_stranger_does_all_else_with_it(stranger: Command) -> None:
     assert stranger("diff", "./mine", "frozen/mine").code == 0
     assert stranger("verify", "--manifests", "frozen").code == 0
     assert declared_sources() == {}
+
+
+def test_a_stranger_describes_it_in_croissant(stranger: Command) -> None:
+    pytest.importorskip("mlcroissant", reason="pip install '.[hub]'")
+    assert "mypics: CC0" in stranger("hub", "croissant", "./mine").out
 
 
 def test_the_variable_of_a_root_does_as_well(stranger: Command, monkeypatch: pytest.MonkeyPatch) -> None:

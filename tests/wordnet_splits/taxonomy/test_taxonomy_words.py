@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import nltk
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -214,6 +213,7 @@ def test_an_nltk_reader_reads_as_the_embedded_one(nltk_wordnet: Any, wordnet: Ta
 
 
 def test_a_missing_nltk_corpus_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    nltk = pytest.importorskip("nltk", reason="pip install '.[nltk]'")
     from nltk.corpus import LazyCorpusLoader
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
