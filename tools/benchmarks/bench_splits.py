@@ -91,7 +91,7 @@ def image_rows() -> list[Row]:
     """Draw, tabulate, fingerprint and write 1.28 M images."""
     images = imagenet_style_ids()
     start = time.perf_counter()
-    cut = {c: sampling.ordered("bench", 0, "imagenet1k", c, ids) for c, ids in images.items()}
+    cut = {c: sampling.order_images("bench", 0, "imagenet1k", c, ids) for c, ids in images.items()}
     table = image_table(
         source="imagenet1k",
         role="id",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wordnet_splits.base.errors import LONGEST, DataError, SplitsError, UnknownNameError, unknown
+from wordnet_splits.base.errors import LONGEST_SHOWN, DataError, SplitsError, UnknownNameError, unknown
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.text_formats import DELIMITERS, check_delimiter, parse_json
 from wordnet_splits.base.untrusted import read_text
@@ -295,7 +295,9 @@ def _resolved(name: str, entries: Entries, taxonomy: Taxonomy, of: str | None) -
         if of is None and len(taxonomy.senses(text.replace(" ", "_"))) > 1:
             guessed[text] = None
     if failed:
-        named = ", ".join(f"{printable(text, LONGEST)!r} ({place})" for place, text, _ in failed[:NAMED])
+        named = ", ".join(
+            f"{printable(text, LONGEST_SHOWN)!r} ({place})" for place, text, _ in failed[:NAMED]
+        )
         more = f" and {len(failed) - NAMED:,} more" if len(failed) > NAMED else ""
         first = failed[0][2]
         what = f"{len(failed):,} of {len(entries):,} entries are no class: {named}{more}"

@@ -1,4 +1,4 @@
-"""SHA-256 of images, which names them by their content, and of descriptions, which seals them."""
+"""SHA-256 digests of images and of JSON values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Pixels = NDArray[np.uint8]
-"""uint8 values of one or more images; each use states its shape."""
+"""uint8 values of images; each use states the shape."""
 
 DIGEST_BYTES = 32
 
@@ -17,7 +17,7 @@ DIGEST_BYTES = 32
 def digest_pixels(image: Pixels) -> bytes:
     """Return SHA-256 of height and width (uint32 little-endian) and the C-order uint8 RGB pixels.
 
-    For sources stored without loss: every lossless copy of an image (pickle, PNG, Parquet) has this digest.
+    For sources stored without loss: all lossless copies of an image (pickle, PNG, Parquet) have this digest.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ def digest_file(data: bytes) -> bytes:
 
 
 def digest_json(value: object) -> str:
-    """Return SHA-256, in hex, of a JSON value in its one form: what seals a description of ours."""
+    """Return the SHA-256, in hex, of a JSON value in its canonical form."""
     return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def canonical(value: object) -> str:
-    """Return a value as JSON in its one form."""
+    """Return a value as JSON in its canonical form: keys sorted, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

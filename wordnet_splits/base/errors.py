@@ -1,4 +1,4 @@
-"""One family of errors: every message says what is wrong, where, and what to do."""
+"""The errors of this project: every message tells what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Self
 
-LONGEST: Final = 200
-"""Letters of an unknown name that a message shows."""
+from wordnet_splits.base.jsonable import Jsonable
 
+LONGEST_SHOWN: Final = 200
+"""Longest part of an unknown name that a message shows, in letters."""
 
-_MEMORY: Final = (
+_MEMORY_PHRASES: Final = (
     "out of memory",
     "not enough memory",
     "allocate memory",
     "failed to launch worker thread",
     "can't start new thread",
 )
-"""Words of libraries that raise something else than MemoryError where memory or address space is short."""
+"""Phrases of libraries that raise other errors than MemoryError when memory or address space is short."""
 
 
 class SplitsError(Exception):
-    """Base of every error a user can cause or meet.
+    """Base of all errors that a user can cause or meet.
 
     Parameters
     ----------
-    what : one clause saying what is wrong.
+    what : the problem, as one clause.
     where : the file, line, key, source or image concerned.
     hint : what to do about it.
-    near : names close to one that was not found.
+    near : names similar to an unknown name.
     """
 
     kind = "error"
@@ -54,9 +55,9 @@ class SplitsError(Exception):
             text += f" ({self.hint})"
         return text
 
-    def within(self, place: str) -> Self:
-        """Return the same error with ``place`` put before where it is."""
-        where = f"{place}: {self.where}" if self.where else place
+    def within(self, context: str) -> Self:
+        """Return the same error with ``context`` before its place."""
+        where = f"{context}: {self.where}" if self.where else context
         return type(self)(self.what, where=where, hint=self.hint, near=self.near)
 
     def as_dict(self) -> dict[str, object]:
@@ -86,13 +87,13 @@ class UnknownNameError(SplitsError):
 
 
 class TaxonomyError(SplitsError):
-    """A WordNet database that cannot be read, or a synset it does not hold."""
+    """A WordNet database that cannot be read, or a synset that is not in it."""
 
     kind = "taxonomy"
 
 
 class DataError(SplitsError, ValueError):
-    """A table or an argument that is malformed or inconsistent; also a ValueError, as elsewhere in Python."""
+    """A table or an argument that is malformed or inconsistent; also a ValueError."""
 
     kind = "data"
 
@@ -128,13 +129,13 @@ class ManifestError(SplitsError):
 
 
 class HubError(SplitsError):
-    """A repository of the Hugging Face Hub that is absent, refuses, or holds what it should not."""
+    """A repository of the Hugging Face Hub that is absent, refuses access, or has unexpected contents."""
 
     kind = "hub"
 
 
 class HubUnreachableError(HubError):
-    """The network, or a server of the Hub, fails: nothing is known of what the Hub holds."""
+    """A failure of the network or of a server of the Hub; the contents of the Hub stay unknown."""
 
 
 class OutputError(SplitsError):
@@ -144,45 +145,39 @@ class OutputError(SplitsError):
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Return whether an error of any library means that memory or address space is exhausted.
+    """Return whether an error, of any library, means that memory or address space is exhausted.
 
-    Such an error says nothing about the file that was being read.
+    The file that was being read may then be sound.
     """
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
         return True
-    return any(words in str(error).lower() for words in _MEMORY)
+    return any(phrase in str(error).lower() for phrase in _MEMORY_PHRASES)
 
 
 def check_memory(error: Exception, where: str) -> None:
-    """Raise MemoryError, naming ``where``, if ``error`` is `out_of_memory`: the file may be sound."""
+    """Raise MemoryError, naming the file ``where``, if ``error`` is `out_of_memory`."""
     if out_of_memory(error):
         lines = str(error).splitlines() or ["no memory"]
         raise MemoryError(f"{where}: {lines[0]}") from error
 
 
-def unknown(what: str, name: str, known: Iterable[str], *, where: str | None = None) -> UnknownNameError:
-    """Build the error for an unknown ``name`` of kind ``what``, offering the nearest known names."""
-    known = sorted(set(known))
-    # no name is that long, and comparing a text of megabytes takes minutes
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5) if len(name) <= LONGEST else []
-    listed = (
-        f"known: {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}" if known else "there is none"
-    )
-    hint = None if near else listed
-    shown = repr(name[:LONGEST]) + ("..." if len(name) > LONGEST else "")
-    return UnknownNameError(f"unknown {what} {shown}", where=where, near=near, hint=hint)
+def unknown(kind: str, name: str, names: Iterable[str], *, where: str | None = None) -> UnknownNameError:
+    """Return the error for an unknown ``name`` of a ``kind``, with the most similar of the valid names."""
+    valid = sorted(set(names))
+    near: list[str] = []
+    if len(name) <= LONGEST_SHOWN:  # comparing a text of megabytes takes minutes
+        near = difflib.get_close_matches(name.lower(), valid, n=3, cutoff=0.5)
+    hint = f"known: {', '.join(valid[:12])}{', ...' if len(valid) > 12 else ''}" if valid else "there is none"
+    quoted = repr(name[:LONGEST_SHOWN]) + ("..." if len(name) > LONGEST_SHOWN else "")
+    return UnknownNameError(f"unknown {kind} {quoted}", where=where, near=near, hint=None if near else hint)
 
 
 @dataclass(frozen=True)
-class Problem:
-    """One thing wrong: ``kind`` is missing, unreadable, altered, or a verify finding."""
+class Problem(Jsonable):
+    """A problem of an image or a benchmark: ``kind`` is missing, unreadable, altered, or of `verify`."""
 
     kind: str
     source: str
     class_id: str | None
     image_id: str | None
     detail: str
-
-    def as_dict(self) -> dict[str, str | None]:
-        """Return the problem as ``--json`` prints it."""
-        return dict(vars(self))

@@ -1,9 +1,9 @@
-"""The one writer and the one lock: a kill, a full disk or a second writer leaves whole files only.
+"""Writing and locking of files: a kill, a full disk or a second writer never leaves half a file.
 
-A file is written beside its place under a name that ends in ``.part``, flushed to the disk, and renamed; a
-folder likewise. Files have the rights that the umask leaves, but are never writable by everybody. What a
-killed writer left of a file is removed by the next holder of the file's lock, and what it left in a folder by
-`clear_parts`, which the holder of the folder's lock calls.
+A file or folder is written beside its place under a name that ends in ``.part``, flushed to the disk, and
+renamed. Files have the permissions that the umask leaves, but are never writable by everybody. The next
+holder of a file's lock removes the unfinished files of killed writers; the holder of a folder's lock calls
+`clear_parts`.
 """
 
 from __future__ import annotations
@@ -25,33 +25,31 @@ from filelock import FileLock, Timeout
 from wordnet_splits.base.errors import OutputError
 
 PART: Final = ".part"
-"""Ending of what is not finished; no reader takes such a file."""
+"""Ending of unfinished files, which no reader opens."""
 
 LOCK: Final = ".lock"
-"""Ending of the hidden, empty file that `locked` holds, and leaves."""
+"""Ending of the hidden, empty file that `locked` locks, and leaves there."""
 
 HINT: Final = "check that the folder may be written to and has space left"
 
-_HERE: Final = -100  # AT_FDCWD
+_WORKING_FOLDER: Final = -100  # AT_FDCWD
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE
 
 FileId = tuple[str, int, int, int]
-"""What tells that a file is the one that was read before: absolute path, bytes, time of change, inode."""
+"""Identity of a file that was read: absolute path, bytes, time of change, inode."""
 
 
 def file_id(path: Path) -> FileId:
-    """Return the key under which what was read from a file may be kept. Raises OSError as `Path.stat`."""
-    found = path.stat()
-    return str(path.absolute()), found.st_size, found.st_mtime_ns, found.st_ino
+    """Return the identity of a file, the key under which its contents may be cached. Raises OSError."""
+    status = path.stat()
+    return str(path.absolute()), status.st_size, status.st_mtime_ns, status.st_ino
 
 
 @contextmanager
 def writing(path: Path, *, hint: str = HINT) -> Iterator[None]:
-    """Turn the system's refusal to write ``path`` into one error.
+    """Turn an OSError of the block, which writes ``path``, into an OutputError.
 
-    Raises
-    ------
-    OutputError : the block raised an OSError (Arrow's errors are OSErrors too).
+    Arrow's errors are OSErrors, too.
     """
     try:
         yield
@@ -64,28 +62,28 @@ def writing(path: Path, *, hint: str = HINT) -> Iterator[None]:
 
 
 def _umask_hint() -> str | None:
-    """Return what to do about a umask that takes the user's own rights away, None where it does not."""
+    """Return what to do about a umask that removes the user's own permissions; None if it does not."""
     umask = os.umask(0o077)
     os.umask(umask)
     if not umask & stat.S_IRWXU:
         return None
-    return f"the umask {umask:03o} takes your own rights from what is written: run `umask 022` first"
+    return f"the umask {umask:03o} takes your own permissions from new files: run `umask 022` first"
 
 
 @contextmanager
 def replacing(path: Path, *, hint: str = HINT, aside: Path | None = None) -> Iterator[Path]:
-    """Yield a path to write to, which becomes ``path`` in one step when the block ends well.
+    """Yield a path to write to, which is renamed to ``path`` when the block ends without an error.
 
-    Folders are made as needed. Readers see the old file or the whole new one, also after a power cut.
+    Folders are created as needed. Readers see the old file or the whole new one, also after a power cut.
 
     Parameters
     ----------
-    aside : for the many files of a journalled job: the folder of the job, on the same disk, that holds what
-        is unfinished. They are not flushed one by one; the job's journal has to tell whether they are whole.
+    aside : folder for the unfinished files of a job with a journal, on the same disk. Its files are not
+        flushed one by one; the journal has to record which of them are complete.
 
     Raises
     ------
-    OutputError : it cannot be written.
+    OutputError : the file cannot be written.
     """
     name = f".{path.name}.{uuid4().hex}{PART}" if aside is None else uuid4().hex
     part = (aside or path.parent) / name
@@ -94,7 +92,7 @@ def replacing(path: Path, *, hint: str = HINT, aside: Path | None = None) -> Ite
             if aside is None:
                 path.parent.mkdir(parents=True, exist_ok=True)
             yield part
-            _close_to_others(part)
+            _forbid_others_to_write(part)
             if aside is None:
                 _to_disk(part)
                 part.replace(path)
@@ -105,8 +103,8 @@ def replacing(path: Path, *, hint: str = HINT, aside: Path | None = None) -> Ite
                 part.unlink(missing_ok=True)
 
 
-def _close_to_others(part: Path) -> None:
-    """Take everybody's right to write from a file, which a umask of 0 gives."""
+def _forbid_others_to_write(part: Path) -> None:
+    """Remove everybody's permission to write, which a umask of 0 grants."""
     mode = part.stat().st_mode
     if mode & stat.S_IWOTH:
         part.chmod(stat.S_IMODE(mode) & ~stat.S_IWOTH)
@@ -127,12 +125,12 @@ def write_bytes(path: Path, data: bytes, *, hint: str = HINT, aside: Path | None
 
 
 def write_text(path: Path, text: str, *, hint: str = HINT) -> None:
-    """Write a text in UTF-8 in one step; what cannot be encoded is escaped. Raises as `replacing`."""
+    """Write a text as UTF-8 in one step, lone surrogates escaped. Raises as `replacing`."""
     write_bytes(path, text.encode("utf-8", errors="backslashreplace"), hint=hint)
 
 
 def append_text(path: Path, text: str) -> None:
-    """Add to a journal, whose reader ignores a last line that a kill has torn. Raises OutputError."""
+    """Append to a journal, whose reader ignores an incomplete last line. Raises OutputError."""
     with writing(path), path.open("a", encoding="utf-8") as file:
         file.write(text)
 
@@ -143,23 +141,21 @@ def write_json(path: Path, value: Mapping[str, Any], *, hint: str = HINT) -> Non
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    """Return an object as every JSON file of ours holds it."""
+    """Return an object as our JSON files store it: indented, keys sorted."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Yield an empty folder to fill, which takes the place of ``path`` when the block ends well.
+    """Yield an empty folder, which replaces ``path`` when the block ends without an error.
 
-    Where ``path`` is a link, the folder that it leads to is replaced.
-
-    The two folders are exchanged in one step where the system can do that. Elsewhere the old one is moved
-    aside, never half deleted; `restore` puts it back where a kill between the two renames left it there. To
-    be called by the holder of the lock of ``path``.
+    If ``path`` is a link, the folder to which it leads is replaced. The two folders are exchanged in one step
+    where the system can do that. Elsewhere the old folder is moved aside, never half deleted, and `restore`
+    puts it back after a kill between the two renames. The caller holds the lock of ``path``.
 
     Raises
     ------
-    OutputError : it cannot be written.
+    OutputError : the folder cannot be written.
     """
     path = _linked(path)
     part = path.with_name(f".{path.name}{PART}")
@@ -186,26 +182,23 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def _exchanged(a: Path, b: Path) -> bool:
-    """Let two folders change places in one step; False where the system or the disk cannot, or one is absent.
-
-    No reader ever finds ``b`` absent, as it does between two renames.
-    """
+    """Exchange two folders in one step, so that ``b`` is never absent; return False where that fails."""
     try:
         exchange = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, TypeError, AttributeError):  # no Linux, or a C library from before 2018
+    except (OSError, TypeError, AttributeError):  # not Linux, or a C library from before 2018
         return False
-    return bool(exchange(_HERE, os.fsencode(a), _HERE, os.fsencode(b), _EXCHANGE) == 0)
+    return bool(exchange(_WORKING_FOLDER, os.fsencode(a), _WORKING_FOLDER, os.fsencode(b), _EXCHANGE) == 0)
 
 
 def restore(path: Path) -> None:
-    """Put back the folder ``path`` that a kill left moved aside, if its successor is not there."""
+    """Put back the folder ``path`` if a kill left it moved aside and its successor is absent."""
     path = _linked(path)
     if _aside(path).exists() and not path.exists():
         _aside(path).rename(path)
 
 
 def _linked(path: Path) -> Path:
-    """Return what a link leads to, the path itself where it is none."""
+    """Return the target of a link, or the path itself."""
     return path.resolve() if path.is_symlink() else path
 
 
@@ -217,18 +210,18 @@ def _aside(path: Path) -> Path:
 def locked(
     path: Path, *, busy: str, hint: str = "wait for it, or give another folder", wait: bool = False
 ) -> Iterator[None]:
-    """Hold ``path``, a file or folder to be written, for this process; the lock lies beside it.
+    """Lock ``path``, a file or folder to be written; the lock file is beside it.
 
-    What a killed writer of the file left unfinished is removed.
+    Unfinished files of a killed writer are removed.
 
     Parameters
     ----------
-    busy : what to say where another process holds it, such as "another build is writing here".
-    wait : wait until it is free instead.
+    busy : message if another process has the lock, such as "another build is writing here".
+    wait : wait for the lock instead.
 
     Raises
     ------
-    OutputError : it is held elsewhere, or its folder cannot be written.
+    OutputError : another process has the lock, or the folder cannot be written.
     """
     lock = FileLock(str(path.with_name(f".{path.name}{LOCK}")), timeout=-1 if wait else 0)
     with writing(path.parent, hint=f"{HINT}, or give another one"):
@@ -245,12 +238,12 @@ def locked(
 
 
 def is_lock(name: str) -> bool:
-    """Return whether a file of this name is what `locked` leaves: no content of its folder."""
+    """Return whether a file is a lock that `locked` left there."""
     return name.startswith(".") and name.endswith(LOCK)
 
 
 def clear_parts(folder: Path) -> None:
-    """Remove what killed writers left unfinished directly in ``folder``; only for the holder of its lock."""
+    """Remove the unfinished files of killed writers in ``folder``; the caller holds its lock."""
     for part in folder.glob(f".*{PART}"):
         if part.is_dir() and not part.is_symlink():
             shutil.rmtree(part, ignore_errors=True)
@@ -260,7 +253,7 @@ def clear_parts(folder: Path) -> None:
 
 
 def clear_parts_of(path: Path) -> None:
-    """Remove what killed writers left unfinished of one file; only for the holder of its lock."""
+    """Remove the unfinished files of killed writers of ``path``; the caller holds its lock."""
     unfinished = re.compile(re.escape(f".{path.name}.") + "[0-9a-f]{32}" + re.escape(PART))
     with suppress(OSError):
         for part in path.parent.iterdir():

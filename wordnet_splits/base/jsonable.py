@@ -1,4 +1,4 @@
-"""Dataclasses as the JSON that commands print: their fields, and the properties that they name."""
+"""Dataclasses as the JSON that commands print: their fields and derived properties."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from typing import Any, ClassVar, cast
 class Jsonable:
     """Base of dataclasses that are printed as a JSON object.
 
-    ``derived`` names the properties that follow the fields, ``omitted`` the fields that are left out. Names
-    that begin with an underscore are left out, too.
+    ``derived`` names properties that follow the fields, ``omitted`` fields that are left out. Names that
+    begin with an underscore are left out, too.
     """
 
     derived: ClassVar[tuple[str, ...]] = ()
     omitted: ClassVar[tuple[str, ...]] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields and derived properties by name, as `to_json` makes them."""
-        every = (f.name for f in fields(cast(Any, self)))
-        names = [name for name in every if name not in self.omitted and not name.startswith("_")]
-        return {name: to_json(getattr(self, name)) for name in (*names, *self.derived)}
+        """Return the fields and derived properties by name, converted by `to_json`."""
+        names = [f.name for f in fields(cast(Any, self)) if f.name not in self.omitted]
+        return {n: to_json(getattr(self, n)) for n in (*names, *self.derived) if not n.startswith("_")}
 
 
 def to_json(value: object) -> Any:
-    """Return a value as `json` takes it: paths and their like as text, bytes in hex, sets sorted."""
+    """Return a value that `json` can write: bytes in hex, sets sorted, paths and other objects as text."""
     if isinstance(value, Jsonable):
         return value.as_dict()
     if is_dataclass(value) and not isinstance(value, type):

@@ -1,7 +1,7 @@
-"""Draws by a stable hash of the image id: no generator, no seed state, no dependence on order.
+"""Random draws by a stable hash of image ids: no generator, no state, independent of the order of the ids.
 
-The key of an image is ``blake2b`` over the draw's name, the seed and the image's identity; images are
-taken in ascending key order, ties by id.  Anyone with the ids makes the same draw.
+The key of an image is ``blake2b`` over the draw's name, the seed and the image's identity; images are taken
+in ascending order of their keys, ties by id. Everybody who has the ids makes the same draw.
 """
 
 from __future__ import annotations
@@ -14,51 +14,51 @@ from wordnet_splits.base.errors import RecipeError
 SEPARATOR = "\x1f"
 
 
-def key(draw: str, seed: int, source: str, class_id: str, image_id: str = "") -> bytes:
+def sampling_key(draw: str, seed: int, source: str, class_id: str, image_id: str = "") -> bytes:
     """Return the 16-byte sampling key of an image, or of a class when ``image_id`` is empty."""
     text = SEPARATOR.join([draw, str(seed), source, class_id, image_id])
     return blake2b(text.encode(), digest_size=16).digest()
 
 
-def ordered(draw: str, seed: int, source: str, class_id: str, image_ids: Iterable[str]) -> list[str]:
+def order_images(draw: str, seed: int, source: str, class_id: str, image_ids: Iterable[str]) -> list[str]:
     """Return the image ids of one class in the order in which a draw takes them."""
     prefix = blake2b(SEPARATOR.join([draw, str(seed), source, class_id, ""]).encode(), digest_size=16)
 
-    def keyed(image_id: str) -> tuple[bytes, str]:
+    def sort_key(image_id: str) -> tuple[bytes, str]:
         state = prefix.copy()
         state.update(image_id.encode())
         return state.digest(), image_id
 
-    return [image_id for _, image_id in sorted(map(keyed, image_ids))]
+    return sorted(image_ids, key=sort_key)
 
 
-class First:
-    """The image ids of one class that a draw takes first, from ids that stream past.
+class FirstImages:
+    """The first image ids of one class in the order of a draw, from ids that come in batches.
 
     Parameters
     ----------
-    most : how many to keep, None for all; up to about twice as many are held on the way.
+    most : number of ids to keep, None for all; memory holds up to about twice as many.
     """
 
     def __init__(self, draw: str, seed: int, source: str, class_id: str, most: int | None) -> None:
-        self._of = (draw, seed, source, class_id)
+        self._class = (draw, seed, source, class_id)
         self._most = most
         self._ids: list[str] = []
 
     def add(self, image_ids: Iterable[str]) -> None:
-        """See more ids of the class."""
+        """Add ids of the class."""
         self._ids += image_ids
         if self._most is not None and len(self._ids) > 2 * self._most + 64:
             self._ids = self.ids()
 
     def ids(self) -> list[str]:
-        """Return the first ids in the order of the draw; in the order seen where all are kept."""
-        return self._ids if self._most is None else ordered(*self._of, self._ids)[: self._most]
+        """Return the first ids in the order of the draw; all ids, where all are kept, as they were added."""
+        return self._ids if self._most is None else order_images(*self._class, self._ids)[: self._most]
 
 
 def order_classes(draw: str, seed: int, source: str, class_ids: Iterable[str]) -> list[str]:
     """Return class ids in the order in which a draw takes them."""
-    return sorted(class_ids, key=lambda c: (key(draw, seed, source, c), c))
+    return sorted(class_ids, key=lambda c: (sampling_key(draw, seed, source, c), c))
 
 
 def draw_classes(draw: str, seed: int, source: str, class_ids: Iterable[str], count: int) -> list[str]:
@@ -66,7 +66,7 @@ def draw_classes(draw: str, seed: int, source: str, class_ids: Iterable[str], co
 
     Raises
     ------
-    RecipeError : there are fewer classes than asked for.
+    RecipeError : there are fewer than ``count`` classes.
     """
     candidates = order_classes(draw, seed, source, class_ids)
     if count > len(candidates):
@@ -79,7 +79,7 @@ def draw_classes(draw: str, seed: int, source: str, class_ids: Iterable[str], co
 
 
 def share_total(total: int, draw: str, seed: int, source: str, class_ids: Sequence[str]) -> dict[str, int]:
-    """Split ``total`` images over the classes: equal shares, the rest one each by smallest class key."""
-    share, rest = divmod(total, len(class_ids))
-    favoured = set(order_classes(draw, seed, source, class_ids)[:rest])
-    return {c: share + (c in favoured) for c in class_ids}
+    """Return each class's part of ``total`` images: equal shares, the rest one each by smallest class key."""
+    share, remainder = divmod(total, len(class_ids))
+    one_more = set(order_classes(draw, seed, source, class_ids)[:remainder])
+    return {c: share + (c in one_more) for c in class_ids}

@@ -1,4 +1,4 @@
-"""What a command found, as rows: a table for programs, text and HTML for people, a screen at most."""
+"""Results as rows: tables for programs, and text, HTML, Markdown and CSV for people."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 if TYPE_CHECKING:
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 20
 GAP = "  "
 NARROWEST = 8
-"""Characters of a column of text below which it is left out rather than wrapped further."""
+"""Narrowest column of text, in letters; narrower ones are left out."""
 
 _FORMULA: Final = r"^'*[=+\-@\t\r]"
 _NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 class Tabular:
-    """Base of results that are a list of rows of one kind; a subclass says which in `rows`."""
+    """Base of results that are a list of rows with the same keys."""
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the rows, each with the same keys in the same order."""
@@ -52,12 +53,12 @@ Record = TypeVar("Record")
 
 
 class Records(tuple[Record, ...], Tabular):
-    """Results that are many of one dataclass: a tuple of them, and a table with their fields."""
+    """Results that are a tuple of dataclass objects, each a row with its fields."""
 
     __slots__ = ()
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """Return the fields of each."""
+        """Return the fields of each object."""
         return [dict(vars(record)) for record in self]
 
 
@@ -68,67 +69,67 @@ def text_table(
     right: Sequence[str] = (),
     width: int | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Return rows of text as the lines of an aligned table, and the columns left out of it.
+    """Return the lines of an aligned table, and the columns that are left out of it.
 
     Parameters
     ----------
-    right : columns aligned right. width : where the lines must not be longer, columns of text are wrapped,
-        then the last of them left out; None: every row is one line.
+    right : columns aligned right.
+    width : greatest length of a line: columns of text are wrapped, then the last of them left out; None:
+        every row is one line.
     """
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
-    kept = list(range(len(columns)))
+    included = list(range(len(columns)))
     if width is not None:
-        kept, widths = _fitted(columns, widths, right, width)
+        included, widths = _fit(columns, widths, right, width)
     lines = []
-    for row in (columns, ["-" * each for each in widths], *rows):
-        parts = {n: textwrap.wrap(row[n], max(widths[n], 1)) or [""] for n in kept}
-        for at in range(max(map(len, parts.values()))):
-            cells = {n: part[at] if at < len(part) else "" for n, part in parts.items()}
-            shown = (
-                text.rjust(widths[n]) if columns[n] in right else text.ljust(widths[n])
-                for n, text in cells.items()
+    for row in (columns, ["-" * column_width for column_width in widths], *rows):
+        wrapped = [textwrap.wrap(row[n], max(widths[n], 1)) or [""] for n in included]
+        for cells in zip_longest(*wrapped, fillvalue=""):
+            aligned = (
+                cell.rjust(widths[n]) if columns[n] in right else cell.ljust(widths[n])
+                for n, cell in zip(included, cells, strict=True)
             )
-            lines.append(GAP.join(shown).rstrip())
-    return lines, [name for n, name in enumerate(columns) if n not in kept]
+            lines.append(GAP.join(aligned).rstrip())
+    return lines, [name for n, name in enumerate(columns) if n not in included]
 
 
 def terminal_width() -> int | None:
-    """Return the columns of the terminal that stdout is, None where it is a file or a pipe."""
+    """Return the width of the terminal at stdout, in letters; None if stdout is a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def _fitted(
-    columns: Sequence[str], widths: Sequence[int], right: Sequence[str], available: int
+def _fit(
+    columns: Sequence[str], natural_widths: Sequence[int], right: Sequence[str], available: int
 ) -> tuple[list[int], list[int]]:
-    """Return which columns are shown, and the width of every one."""
-    kept, fitted = list(range(len(columns))), list(widths)
-    words = [max(map(len, name.split()), default=0) for name in columns]  # of a header are never broken
+    """Return the indices of the columns that fit ``available`` letters, and the width of every column."""
+    included, widths = list(range(len(columns))), list(natural_widths)
+    longest_words = [max(map(len, name.split()), default=0) for name in columns]  # headers are not broken
     least = [
-        w if name in right else min(w, max(NARROWEST, word))
-        for w, word, name in zip(widths, words, columns, strict=True)
+        width if name in right else min(width, max(NARROWEST, word))
+        for width, word, name in zip(widths, longest_words, columns, strict=True)
     ]
 
-    def needed(each: Sequence[int]) -> int:
-        return sum(each[n] for n in kept) + len(GAP) * (len(kept) - 1)
+    def total(column_widths: Sequence[int]) -> int:
+        return sum(column_widths[n] for n in included) + len(GAP) * (len(included) - 1)
 
-    while needed(least) > available and len(kept) > 1:
-        texts = [n for n in kept if columns[n] not in right]
-        kept.remove(texts[-1] if len(texts) > 1 else kept[-1])
-    while (excess := needed(fitted) - available) > 0:
-        widest = max(kept, key=lambda n: (fitted[n] > least[n], fitted[n]))
-        if fitted[widest] <= least[widest]:
+    while total(least) > available and len(included) > 1:
+        texts = [n for n in included if columns[n] not in right]
+        included.remove(texts[-1] if len(texts) > 1 else included[-1])
+    while (excess := total(widths) - available) > 0:
+        widest = max(included, key=lambda n: (widths[n] > least[n], widths[n]))
+        if widths[widest] <= least[widest]:
             break
-        others = [fitted[n] for n in kept if n != widest and columns[n] not in right]
-        step = fitted[widest] - max([least[widest], *(w for w in others if w <= fitted[widest])])
-        fitted[widest] -= max(1, min(excess, step))
-    return kept, fitted
+        texts = [n for n in included if n != widest and columns[n] not in right]
+        second = max([least[widest], *(widths[n] for n in texts if widths[n] <= widths[widest])])
+        widths[widest] -= max(1, min(excess, widths[widest] - second))
+    return included, widths
 
 
 def csv_cell(text: str) -> str:
-    """Return a text as a CSV cell that no spreadsheet takes for a formula.
+    """Return a text as a CSV cell that no spreadsheet reads as a formula.
 
-    A text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return gets an apostrophe in
-    front, unless it is a number; so does one that already looks so, and `from_csv_cell` returns every text.
+    A text that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return, after any apostrophes,
+    gets another apostrophe in front, unless it is a number; `from_csv_cell` removes it.
 
     >>> csv_cell("=1+1"), csv_cell("-1"), csv_cell("dog")
     ("'=1+1", '-1', 'dog')
@@ -137,12 +138,12 @@ def csv_cell(text: str) -> str:
 
 
 def from_csv_cell(cell: str) -> str:
-    """Return the text of which `csv_cell` made ``cell``."""
+    """Return the text of a cell of `csv_cell`."""
     return cell[1:] if cell.startswith("'") and re.search(_FORMULA, cell) else cell
 
 
 def write_csv(file: TextIO, rows: Iterable[Iterable[object]]) -> None:
-    """Write rows as CSV; texts pass `csv_cell`, None is empty."""
+    """Write rows as CSV: texts by `csv_cell`, None as an empty cell."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerows(
         ["" if v is None else csv_cell(v) if isinstance(v, str) else v for v in row] for row in rows
@@ -150,23 +151,23 @@ def write_csv(file: TextIO, rows: Iterable[Iterable[object]]) -> None:
 
 
 def csv_table(table: pa.Table) -> pa.Table:
-    """Return a table for pyarrow to write as CSV: its texts passed through `csv_cell`."""
+    """Return a table with its texts converted by `csv_cell`, for pyarrow to write as CSV."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    for at, column in enumerate(table.schema):
+    for index, column in enumerate(table.schema):
         if pa.types.is_string(column.type):
-            texts = table.column(at)
+            texts = table.column(index)
             unsafe = pc.and_not(
                 pc.match_substring_regex(texts, _FORMULA), pc.match_substring_regex(texts, _NUMBER)
             )
             safe = pc.if_else(unsafe, pc.binary_join_element_wise("'", texts, ""), texts)
-            table = table.set_column(at, column, safe)
+            table = table.set_column(index, column, safe)
     return table
 
 
 def markdown_text(value: object) -> str:
-    """Return a value as text in Markdown, also in a table: one line, no HTML, no column of its own.
+    """Return a value as Markdown text that also fits a table: one line, no HTML, no column separator.
 
     >>> markdown_text("a | <b>b</b>")
     'a \\\\| &lt;b&gt;b&lt;/b&gt;'
@@ -188,7 +189,7 @@ def markdown_table(
 
 
 def html_table(rows: Sequence[Mapping[str, Any]], *, left_out: int = 0) -> str:
-    """Return rows as an HTML table for a notebook, every cell escaped, with how many more there are."""
+    """Return rows as an HTML table for a notebook, every cell escaped; ``left_out`` more rows are counted."""
     names = list(rows[0]) if rows else []
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join(f"<tr>{''.join(f'<td>{_cell(row[n])}</td>' for n in names)}</tr>" for row in rows)

@@ -1,7 +1,6 @@
-"""The one pool: jobs done by processes of this machine, a few ahead, whatever becomes of a process.
+"""Jobs run by processes of this machine, a few in advance, and repeated if a process is killed.
 
-A process that is killed takes its jobs with it, and they are done again by others. Ctrl-C is left to the
-process that started the pool; without it, or once it has no use for them, its processes leave at once.
+Ctrl-C is handled by the process that started the pool; when it ends, its worker processes exit at once.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from typing import Final, TypeVar
 from wordnet_splits.base.errors import SplitsError
 
 AHEAD: Final = 2
-"""Jobs begun, waiting or not yet collected for each process: none is idle, and memory stays flat."""
+"""Jobs per process that run, wait or are not yet collected: no process idles, and memory is bounded."""
 
-MOST_DEATHS: Final = 3
-"""Times that a process may die over a job: an image that kills it would kill it for ever."""
+MAX_DEATHS: Final = 3
+"""Most times that a job may kill its process: an image that does will do so for ever."""
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -39,19 +38,19 @@ def run_jobs(
     name: Callable[[Job], str],
     ordered: bool = False,
 ) -> Generator[tuple[Job, Result], None, None]:
-    """Yield each job with what ``function`` makes of it; a job may be done twice if a process is killed.
+    """Yield each job and its result; a job may run twice if a process is killed.
 
     Parameters
     ----------
-    function : of a module, so that a new process finds it; repeating it does no harm.
-    workers : processes; 1 is this one, and so is a single job.
-    name : what to call a job in an error.
-    ordered : in the order of the jobs, else as they are done.
+    function : function of a module, so that a new process can import it; repeating it must do no harm.
+    workers : number of processes; 1, and a single job, run in this process.
+    name : returns the name of a job for an error.
+    ordered : whether results come in the order of the jobs, or as they are ready.
 
     Raises
     ------
-    SplitsError : processes cannot be started, or die over the same job again and again.
-    Exception : what ``function`` raises; the jobs that are not done are dropped.
+    SplitsError : processes cannot be started, or are killed by the same job again and again.
+    Exception : ``function`` raised it; the remaining jobs are dropped.
     """
     waiting = enumerate(jobs)
     queue = deque(islice(waiting, 2))
@@ -70,13 +69,13 @@ def run_jobs(
                     while len(flight) + len(done) < AHEAD * workers:
                         if not queue and not (queue := deque(islice(waiting, 1))):
                             break
-                        # it leaves the queue only then: a pool that is found broken has not taken it
+                        # removed from the queue only afterwards: a broken pool does not accept it
                         flight[pool.submit(function, queue[0][1])] = queue[0]
                         queue.popleft()
                     if not flight:
                         return
                     for future in wait(flight, return_when=FIRST_COMPLETED).done:
-                        result = future.result()  # it leaves the flight only then, for the same reason
+                        result = future.result()  # removed from flight only afterwards, likewise
                         number, job = flight.pop(future)
                         done[number] = job, result
                     while done and (not ordered or following in done):
@@ -86,26 +85,28 @@ def run_jobs(
             again = sorted(flight.values(), key=lambda entry: entry[0])
             queue.extendleft(reversed(again))
             deaths.update(number for number, _ in again)
-            if deadly := [name(job) for number, job in again if deaths[number] > MOST_DEATHS]:
+            if deadly := [name(job) for number, job in again if deaths[number] > MAX_DEATHS]:
                 raise SplitsError(
-                    f"worker processes were killed {MOST_DEATHS + 1} times over {' or '.join(deadly)}",
+                    f"worker processes were killed {MAX_DEATHS + 1} times over {' or '.join(deadly)}",
                     hint="is memory short? use fewer workers, and the same command continues from here; "
                     'a script must start them below `if __name__ == "__main__":`',
                 ) from error
 
 
 class _Pool:
-    """Spawned processes that leave at once when this one dies, or stops because of an error."""
+    """Spawned processes that exit at once when this one dies or stops because of an error."""
 
     def __init__(self, workers: int) -> None:
         context = get_context("spawn")
-        theirs, self._ours = context.Pipe(duplex=False)
-        self._pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_enter, initargs=(theirs,))
+        child_end, self._lifeline = context.Pipe(duplex=False)
+        self._pool = ProcessPoolExecutor(
+            workers, mp_context=context, initializer=_start_worker, initargs=(child_end,)
+        )
 
     def submit(self, function: Callable[[Job], Result], job: Job) -> Future[Result]:
-        """Hand over a job; this is what starts a process."""
+        """Submit a job, which may start a process."""
         try:
-            with _ctrl_c_held_back():
+            with _delay_ctrl_c():
                 return self._pool.submit(function, job)
         except BrokenProcessPool:
             raise
@@ -116,23 +117,23 @@ class _Pool:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        with _ctrl_c_held_back():
+        with _delay_ctrl_c():
             if kind is not None:
-                self._ours.close()  # whatever they are doing, nobody waits for it
+                self._lifeline.close()  # ends the processes, whatever they are doing
             self._pool.shutdown(wait=True, cancel_futures=True)
-            self._ours.close()
+            self._lifeline.close()
 
 
 @contextmanager
-def _ctrl_c_held_back() -> Iterator[None]:
-    """Have Ctrl-C come when the block has ended: a process half started would show a traceback.
+def _delay_ctrl_c() -> Iterator[None]:
+    """Delay Ctrl-C to the end of the block: a process half started would print a traceback.
 
-    What is held back here is held back, from its first moment, in a process that is started in the block.
+    A process that is started in the block inherits the delay from its first moment.
     """
-    came: list[int] = []
+    signals: list[int] = []
     before = None
     if threading.current_thread() is threading.main_thread():  # only there can handlers be set
-        before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+        before = signal.signal(signal.SIGINT, lambda number, frame: signals.append(number))
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if _MASKS else set()
     try:
         yield
@@ -141,21 +142,21 @@ def _ctrl_c_held_back() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if before is not None:
             signal.signal(signal.SIGINT, before)
-        if came:
+        if signals:
             signal.raise_signal(signal.SIGINT)
 
 
-_MASKS: Final = hasattr(signal, "pthread_sigmask")  # Windows has none
+_MASKS: Final = hasattr(signal, "pthread_sigmask")  # absent on Windows
 
 
-def _enter(ours: Connection) -> None:
-    """Prepare a worker: Ctrl-C is for its parent, and without the parent it has nothing to do."""
+def _start_worker(lifeline: Connection) -> None:
+    """Prepare a worker: its parent handles Ctrl-C, and it exits when the parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with, args=(ours,), daemon=True).start()
+    threading.Thread(target=_exit_with_parent, args=(lifeline,), daemon=True).start()
 
 
-def _leave_with(ours: Connection) -> None:
+def _exit_with_parent(lifeline: Connection) -> None:
     try:
-        ours.recv_bytes()  # nothing is ever sent: this ends when the other end is closed
+        lifeline.recv_bytes()  # nothing is ever sent: it ends when the other end is closed
     except (EOFError, OSError):
-        os._exit(1)  # in the middle of a file, if need be: unfinished ones have other names
+        os._exit(1)  # perhaps in the middle of a file: unfinished files have other names

@@ -168,7 +168,7 @@ def _cut(
             )
         if count > len(ids) and shortfalls is not None:
             shortfalls.append(Shortfall(group.name, split, class_id, count, len(ids)))
-        images[class_id] = sampling.ordered(draw, seed, group.source, class_id, ids)[:count]
+        images[class_id] = sampling.order_images(draw, seed, group.source, class_id, ids)[:count]
     digests = population.digests
     kept = {i: digests[i] for ids in images.values() for i in ids if i in digests}
     selection = Selection(group, split, None, images, kept, local=population.local)

@@ -142,7 +142,7 @@ class Populations:
         if source not in self._scans:
             wanted = [s for s in self._most[source] if s not in inventory_splits(source)]
             first = {
-                (s, c): sampling.First(self._draw, self._seed, source, c, most)
+                (s, c): sampling.FirstImages(self._draw, self._seed, source, c, most)
                 for s in wanted
                 for c, most in self._most[source][s].items()
             }

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from wordnet_splits.base.progress import Counted, Named, Progress, Silent, Task
+from wordnet_splits.base.progress import PartOfTask, Progress, Relabelled, Silent, Task
 from wordnet_splits.manifest import Manifest, Part
 from wordnet_splits.sources.roots import Roots
 
@@ -139,7 +139,7 @@ class Extractor:
         )
 
     def _extract(self, split: str, name: str, probes: Sequence[Probe]) -> Activations:
-        group_progress = None if self._whole is None else Counted(self._whole, f"{name}/{split}")
+        group_progress = None if self._whole is None else PartOfTask(self._whole, f"{name}/{split}")
         images = self.images.group(split, name)
         if group_progress is not None and (split, name) in self._opened:
             group_progress.extend(len(images))  # another pass for a new need
@@ -150,7 +150,7 @@ class Extractor:
             probes=sorted(probes, key=probe_name),
             batch_size=self.batch_size,
             workers=self.workers,
-            progress=group_progress or Named(self.progress, f"{self.model.name} on {name}/{split}"),
+            progress=group_progress or Relabelled(self.progress, f"{self.model.name} on {name}/{split}"),
         )
         if group_progress is not None:
             group_progress.advance(activations.n - group_progress.done)  # stored images

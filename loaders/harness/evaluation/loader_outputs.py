@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset, default_collate
 
 from wordnet_splits.base.errors import DataError, SplitsError
-from wordnet_splits.base.progress import Counted, Progress
+from wordnet_splits.base.progress import PartOfTask, Progress
 from wordnet_splits.manifest import Manifest, Part
 
 from ..activations.batches import refuse_unscaled
@@ -132,7 +132,7 @@ class OwnImages:
         """Put every set through a model, shown as one task."""
         total = sum(map(length, self.sets.values()))
         with self.progress.task(model.name, total) as whole:
-            return {text: self.read(text, model, shown=Counted(whole, text)) for text in self.sets}
+            return {text: self.read(text, model, shown=PartOfTask(whole, text)) for text in self.sets}
 
     def transform_of(self, text: str) -> Transform:
         """Return what the images of a set go through: the given, else the function that its dataset names."""

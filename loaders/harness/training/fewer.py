@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.sampling import ordered, share_total
+from wordnet_splits.base.sampling import order_images, share_total
 from wordnet_splits.manifest import Manifest
 
 
@@ -61,5 +61,5 @@ def draw_rows(table: pa.Table, manifest: Manifest, images: int) -> npt.NDArray[n
                 where=manifest.name,
                 hint=f"take {min(map(len, of_class.values())) * len(of_class):,} or fewer, or all",
             )
-        selected += [rows[image_id] for image_id in ordered(draw, seed, source, class_id, rows)[:count]]
+        selected += [rows[image_id] for image_id in order_images(draw, seed, source, class_id, rows)[:count]]
     return np.sort(np.asarray(selected, np.int64))

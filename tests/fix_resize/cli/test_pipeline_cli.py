@@ -17,7 +17,7 @@ from fix_resize.pipeline import shards
 from fix_resize.pipeline.cluster import check_address
 from tests.fix_resize.sets import jpeg, make_folder, photographs
 from tests.fix_resize.sets import run as run_process
-from wordnet_splits.base.sampling import ordered
+from wordnet_splits.base.sampling import order_images
 from wordnet_splits.cli.main import run
 from wordnet_splits.finding import load_manifest
 
@@ -230,7 +230,7 @@ def test_tiny_imagenet_is_drawn_as_the_recipe_cuts_it(
     assert len(classes) == 158
     assert sum(row["split"] == "val" for row in rows) == 2000
     for wnid in classes:
-        order = ordered("unknown-cifar", 0, "imagenet1k", wnid, held[wnid])
+        order = order_images("unknown-cifar", 0, "imagenet1k", wnid, held[wnid])
         val = [row["image_id"] for row in rows if (row["class_id"], row["split"]) == (wnid, "val")]
         train = [row["image_id"] for row in rows if (row["class_id"], row["split"]) == (wnid, "train")]
         assert sorted(val) == sorted(order[: len(val)])

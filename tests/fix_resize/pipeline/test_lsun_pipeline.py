@@ -17,7 +17,7 @@ from fix_resize.decode import decode
 from fix_resize.pipeline.output import open_output
 from fix_resize.pipeline.selection import Selection, select_manifest, select_published
 from tests.fix_resize.sets import photographs, run
-from wordnet_splits.base.sampling import ordered
+from wordnet_splits.base.sampling import order_images
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.making import build
@@ -95,7 +95,9 @@ def test_the_command_builds_lsun_fix_from_databases(
     output = open_output(tmp_path / "out")
     assert output.about.population == {"lsun": dict.fromkeys(SCENES, 20)}
     for scene in SCENES:
-        drawn = ordered("unknown-cifar", 0, "lsun", scene, [f"train/{scene}/{key}" for key in photos[scene]])
+        drawn = order_images(
+            "unknown-cifar", 0, "lsun", scene, [f"train/{scene}/{key}" for key in photos[scene]]
+        )
         assert sorted(drawn[:12]) == [row["image_id"] for row in rows if row["class_id"] == scene]
     for row in rows:
         key = row["image_id"].rpartition("/")[2]
@@ -140,7 +142,9 @@ def test_streamed_draws_are_the_draws_of_the_benchmark(large_root: Path) -> None
         ):
             held[scene].append(image_id)
     drawn = select_published("lsun", {"lsun": large_root}, local=True)
-    assert ids(drawn) == {s: sorted(ordered("unknown-cifar", 0, "lsun", s, held[s])[:400]) for s in SCENES}
+    assert ids(drawn) == {
+        s: sorted(order_images("unknown-cifar", 0, "lsun", s, held[s])[:400]) for s in SCENES
+    }
 
 
 def test_a_manifest_built_here_gives_the_same_set(real_root: Path, tmp_path: Path) -> None:

@@ -54,7 +54,10 @@ def test_programs_open_no_folder_to_everybody(
 
 def test_a_umask_that_takes_ones_own_rights_is_named(tmp_path: Path, umask: Callable[[int], int]) -> None:
     umask(0o777)
-    with pytest.raises(OutputError, match="the umask 777 takes your own rights"), writing(tmp_path / "x"):
+    with (
+        pytest.raises(OutputError, match="the umask 777 takes your own permissions"),
+        writing(tmp_path / "x"),
+    ):
         raise PermissionError(13, "Permission denied")
     umask(0o022)
     with pytest.raises(OutputError, match="has space left"), writing(tmp_path / "x"):

@@ -16,39 +16,43 @@ IDS = st.lists(st.text(min_size=1, max_size=12), unique=True, max_size=40)
 
 def test_key_is_the_contract():
     expected = hashlib.blake2b(b"unknown-cifar\x1f0\x1fcifar100\x1fapple\x1ftrain/apple/x", digest_size=16)
-    assert sampling.key("unknown-cifar", 0, "cifar100", "apple", "train/apple/x") == expected.digest()
+    assert (
+        sampling.sampling_key("unknown-cifar", 0, "cifar100", "apple", "train/apple/x") == expected.digest()
+    )
 
 
 def test_key_of_a_class_has_an_empty_image_id():
-    assert sampling.key("d", 1, "s", "c") == sampling.key("d", 1, "s", "c", "")
+    assert sampling.sampling_key("d", 1, "s", "c") == sampling.sampling_key("d", 1, "s", "c", "")
 
 
 @given(IDS, st.randoms())
 def test_order_does_not_depend_on_the_order_given(ids, random):
     shuffled = list(ids)
     random.shuffle(shuffled)
-    assert sampling.ordered("d", 0, "s", "c", ids) == sampling.ordered("d", 0, "s", "c", shuffled)
+    assert sampling.order_images("d", 0, "s", "c", ids) == sampling.order_images("d", 0, "s", "c", shuffled)
 
 
 @given(IDS)
 def test_order_is_by_key_then_id(ids):
-    expected = sorted(ids, key=lambda i: (sampling.key("d", 3, "s", "c", i), i))
-    assert sampling.ordered("d", 3, "s", "c", ids) == expected
+    expected = sorted(ids, key=lambda i: (sampling.sampling_key("d", 3, "s", "c", i), i))
+    assert sampling.order_images("d", 3, "s", "c", ids) == expected
 
 
 @given(IDS, st.integers(0, 5), st.integers(1, 40))
 def test_of_ids_that_stream_past_the_first_are_kept(ids, most, step):
     ids = sorted({*ids, *map(str, range(150))})
-    first = sampling.First("d", 0, "s", "c", most)
+    first = sampling.FirstImages("d", 0, "s", "c", most)
     for n in range(0, len(ids), step):
         first.add(ids[n : n + step])
-    assert first.ids() == sampling.ordered("d", 0, "s", "c", ids)[:most]
+    assert first.ids() == sampling.order_images("d", 0, "s", "c", ids)[:most]
 
 
 @given(IDS, st.text(min_size=1, max_size=12))
 def test_one_more_image_moves_no_other(ids, extra):
-    with_extra = sampling.ordered("d", 0, "s", "c", {*ids, extra})
-    assert [i for i in with_extra if i != extra or extra in ids] == sampling.ordered("d", 0, "s", "c", ids)
+    with_extra = sampling.order_images("d", 0, "s", "c", {*ids, extra})
+    assert [i for i in with_extra if i != extra or extra in ids] == sampling.order_images(
+        "d", 0, "s", "c", ids
+    )
 
 
 @given(st.integers(0, 10_000), IDS.filter(bool))

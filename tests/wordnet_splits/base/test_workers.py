@@ -18,7 +18,7 @@ import pytest
 from tests.wordnet_splits.command import environment
 from tests.wordnet_splits.packed.helpers import build_many
 from wordnet_splits.base.errors import SplitsError
-from wordnet_splits.base.workers import AHEAD, MOST_DEATHS, run_jobs
+from wordnet_splits.base.workers import AHEAD, MAX_DEATHS, run_jobs
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="signals of POSIX")
 JOBS = 12
@@ -104,9 +104,9 @@ def test_a_job_that_kills_every_process_is_named(tmp_path: Path) -> None:
     log = tmp_path / "log"
     jobs = ((n, str(log)) for n in range(JOBS))
     running = run_jobs(deadly_at_three, jobs, 2, name=lambda job: f"job {job[0]}")
-    with pytest.raises(SplitsError, match=f"killed {MOST_DEATHS + 1} times over .*job 3.*memory short"):
+    with pytest.raises(SplitsError, match=f"killed {MAX_DEATHS + 1} times over .*job 3.*memory short"):
         list(running)
-    assert len(log.read_text()) == MOST_DEATHS + 1
+    assert len(log.read_text()) == MAX_DEATHS + 1
 
 
 def test_what_a_job_raises_is_raised_here() -> None:

@@ -135,7 +135,7 @@ def test_a_larger_draw_keeps_the_smaller_one(offered: set[str], n: int) -> None:
 
 @given(st.sets(st.sampled_from(PETS), min_size=2))
 def test_a_draw_is_the_classes_of_smallest_key(offered: set[str]) -> None:
-    first = min(offered, key=lambda c: (sampling.key("toy", 0, "pets", c), c))
+    first = min(offered, key=lambda c: (sampling.sampling_key("toy", 0, "pets", c), c))
     assert taken({"rest": True, "draw": 1}, offered=sorted(offered)) == {first}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.wordnet_splits.rules.toy import PETS, context, judge, load
-from wordnet_splits.base.sampling import key as sampling_key
+from wordnet_splits.base.sampling import sampling_key as sampling_key
 from wordnet_splits.rules import ClassRule, sentence
 from wordnet_splits.rules.evidence import counted
 from wordnet_splits.rules.verdict import RELATIONS, Finding, Verdict, Via

@@ -15,7 +15,7 @@ from loaders.harness.backend.transforms import ONES, ZEROS
 from loaders.harness.training.data import load_arrays, load_training_data
 from loaders.harness.training.fewer import draw_rows
 from wordnet_splits.base.errors import DataError, UnknownNameError
-from wordnet_splits.base.sampling import key
+from wordnet_splits.base.sampling import sampling_key
 from wordnet_splits.finding import load_manifest
 
 CLASSES = ("zero", "one", "two", "three", "four", "five")
@@ -47,7 +47,9 @@ def test_some_of_the_train_images_equally_many_of_each_class() -> None:
     manifest = load_manifest("digits")
     table = UnknownDetectionSet("digits", role="id", split="train").table.to_pylist()
     keyed = {
-        row["image_id"]: key("digits", manifest.data.seed, "digits", row["class_id"], row["image_id"])
+        row["image_id"]: sampling_key(
+            "digits", manifest.data.seed, "digits", row["class_id"], row["image_id"]
+        )
         for row in table
     }
     of_class = {c: [r for r in table if r["class_id"] == c] for c in sorted({r["class_id"] for r in table})}
