@@ -72,6 +72,8 @@ def _outcome(found: CheckedResults) -> str:
     ]
     print_first(lines, SHOWN_DIFFERENCES, write=to_stdout)
     outcome = "all recompute" if found.ok else f"{len(found.differences):,} differ"
+    if not found.compared:
+        return found.benchmark if found.ok else f"{found.benchmark}: {outcome}"
     counts = f"{found.compared:,} rows, {found.values:,} values, {found.exact:,} equal to the last bit"
     return f"{counts}; {_intervals(found.intervals)}; {found.benchmark}: {outcome}"
 

@@ -56,8 +56,22 @@ class Source:
         return cls(Results.read(given), str(given))
 
     @cached_property
+    def roles(self) -> Mapping[str, str]:
+        """Group -> role of the sets that were scored, in the benchmark's order."""
+        columns = (self.tables.results[name].to_pylist() for name in ("group", "role"))
+        ood = dict(zip(*columns, strict=True))
+        return {group: ood.get(group, "id") for group in self.tables.about.composition.sets}
+
+    def image_digests(self, group: str) -> set[str | None]:
+        """Return what identifies the images of a group in each run: without scores, their number."""
+        if self.tables.unscored_runs:
+            return {f"{self.tables.about.composition.sets.get(group, 0)} images without scores"}
+        return {run.images.get(group) for run in self.scored.values()}
+
+    @cached_property
     def scored(self) -> Mapping[DetectorRun, ScoredRun]:
-        """The confidences of every detector and run."""
+        """The confidences of every detector and run; DataError where they were left out."""
+        self.tables.require_scores("an interval or a plot")
         return {
             key: ScoredRun(
                 {group: images.by_name(group, confidence) for group in images.groups},
@@ -160,8 +174,8 @@ class Draw:
         for group in groups:
             seen: dict[str | None, str] = {}
             for source in self.sources:
-                for run in source.scored.values():
-                    seen.setdefault(run.images.get(group), source.name)
+                for digest in source.image_digests(group):
+                    seen.setdefault(digest, source.name)
             if len(seen) > 1:
                 names = list(dict.fromkeys(seen.values()))
                 where = " and ".join(names[:2])

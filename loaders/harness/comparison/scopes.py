@@ -83,5 +83,5 @@ def replicates_of(entry: Entry, metric: str, place: Place, *, replicates: int, s
 def needed_groups(entry: Entry, metric: str, place: Place) -> list[str]:
     """Return the groups whose images the metric depends on at this place."""
     roles = ("id", "csid") if metric.endswith(FULL_SPECTRUM) else ("id",)
-    inside = [name for run in entry.scored() for name, part in run.sets.items() if part.role in roles]
+    inside = [group for source, _ in entry.runs for group, role in source.roles.items() if role in roles]
     return list(dict.fromkeys([*inside, *(group for part in place.parts for group in part)]))

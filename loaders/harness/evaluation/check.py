@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from wordnet_splits.base.errors import DataError, UnknownNameError
 from wordnet_splits.base.progress import Progress
@@ -126,10 +127,15 @@ def check_results(
     """
     stored, altered = read_folder(Path(folder))
     about = stored.about
+    if not stored.has_scores:
+        return _of_tables_alone(str(folder), stored, altered)
+    written, stored = stored, _of_scored_runs(stored)
     similarity = similarities(stored.by_class)
     tables = (stored.scores, stored.predictions)
     sample = None if all_intervals else sampled(block_sizes(stored.scores), about.options.replicates)
-    found = derive(*tables, similarity, about.options, about.runs, with_intervals=sample, progress=progress)
+    found = derive(
+        *tables, similarity, about.options, stored.about.runs, with_intervals=sample, progress=progress
+    )
     comparison = _Comparison()
     for name in altered:
         comparison.differences.append(Difference("files", name, "sha256", "of other content", "as written"))
@@ -137,12 +143,14 @@ def check_results(
     intervals = _compare_intervals(stored, found, sample, comparison)
     comparison.table("by_class", stored.by_class, found.classes, CLASS, ("n_ood", "auroc"))
     comparison.table("by_nearness", stored.by_nearness, found.bins, BIN, ("n_ood", "auroc"))
-    for row, column, held, due in consistency.disagreements(stored):
+    for row, column, held, due in consistency.disagreements(written):
         comparison.differences.append(Difference("results", row, column, held, due))
-    for row, column, held, due in disagreements(stored):
+    for row, column, held, due in disagreements(written):
         comparison.differences.append(Difference("sweeps", row, column, held, due))
     comparison.value("about", "composition", "", about.composition.model_dump(), dict(found.composition))
     against = _compare_with_benchmark(stored, similarity, benchmark, comparison)
+    if written.unscored_runs:
+        against = f"{len(written.unscored_runs)} runs without scores not recomputed; {against}"
     return CheckedResults(
         str(folder),
         comparison.rows,
@@ -152,6 +160,27 @@ def check_results(
         against,
         tuple(comparison.differences),
     )
+
+
+def _of_scored_runs(stored: Results) -> Results:
+    """Return the rows of the runs whose scores were kept."""
+    if not stored.unscored_runs:
+        return stored
+    unscored = pa.array(stored.unscored_runs, pa.int32())
+    names = ("results", "by_class", "by_nearness")
+    tables = {name: getattr(stored, name) for name in names}
+    kept = {n: t.filter(pc.invert(pc.is_in(t["run"], value_set=unscored))) for n, t in tables.items()}
+    runs = tuple(run for run in stored.about.runs if run.run not in stored.unscored_runs)
+    return replace(stored, **kept, about=stored.about.model_copy(update={"runs": runs}))
+
+
+def _of_tables_alone(folder: str, stored: Results, altered: Sequence[str]) -> CheckedResults:
+    """Check what can be checked without scores: the files' checksums, and that names and labels agree."""
+    differences = [Difference("files", name, "sha256", "of other content", "as written") for name in altered]
+    differences += [Difference("results", *row) for row in consistency.disagreements(stored)]
+    differences += [Difference("sweeps", *row) for row in disagreements(stored)]
+    unchecked = "nothing recomputed: the scores of images were left out; its commands compute them again"
+    return CheckedResults(folder, 0, 0, 0, CheckedIntervals(0, 0, ()), unchecked, tuple(differences))
 
 
 def sampled(sizes: Mapping[DetectorRun, int], replicates: int) -> Collection[DetectorRun] | None:

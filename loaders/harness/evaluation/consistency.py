@@ -10,8 +10,7 @@ from wordnet_splits.base.text_formats import parse_json
 
 from ..detectors.parsing import parse_detectors
 from ..detectors.registry import get_spec
-from .rows_from_scores import MODEL
-from .schema import About, ResultTables, RunFacts
+from .schema import MODEL, About, ResultTables, RunFacts
 from .sweeps import Disagreement
 
 OF_ALL = ("benchmark", "version", "images_fingerprint")

@@ -37,6 +37,7 @@ def remeasure(
         replicates or another seed than there may be.
     """
     stored = Results.read(folder)
+    stored.require_scores("recomputing")
     values = {**stored.about.options.model_dump(), "replicates": bootstrap, "seed": seed_boot}
     options = validate(MetricOptions, values, where="options of the evaluation")
     found = derive(

@@ -1,14 +1,15 @@
 """The tables of an evaluation: printed, written to disk and read back.
 
-Beside ``results.parquet`` (and .csv) and ``scores.parquet`` stand ``predictions.parquet``,
+Beside ``results.parquet`` and ``scores.parquet`` stand ``predictions.parquet``,
 ``by_class.parquet`` and ``by_nearness.parquet``, from which every row of results can be recomputed,
 ``sweeps.parquet`` where values were chosen, and ``about.json``, which describes them and holds the checksum
-of each.
+of each. Scores and predictions are stored wide (`wide_tables`); an entry of the leaderboard may keep
+its tables without them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,22 +17,23 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError, SplitsError
 from wordnet_splits.base.lazy import names_of
-from wordnet_splits.base.parquet import FEW_ROWS, read_table, write_table
+from wordnet_splits.base.parquet import FEW_ROWS, MAX_ROWS_PER_BYTE, read_table, write_table
 from wordnet_splits.base.schemas import read_sealed, write_sealed
-from wordnet_splits.base.tabular import csv_table, terminal_width
+from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.untrusted import check_file, sha256_of
 
 from ..activations.runs import run_title
 from .schema import COMPARED, MAY_BE_EMPTY, SCHEMAS, SWEEPS, About, ResultTables, Sealed
 from .tables import html_of, text_of
+from .wide_tables import VALUES, lengthen, widen
 
-CSV = "results.csv"
-FILES = ("results.parquet", CSV, *(f"{name}.parquet" for name in SCHEMAS if name != "results"))
+FILES = tuple(f"{name}.parquet" for name in SCHEMAS)
+SCORED = tuple(f"{name}.parquet" for name in VALUES)
+"""Files with a row for each image, which an entry of the leaderboard may leave out."""
 ABOUT, SWEPT = "about.json", "sweeps.parquet"
 LARGEST_FILE = 1 << 34
 LONGEST = 1 << 16
@@ -94,16 +96,15 @@ class Results(ResultTables):
             tables = {f"{name}.parquet": getattr(self, name) for name in SCHEMAS}
             if self.sweeps.num_rows:
                 tables[SWEPT] = self.sweeps
-            first, *others = tables
-            names = (first, CSV, *others)
+            names = tuple(tables)
             with ExitStack() as placing:  # all are written before the first takes its place, the last of all:
                 about = placing.enter_context(files.replacing(folder / ABOUT))
                 parts = {name: placing.enter_context(files.replacing(folder / name)) for name in names}
                 for name, table in tables.items():
-                    write_table(table, parts[name])
-                pa_csv.write_csv(csv_table(self.results), parts[CSV])
+                    stored, metadata = widen(name.removesuffix(".parquet"), table)
+                    write_table(stored, parts[name], metadata=metadata)
                 sealed = Sealed(schema=1, about=self.about, files=_checksums(parts))
-                write_sealed(about, sealed.model_dump(mode="json", by_alias=True))
+                write_sealed(about, _content(sealed))
                 with files.writing(folder / ABOUT):
                     for name in (ABOUT, SWEPT):  # from here on there are no results until the new ones are
                         (folder / name).unlink(missing_ok=True)
@@ -139,16 +140,50 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
     tables = {}
     for name, schema in {**SCHEMAS, **({"sweeps": SWEEPS} if swept else {})}.items():
         path = folder / f"{name}.parquet"
+        if path.name in SCORED and path.name not in sealed.files and sealed.unscored_runs:
+            tables[name] = schema.empty_table()
+            continue
         rows = max(FEW_ROWS, check_file(path, largest=LARGEST_FILE))  # a score takes more than a byte
-        tables[name] = read_table(path, max_rows=rows).replace_schema_metadata(None)
+        stored = read_table(path, max_rows=rows)
+        tables[name] = lengthen(name, stored, schema, max_rows=MAX_ROWS_PER_BYTE * rows, where=str(path))
         if not tables[name].schema.equals(schema):
             raise DataError(f"its columns are not those of {name}", where=str(path))
         _check_cells(tables[name], path)
     if swept and not tables["sweeps"].num_rows:
         raise DataError("holds no value that a sweep tried", where=str(folder / SWEPT), hint="evaluate again")
-    held = {name: folder / name for name in (*FILES, *((SWEPT,) if swept else ()))}
+    names = [name for name in FILES if name in sealed.files or name not in SCORED or not sealed.unscored_runs]
+    held = {name: folder / name for name in (*names, *((SWEPT,) if swept else ()))}
     altered = [name for name, found in _checksums(held).items() if sealed.files.get(name) != found]
-    return Results(**tables, about=sealed.about), altered
+    return Results(**tables, about=sealed.about, unscored_runs=sealed.unscored_runs), altered
+
+
+def leave_out_scores(folder: str | Path, runs: Collection[int]) -> None:
+    """Remove the scores and predictions of some runs of stored results; the tables of their metrics stay.
+
+    ``about.json`` names the runs. What is computed from scores (intervals, most plots) is refused from then
+    on, and checking recomputes the other runs.
+    """
+    folder = Path(folder)
+    stored = Results.read(folder)
+    unscored = tuple(sorted({*stored.unscored_runs, *runs}))
+    with files.locked(folder, busy="another evaluation is writing its results here"):
+        sealed = _read_about(folder)
+        checksums = {name: digest for name, digest in sealed.files.items() if name not in SCORED}
+        for name in VALUES:
+            table, path = getattr(stored, name), folder / f"{name}.parquet"
+            rest = table.filter(pc.invert(pc.is_in(table["run"], value_set=pa.array(unscored, pa.int32()))))
+            path.unlink()
+            if rest.num_rows:
+                wide, metadata = widen(name, rest)
+                write_table(wide, path, metadata=metadata)
+                checksums |= _checksums({path.name: path})
+        update = {"files": checksums, "unscored_runs": unscored}
+        write_sealed(folder / ABOUT, _content(sealed.model_copy(update=update)))
+
+
+def _content(sealed: Sealed) -> dict[str, Any]:
+    content = sealed.model_dump(mode="json", by_alias=True)
+    return content if sealed.unscored_runs else {k: v for k, v in content.items() if k != "unscored_runs"}
 
 
 def _check_cells(table: pa.Table, path: Path) -> None:

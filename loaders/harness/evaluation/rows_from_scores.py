@@ -15,10 +15,8 @@ from wordnet_splits.metrics import ScoreSet, composition, gamma, gamma_minus, ga
 
 from ..arrays import Array
 from .metric_rows import POOLED, UNKNOWN_ROLES, BinRow, ClassRow, Members, MetricRow, by_nearness, measure
-from .schema import MetricOptions, RunFacts
+from .schema import MODEL, MetricOptions, RunFacts
 
-MODEL = "(model)"
-"""In place of a detector: values of the model alone."""
 DetectorRun = tuple[str, int]
 """(detector, run)."""
 ClassKey = tuple[str, str]

@@ -32,10 +32,11 @@ from .fitting import (
 )
 from .notes import accuracy_notes, run_notes, size_notes
 from .results import Results
-from .rows_from_scores import MODEL, Derived, DetectorRun, derive
+from .rows_from_scores import Derived, DetectorRun, derive
 from .schema import (
     BY_CLASS,
     BY_NEARNESS,
+    MODEL,
     PREDICTIONS,
     RESULTS,
     SCORES,

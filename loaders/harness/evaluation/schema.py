@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import schema_of
 from wordnet_splits.base.schemas import Count
 from wordnet_splits.base.tabular import Tabular
@@ -179,13 +180,19 @@ def fingerprints_of(manifest: Manifest) -> dict[str, str | None]:
 
 
 class Sealed(AboutPart):
-    """``about.json``, with the SHA-256 of the file of every table."""
+    """``about.json``, with the SHA-256 of the file of every table.
+
+    ``unscored_runs`` are those whose scores and predictions a leaderboard entry leaves out.
+    """
 
     schema_: Literal[1] = Field(alias="schema")
     about: About
     files: dict[str, str]
+    unscored_runs: tuple[int, ...] = ()
 
 
+MODEL = "(model)"
+"""Detector of the rows that hold values of the model alone."""
 RESULTS = schema_of(
     "benchmark version:int32 images_fingerprint model model_key transform_key run:int32 detector params "
     "chosen_on group role metric value:float64 lo:float64 hi:float64 n_id:int64 n_ood:int64"
@@ -229,6 +236,7 @@ class ResultTables(Tabular):
     about : benchmark, models, composition, what is missing, options and notes.
     sweeps : every value that a sweep tried, with its AUROC on the validation sets that it names, or the
         reason why it has none (`SWEEPS`); empty without a sweep.
+    unscored_runs : runs whose scores and predictions were left out of an entry of the leaderboard.
     """
 
     results: pa.Table
@@ -238,11 +246,28 @@ class ResultTables(Tabular):
     by_nearness: pa.Table
     about: About
     sweeps: pa.Table = field(default_factory=SWEEPS.empty_table)
+    unscored_runs: tuple[int, ...] = ()
 
     @property
     def detectors(self) -> tuple[str, ...]:
         """Labels of the detectors, in the order of the rows."""
-        return tuple(dict.fromkeys(self.scores["detector"].to_pylist()))
+        labels = dict.fromkeys(self.results["detector"].to_pylist())
+        return tuple(label for label in labels if label != MODEL)
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether the scores of any run are there: an entry of the leaderboard may keep its tables alone."""
+        return bool(self.scores.num_rows)
+
+    def require_scores(self, purpose: str) -> None:
+        """Raise DataError where the scores of a run were left out, which ``purpose`` needs."""
+        if self.unscored_runs:
+            runs = ", ".join(map(str, self.unscored_runs))
+            raise DataError(
+                f"{purpose} needs the scores of images, which were left out for runs {runs}",
+                where=self.about.benchmark,
+                hint="compute them again with the commands in entry.json",
+            )
 
     def values(
         self, metric: str, *, group: str, role: str | None = None, detector: str | None = None

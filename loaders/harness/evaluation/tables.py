@@ -22,8 +22,7 @@ from wordnet_splits.metrics import spread
 
 from ..detectors import get_spec
 from .metric_rows import MEAN, POOLED, UNKNOWN_ROLES
-from .rows_from_scores import MODEL
-from .schema import ResultTables
+from .schema import MODEL, ResultTables
 
 DIGITS = 2
 NOTHING = "-"

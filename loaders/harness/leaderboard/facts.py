@@ -9,7 +9,7 @@ from wordnet_splits.base.errors import UnknownNameError
 from wordnet_splits.base.schemas import validate
 from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.finding import load_manifest
-from wordnet_splits.leaderboard import Facts
+from wordnet_splits.leaderboard import Facts, read_entry
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.fingerprint import of_rows
 
@@ -25,10 +25,33 @@ def facts_of(folder: str | Path) -> Facts:
 
     Raises
     ------
-    DataError : the results cannot be read, were altered, or have names that an entry may not have.
+    DataError : the results cannot be read, were altered, or have names that an entry may not have; or the
+        scores of images were left out and there is no ``entry.json`` that says which images were scored.
     """
     results = Results.read(folder)
     manifest = _benchmark_of(results)
+    about = results.about
+    facts = {
+        "benchmark": about.benchmark,
+        "version": about.version,
+        "about": sha256_of(Path(folder) / ABOUT, largest=LARGEST_FILE),
+        "classes": None if manifest is None else manifest.data.fingerprints.classes,
+        "images": about.images_fingerprint,
+        "evaluation": about.evaluation_fingerprint,
+        "sources": about.sources_fingerprint,
+        "sets": _scored_sets(results, manifest) if results.has_scores else _recorded_sets(Path(folder)),
+        "networks": [{"model": run.model, "model_key": run.model_key} for run in about.runs],
+        "detectors": results.detectors,
+    }
+    return validate(Facts, facts, where=f"facts of {folder}")
+
+
+def _recorded_sets(folder: Path) -> list[dict[str, Any]]:
+    """Return the sets that ``entry.json`` records, for an entry that keeps its tables without scores."""
+    return [row.model_dump() for row in read_entry(folder).facts.sets]
+
+
+def _scored_sets(results: Results, manifest: Manifest | None) -> list[dict[str, Any]]:
     about = results.about
     seen: dict[str, list[dict[str, Any]]] = {}
     for row in results.predictions.select(list(SEEN)).group_by(list(SEEN)).aggregate([]).to_pylist():
@@ -49,19 +72,7 @@ def facts_of(folder: str | Path) -> Facts:
                 "listed": _listed(manifest, group),
             }
         )
-    facts = {
-        "benchmark": about.benchmark,
-        "version": about.version,
-        "about": sha256_of(Path(folder) / ABOUT, largest=LARGEST_FILE),
-        "classes": None if manifest is None else manifest.data.fingerprints.classes,
-        "images": about.images_fingerprint,
-        "evaluation": about.evaluation_fingerprint,
-        "sources": about.sources_fingerprint,
-        "sets": sets,
-        "networks": [{"model": run.model, "model_key": run.model_key} for run in about.runs],
-        "detectors": results.detectors,
-    }
-    return validate(Facts, facts, where=f"facts of {folder}")
+    return sets
 
 
 def newest_version(benchmark: str) -> int | None:

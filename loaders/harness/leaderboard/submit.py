@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from wordnet_splits.base import files
@@ -16,7 +16,7 @@ from wordnet_splits.manifest.shipped import shipped_folder
 
 from ..comparison.entries import Source
 from ..evaluation.check import check_results
-from ..evaluation.results import ABOUT, FILES, SWEPT
+from ..evaluation.results import ABOUT, FILES, SWEPT, leave_out_scores
 from ..plugins import IN_PYTHON
 from ..reporting.commands import command_of
 from .facts import facts_of
@@ -114,6 +114,15 @@ def renew(folder: str | Path) -> Path:
     entry = read_entry(place).model_copy(update={"facts": facts_of(place)})
     write_sealed(place / ENTRY, entry.model_dump(mode="json", by_alias=True))
     return place / ENTRY
+
+
+def lighten(folder: str | Path, runs: Collection[int]) -> Path:
+    """Leave the scores of some runs out of an entry, where they are not worth their weight.
+
+    ``entry.json`` keeps the commands that compute them again, and which images were scored.
+    """
+    leave_out_scores(folder, runs)
+    return renew(folder)
 
 
 def _entries() -> Path:

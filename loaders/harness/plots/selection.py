@@ -38,6 +38,7 @@ class Network:
         ------
         DataError : it gave no logits, so nothing is predicted.
         """
+        self.source.tables.require_scores("this plot")
         table = self.source.tables.predictions
         chosen = table.filter(pc.and_(pc.equal(table["detector"], ""), pc.equal(table["run"], self.run)))
         if not chosen.num_rows or chosen["prediction"].null_count:

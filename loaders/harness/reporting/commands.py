@@ -11,7 +11,7 @@ from typing import Any
 from wordnet_splits.base.text_formats import parse_json
 
 from ..comparison.entries import Draw, Source
-from ..evaluation.rows_from_scores import MODEL
+from ..evaluation.schema import MODEL
 
 TRAINED = "trained:"
 REBUILT = (

@@ -63,6 +63,7 @@ def worst_mistakes(entry: Entry, manifest: Manifest, most: int) -> list[Mistake]
     manifest : the benchmark, for the names and synsets of classes.
     """
     source, number = entry.runs[0]
+    source.tables.require_scores("the worst mistakes")
     scores, said = source.tables.scores.to_pylist(), source.tables.predictions.to_pylist()
     own = [r for r in said if r["run"] == number and r["detector"] == entry.detector]
     own = own or [r for r in said if r["run"] == number and not r["detector"]]

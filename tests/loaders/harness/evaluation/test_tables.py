@@ -14,9 +14,8 @@ import pytest
 from loaders.harness.detectors import get_spec
 from loaders.harness.evaluation.metric_rows import MEAN, POOLED, UNKNOWN_ROLES
 from loaders.harness.evaluation.results import Results
-from loaders.harness.evaluation.rows_from_scores import MODEL
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.schema import MetricOptions, MissingSet
+from loaders.harness.evaluation.schema import MODEL, MetricOptions, MissingSet
 from loaders.harness.evaluation.tables import (
     OVER,
     Table,
