@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from tools.fuzz.made.making import LONG, Made, Make
 from tools.fuzz.made.resealed import resealed
+from tools.stored_results import read_stored
 
 MILLION = 900_000
 """Rows, just fewer than a small file may announce."""
@@ -22,7 +23,7 @@ def _table(change: Callable[[pa.Table], pa.Table]) -> Make:
     """Alter a table, and what ``about.json`` beside it says of it."""
 
     def make(path: Path, rng: Random) -> None:
-        pq.write_table(change(pq.read_table(path)), path, store_schema=False)
+        pq.write_table(change(read_stored(path)), path, store_schema=False)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         resealed(lambda about: about["files"].update({path.name: digest}))(path.with_name("about.json"), rng)
 

@@ -21,6 +21,7 @@ from loaders.harness.evaluation.schema import MOST_REPLICATES, SCHEMAS, MetricOp
 from loaders.harness.leaderboard import submit
 from loaders.harness.leaderboard.check import check_entry
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
+from tools.stored_results import read_stored
 from wordnet_splits.base.errors import DataError
 
 DETECTORS = ["msp", "knn[k=5]"]
@@ -82,7 +83,7 @@ def test_an_entry_keeps_its_author_and_gets_the_facts_of_its_new_tables(
     before = json.loads((entry / "entry.json").read_text())
     assert app(["remeasure", str(entry), "--bootstrap", "5", "--json"], standalone_mode=False) == 0
     said = json.loads(capsys.readouterr().out)
-    table = pq.read_table(entry / "results.parquet")
+    table = read_stored(entry / "results.parquet")
     assert said["intervals"] == table.num_rows - table["lo"].null_count > 0
     after = json.loads((entry / "entry.json").read_text())
     assert after["facts"]["about"] != before["facts"]["about"]
@@ -92,14 +93,14 @@ def test_an_entry_keeps_its_author_and_gets_the_facts_of_its_new_tables(
 
 def rewrite(folder: Path, column: str, values: list[float | None]) -> None:
     path = folder / "results.parquet"
-    table = pq.read_table(path)
+    table = read_stored(path)
     place = table.schema.get_field_index(column)
     pq.write_table(table.set_column(place, table.schema.field(column), pa.array(values, pa.float64())), path)
 
 
 def alter(folder: Path, detector: str, run: int, lo: float | None) -> None:
     """Give every AUROC of a detector and run another lower end."""
-    rows = pq.read_table(folder / "results.parquet").to_pylist()
+    rows = read_stored(folder / "results.parquet").to_pylist()
     wanted = [(row["detector"], row["run"], row["metric"]) == (detector, run, "auroc") for row in rows]
     rewrite(folder, "lo", [lo if hit else row["lo"] for hit, row in zip(wanted, rows, strict=True)])
 

@@ -21,6 +21,7 @@ from loaders.harness.leaderboard.facts import facts_of
 from loaders.harness.plugins import IN_PYTHON
 from tests.loaders.harness.altering import alterations, altered, refusal, reseal
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
+from tools.stored_results import read_stored
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.site.standings import leaderboard_page
 from wordnet_splits.terminal.runner import run
@@ -76,7 +77,7 @@ def test_a_row_without_an_entry_or_of_other_scores_is_refused(entries: Path, res
     found = {Path(one.folder).name: one for one in check_entries(entries).entries}
     assert found["linear"].ok
     assert [d.table for d in found["unsubmitted"].differences] == ["entry"]
-    table = pq.read_table(entries / "linear" / "scores.parquet")
+    table = read_stored(entries / "linear" / "scores.parquet")
     scores = table["confidence"].to_pylist()
     scores[0] += 1
     changed = table.set_column(table.schema.get_field_index("confidence"), "confidence", [scores])
