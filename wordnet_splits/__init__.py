@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from wordnet_splits.manifest import Manifest as Manifest
     from wordnet_splits.manifest.diff import diff_manifests as diff_manifests
     from wordnet_splits.propose import propose_synsets as propose_synsets
-    from wordnet_splits.propose.making import make_catalog as make_catalog
+    from wordnet_splits.propose.catalog_maker import make_catalog as make_catalog
     from wordnet_splits.publishing.cite import cite as cite_benchmark
     from wordnet_splits.recipe import Recipe as Recipe
     from wordnet_splits.recipe import class_set_names as class_set_names
@@ -100,7 +100,7 @@ _PUBLIC = {
     "load_list": "catalog.lists",
     "load_manifest": "finding",
     "load_recipe": "recipe",
-    "make_catalog": "propose.making",
+    "make_catalog": "propose.catalog_maker",
     "make_inventory": "reports.make_inventory",
     "manifest_names": "finding",
     "new_recipe": "reports.new_recipe:new",

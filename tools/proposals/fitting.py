@@ -11,10 +11,9 @@ from scipy.optimize import minimize
 
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.propose.common import common_synsets
-from wordnet_splits.propose.joint import JOINT
-from wordnet_splits.propose.model import ROUNDS, SIGNALS, Model, best, signals
+from wordnet_splits.propose.model import ROUNDS, SIGNALS, Model, ranked, signals
 from wordnet_splits.propose.pool import UNARY, Floats, Pool
-from wordnet_splits.propose.reading import Reading, read_names
+from wordnet_splits.propose.reading import JOINT, Reading, read_names
 from wordnet_splits.taxonomy import Taxonomy
 
 PRIOR = {
@@ -179,7 +178,7 @@ def outcomes(model: Model, each: Answered) -> tuple[Floats, Floats, Floats]:
     pool = each.reading.pool
     alone, together = model.shares(each.reading)
     ranks = np.full(len(each.names), np.inf)
-    order = best(pool, together)
+    order = ranked(pool, together)
     common = common_synsets(each.reading, together)
     for n, answer in enumerate(each.answers):
         own = pool.node[order[pool.starts[n] : pool.starts[n + 1]]].tolist()

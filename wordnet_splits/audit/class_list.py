@@ -23,7 +23,7 @@ from wordnet_splits.catalog.lists import available_lists, find_list
 from wordnet_splits.finding import is_path, load_manifest, manifest_names
 from wordnet_splits.making.membership import decide_membership
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.propose.confirming import is_unconfirmed
+from wordnet_splits.propose.model import is_unconfirmed
 from wordnet_splits.recipe import class_set_names, load_recipe
 from wordnet_splits.taxonomy import Taxonomy
 

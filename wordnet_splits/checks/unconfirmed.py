@@ -9,7 +9,7 @@ from wordnet_splits.base.errors import ManifestError
 from wordnet_splits.catalog.catalog import Catalog, CatalogClass, load_declared_catalog
 from wordnet_splits.catalog.declarations import declared_sources
 from wordnet_splits.manifest import Manifest
-from wordnet_splits.propose.confirming import is_unconfirmed
+from wordnet_splits.propose.model import is_unconfirmed
 from wordnet_splits.rules.evidence import counted
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import ModuleType
 
 from wordnet_splits.base.names import printable
-from wordnet_splits.propose.making import Question, Reply
+from wordnet_splits.propose.catalog_maker import Question, Reply
 from wordnet_splits.taxonomy import Taxonomy
 
 KEYS = "up, down: choose - Enter: take - /: another noun - n: no synset - s: later - b: back - q: stop"
@@ -80,7 +80,7 @@ def _senses(word: str, taxonomy: Taxonomy) -> list[str]:
 def _page(question: Question, wnids: list[str], selected: int, message: str) -> list[str]:
     proposal, taxonomy = question.proposal, question.taxonomy
     superclass = f" ({proposal.superclass})" if proposal.superclass else ""
-    lines = ["", f"[{question.number} of {question.of}] {proposal.name}{superclass}: {proposal.reason}"]
+    lines = ["", f"[{question.number} of {question.total}] {proposal.name}{superclass}: {proposal.reason}"]
     shares = {c.wnid: c.share for c in proposal.candidates}
     for n, wnid in enumerate(wnids):
         share = f"{100 * shares[wnid]:3.0f}%" if wnid in shares else "    "
@@ -97,7 +97,7 @@ def _below(question: Question, wnid: str) -> Iterator[str]:
     children = [taxonomy.lemmas(w)[0].replace("_", " ") for w in taxonomy.children(wnid)]
     yield _first_names(children) if children else "nothing"
     descendants = taxonomy.descendants(wnid)
-    if classes := [name for name, answer in question.chosen.items() if answer in descendants]:
+    if classes := [name for name, answer in question.synsets.items() if answer in descendants]:
         yield f"your classes {_first_names(classes)}"
 
 

@@ -27,8 +27,8 @@ from wordnet_splits.terminal.output import (
 
 if TYPE_CHECKING:
     from wordnet_splits.catalog.check import CatalogReport
-    from wordnet_splits.propose.classes import FoundClasses
-    from wordnet_splits.propose.making import MadeCatalog
+    from wordnet_splits.propose.classes import DatasetClasses
+    from wordnet_splits.propose.catalog_maker import MadeCatalog
 
 SHOWN_UNSURE = 20
 SHOWN_SHARED = 5
@@ -115,7 +115,7 @@ def make_own_catalog(
     stay as they are. Without a terminal unsure rows are listed, and the exit code is 3.
     """
     from wordnet_splits.cli import asking
-    from wordnet_splits.propose.making import make_catalog
+    from wordnet_splits.propose.catalog_maker import make_catalog
 
     classes, origin = _read_classes(name, root, names)
     for note in classes.notes:
@@ -128,11 +128,11 @@ def make_own_catalog(
     return LEFT_OUT if catalog.unsure else DONE
 
 
-def _read_classes(name: list[str] | None, root: Path | None, names: Path | None) -> tuple[FoundClasses, str]:
+def _read_classes(name: list[str] | None, root: Path | None, names: Path | None) -> tuple[DatasetClasses, str]:
     """Return the classes, and where they come from in words."""
     from wordnet_splits.base.names import printable
     from wordnet_splits.catalog.declarations import declared_name
-    from wordnet_splits.propose.class_folders import classes_below
+    from wordnet_splits.propose.classes import classes_below
     from wordnet_splits.propose.classes import listed_classes, read_names
 
     if [bool(name), root is not None, names is not None].count(True) != 1:

@@ -68,12 +68,12 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
         try:
             verdicts = decide(group.classes, group.source, offered, context)
         except SplitsError as error:
-            raise error.within(recipe.place(group.name)) from None
+            raise error.within(recipe.location(group.name)) from None
         chosen = [c for c in offered if verdicts[c].accepted]
         if not chosen:
             raise RecipeError(
                 f"the rule takes no class at all: {explain_refusals(group.source, verdicts, context)}",
-                where=recipe.place(group.name),
+                where=recipe.location(group.name),
                 hint="wider operands or bounds take more"
                 if offered
                 else "put the group before the one that takes its classes, or say reuse = true",
@@ -82,7 +82,7 @@ def decide_membership(recipe: Recipe, seed: int, taxonomy: Taxonomy) -> Membersh
             if (group.source, class_id) in taken:
                 raise RecipeError(
                     f"class {class_id!r} is listed, but an earlier group has taken it",
-                    where=recipe.place(group.name),
+                    where=recipe.location(group.name),
                     hint="take it out of the list, or say reuse = true",
                 )
         membership.groups[group.name] = chosen

@@ -56,7 +56,7 @@ def plan_images(recipe: Recipe, seed: int, classes: Mapping[str, Sequence[str]])
     plans = []
     for group, split in ((g, s) for g in recipe.group for s in CUT_ORDER if s in g.images):
         rule, members = group.images[split], classes[group.name]
-        where = f"{recipe.place(group.name)}, {split}"
+        where = f"{recipe.location(group.name)}, {split}"
         try:
             pool = expand(group.source, rule.from_ or ())
             if rule.list_ is not None and rule.list_ not in lists:

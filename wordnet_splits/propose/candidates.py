@@ -1,15 +1,19 @@
-"""Which synsets a class name may mean, and how its words lead to each of them."""
+"""Candidates for the meaning of a class name: lemmas, and the routes from its words to them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 
-from wordnet_splits.propose.supplement import added_to
 from wordnet_splits.propose.words import ParsedName, Words
 from wordnet_splits.rules.keywords import SHORTEST_PART, abbreviations, stopwords
 from wordnet_splits.taxonomy import Taxonomy
+
+SUPPLEMENT = files("wordnet_splits") / "data" / "supplement.tsv"
+SUPPLEMENTED = "3.0"
+"""The version of WordNet that the supplement extends: sense numbers differ between versions."""
 
 KINDS = (
     "synset",
@@ -28,28 +32,28 @@ KINDS = (
     "spelling",
     "longer",
 )
-"""How a name leads to a lemma, the surest first.
+"""Kinds of routes from a name to a lemma, the surest first.
 
 ``synset``: the name holds the wnid. ``exact``: the name is the lemma, whatever stands between its words.
-``variant``: after plural, possessive, joining, cutting in two or writing an abbreviation out. ``qualified``:
+``variant``: after plural, possessive, joining, cutting in two or expanding an abbreviation. ``qualified``:
 with the words of its aside (stadium/football is football stadium). ``related``: the first words stay, and the
 last is replaced by a word of a neighbouring synset (mountain path, mountain trail). ``within``: the lemma has
 all words of the name and more. ``apposed``: its first words, which are a kind of its last (maple tree).
-``head``: the last words of the name. ``holding``: the lemma has the last word, which is no lemma by itself,
-and others than the name has (beef tartare, steak tartare). ``told``: a kind of these, of which a definition
-or lemma has its other words (stadium/baseball is a ballpark). ``part``: the end of its only word
-(videostore). ``modifier``: its first words. ``aside``: the aside alone. ``spelling``: a word that nobody
-knows, one letter changed. ``longer``: as ``within``, though the name itself is a lemma."""
+``head``: the last words of the name. ``holding``: the lemma has the last word, which is not a lemma
+by itself, and words that the name lacks (beef tartare, steak tartare). ``told``: a kind of these whose
+definition or lemma has its other words (stadium/baseball is a ballpark). ``part``: the end of its only word
+(videostore). ``modifier``: its first words. ``aside``: the aside alone. ``spelling``: an unknown word with
+one letter changed. ``longer``: as ``within``, though the name itself is a lemma."""
 
 WHOLE = ("synset", "exact", "variant", "qualified")
 """Kinds that use the whole name."""
 
 LONGEST = 8
-"""Words of a name that are looked at."""
+"""Most words of a name that are used."""
 MOST_TOLD = 8
-"""Kinds of a noun that are told by the other words of a name; where there are more, they say too little."""
+"""Most kinds of a noun that match the other words of a name; if there are more, none is a candidate."""
 MOST_WITHIN = 12
-"""Lemmas that hold all words of a name; where there are more, the name says too little."""
+"""Most lemmas that contain all words of a name; if there are more, none is a candidate."""
 SLACK = 4
 """Letters by which a word of a name may be longer than its form in a lemma."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -57,9 +61,9 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One lemma that a name leads to: how, and how many words of the name were left out.
+    """A route from a name to a lemma: its kind, and the number of words of the name that it leaves out.
 
-    ``added`` says that WordNet lacks the lemma, or this sense of it, and our supplement has it.
+    ``added`` if the lemma, or this sense of it, comes from the supplement to WordNet.
     """
 
     lemma: str
@@ -69,7 +73,7 @@ class Route:
 
 
 class Lemmas:
-    """The lemmas of a taxonomy and of our supplement, looked up however the words of a name are joined."""
+    """The lemmas of a taxonomy and of the supplement, looked up by words in any joining."""
 
     def __init__(self, taxonomy: Taxonomy, *, supplemented: bool = True) -> None:
         self.taxonomy = taxonomy
@@ -84,8 +88,8 @@ class Lemmas:
     def of(self, words: Words) -> tuple[str, ...]:
         """Return the lemmas that are these words, joined by underscores or hyphens."""
         text = "_".join(words)
-        found = self._hyphenated.get(text, ())
-        return (text, *found) if text in self else found
+        hyphenated = self._hyphenated.get(text, ())
+        return (text, *hyphenated) if text in self else hyphenated
 
     def nodes(self, lemma: str) -> list[int]:
         """Return WordNet's senses of a lemma as nodes, the most frequent first."""
@@ -95,38 +99,38 @@ class Lemmas:
 
     @cached_property
     def _hyphenated(self) -> dict[str, tuple[str, ...]]:
-        """Lemma with underscores for hyphens -> the lemmas so spelt that have a hyphen, the latest first."""
-        found: dict[str, tuple[str, ...]] = {}
+        """Lemma with underscores for hyphens -> the lemmas with hyphens, in descending order."""
+        lemmas: dict[str, tuple[str, ...]] = {}
         for lemma in sorted(lemma for lemma in self.index if "-" in lemma):
             text = lemma.replace("-", "_")
-            found[text] = (lemma, *found.get(text, ()))
-        return found
+            lemmas[text] = (lemma, *lemmas.get(text, ()))
+        return lemmas
 
-    def known(self, word: str) -> bool:
-        """Return whether a word is a lemma or one of a lemma's words, in any number."""
+    def has_word(self, word: str) -> bool:
+        """Return whether a word is a lemma or part of one, in singular or plural."""
         return self.noun(word) or word in self.parts
 
     @cached_property
     def parts(self) -> dict[str, list[str]]:
-        """Word -> WordNet's lemmas of several words that hold it."""
-        found: dict[str, list[str]] = {}
+        """Word -> WordNet's lemmas of several words that contain it."""
+        lemmas: dict[str, list[str]] = {}
         for lemma in self.index:
             if "_" in lemma:
                 for part in dict.fromkeys(lemma.replace("-", "_").split("_")):
-                    found.setdefault(part, []).append(lemma)
-        return found
+                    lemmas.setdefault(part, []).append(lemma)
+        return lemmas
 
     @cached_property
     def longest(self) -> int:
-        """Return the letters of the longest lemma."""
+        """Length of the longest lemma in letters."""
         return max(map(len, (*self.index, *self.added)), default=0)
 
     def too_long(self, words: Words) -> bool:
-        """Say whether words have so many letters that no form of them is a lemma."""
+        """Return whether words are too long for any form of them to be a lemma."""
         return sum(map(len, words)) > self.longest + SLACK * len(words)
 
     def noun(self, word: str) -> bool:
-        """Return whether a word by itself is a lemma, in any number."""
+        """Return whether a word is a lemma, in singular or plural."""
         singular = word.removesuffix("s")
         return word in self or singular in self.added or bool(self.taxonomy.morphy(word))
 
@@ -137,35 +141,58 @@ class Lemmas:
         return self.forms(word)[0]
 
     def neighbours(self, word: str) -> set[str]:
-        """Return the lemmas of the synsets of a word, and of what lies one edge above or below."""
+        """Return the lemmas of the synsets of a word and of their parents and children."""
         if word not in self._neighbours:
-            found: set[str] = set()
+            lemmas: set[str] = set()
             for wnid in self.taxonomy.senses(word):
-                parents = self.taxonomy.parents(wnid)
-                around = {wnid, *parents, *self.taxonomy.children(wnid)}
-                found |= {lemma.lower() for w in around for lemma in self.taxonomy.lemmas(w)}
-            self._neighbours[word] = found
+                wnids = {wnid, *self.taxonomy.parents(wnid), *self.taxonomy.children(wnid)}
+                lemmas |= {lemma.lower() for w in wnids for lemma in self.taxonomy.lemmas(w)}
+            self._neighbours[word] = lemmas
         return self._neighbours[word]
 
     def forms(self, word: str) -> list[str]:
-        """Return other numbers of a word: its base forms, and its plain plural."""
+        """Return the base forms of a word, and its plain plural, without the word itself."""
         plural = f"{word}es" if word.endswith(("s", "x", "z", "ch", "sh")) else f"{word}s"
         base = self.taxonomy.morphy(word)
-        found = [base] if base else []
+        forms = [base] if base else []
         if word.endswith("s") and len(word) > SHORTEST_PART and not word.endswith("ss"):
-            found.append(word[:-1])
-        return [form for form in dict.fromkeys([*found, plural]) if form != word]
+            forms.append(word[:-1])
+        return [form for form in dict.fromkeys([*forms, plural]) if form != word]
+
+
+@cache
+def supplement() -> Mapping[str, tuple[str, ...]]:
+    """Return name -> the synsets (``noodle.n.01``) that it means or is a kind of, the likeliest first.
+
+    The names are of things to photograph that WordNet 3.0, of 2006, lacks (ramen, smartphone, skatepark), in
+    lower case, without accents, underscores between words.
+    """
+    lines = SUPPLEMENT.read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")][1:]
+    return {name: tuple(synsets.split()) for synsets, names in rows for name in names.split()}
+
+
+def added_to(taxonomy: Taxonomy) -> Mapping[str, Sequence[int]]:
+    """Return name -> its synsets as nodes of a taxonomy; empty for another version than `SUPPLEMENTED`."""
+    if taxonomy.version != SUPPLEMENTED:
+        return {}
+    return {name: [_node(synset, taxonomy) for synset in synsets] for name, synsets in supplement().items()}
+
+
+def _node(synset: str, taxonomy: Taxonomy) -> int:
+    lemma, _, number = synset.rsplit(".", 2)
+    return taxonomy.index(taxonomy.lemma_index()[lemma][int(number) - 1])
 
 
 def routes(name: ParsedName, lemmas: Lemmas) -> list[Route]:
-    """Return the lemmas that a name leads to, the surest first, each once."""
-    found: dict[str, Route] = {}
-    for lemma, kind, left_out in _all(name, lemmas):
-        found.setdefault(lemma, Route(lemma, kind, left_out))
-    return list(found.values())
+    """Return the routes from a name to lemmas, the surest first, one for each lemma."""
+    by_lemma: dict[str, Route] = {}
+    for lemma, kind, left_out in _all_routes(name, lemmas):
+        by_lemma.setdefault(lemma, Route(lemma, kind, left_out))
+    return list(by_lemma.values())
 
 
-def _all(name: ParsedName, lemmas: Lemmas) -> Iterator[tuple[str, str, int]]:
+def _all_routes(name: ParsedName, lemmas: Lemmas) -> Iterator[tuple[str, str, int]]:
     phrases = [phrase[:LONGEST] for phrase in name.phrases]
     for phrase in phrases:
         for lemma in lemmas.of(phrase):
@@ -198,18 +225,17 @@ def _spelt(words: Words, lemmas: Lemmas) -> Iterator[str]:
 
 
 def _variants(words: Words, lemmas: Lemmas) -> Iterator[str]:
-    if lemmas.too_long(words):  # what follows would try every cut of a word of any length
+    if lemmas.too_long(words):  # every cut of a very long word would be tried below
         return
     *before, last = words
-    first = tuple(before)
     for form in lemmas.forms(last):
-        yield from lemmas.of((*first, form))
-    if first:
+        yield from lemmas.of((*before, form))
+    if before:
         yield from lemmas.of(tuple(map(lemmas.singular, words)))
         joined = "".join(words)
         for form in (joined, *lemmas.forms(joined)):
             yield from lemmas.of((form,))
-        for n, word in enumerate(first):
+        for n, word in enumerate(before):
             for form in (*_possessives(word), *_without_ing(word)):
                 yield from lemmas.of((*words[:n], form, *words[n + 1 :]))
     for n, word in enumerate(words):
@@ -229,16 +255,16 @@ def _possessives(word: str) -> Sequence[str]:
 
 
 def _related(phrase: Words, lemmas: Lemmas) -> list[str]:
-    """Return the lemmas that begin as a phrase does and end in a neighbour of its last word."""
+    """Return the lemmas that start like a phrase and end in a neighbour of its last word."""
     *before, last = phrase
     if not before:
         return []
-    around = lemmas.neighbours(last)
+    neighbours = lemmas.neighbours(last)
     start = "_".join(before) + "_"
     return [
         lemma
         for lemma in lemmas.parts.get(phrase[0], ())
-        if lemma.startswith(start) and lemma[len(start) :] in around
+        if lemma.startswith(start) and lemma[len(start) :] in neighbours
     ]
 
 
@@ -247,13 +273,13 @@ def _without_ing(word: str) -> Sequence[str]:
 
 
 def _within(phrase: Words, lemmas: Lemmas) -> list[tuple[str, int]]:
-    """Return the lemmas that hold all words of a phrase, else its last one if that is no lemma by itself."""
+    """Return the lemmas that contain all words of a phrase, else its last word if that is not a lemma."""
     words = [lemmas.singular(word) for word in phrase if word not in stopwords()]
-    for left_out, some in ((0, words), (len(phrase) - 1, words[-1:])):
-        holding = [set(lemmas.parts.get(word, ())) for word in some]
-        found = sorted(set.intersection(*holding)) if holding else []
-        if found and (left_out == 0 or some[0] not in lemmas):
-            return [(lemma, left_out) for lemma in found] if len(found) <= MOST_WITHIN else []
+    for left_out, contained in ((0, words), (len(phrase) - 1, words[-1:])):
+        containing = [set(lemmas.parts.get(word, ())) for word in contained]
+        common = sorted(set.intersection(*containing)) if containing else []
+        if common and (left_out == 0 or contained[0] not in lemmas):
+            return [(lemma, left_out) for lemma in common] if len(common) <= MOST_WITHIN else []
     return []
 
 
@@ -271,21 +297,21 @@ def _shorter(phrase: Words, lemmas: Lemmas, whole: bool) -> Iterator[tuple[str, 
                 for lemma in _spelt(phrase[start:stop], lemmas):
                     yield lemma, "modifier", words - stop + start
     last = phrase[-1]
-    if not lemmas.known(last):
+    if not lemmas.has_word(last):
         for cut in range(SHORTEST_PART, min(len(last) - SHORTEST_PART, lemmas.longest) + 1):
             if last[:cut] in lemmas:
                 for lemma in _spelt((last[cut:],), lemmas):
                     yield lemma, "part", words
     for n, word in enumerate(phrase):
-        if len(word) > SHORTEST_PART + 2 and not lemmas.too_long((word,)) and not lemmas.known(word):
-            for other in _one_letter_off(word):
+        if len(word) > SHORTEST_PART + 2 and not lemmas.too_long((word,)) and not lemmas.has_word(word):
+            for similar in _one_letter_off(word):
                 for start in range(n + 1):
-                    for lemma in _spelt((*phrase[start:n], other, *phrase[n + 1 :]), lemmas):
+                    for lemma in _spelt((*phrase[start:n], similar, *phrase[n + 1 :]), lemmas):
                         yield lemma, "spelling", start
 
 
 def _one_letter_off(word: str) -> Iterator[str]:
-    """Yield the words that differ in one letter, put in, taken out, changed or swapped, not the first."""
+    """Yield the words with one letter inserted, deleted, replaced or swapped, except for the first."""
     for n in range(1, len(word)):
         yield word[:n] + word[n + 1 :]
         if n + 1 < len(word):

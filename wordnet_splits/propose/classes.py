@@ -1,22 +1,34 @@
-"""The classes of a user's dataset, from a list of names; `class_folders` finds them in a folder."""
+"""The classes of a user's dataset: from a list of names, class folders, or a declaration.
+
+In ``[split/][superclass/]class/image`` a folder around class folders is their superclass, unless the inner
+names recur under many outer ones: ``church/indoor`` and ``hangar/indoor`` are qualified names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from wordnet_splits.base.errors import DataError
-from wordnet_splits.base.names import check_name
+from wordnet_splits.base.names import check_name, printable
 from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.catalog.declarations import declared_name, declared_sources, register_declaration
+from wordnet_splits.rules.evidence import counted
+from wordnet_splits.sources.layouts.walk import check_root, entries
+from wordnet_splits.sources.own import open_layout
+from wordnet_splits.sources.own.folders import Folders, Parts, class_folders, is_picture
 
 ALL = "all"
-"""The split of a dataset that has none."""
+"""The split of a dataset without splits."""
+SHOWN = 3
+"""Names in a note."""
 
 
 @dataclass(frozen=True)
 class NamedClass:
-    """A class as its publisher names it; ``counts`` has its pictures by split, where they were counted."""
+    """A class as its publisher names it; ``counts`` has its number of images by split, where counted."""
 
     class_id: str
     name: str
@@ -25,61 +37,150 @@ class NamedClass:
 
 
 @dataclass(frozen=True)
-class FoundClasses:
-    """The classes of a dataset in order, its splits, and what a reader should know of them, in sentences."""
+class DatasetClasses:
+    """The classes of a dataset in order, its splits, and notes for the reader, in sentences."""
 
     classes: tuple[NamedClass, ...]
     splits: tuple[str, ...]
     notes: tuple[str, ...]
 
 
-def listed_classes(names: Iterable[str]) -> FoundClasses:
-    """Return the classes of a list of names; after a tab a name may have its superclass.
+def listed_classes(names: Iterable[str]) -> DatasetClasses:
+    """Return the classes of a list of names; a name may be followed by a tab and its superclass.
 
     Raises
     ------
-    DataError : there is none, one occurs twice, or one cannot stand in a table.
+    DataError : there is no name, one occurs twice, or one is not allowed in a table.
     """
     classes = []
     for text in names:
         name, _, superclass = (part.strip() for part in text.partition("\t"))
         if name:
             classes.append(NamedClass(name, name, superclass))
-    return checked(classes, (ALL,), where="names")
+    return check_classes(classes, (ALL,), where="names")
 
 
-def read_names(path: Path) -> FoundClasses:
-    """Return the classes of a text file, one a line; blank lines are passed over. Raises DataError."""
+def read_names(path: Path) -> DatasetClasses:
+    """Return the classes of a text file, one a line; blank lines are ignored. Raises DataError."""
     try:
         return listed_classes(read_text(path).splitlines())
     except DataError as error:
         raise error if error.where == str(path) else error.within(str(path)) from None
 
 
-def checked(
+def check_classes(
     classes: Sequence[NamedClass], splits: tuple[str, ...], *, where: str, notes: Sequence[str] = ()
-) -> FoundClasses:
-    """Return classes and splits that can stand in a catalog, with a note for names that differ in case only.
+) -> DatasetClasses:
+    """Return the classes and splits of a catalog, with a note for names that differ in case only.
 
     Raises
     ------
-    DataError : there is no class, one occurs twice, or a name cannot stand in a table.
+    DataError : there is no class, one occurs twice, or a name is not allowed in a table.
     """
     for split in splits:
         check_name("split", split, where=where)
     if not classes:
         raise DataError("there is no class", where=where, hint="one class name a line, or a folder a class")
-    seen: dict[str, str] = {}
+    class_ids: set[str] = set()
     folded: dict[str, str] = {}
-    said = list(notes)
+    all_notes = list(notes)
     for item in classes:
         check_name("class", item.class_id, where=where)
         if item.superclass:
             check_name("superclass", item.superclass, where=where)
-        if item.class_id in seen:
+        if item.class_id in class_ids:
             raise DataError(f"the class {item.class_id!r} occurs twice", where=where, hint="remove one")
-        seen[item.class_id] = item.class_id
-        other = folded.setdefault(item.class_id.casefold(), item.class_id)
-        if other != item.class_id:
-            said.append(f"{other!r} and {item.class_id!r} differ in case only: are they one class?")
-    return FoundClasses(tuple(classes), splits, tuple(said))
+        class_ids.add(item.class_id)
+        earlier = folded.setdefault(item.class_id.casefold(), item.class_id)
+        if earlier != item.class_id:
+            all_notes.append(f"{earlier!r} and {item.class_id!r} differ in case only: are they one class?")
+    return DatasetClasses(tuple(classes), splits, tuple(all_notes))
+
+
+def folder_classes(root: Path, splits: Collection[str] | None = None) -> DatasetClasses:
+    """Return the classes of a folder, sorted, with the number of their images by split.
+
+    Parameters
+    ----------
+    splits : as `wordnet_splits.sources.own.folders.class_folders` takes them.
+
+    Raises
+    ------
+    SourceError : it is absent, unreadable, or holds no class folders with images.
+    DataError : a class folder's name is not allowed in a table.
+    """
+    folder = check_root(root, "to be read")
+    folders = class_folders(folder, splits)
+    all_splits = tuple(sorted({split for split, _ in folders.values()}))
+    by_class: dict[Parts, dict[str, int]] = {}
+    for parts, (split, class_parts) in folders.items():
+        counts = by_class.setdefault(class_parts, dict.fromkeys(all_splits, 0))
+        counts[split] += _pictures(folder.joinpath(*parts), folder)
+    superclasses = _has_superclasses(list(by_class))
+    classes, empty = [], []
+    for parts, counts in sorted(by_class.items()):
+        class_id = "/".join(parts)
+        if not sum(counts.values()):
+            empty.append(class_id)
+        elif superclasses and len(parts) > 1:
+            classes.append(NamedClass(class_id, parts[-1], parts[-2], counts))
+        else:
+            classes.append(NamedClass(class_id, class_id, "", counts))
+    notes = _notes("class folder", empty)
+    return check_classes(classes, all_splits, where=str(root), notes=notes)
+
+
+def classes_below(root: Path) -> DatasetClasses:
+    """Return the classes of a folder: those of its ``dataset.toml``, else those of its class folders.
+
+    Raises as `folder_classes` and `declared_classes`.
+    """
+    name = declared_name(root)
+    return folder_classes(root) if name is None else declared_classes(name, root)
+
+
+def declared_classes(name: str, root: Path) -> DatasetClasses:
+    """Return the classes of the dataset in a folder's ``dataset.toml``, as `folder_classes`.
+
+    Raises
+    ------
+    SourceError : its images cannot be read, or there is none.
+    """
+    folder = check_root(root, name)
+    register_declaration(folder, name)
+    declaration = declared_sources()[name]
+    layout = open_layout(folder, declaration)
+    if isinstance(layout, Folders):
+        return folder_classes(root, declaration.splits)
+    skipped: list[str] = []
+    counts: Counter[tuple[str, str]] = Counter()
+    for image in layout.images(skipped.append):
+        counts[image.class_id, image.split] += 1
+    splits = declaration.splits or tuple(sorted({split for _, split in counts}))
+    with_images = {class_id for class_id, _ in counts}
+    superclasses = layout.classes()
+    ids = [*(c for c in superclasses if c in with_images), *sorted(with_images - superclasses.keys())]
+    classes = [NamedClass(c, c, superclasses.get(c, ""), {s: counts[c, s] for s in splits}) for c in ids]
+    notes = _notes("class", sorted(superclasses.keys() - with_images))
+    if skipped:
+        notes.append(f"{counted(len(skipped), 'row')} without a picture of a class, such as {skipped[0]}")
+    return check_classes(classes, splits, where=str(root), notes=notes)
+
+
+def _pictures(folder: Path, root: Path) -> int:
+    files = entries(folder, root, is_picture)
+    return sum(not entry.is_dir() and is_picture(entry.name) for entry in files)
+
+
+def _notes(noun: str, empty: list[str]) -> list[str]:
+    """Return the note on classes without images, if there are any."""
+    if not empty:
+        return []
+    names = ", ".join(printable(name) for name in empty[:SHOWN]) + (", ..." if len(empty) > SHOWN else "")
+    return [f"{counted(len(empty), noun)} without a picture left out: {names}"]
+
+
+def _has_superclasses(classes: list[Parts]) -> bool:
+    """Return whether outer folders are superclasses: fewer than half of the inner names recur."""
+    inner = Counter(parts[-1] for parts in classes if len(parts) > 1)
+    return 2 * sum(n for n in inner.values() if n > 1) < sum(inner.values())

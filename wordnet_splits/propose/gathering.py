@@ -1,4 +1,4 @@
-"""The candidates of one name, with what the name and the way to each of them say."""
+"""The candidates of one name, with the features that depend on the name and the route to each of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wordnet_splits.propose.words import ParsedName
 from wordnet_splits.rules.keywords import stopwords
 from wordnet_splits.taxonomy import Taxonomy
 
-OWN = (
+ROUTE_FEATURES = (
     "left out",
     "rank",
     "first sense",
@@ -37,70 +37,69 @@ OWN = (
     "added sense",
     "added elsewhere",
 )
-"""The features of `Found.own`."""
+"""The features of a `RoutedSynset`."""
 
 OUTSIDE = frozenset({"outdoor", "outdoors", "exterior", "outside"})
-"""Qualifiers that say a place is seen from outside: a building rather than a room."""
+"""Qualifiers for a place seen from outside: a building rather than a room."""
 INSIDE = frozenset({"indoor", "indoors", "interior", "inside"})
-"""Qualifiers that, like those, tell no kind of a noun."""
+"""Qualifiers for a place seen from inside; like `OUTSIDE` they do not name a kind of it."""
 BUILDING, ROOM = "n02913152", "n04105893"
-"""Building and room."""
 
-SENSES_TOLD = 4
-"""Senses of a noun whose kinds are looked at."""
+MOST_SENSES = 4
+"""Most senses of a noun whose kinds are candidates."""
 COUNTS = files("wordnet_splits") / "data" / "wordnet" / "sense_counts.tsv"
 COUNTED = "3.0"
-"""The version of WordNet whose senses are counted."""
+"""The version of WordNet to which the sense counts apply."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A candidate: its synset, the route to it, and those of `UNARY` that hang on the name and the route."""
+class RoutedSynset:
+    """A candidate of a name: its synset, the route to it, and its `ROUTE_FEATURES`."""
 
     node: int
     route: Route
-    own: tuple[float, ...]
+    features: tuple[float, ...]
 
 
 class Gatherer:
-    """Finds the candidates of names one by one; names of the same words are looked up once."""
+    """Finder of the candidates of names; names of the same words are looked up once."""
 
     def __init__(self, lemmas: Lemmas, graphs: Graphs) -> None:
         self._lemmas = lemmas
         self._graphs = graphs
-        self._known: dict[tuple[object, ...], list[Found]] = {}
+        self._cache: dict[tuple[object, ...], list[RoutedSynset]] = {}
 
-    def of(self, name: ParsedName, superclass: str) -> list[Found]:
+    def candidates(self, name: ParsedName, superclass: str) -> list[RoutedSynset]:
         """Return the candidates of a name."""
         key = (*name.content, superclass)
-        if key not in self._known:
-            self._known[key] = self._gather(name, superclass)
-        return self._known[key]
+        if key not in self._cache:
+            self._cache[key] = self._gather(name, superclass)
+        return self._cache[key]
 
-    def _gather(self, name: ParsedName, superclass: str) -> list[Found]:
+    def _gather(self, name: ParsedName, superclass: str) -> list[RoutedSynset]:
         taxonomy = self._lemmas.taxonomy
-        seen: dict[int, tuple[Route, int]] = {}
-        if name.synset and (wnid := _of_synset(name.synset, taxonomy)):
-            seen[taxonomy.index(wnid)] = (Route(taxonomy.lemmas(wnid)[0].lower(), "synset", 0), 0)
-        ways = routes(name, self._lemmas)
-        for route in ways:
+        senses: dict[int, tuple[Route, int]] = {}  # node -> the surest route, the rank of the sense
+        if name.synset and (wnid := _parse_synset(name.synset, taxonomy)):
+            senses[taxonomy.index(wnid)] = (Route(taxonomy.lemmas(wnid)[0].lower(), "synset", 0), 0)
+        all_routes = routes(name, self._lemmas)
+        for route in all_routes:
             for rank, node in enumerate(self._lemmas.nodes(route.lemma)):
-                seen.setdefault(node, (route, rank))
+                senses.setdefault(node, (route, rank))
             for rank, node in enumerate(self._lemmas.added.get(route.lemma, ())):
-                seen.setdefault(node, (replace(route, added=True), rank))
-        self._apposed(seen, name)
-        self._told(seen, name)
-        nouns = [route.lemma for route in ways if route.kind == "head" or route.kind in WHOLE]
+                senses.setdefault(node, (replace(route, added=True), rank))
+        self._mark_apposed(senses, name)
+        self._add_told(senses, name)
+        nouns = [route.lemma for route in all_routes if route.kind == "head" or route.kind in WHOLE]
         heads = {node for lemma in nouns for node in self._lemmas.nodes(lemma)}
-        headed = any(route.kind == "head" for route, _ in seen.values())
-        whole = any(route.kind in WHOLE and not route.added for route, _ in seen.values())
+        headed = any(route.kind == "head" for route, _ in senses.values())
+        whole = any(route.kind in WHOLE and not route.added for route, _ in senses.values())
         above = {stem(w) for w in WORD.findall(superclass.lower())}
         strange = 0.0 if whole else self._strange(name)
         headless = not any(self._lemmas.noun(phrase[-1]) for phrase in name.phrases)
         telling = any(not set(aside) <= OUTSIDE | INSIDE for aside in name.asides)
-        found = []
-        for node, (route, rank) in seen.items():
-            own = (
+        candidates = []
+        for node, (route, rank) in senses.items():
+            features = (
                 *_by_route(route, rank, taxonomy.lemmas(taxonomy.wnid(node)), name),
                 _plural(route.lemma, name),
                 self._count_share(route, rank),
@@ -113,40 +112,40 @@ class Gatherer:
                 strange,
                 *self._added(node, route, rank, heads),
             )
-            found.append(Found(node, route, own))
-        return found
+            candidates.append(RoutedSynset(node, route, features))
+        return candidates
 
-    def _apposed(self, seen: dict[int, tuple[Route, int]], name: ParsedName) -> None:
+    def _mark_apposed(self, senses: dict[int, tuple[Route, int]], name: ParsedName) -> None:
         """Mark the first words of a name that are a kind of all its other words: maple tree."""
         words = {len(phrase) for phrase in name.phrases}
-        for node, (route, rank) in list(seen.items()):
+        for node, (route, rank) in list(senses.items()):
             if route.kind == "modifier":
                 above = set(self._graphs.ancestors(node)) - {node}
-                heads = [r for n, (r, _) in seen.items() if r.kind == "head" and n in above]
+                heads = [r for n, (r, _) in senses.items() if r.kind == "head" and n in above]
                 if any(r.left_out + route.left_out in words for r in heads):
-                    seen[node] = (Route(route.lemma, "apposed", 0), rank)
+                    senses[node] = (Route(route.lemma, "apposed", 0), rank)
 
-    def _told(self, seen: dict[int, tuple[Route, int]], name: ParsedName) -> None:
-        """Add the kinds of a name's noun that its other words tell: stadium/baseball."""
-        if not name.asides and any(r.kind in WHOLE and not r.added for r, _ in seen.values()):
-            return  # its words are the noun: there is nothing left that could tell
-        found: dict[int, Route] = {}
-        for node, (route, rank) in seen.items():
-            others = self._others(route, name) if route.kind == "head" or route.kind in WHOLE else []
-            if rank < SENSES_TOLD and others:
+    def _add_told(self, senses: dict[int, tuple[Route, int]], name: ParsedName) -> None:
+        """Add the kinds of a name's noun that match its remaining words: stadium/baseball."""
+        if not name.asides and any(r.kind in WHOLE and not r.added for r, _ in senses.values()):
+            return  # the noun uses all words
+        told: dict[int, Route] = {}
+        for node, (route, rank) in senses.items():
+            remaining = self._unused_words(route, name) if route.kind in ("head", *WHOLE) else []
+            if rank < MOST_SENSES and remaining:
                 kinds = self._graphs.mentions(node)
-                for word in others:
+                for word in remaining:
                     for kind in kinds.get(stem(word), ()):
                         lemma = self._lemmas.taxonomy.lemmas(self._lemmas.taxonomy.wnid(kind))[0].lower()
-                        found.setdefault(kind, Route(lemma, "told", route.left_out))
-        if len(found) <= MOST_TOLD:
-            for kind, route in found.items():
-                seen.setdefault(kind, (route, 0))
+                        told.setdefault(kind, Route(lemma, "told", route.left_out))
+        if len(told) <= MOST_TOLD:
+            for kind, route in told.items():
+                senses.setdefault(kind, (route, 0))
 
     def _added(self, node: int, route: Route, rank: int, heads: set[int]) -> tuple[float, ...]:
-        """Return what speaks for a synset of our supplement, and against it where a noun of WordNet is there.
+        """Return the features of a synset of the supplement; they are 0 for WordNet's synsets.
 
-        A name is a kind of its head noun: one filed elsewhere than at or below a sense of it rarely is right.
+        A name is a kind of its head noun: a synset that is not at or below a sense of it is rarely right.
         """
         if not route.added:
             return 0.0, 0.0, 0.0, 0.0
@@ -154,45 +153,45 @@ class Gatherer:
         elsewhere = bool(heads) and not sense and heads.isdisjoint(self._graphs.ancestors(node))
         return 1.0, math.log1p(rank), float(node in heads), float(elsewhere)
 
-    def _others(self, route: Route, name: ParsedName) -> list[str]:
-        """Return the words of a name that did not lead to a lemma."""
+    def _unused_words(self, route: Route, name: ParsedName) -> list[str]:
+        """Return the words of a name that are not in the lemma of a route."""
         used = re.split("[_-]", route.lemma)
-        others = [w for p in name.phrases for w in p if w not in used and stem(w) not in used]
-        others += [w for aside in name.asides for w in aside]
-        return [w for w in others if w not in stopwords()]
+        unused = [w for p in name.phrases for w in p if w not in used and stem(w) not in used]
+        unused += [w for aside in name.asides for w in aside]
+        return [w for w in unused if w not in stopwords()]
 
     def _strange(self, name: ParsedName) -> float:
         """Return the share of a name's words that WordNet lacks, even as a part of a lemma."""
         words = [word for phrase in name.phrases for word in phrase]
-        return sum(not self._lemmas.known(word) for word in words) / max(len(words), 1)
+        return sum(not self._lemmas.has_word(word) for word in words) / max(len(words), 1)
 
     def _outdoors(self, node: int, name: ParsedName) -> float:
-        """Return 1 for a building and -1 for a room where the name says that it is seen from outside."""
+        """Return 1 for a building and -1 for a room where the name's qualifier means outside, else 0."""
         if not any(word in OUTSIDE for aside in name.asides for word in aside):
             return 0.0
         above = {self._lemmas.taxonomy.wnid(n) for n in self._graphs.ancestors(node)}
         return float(BUILDING in above) - float(ROOM in above)
 
     def _count_share(self, route: Route, rank: int) -> float:
-        """Return the log share of a sense in tagged texts, every sense half a time more often."""
+        """Return the log share of a sense in tagged texts, with half an occurrence added to every sense."""
         taxonomy = self._lemmas.taxonomy
         counts = sense_counts().get(route.lemma, ()) if taxonomy.version == COUNTED else ()
         senses = len(self._lemmas.nodes(route.lemma)) + len(self._lemmas.added.get(route.lemma, ()))
-        own = counts[rank] if rank < len(counts) and not route.added else 0
-        return math.log((own + 0.5) / (sum(counts) + 0.5 * senses))
+        count = counts[rank] if rank < len(counts) and not route.added else 0
+        return math.log((count + 0.5) / (sum(counts) + 0.5 * senses))
 
     def _context(self, node: int, route: Route, name: ParsedName, above: set[str]) -> tuple[float, ...]:
-        """Return how a synset fits the words of the name that did not lead to it, and its superclass."""
+        """Return how a synset fits the words of the name that its route leaves out, and the superclass."""
         graphs = self._graphs
-        others = self._others(route, name)
+        unused = self._unused_words(route, name)
         last = re.split("[_-]", route.lemma)[-1]
-        productive = math.log1p(graphs.productive(last, self._lemmas).get(node, 0))
-        if not others and not above:
+        productive = math.log1p(graphs.compounds(last, self._lemmas).get(node, 0))
+        if not unused and not above:
             return productive, 0.0, 0.0
         text = graphs.text(node)
-        around = above | {stem(w) for aside in name.asides for w in aside} | {stem(w) for w in others}
-        kin = max((graphs.near(w, text) for w in others), default=0.0)
-        return productive, float(min(len((around - stopwords()) & text), 2)), kin
+        context = above | {stem(w) for aside in name.asides for w in aside} | {stem(w) for w in unused}
+        kinship = max((graphs.kinship(w, text) for w in unused), default=0.0)
+        return productive, float(min(len((context - stopwords()) & text), 2)), kinship
 
 
 def _plural(lemma: str, name: ParsedName) -> float:
@@ -205,13 +204,13 @@ def _plural(lemma: str, name: ParsedName) -> float:
 
 @cache
 def sense_counts() -> Mapping[str, tuple[int, ...]]:
-    """Return how often each sense of a lemma of several was tagged; zeros at the end are left out."""
+    """Return lemma -> number of tagged occurrences of each sense, without zeros at the end."""
     lines = COUNTS.read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines if not line.startswith("#")][1:]
     return {lemma: tuple(map(int, counts.split())) for lemma, counts in rows}
 
 
-def _of_synset(text: str, taxonomy: Taxonomy) -> str | None:
+def _parse_synset(text: str, taxonomy: Taxonomy) -> str | None:
     if text in taxonomy:
         return text
     lemma, dot, number = text.rpartition(".n.")

@@ -1,4 +1,4 @@
-"""The weights of the features, and what they make of a reading: shares, and how sure each choice is."""
+"""The model of proposals: weights of the features, which give shares and the confidence of each choice."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from importlib.resources import files
 
 import numpy as np
 
-from wordnet_splits.propose.joint import JOINT
+from wordnet_splits.catalog import CatalogClass
 from wordnet_splits.propose.pool import UNARY, Floats, Indices, Pool
-from wordnet_splits.propose.reading import Reading
+from wordnet_splits.propose.reading import JOINT, Reading
 
 ROUNDS = 6
-"""Times that the votes are counted again with what the last count made of each name."""
+"""Rounds of voting; each uses the shares of the previous one."""
 
 SIGNALS = (
     "constant",
@@ -33,18 +33,18 @@ SIGNALS = (
     "many",
     "added",
 )
-"""What tells how sure a choice is: log odds of its share, its lead over the runner-up, whether the name alone
-gives the same, whether it is the only candidate, the first sense of its lemma, and how the name leads there
-(``other``: not by the whole name, nor by its last words), the share of words left out, and of the sense, the
-share of words that WordNet lacks where it lacks the name, the log of how many candidates there are, and
-whether the choice comes from our supplement."""
+"""Features for the confidence of a choice: log odds of its share, its lead over the runner-up, whether the
+name alone gives the same, whether it is the only candidate, the first sense of its lemma, the kind of its
+route (``other``: neither the whole name nor its last words), the share of words left out, the share of the
+sense, the share of words that WordNet lacks where it lacks the name, the log number of candidates, and whether
+the choice comes from the supplement."""
 
 _FURTHEST = 6.0
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Weights fitted on hand-made catalogs: `UNARY`; `UNARY` and `JOINT`; `SIGNALS`; and the threshold."""
+    """Weights fitted on hand-made catalogs (`UNARY`; `UNARY` and `JOINT`; `SIGNALS`), and the threshold."""
 
     unary: Floats
     full: Floats
@@ -77,17 +77,17 @@ class Model:
 
     def shares(self, reading: Reading) -> tuple[Floats, Floats]:
         """Return the shares (m,) of the candidates: by each name alone, and by all of them together."""
-        alone = together = reading.pool.softmax(reading.pool.unary @ self.unary)
+        alone = joint = reading.pool.softmax(reading.pool.unary @ self.unary)
         for _ in range(ROUNDS):
-            others = reading.joint(together) @ self.full[len(UNARY) :]
-            together = reading.pool.softmax(reading.pool.unary @ self.full[: len(UNARY)] + others)
-        return alone, together
+            scores = reading.joint(joint) @ self.full[len(UNARY) :]
+            joint = reading.pool.softmax(reading.pool.unary @ self.full[: len(UNARY)] + scores)
+        return alone, joint
 
-    def confidence(self, pool: Pool, alone: Floats, together: Floats) -> Floats:
-        """Return how sure the choice of every name is, (n,) in [0, 1]; 0 where it has no candidate."""
-        logits = signals(pool, alone, together) @ self.signals
-        sure = 1.0 / (1.0 + np.exp(-logits))
-        return np.where(np.diff(pool.starts) > 0, sure, 0.0)
+    def confidence(self, pool: Pool, alone: Floats, joint: Floats) -> Floats:
+        """Return the confidence of the choice for every name, (n,) in [0, 1]; 0 without candidates."""
+        logits = signals(pool, alone, joint) @ self.signals
+        confidence = 1.0 / (1.0 + np.exp(-logits))
+        return np.where(np.diff(pool.starts) > 0, confidence, 0.0)
 
 
 @cache
@@ -96,14 +96,14 @@ def _shipped() -> Model:
     return Model.from_dict(tomllib.loads(text))
 
 
-def best(pool: Pool, shares: Floats) -> Indices:
-    """Return the candidates in order: name by name, the greatest share first, ties to the surer route."""
+def ranked(pool: Pool, shares: Floats) -> Indices:
+    """Return the candidates name by name, the greatest share first, ties to the surer route."""
     order: Indices = np.lexsort((np.arange(len(shares)), -np.round(shares, 12), pool.owner))
     return order
 
 
-def signals(pool: Pool, alone: Floats, together: Floats) -> Floats:
-    """Return what tells how sure the choice of each name is, (n, ``len(SIGNALS)``)."""
+def signals(pool: Pool, alone: Floats, joint: Floats) -> Floats:
+    """Return the `SIGNALS` of the choice for each name, (n, ``len(SIGNALS)``)."""
     n = len(pool.names)
     table = np.zeros((n, len(SIGNALS)))
     table[:, 0] = 1.0
@@ -111,24 +111,34 @@ def signals(pool: Pool, alone: Floats, together: Floats) -> Floats:
     has = np.flatnonzero(counts)
     if not len(has):
         return table
-    order = best(pool, together)
-    first = order[pool.starts[has]]
+    order = ranked(pool, joint)
+    best = order[pool.starts[has]]
     second = order[np.minimum(pool.starts[has] + 1, len(order) - 1)]
-    share = together[first]
-    rest = np.where(counts[has] > 1, together[second], 0.0)
+    share = joint[best]
+    rest = np.where(counts[has] > 1, joint[second], 0.0)
     near_one = np.clip(share, 1e-9, 1 - 1e-9)
     table[has, 1] = np.clip(np.log(near_one / (1 - near_one)), -_FURTHEST, _FURTHEST)
     table[has, 2] = share - rest
-    table[has, 3] = best(pool, alone)[pool.starts[has]] == first
+    table[has, 3] = ranked(pool, alone)[pool.starts[has]] == best
     table[has, 4] = counts[has] == 1
-    table[has, 5] = pool.unary[first, UNARY.index("first sense")]
-    kinds = [pool.routes[c].kind for c in first.tolist()]
+    table[has, 5] = pool.unary[best, UNARY.index("first sense")]
+    kinds = [pool.routes[c].kind for c in best.tolist()]
     table[has, 6] = [kind in ("variant", "qualified") for kind in kinds]
     table[has, 7] = [kind == "head" for kind in kinds]
     table[has, 8] = [kind not in ("synset", "exact", "variant", "qualified", "head") for kind in kinds]
-    table[has, 9] = pool.unary[first, UNARY.index("left out")]
-    table[has, 10] = pool.unary[first, UNARY.index("count share")]
-    table[has, 11] = pool.unary[first, UNARY.index("strange")]
+    table[has, 9] = pool.unary[best, UNARY.index("left out")]
+    table[has, 10] = pool.unary[best, UNARY.index("count share")]
+    table[has, 11] = pool.unary[best, UNARY.index("strange")]
     table[has, 12] = np.log(counts[has])
-    table[has, 13] = [pool.routes[c].added for c in first.tolist()]
+    table[has, 13] = [pool.routes[c].added for c in best.tolist()]
     return table
+
+
+def is_unconfirmed(item: CatalogClass) -> bool:
+    """Return whether a synset is a proposal that is unsure, or of unknown confidence, and not confirmed.
+
+    A person who confirms it writes ``hand`` for ``proposed``.
+    """
+    if item.mapped != "proposed":
+        return False
+    return item.confidence is None or item.confidence < Model.shipped().ask_below

@@ -1,4 +1,4 @@
-"""All candidates of all names as arrays, with what each is by itself."""
+"""All candidates of all names as arrays, with the features of each by itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wordnet_splits.propose.candidates import KINDS, Lemmas, Route
-from wordnet_splits.propose.gathering import OWN, Gatherer
+from wordnet_splits.propose.gathering import ROUTE_FEATURES, Gatherer
 from wordnet_splits.propose.graphs import Graphs
 from wordnet_splits.propose.words import ParsedName, Words
 from wordnet_splits.taxonomy import Taxonomy
@@ -44,7 +44,7 @@ CATEGORIES = {
 
 @dataclass(frozen=True, eq=False)
 class Keys:
-    """Some keys (synsets, words) of each of n things: those of i are ``values[indptr[i]:indptr[i + 1]]``."""
+    """Keys (synsets or words) of n items: those of item i are ``values[indptr[i]:indptr[i + 1]]``."""
 
     indptr: Ints
     values: Ints
@@ -56,7 +56,7 @@ class Keys:
         return cls(indptr, np.fromiter((k for row in rows for k in row), np.int32, int(indptr[-1])))
 
     def expanded(self, rows: Indices) -> tuple[Indices, Indices]:
-        """Return, for things that may recur, whose each key is (a position in ``rows``), and the keys."""
+        """Return the keys of the items in ``rows``, which may recur: positions in ``rows``, and keys."""
         counts = np.diff(self.indptr)[rows]
         values = gather(self.indptr, self.values, rows.astype(np.int32))
         return np.repeat(np.arange(len(rows)), counts), values.astype(np.int64)
@@ -69,10 +69,10 @@ class Pool:
     Parameters
     ----------
     owner : (m,) the name of each candidate, ascending. node : (m,) its synset.
-    nodes : the distinct synsets. row : (m,) which of them each candidate is. above : theirs and all above.
-    group : (n,) names of the same phrases are one group, that votes once.
-    unary : (m, features) what each candidate is by itself, columns as `UNARY`.
-    category : (m,) the first of `CATEGORIES` that lies above each candidate; their number where none does.
+    nodes : the distinct synsets. row : (m,) their index for each candidate. above : they and their ancestors.
+    group : (n,) names of the same phrases form one group with one vote.
+    unary : (m, features) features of each candidate by itself, columns as `UNARY`.
+    category : (m,) the first of `CATEGORIES` that lies above each candidate; ``len(CATEGORIES)`` for none.
     """
 
     taxonomy: Taxonomy
@@ -106,7 +106,7 @@ class Pool:
 
 UNARY = (
     *(f"kind {kind}" for kind in KINDS if kind != "exact"),
-    *OWN,
+    *ROUTE_FEATURES,
     "instance",
     "imagenet",
     "size",
@@ -121,31 +121,35 @@ def make_pool(
     graphs: Graphs,
     pictured: frozenset[str],
 ) -> Pool:
-    """Return the candidates of all names; ``pictured`` are the synsets known to have pictures."""
+    """Return the candidates of all names; ``pictured`` are the synsets known to have images."""
     gatherer = Gatherer(lemmas, graphs)
     groups: dict[tuple[Words, ...], int] = {}
-    per_name = [gatherer.of(name, above) for name, above in zip(names, superclasses, strict=True)]
-    found = [each for some in per_name for each in some]
-    node = np.array([each.node for each in found], np.int64)
+    per_name = [gatherer.candidates(name, above) for name, above in zip(names, superclasses, strict=True)]
+    candidates = [candidate for row in per_name for candidate in row]
+    node = np.array([candidate.node for candidate in candidates], np.int64)
     nodes, row = np.unique(node, return_inverse=True)
     above = Keys.of([graphs.ancestors(n) for n in nodes.tolist()])
     categories = _categories(above, lemmas.taxonomy)
-    kind = np.array([KINDS.index(each.route.kind) for each in found], np.int64)
-    own = np.array([each.own for each in found], np.float64).reshape(len(found), len(OWN))
-    about = _about(nodes, graphs, pictured)
-    parts = (np.eye(len(KINDS))[kind][:, _KIND_COLUMNS], own, about[row], categories[row])
+    kind = np.array([KINDS.index(candidate.route.kind) for candidate in candidates], np.int64)
+    route_features = np.array([candidate.features for candidate in candidates], np.float64)
+    columns = (
+        np.eye(len(KINDS))[kind][:, _KIND_COLUMNS],
+        route_features.reshape(len(candidates), len(ROUTE_FEATURES)),
+        _synset_features(nodes, graphs, pictured)[row],
+        categories[row],
+    )
     return Pool(
         taxonomy=lemmas.taxonomy,
         names=tuple(names),
-        routes=tuple(each.route for each in found),
+        routes=tuple(candidate.route for candidate in candidates),
         owner=np.repeat(np.arange(len(names)), list(map(len, per_name))).astype(np.int64),
         node=node,
         nodes=nodes,
         row=row.astype(np.int64),
         above=above,
         group=np.array([groups.setdefault(name.phrases, len(groups)) for name in names], np.int64),
-        category=_first(categories)[row],
-        unary=np.hstack(parts) if found else np.zeros((0, len(UNARY))),
+        category=_first_column(categories)[row],
+        unary=np.hstack(columns) if candidates else np.zeros((0, len(UNARY))),
     )
 
 
@@ -153,7 +157,7 @@ _KIND_COLUMNS = [n for n, kind in enumerate(KINDS) if kind != "exact"]
 
 
 def _categories(above: Keys, taxonomy: Taxonomy) -> Floats:
-    """Return whether each synset is of each of `CATEGORIES`, given what lies above it."""
+    """Return whether each synset belongs to each of `CATEGORIES`; ``above`` are its ancestors."""
     column = np.full(len(taxonomy), -1)
     for n, wnid in enumerate(CATEGORIES.values()):
         if wnid in taxonomy:
@@ -165,16 +169,16 @@ def _categories(above: Keys, taxonomy: Taxonomy) -> Floats:
     return flags
 
 
-def _first(flags: Floats) -> Indices:
-    """Return the first column of each row that is set; their number where none is."""
-    first: Indices = np.hstack([flags, np.ones((len(flags), 1))]).argmax(axis=1).astype(np.int64)
-    return first
+def _first_column(flags: Floats) -> Indices:
+    """Return the first column that is set in each row; the number of columns where none is."""
+    columns: Indices = np.hstack([flags, np.ones((len(flags), 1))]).argmax(axis=1).astype(np.int64)
+    return columns
 
 
-def _about(nodes: Indices, graphs: Graphs, pictured: frozenset[str]) -> Floats:
-    """Return what synsets are by themselves: an instance, known to have pictures, how much lies below."""
+def _synset_features(nodes: Indices, graphs: Graphs, pictured: frozenset[str]) -> Floats:
+    """Return for each synset whether it is an instance, whether it has images, and the log of its size."""
     graph, taxonomy = graphs.taxonomy.graph, graphs.taxonomy
     child = np.repeat(np.arange(len(graph)), np.diff(graph.parent_indptr))
     instance = np.bincount(child[graph.instance], minlength=len(graph)) > 0
-    known = np.array([taxonomy.wnid(node) in pictured for node in nodes.tolist()], np.float64)
-    return np.stack([instance[nodes].astype(np.float64), known, np.log(graphs.size[nodes])], axis=1)
+    with_images = np.array([taxonomy.wnid(node) in pictured for node in nodes.tolist()], np.float64)
+    return np.stack([instance[nodes].astype(np.float64), with_images, np.log(graphs.size[nodes])], axis=1)

@@ -10,26 +10,26 @@ from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.names import check_name
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.propose.common import common_synsets
-from wordnet_splits.propose.model import Model, best
-from wordnet_splits.propose.reading import read_parsed
+from wordnet_splits.propose.model import Model, ranked
+from wordnet_splits.propose.pool import Floats
+from wordnet_splits.propose.reading import Reading, read_parsed
 from wordnet_splits.propose.reasons import COMMON, Candidate, Explainer
 from wordnet_splits.propose.words import parse_name
 from wordnet_splits.taxonomy import Taxonomy, load
 
 OFFERED = 8
-"""Candidates of a name that are kept."""
+"""Most candidates of a proposal."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What is proposed for one class.
+    """The proposal for one class.
 
-    ``candidates`` has the best first; where a word of the name is unknown to WordNet, what most other classes
-    are comes last, and there may be none. ``confidence``, in [0, 1], is the expected share of right choices
-    among proposals of that confidence; ``unsure`` says whether it is too low for a choice without a person,
-    or our supplement to WordNet gives the choice: what kind of thing a name is that WordNet lacks is a
-    judgement. ``asked`` says whether a person is asked: about the unsure ones, unless another threshold was
-    given.
+    ``candidates`` may be empty; the best comes first, and common synsets of the other classes last, for names
+    with a word that WordNet lacks. ``confidence``, in [0, 1], is the expected share of right choices among
+    proposals of that confidence. ``unsure``: it is too low for a choice without a person, or the choice comes
+    from the supplement to WordNet, which is a judgement. ``asked``: a person is asked, by default about the
+    unsure ones.
     """
 
     name: str
@@ -42,12 +42,12 @@ class Proposal:
 
     @property
     def wnid(self) -> str:
-        """The proposed synset, ``""`` where there is none."""
+        """The proposed synset, ``""`` for none."""
         return self.candidates[0].wnid if self.candidates else ""
 
     @property
     def runner_up(self) -> str:
-        """The second best synset, ``""`` where there is none."""
+        """The second best synset, ``""`` for none."""
         return self.candidates[1].wnid if len(self.candidates) > 1 else ""
 
 
@@ -87,18 +87,18 @@ def propose_synsets(
     taxonomy: Taxonomy | None = None,
     model: Model | None = None,
 ) -> Proposals:
-    """Return a synset for each name of a dataset; the names are read together, those of equal words as one.
+    """Return a synset for each name of a dataset, reading all names together; equal names count once.
 
     Parameters
     ----------
     names : class names or folder names; words joined by blanks, underscores, hyphens or capitals, a
         qualifier after ``/`` or in brackets, alternatives separated by commas.
-    superclasses : the superclass of each name, ``""`` where there is none.
+    superclasses : the superclass of each name, ``""`` for none.
 
     Raises
     ------
-    DataError : no names, one that is empty or cannot stand in a table (`check_name`), or not as many
-        superclasses as names.
+    DataError : no names, a name that is empty or not allowed in a table (`check_name`), or another number of
+        superclasses than names.
 
     Examples
     --------
@@ -117,53 +117,57 @@ def propose_synsets(
     taxonomy = taxonomy or load()
     model = model or Model.shipped()
     parsed = [parse_name(name) for name in names]
-    first: dict[tuple[object, ...], int] = {}
-    for n, (name, superclass) in enumerate(zip(parsed, above, strict=True)):
-        first.setdefault((*name.content, superclass), n)
-    reading = read_parsed([parsed[n] for n in first.values()], [above[n] for n in first.values()], taxonomy)
-    pool = reading.pool
-    alone, together = model.shares(reading)
-    confidence = model.confidence(pool, alone, together)
-    order = best(pool, together)
-    common = common_synsets(reading, together)
-    index = taxonomy.lemma_index()
-    offered = []
-    for start, stop, more in zip(pool.starts[:-1].tolist(), pool.starts[1:].tolist(), common, strict=True):
-        found = []
-        for c in order[start : min(stop, start + OFFERED)].tolist():
-            wnid, route = taxonomy.wnid(int(pool.node[c])), pool.routes[c]
-            senses = index.get(route.lemma, (wnid,))
-            sense = senses.index(wnid) + 1 if wnid in senses else 1
-            share = float(together[c])
-            found.append(Candidate(wnid, share, route.kind, route.lemma, sense, len(senses), route.added))
-        own = {candidate.wnid for candidate in found}
-        found += [_common(wnid, taxonomy) for node in more if (wnid := taxonomy.wnid(node)) not in own]
-        offered.append(tuple(found[:OFFERED]))
-    row_of = {key: row for row, key in enumerate(first)}
-    rows = [row_of[(*name.content, superclass)] for name, superclass in zip(parsed, above, strict=True)]
-    named = [some[0].wnid if some and some[0].kind != COMMON else "" for some in offered]
-    explainer = Explainer(taxonomy, [named[r] for r in rows])
-    reasons = [explainer.reason(candidates[0] if candidates else None) for candidates in offered]
-    sure = confidence.tolist()
+    keys = [(*name.content, superclass) for name, superclass in zip(parsed, above, strict=True)]
+    position: dict[tuple[object, ...], int] = {}
+    for n, key in enumerate(keys):
+        position.setdefault(key, n)
+    rows = {key: row for row, key in enumerate(position)}  # names of equal words share a row
+    distinct = list(position.values())
+    reading = read_parsed([parsed[n] for n in distinct], [above[n] for n in distinct], taxonomy)
+    alone, joint = model.shares(reading)
+    confidences = model.confidence(reading.pool, alone, joint).tolist()
+    candidates = _candidates(reading, joint)
     unsure = [
-        c < model.ask_below or any(candidate.added for candidate in candidates[:1])
-        for c, candidates in zip(sure, offered, strict=True)
+        confidence < model.ask_below or any(candidate.added for candidate in row[:1])
+        for confidence, row in zip(confidences, candidates, strict=True)
     ]
+    best = [row[0].wnid if row and row[0].kind != COMMON else "" for row in candidates]
+    explainer = Explainer(taxonomy, [best[rows[key]] for key in keys])
+    reasons = [explainer.reason(row[0] if row else None) for row in candidates]
     return Proposals(
         tuple(
             Proposal(
                 name=name,
                 superclass=superclass,
-                candidates=offered[r],
-                confidence=sure[r],
-                asked=unsure[r],
-                reason=reasons[r],
-                unsure=unsure[r],
+                candidates=candidates[rows[key]],
+                confidence=confidences[rows[key]],
+                asked=unsure[rows[key]],
+                reason=reasons[rows[key]],
+                unsure=unsure[rows[key]],
             )
-            for name, superclass, r in zip(names, above, rows, strict=True)
+            for name, superclass, key in zip(names, above, keys, strict=True)
         ),
         taxonomy,
     )
+
+
+def _candidates(reading: Reading, shares: Floats) -> list[tuple[Candidate, ...]]:
+    """Return the best candidates of each name, then the common synsets offered for it."""
+    pool, taxonomy, index = reading.pool, reading.pool.taxonomy, reading.pool.taxonomy.lemma_index()
+    order, starts = ranked(pool, shares), pool.starts.tolist()
+    offered = []
+    for start, stop, common in zip(starts[:-1], starts[1:], common_synsets(reading, shares), strict=True):
+        row = []
+        for c in order[start : min(stop, start + OFFERED)].tolist():
+            wnid, route = taxonomy.wnid(int(pool.node[c])), pool.routes[c]
+            senses = index.get(route.lemma, (wnid,))
+            sense = senses.index(wnid) + 1 if wnid in senses else 1
+            share = float(shares[c])
+            row.append(Candidate(wnid, share, route.kind, route.lemma, sense, len(senses), route.added))
+        wnids = {candidate.wnid for candidate in row}
+        row += [_common(wnid, taxonomy) for node in common if (wnid := taxonomy.wnid(node)) not in wnids]
+        offered.append(tuple(row[:OFFERED]))
+    return offered
 
 
 def _common(wnid: str, taxonomy: Taxonomy) -> Candidate:

@@ -1,4 +1,9 @@
-"""Names read together: their candidates, and what every candidate's features are."""
+"""All names of a dataset read together: every candidate is measured by the meanings of the other names.
+
+Each name spreads one vote over its candidates, and each candidate hands its share to every synset above it
+and to every word of its definition. A candidate is then measured by the votes of the *other* names at its
+own ancestors and words, in time linear in the number of candidates.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +14,144 @@ from functools import lru_cache
 import numpy as np
 
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.propose.candidates import Lemmas, routes
+from wordnet_splits.propose.candidates import WHOLE, Lemmas, routes
 from wordnet_splits.propose.graphs import Graphs
-from wordnet_splits.propose.joint import joint_features
-from wordnet_splits.propose.pool import Floats, Pool, make_pool
+from wordnet_splits.propose.pool import CATEGORIES, Floats, Indices, Keys, Pool, make_pool
 from wordnet_splits.propose.words import ParsedName, parse_name
 from wordnet_splits.taxonomy import Taxonomy
 
+JOINT = (
+    "density",
+    "alike",
+    "nearest",
+    "claimed",
+    "category",
+    "topic",
+    "superclass density",
+    "superclass alike",
+    "below superclass",
+)
+"""Features of a candidate that depend on the other names.
+
+``density``: log density of the votes around it (each vote is spread evenly below every ancestor).
+``alike``: expected information (Resnik) that it shares with another name. ``nearest``: the greatest
+information that it shares with one. ``claimed``: the votes of whole names for the same synset, since classes
+are distinct. ``category``: log share of the names whose meaning is of its category. ``topic``: whether its
+definition has words that are commoner in the voted definitions than in all candidates'. The last three use
+the names of the same superclass only, and whether it lies below a synset of the superclass's name."""
 PICTURED = "imagenet21k"
-"""The source whose synsets are known to have pictures."""
+"""Source whose synsets are known to have images."""
+
+
+class Votes:
+    """Votes of groups of names on keys (synsets or words); each entry is a key of a candidate."""
+
+    def __init__(self, of: Indices, key: Indices, group: Indices, weight: Floats) -> None:
+        self.of = of  # candidate of each entry
+        self.key = key
+        self.group = group
+        self.weight = weight
+        width = int(key.max(initial=0)) + 1
+        self._pair = np.unique(group[of] * width + key, return_inverse=True)[1]
+        self._width = width
+
+    def of_other_groups(self, shares: Floats) -> Floats:
+        """Return, per entry, the votes for its key from other groups than that of its candidate."""
+        votes = (shares * self.weight)[self.of]
+        total = np.bincount(self.key, votes, self._width)
+        same_group = np.bincount(self._pair, votes)
+        difference: Floats = np.maximum(total[self.key] - same_group[self._pair], 0.0)
+        return difference
+
+    def sum(self, values: Floats, candidates: int) -> Floats:
+        """Return the sum of the entries' values, per candidate."""
+        return np.bincount(self.of, values, candidates).astype(np.float64)
+
+    def most(self, values: Floats, candidates: int) -> Floats:
+        """Return the greatest of the entries' values, per candidate; 0 without entries."""
+        greatest = np.zeros(candidates)
+        np.maximum.at(greatest, self.of, values)
+        return greatest
+
+
+def joint_features(
+    pool: Pool, graphs: Graphs, superclasses: Sequence[str], superclass_nodes: Callable[[str], list[int]]
+) -> Callable[[Floats], Floats]:
+    """Return the function from shares of candidates to their joint features, (m, ``len(JOINT)``)."""
+    m = len(pool.owner)
+    group = pool.group[pool.owner]
+    members = np.bincount(pool.group)
+    weight = 1.0 / members[group]
+    groups = max(len(members) - 1, 1)
+    of_node, above = pool.above.expanded(pool.row)
+    nodes = Votes(of_node, above, group, weight)
+    gain = _gains(graphs)[nodes.key]
+    size, information = graphs.size[nodes.key], graphs.information[nodes.key]
+    vocabulary: dict[str, int] = {}
+    tokens = Keys.of(
+        [
+            [vocabulary.setdefault(t, len(vocabulary)) for t in graphs.tokens(node)]
+            for node in pool.nodes.tolist()
+        ]
+    )
+    words = Votes(*tokens.expanded(pool.row), group, weight)
+    even = pool.softmax(np.zeros(m))
+    evenly = words.of_other_groups(even)
+    categories = Votes(np.arange(m), pool.category, group, weight)
+    whole = np.array([route.kind in WHOLE for route in pool.routes], np.float64)
+    lengths = np.maximum(np.bincount(words.of, minlength=m), 1)
+    super_ids = {s: n for n, s in enumerate(dict.fromkeys(superclasses))}
+    kin = np.array([super_ids[s] for s in superclasses], np.int64)[pool.owner] if m else np.zeros(0, np.int64)
+    same = len(super_ids) > 1
+    if same:
+        n_nodes = len(graphs.size)
+        family_keys, family_of = np.unique(kin[of_node] * n_nodes + above, return_inverse=True)
+        families = Votes(of_node, family_of, group, weight)
+        members_of = np.unique(kin * len(members) + group) // len(members)
+        of_family = np.maximum(np.bincount(members_of, minlength=len(super_ids)) - 1.0, 1.0)[kin]
+        tops = [k * n_nodes + node for text, k in super_ids.items() for node in superclass_nodes(text)]
+        below = families.most(np.isin(family_keys, tops)[family_of].astype(np.float64), m)
+
+    def features(shares: Floats) -> Floats:
+        table = np.zeros((m, len(JOINT)))
+        votes = nodes.of_other_groups(shares)
+        table[:, 0] = np.log(nodes.sum(votes / groups / size, m) + 1.0 / len(graphs.size))
+        table[:, 1] = nodes.sum(votes / groups * gain, m)
+        table[:, 2] = nodes.most(information * np.minimum(votes, 1.0), m)
+        claims = nodes.of_other_groups(shares * whole)
+        table[:, 3] = whole * np.minimum(nodes.sum(claims * (nodes.key == pool.node[nodes.of]), m), 1.0)
+        table[:, 4] = np.log(
+            (categories.sum(categories.of_other_groups(shares), m) + 1.0) / (groups + len(CATEGORIES))
+        )
+        voted = words.of_other_groups(shares)
+        table[:, 5] = words.sum(np.log((voted + 1.0) / (evenly + 1.0)), m) / np.sqrt(lengths)
+        if same:
+            family = families.of_other_groups(shares)
+            table[:, 6] = np.log(
+                families.sum(family / of_family[families.of] / graphs.size[above], m) + 1.0 / n_nodes
+            )
+            table[:, 7] = families.sum(family / of_family[families.of] * gain, m)
+            table[:, 8] = below
+        return table
+
+    return features
+
+
+def _gains(graphs: Graphs) -> Floats:
+    graph = graphs.taxonomy.graph
+    indptr = graph.parent_indptr
+    sums = np.add.reduceat(np.append(graphs.information[graph.parent_indices], 0.0), indptr[:-1])
+    degree = np.diff(indptr)
+    mean = np.where(degree > 0, sums / np.maximum(degree, 1), 0.0)
+    gains: Floats = graphs.information - mean
+    return gains
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
     """The candidates of the names of one dataset.
 
-    ``joint`` turns shares of the candidates, (m,), into what the other names say of each, (m, features).
+    ``joint`` is the function from shares of the candidates, (m,), to their joint features, (m, features).
     """
 
     pool: Pool
@@ -32,14 +159,14 @@ class Reading:
     superclasses: tuple[str, ...]
 
     def table(self, shares: Floats) -> Floats:
-        """Return all features, (m, len(UNARY) + len(JOINT)), given the shares."""
+        """Return all features for shares of the candidates, (m, len(UNARY) + len(JOINT))."""
         return np.hstack([self.pool.unary, self.joint(shares)])
 
 
 def read_names(
     names: Sequence[str], superclasses: Sequence[str], taxonomy: Taxonomy, *, supplemented: bool = True
 ) -> Reading:
-    """Return the candidates of all names of a dataset; as `read_parsed`."""
+    """Return the candidates of all names of a dataset; see `read_parsed`."""
     return read_parsed(list(map(parse_name, names)), superclasses, taxonomy, supplemented=supplemented)
 
 
@@ -51,20 +178,20 @@ def read_parsed(
     Parameters
     ----------
     superclasses : the superclass of each name, ``""`` where there is none.
-    supplemented : whether names that WordNet lacks are looked up in our supplement to it, too.
+    supplemented : whether names that WordNet lacks are looked up in the supplement to it, too.
     """
     lemmas, graphs = _lookups(taxonomy, supplemented)
     pool = make_pool(names, superclasses, lemmas, graphs, _pictured())
 
     def senses(superclass: str) -> list[int]:
-        whole = [r for r in routes(parse_name(superclass), lemmas) if r.left_out == 0 or r.kind == "head"]
-        return [n for r in whole for n in (*lemmas.nodes(r.lemma), *lemmas.added.get(r.lemma, ()))]
+        sure = [r for r in routes(parse_name(superclass), lemmas) if r.left_out == 0 or r.kind == "head"]
+        return [n for r in sure for n in (*lemmas.nodes(r.lemma), *lemmas.added.get(r.lemma, ()))]
 
     return Reading(pool, joint_features(pool, graphs, superclasses, senses), tuple(superclasses))
 
 
 def graphs_of(taxonomy: Taxonomy) -> Graphs:
-    """Return what the features need of a taxonomy."""
+    """Return the data of a taxonomy for the features."""
     return _lookups(taxonomy, True)[1]
 
 

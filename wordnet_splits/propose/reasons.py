@@ -10,7 +10,7 @@ from wordnet_splits.taxonomy import Taxonomy
 
 NO_NOUN = "no word of the name is a noun of WordNet"
 COMMON = "common"
-"""Kind of a candidate that comes from the other classes and not from the name."""
+"""Kind of a candidate that comes from the other classes instead of the name."""
 
 _ROUTES = {
     "synset": "the name holds the synset",
@@ -29,17 +29,17 @@ _ROUTES = {
     "spelling": "WordNet lacks the name; one letter changed it is {lemma!r}",
     "longer": "WordNet has {lemma!r}, which holds the name",
 }
-"""Kind of route -> what a reader is told."""
+"""Kind of route -> its explanation."""
 _ADDED = "our supplement to WordNet files it here"
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A synset that a name may mean: its share of the name's vote, and how the name leads to it.
+    """A synset that a name may mean: its share of the name's vote, and the route from the name to it.
 
     ``kind`` is one of `wordnet_splits.propose.candidates.KINDS`, or `COMMON` with a share of 0; ``sense``
-    counts from 1 among the ``senses`` of ``lemma``. ``added`` says that our supplement files the lemma here,
-    which WordNet lacks, at least in this sense.
+    counts from 1 among the ``senses`` of ``lemma``. ``added`` if the supplement to WordNet gives the lemma
+    this sense.
     """
 
     wnid: str
@@ -52,19 +52,19 @@ class Candidate:
 
 
 class Explainer:
-    """Explains choices by what was chosen for the other names: ``chosen`` holds a wnid or ``""`` for each."""
+    """Explains proposals; ``wnids`` are those of all names, ``""`` for none."""
 
-    def __init__(self, taxonomy: Taxonomy, chosen: Sequence[str]) -> None:
+    def __init__(self, taxonomy: Taxonomy, wnids: Sequence[str]) -> None:
         self._taxonomy = taxonomy
         self._below: Counter[str] = Counter()
-        self._same = Counter(chosen)
+        self._same = Counter(wnids)
         self._kin_of: dict[str, str] = {}
         for wnid, count in self._same.items():
             if wnid:
                 self._below.update(dict.fromkeys(taxonomy.ancestors(wnid), count))
 
     def reason(self, choice: Candidate | None) -> str:
-        """Return why ``choice`` is proposed."""
+        """Return the reason for the proposal ``choice``."""
         if choice is None:
             return NO_NOUN
         if choice.kind == COMMON:
@@ -79,25 +79,25 @@ class Explainer:
         return "; ".join(parts)
 
     def _among(self, wnid: str) -> str:
-        """Return how many names mean something below a synset that a name itself does not lead to."""
+        """Return the number of names below a synset, for a name that does not lead to it."""
         word = self._taxonomy.lemmas(wnid)[0].replace("_", " ")
         return f"{self._below[wnid]} other classes are below {word!r}"
 
     def _kin(self, wnid: str) -> str:
-        """Return the nearest synset above that other names share, and how many do."""
+        """Return the nearest synset above that other names share, with their number."""
         if wnid not in self._kin_of:
             self._kin_of[wnid] = self._find_kin(wnid)
         return self._kin_of[wnid]
 
     def _find_kin(self, wnid: str) -> str:
-        own = self._same[wnid]
-        others = {
-            w: n for w in self._taxonomy.ancestors(wnid) if (n := self._below[w] - own) > 0 and w != wnid
+        same = self._same[wnid]
+        shared = {
+            w: n for w in self._taxonomy.ancestors(wnid) if (n := self._below[w] - same) > 0 and w != wnid
         }
-        if not others:
+        if not shared:
             return ""
-        nearest = max(others, key=lambda w: (self._taxonomy.max_depth(w), w))
-        count = others[nearest]
+        nearest = max(shared, key=lambda w: (self._taxonomy.max_depth(w), w))
+        count = shared[nearest]
         if not self._taxonomy.max_depth(nearest):
             return ""
         word = self._taxonomy.lemmas(nearest)[0].replace("_", " ")

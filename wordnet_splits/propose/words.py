@@ -1,4 +1,4 @@
-"""What the words of a class name are: the phrase itself, and what only qualifies it."""
+"""Parser of class names: their phrases, and the qualifiers beside them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "`": "'"})
 
 @dataclass(frozen=True)
 class ParsedName:
-    """A class name in parts, all case-folded and without accents, as WordNet writes (*creme brulee*).
+    """A class name in parts, case-folded and without accents, as WordNet writes (*creme brulee*).
 
-    ``phrases`` are its alternatives (``tench, Tinca tinca`` has two), ``asides`` what stands after a slash or
-    in brackets (``church/outdoor``), ``synset`` a wnid or synset name that the name holds, ``""`` if none.
-    ``capital`` says whether every word of the name begins with a capital letter.
+    ``phrases`` are its alternatives (``tench, Tinca tinca`` has two), ``asides`` its qualifiers after a slash
+    or in brackets (``church/outdoor``), ``synset`` is a wnid or synset name in it, ``""`` for none.
+    ``capital`` if every word of the name begins with a capital letter.
     """
 
     name: str
@@ -37,7 +37,7 @@ class ParsedName:
 
     @property
     def content(self) -> tuple[tuple[Words, ...], tuple[Words, ...], str, bool]:
-        """All but the name itself: names of equal content mean the same."""
+        """All but the name itself; names of equal content have equal meanings."""
         return self.phrases, self.asides, self.synset, self.capital
 
 
@@ -45,17 +45,17 @@ def parse_name(name: str) -> ParsedName:
     """Return the parts of a class name as its publisher writes it.
 
     A number before it (``001.ak47``) or after it (``airplanes-101``) is dropped, and so is a first folder of
-    one letter (``/a/airfield``, as Places365 has them).
+    one letter (``/a/airfield`` in Places365).
     """
     text = _NUMBER_BEFORE.sub("", name.translate(_QUOTES).strip())
     synset = _WNID.search(text) or _SYNSET.fullmatch(text)
     if synset:
         text = text.replace(synset[0], " ").strip(" _-.:") if _WNID.search(text) else synset[0].split(".")[0]
     asides = [words for part in _ASIDE.findall(text) if (words := _words(part))]
-    first, *rest = _without_letter(_ASIDE.sub(" ", text).strip("/ ").split("/"))
-    phrases = [words for part in first.split(",") if (words := _words(_NUMBER_AFTER.sub("", part)))]
-    asides += [words for part in rest if (words := _words(part))]
-    letters = [word for word in _BETWEEN.split(first) if word[:1].isalpha()]
+    alternatives, *qualifiers = _without_letter(_ASIDE.sub(" ", text).strip("/ ").split("/"))
+    phrases = [words for part in alternatives.split(",") if (words := _words(_NUMBER_AFTER.sub("", part)))]
+    asides += [words for part in qualifiers if (words := _words(part))]
+    letters = [word for word in _BETWEEN.split(alternatives) if word[:1].isalpha()]
     return ParsedName(
         name=name,
         phrases=tuple(dict.fromkeys(phrases)),

@@ -1,4 +1,4 @@
-"""A recipe from a sentence: which source is in-distribution, which are near, far and external."""
+"""Draft of a recipe: one source is in-distribution, others are near, far and external."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOISE = "generate = 1000"
 _BOUND = re.compile(r"([a-z_0-9]+)=(\d*\.?\d+)")
 """A measure and its threshold, as in ``mean=0.6``."""
 
-ABOUT = {
+COMMENTS = {
     "source": "A dataset of your own: with this, the recipe and the files named need no other declaration.",
     "id": "What the classifier is to know.",
     "rest": "The classes of the same source that are not ID: near by design.",
@@ -35,10 +35,10 @@ ABOUT = {
 
 
 @dataclass(frozen=True)
-class Named:
-    """A source and the classes of it that are meant: all, some, or a number of them drawn.
+class DraftGroup:
+    """A source and its classes for a group: all, some, or a number of them drawn.
 
-    ``bound`` is a measure and its threshold: near classes are at or above it, others below.
+    ``bound`` is a measure and its threshold: near classes are at or above it, classes of other groups below.
     """
 
     source: str
@@ -47,15 +47,15 @@ class Named:
     bound: tuple[str, float] | None = None
 
 
-def parse_named(text: str, *, where: str) -> Named:
-    """Return what ``SOURCE``, ``SOURCE:CLASS,CLASS``, ``SOURCE:N`` or ``SOURCE:MEASURE=VALUE`` stands for.
+def parse_group(text: str, *, where: str) -> DraftGroup:
+    """Parse ``SOURCE``, ``SOURCE:CLASS,CLASS``, ``SOURCE:N`` or ``SOURCE:MEASURE=VALUE``.
 
     A number to draw may follow the threshold: ``imagenet21k:mean=0.6,100``.
 
     Raises
     ------
     UnknownNameError : no such source or measure.
-    RecipeError : there is nothing behind the colon, or a class stands twice.
+    RecipeError : nothing follows the colon, or a class is repeated.
     """
     source, colon, rest = text.partition(":")
     classes = tuple(part.strip() for part in rest.split(",") if part.strip())
@@ -72,11 +72,11 @@ def parse_named(text: str, *, where: str) -> Named:
     if classes and classes[0] not in load_catalog(source) and (bound := _BOUND.fullmatch(classes[0])):
         return _bounded(source, bound, classes[1:], where)
     if len(classes) == 1 and classes[0].isdecimal() and classes[0] not in load_catalog(source):
-        return Named(source, draw=int(classes[0]))
-    return Named(source, classes)
+        return DraftGroup(source, draw=int(classes[0]))
+    return DraftGroup(source, classes)
 
 
-def _bounded(source: str, bound: re.Match[str], more: tuple[str, ...], where: str) -> Named:
+def _bounded(source: str, bound: re.Match[str], draw: tuple[str, ...], where: str) -> DraftGroup:
     measure = bound[1]
     if measure not in MEASURES:
         raise unknown("measure", measure, MEASURES, where=where)
@@ -90,43 +90,42 @@ def _bounded(source: str, bound: re.Match[str], more: tuple[str, ...], where: st
             where=where,
             hint=f"as in {source}:{measure}=0.6,100: after the comma is how many to draw",
         )
-    if len(more) > 1 or not all(number.isdecimal() for number in more):
+    if len(draw) > 1 or not all(number.isdecimal() for number in draw):
         raise RecipeError(
-            f"{','.join(more)!r} is no number of classes to draw",
+            f"{','.join(draw)!r} is not a number of classes to draw",
             where=where,
             hint=f"as in {source}:{measure}=0.6,100",
         )
-    return Named(source, draw=int(more[0]) if more else None, bound=(measure, float(bound[2])))
+    return DraftGroup(source, draw=int(draw[0]) if draw else None, bound=(measure, float(bound[2])))
 
 
 def draft_recipe(
     name: str,
-    known: Named,
-    near: Sequence[Named] = (),
-    far: Sequence[Named] = (),
-    external: Sequence[Named] = (),
+    id_group: DraftGroup,
+    near: Sequence[DraftGroup] = (),
+    far: Sequence[DraftGroup] = (),
+    external: Sequence[DraftGroup] = (),
     *,
     sources: Sequence[str] = (),
 ) -> str:
-    """Return the text of a recipe, with comments; it is for a person to read and change.
+    """Return the text of a recipe with comments, for a person to read and change.
 
-    Groups stand in the order ID, external, near, far, for a class goes to the first that takes it.
+    Groups are in the order ID, external, near, far, since a class goes to the first group that takes it.
 
     Parameters
     ----------
-    sources : the keys of datasets of one's own, to be declared in the recipe.
+    sources : the keys of a user's datasets, to be declared in the recipe.
     """
-    others = [*((e, "external") for e in external), *((n, "near") for n in near), *((f, "far") for f in far)]
-    blocks = [_head(name), *(f"# {ABOUT['source']}\n[[source]]\n{keys}" for keys in sources)]
-    blocks.append(_group(KNOWN, "id", known, known))
+    groups = [*((e, "external") for e in external), *((n, "near") for n in near), *((f, "far") for f in far)]
+    blocks = [_head(name), *(f"# {COMMENTS['source']}\n[[source]]\n{keys}" for keys in sources)]
+    blocks.append(_group(KNOWN, "id", id_group, id_group))
     names = {KNOWN}
-    for one, role in others:
-        group = f"{role}-{one.source}"
-        at = 2
-        while group in names:
-            group, at = f"{role}-{one.source}-{at}", at + 1
-        names.add(group)
-        blocks.append(_group(group, role, one, known))
+    for group, role in groups:
+        group_name, number = f"{role}-{group.source}", 2
+        while group_name in names:
+            group_name, number = f"{role}-{group.source}-{number}", number + 1
+        names.add(group_name)
+        blocks.append(_group(group_name, role, group, id_group))
     return "\n".join(blocks)
 
 
@@ -142,43 +141,43 @@ drop_leaks = true
 """
 
 
-def _group(group: str, role: str, named: Named, known: Named) -> str:
-    about, rule = _classes(role, named, known)
-    lines = [f"# {ABOUT[about]}", "[[group]]", f"name = {_text(group)}", f"role = {_text(role)}"]
-    lines.append(f"source = {_text(named.source)}")
-    if about == "noise":
+def _group(name: str, role: str, group: DraftGroup, id_group: DraftGroup) -> str:
+    comment, rule = _classes(role, group, id_group)
+    lines = [f"# {COMMENTS[comment]}", "[[group]]", f"name = {_text(name)}", f"role = {_text(role)}"]
+    lines.append(f"source = {_text(group.source)}")
+    if comment == "noise":
         lines.append("noise = { shape = [32, 32, 3], seed = 0 }")
-    lines += [f"classes = {{ {rule} }}", f"images = {{ {_images(role, named.source)} }}"]
+    lines += [f"classes = {{ {rule} }}", f"images = {{ {_images(role, group.source)} }}"]
     return "\n".join(lines) + "\n"
 
 
-def _classes(role: str, named: Named, known: Named) -> tuple[str, str]:
-    """Return which comment fits, and the rule."""
-    whole = f'listed = "source:{named.source}"'
-    drawn = "" if named.draw is None else f", draw = {named.draw}"
-    if _is_noise(named.source):
+def _classes(role: str, group: DraftGroup, id_group: DraftGroup) -> tuple[str, str]:
+    """Return the key of the comment, and the rule."""
+    whole = f'listed = "source:{group.source}"'
+    draw = "" if group.draw is None else f", draw = {group.draw}"
+    if _is_noise(group.source):
         return "noise", whole
-    if named.classes:
-        ids = json.dumps(named.classes, ensure_ascii=False)
+    if group.classes:
+        ids = json.dumps(group.classes, ensure_ascii=False)
         return ("id" if role == "id" else "listed"), f"listed = {ids}"
     if role == "id":
-        return "id", whole + drawn
-    if named.bound is not None:
-        return _by_measure(role, named.bound, drawn)
-    if role == "near" and named.source == known.source:
-        return "rest", "rest = true" + drawn
+        return "id", whole + draw
+    if group.bound is not None:
+        return _by_measure(role, group.bound, draw)
+    if role == "near" and group.source == id_group.source:
+        return "rest", "rest = true" + draw
     kin = f'below_parent_of = "group:{KNOWN}"'
     if role != "near":
-        return role, f"not = {{ {kin} }}{drawn}"
-    return "near", f'all = [ {{ {kin} }}, {{ not = {{ overlaps = "group:{KNOWN}" }} }} ]{drawn}'
+        return role, f"not = {{ {kin} }}{draw}"
+    return "near", f'all = [ {{ {kin} }}, {{ not = {{ overlaps = "group:{KNOWN}" }} }} ]{draw}'
 
 
-def _by_measure(role: str, bound: tuple[str, float], drawn: str) -> tuple[str, str]:
+def _by_measure(role: str, bound: tuple[str, float], draw: str) -> tuple[str, str]:
     measure, value = bound
-    side, about = ("above", "alike") if role == "near" else ("below", "unlike")
+    side, comment = ("above", "alike") if role == "near" else ("below", "unlike")
     alike = f'similarity = {{ to = "group:{KNOWN}", measure = {_text(measure)}, {side} = {value} }}'
     kin = f'overlaps = "group:{KNOWN}", relation = "ancestry"'
-    return about, f"all = [ {{ {alike} }}, {{ not = {{ {kin} }} }} ]{drawn}"
+    return comment, f"all = [ {{ {alike} }}, {{ not = {{ {kin} }} }} ]{draw}"
 
 
 def _images(role: str, source: str) -> str:

@@ -1,6 +1,6 @@
-"""Reading recipes: a shipped name or a file, ``extends`` resolved, every name in it checked.
+"""Reading of recipes, shipped ones and files: ``extends`` is resolved and every name in them is checked.
 
-A wrong key is refused with its line and the nearest right one.
+The error for a wrong key has its line and the nearest right key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from wordnet_splits.recipe.recipe import Recipe
 from wordnet_splits.recipe.text import explain_validation, lines_below
 
 BENCHMARKS, CLASS_SETS = "recipes", "class_sets"
-"""Folders of shipped recipes: those that are frozen, and those whose classes alone are somebody's list."""
+"""Folders of shipped recipes: frozen benchmarks, and published lists of classes."""
 
 
 def recipe_names() -> tuple[str, ...]:
@@ -42,18 +42,18 @@ def class_set_names() -> tuple[str, ...]:
 
 @cache
 def _names_in(folder: str) -> tuple[str, ...]:
-    found = (files("wordnet_splits") / "data" / folder).iterdir()
-    return tuple(sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml")))
+    paths = (files("wordnet_splits") / "data" / folder).iterdir()
+    return tuple(sorted(p.name.removesuffix(".toml") for p in paths if p.name.endswith(".toml")))
 
 
 def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = None) -> Recipe:
-    """Return the recipe that is meant: shipped, a TOML file, or inside a manifest; a `Recipe` as it is.
+    """Return a recipe: a shipped one, that of a TOML file or of a manifest; a `Recipe` is returned as it is.
 
     Parameters
     ----------
     name : the name of a shipped benchmark or class set, the path of a TOML file, a manifest, or a
         manifest's name, folder or address on the Hub.
-    manifests : folder of manifests, else the usual ones.
+    manifests : folder of manifests; the usual folders by default.
 
     Raises
     ------
@@ -64,11 +64,11 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
     if isinstance(name, Recipe):
         return name
     if isinstance(name, Manifest):
-        return _within(name)
+        return _from_manifest(name)
     shipped = (*recipe_names(), *class_set_names())
     if not str(name).endswith(".toml") and (is_path(name) or name not in shipped):
         if _has_manifest(name, manifests):
-            return _within(load_manifest(name, manifests))
+            return _from_manifest(load_manifest(name, manifests))
         raise unknown_benchmark("benchmark", str(name), {*shipped, *manifest_names(manifests)})
     recipe = _read(name)
     with using_sources(recipe.declarations):
@@ -79,9 +79,9 @@ def load_recipe(name: Recipe | Manifest | str | Path, manifests: Path | None = N
 def declarations_of(
     *names: Recipe | Manifest | str | Path, manifests: Path | None = None
 ) -> dict[str, Declaration]:
-    """Return the datasets that come with benchmarks: before a root of one is judged, or the rest is checked.
+    """Return the declarations in recipes or manifests, without further checks of these.
 
-    Parameters as of `load_recipe`. What is no benchmark comes with none: whoever takes it up says so.
+    Parameters are those of `load_recipe`; a name without a benchmark has no declarations.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def _declarations_of(
     text = str(name)
     if text.endswith(".toml"):
         return _read(name).declarations if Path(name).exists() else {}
-    if not is_path(name) and text in recipe_names():  # it is of shipped sources alone
+    if not is_path(name) and text in recipe_names():  # has shipped sources only
         return {}
     return read_manifest(find_manifest(name, manifests)).own if _has_manifest(name, manifests) else {}
 
@@ -113,7 +113,7 @@ def _has_manifest(name: str | Path, manifests: Path | None) -> bool:
 
 
 def _read(name: str | Path) -> Recipe:
-    """Read a shipped recipe or a TOML file; the names in it are not checked."""
+    """Return a shipped recipe or that of a TOML file; the names in it are not checked."""
     text, where = _recipe_text(name)
     raw = parse_toml(text, where=where, error=RecipeError)
     lines: dict[str, str] = {}
@@ -124,26 +124,26 @@ def _read(name: str | Path) -> Recipe:
         raise explain_validation(error, text, where, Recipe) from None
     if name not in (*recipe_names(), *class_set_names()):
         recipe.remember_folder(Path(name).absolute().parent)
-    for number, declared in enumerate(recipe.source):
+    for number, declaration in enumerate(recipe.source):
         file = Path(raw["extends"] if number < inherited else name).absolute()
-        recipe.add_declarations({declared.name: _declared(declared.read_from(file, confined=True), where)})
+        _check_declaration(declaration.read_from(file, confined=True), where)
+        recipe.add_declarations({declaration.name: declaration})
     recipe.remember_lines(lines)
     return recipe
 
 
-def _declared(declared: Declaration, where: str) -> Declaration:
-    """Return a dataset of ``[[source]]`` if it may have its name and its files may be where they are."""
-    place = f"{where}: source {declared.name!r}"
-    if declared.name in catalog_names():
-        raise RecipeError("is a source of ours", where=place, hint="give yours another name")
+def _check_declaration(declaration: Declaration, where: str) -> None:
+    """Raise RecipeError if a ``[[source]]`` has a shipped source's name, or files outside of its folder."""
+    where = f"{where}: source {declaration.name!r}"
+    if declaration.name in catalog_names():
+        raise RecipeError("is the name of a shipped source", where=where, hint="give yours another name")
     try:
-        _ = declared.catalog_file, declared.inventory_file
+        _ = declaration.catalog_file, declaration.inventory_file
     except SplitsError as error:
-        raise RecipeError(error.what, where=place, hint="keep it in the recipe's folder") from None
-    return declared
+        raise RecipeError(error.what, where=where, hint="keep it in the recipe's folder") from None
 
 
-def _within(manifest: Manifest) -> Recipe:
+def _from_manifest(manifest: Manifest) -> Recipe:
     where = f"{manifest.folder or manifest.name}: the recipe in manifest.json"
     recipe = validate(
         Recipe, manifest.data.recipe.as_dict(), where=where, error=ManifestError, hint="build it again"
@@ -167,12 +167,12 @@ def _recipe_text(name: str | Path) -> tuple[str, str]:
 def _extended(
     raw: dict[str, Any], text: str, where: str, lines: dict[str, str]
 ) -> tuple[dict[str, Any], int]:
-    """Resolve ``extends``: same-named groups replaced in place, new ones appended, ``drop`` removes.
+    """Resolve ``extends``: replace groups of the same name, append new ones, remove those in ``drop``.
 
-    ``lines`` is filled with the file and line of each group's rule. Returns how many of the sources are the
-    base's, too: they come first.
+    ``lines`` is filled with the file and line of each group's rule. Returns the recipe, and the number of
+    sources of its base, which come first.
     """
-    declared = _tables(raw.get("source", []), "source", where)
+    sources = _tables(raw.get("source", []), "source", where)
     if "extends" not in raw:
         lines |= _lines_of(raw, text, where)
         return {"draw": raw.get("name"), **raw}, 0
@@ -191,35 +191,32 @@ def _extended(
         raise RecipeError(
             f"{base_name!r} is itself a variant; variants have one level", where=where, hint="extend its base"
         )
-    theirs = _tables(base.get("group", []), "group", base_where)
-    groups: dict[str, dict[str, Any]] = {str(g.get("name", f"base #{n}")): g for n, g in enumerate(theirs)}
+    base_groups = enumerate(_tables(base.get("group", []), "group", base_where))
+    groups: dict[str, dict[str, Any]] = {str(g.get("name", f"base #{n}")): g for n, g in base_groups}
     if not isinstance(dropped, list):
         raise RecipeError("`drop` is not a list of group names", where=where, hint='as in drop = ["svhn"]')
     for name in map(str, dropped):
         if name not in groups:
             raise unknown("group to drop", name, groups, where=where)
         del groups[name]
-    own = _tables(raw.pop("group", []), "group", where)
-    groups |= {str(g.get("name", f"#{n}")): g for n, g in enumerate(own)}
-    own_leaks = _tables(raw.pop("known_leak", []), "known_leak", where)
-    leaks = [
-        *_leaks_between(_tables(base.get("known_leak", []), "known_leak", base_where), groups),
-        *own_leaks,
-    ]
-    base = {"draw": base.get("name"), **base}
-    inherited = _tables(base.get("source", []), "source", base_where)
+    new_groups = enumerate(_tables(raw.pop("group", []), "group", where))
+    groups |= {str(g.get("name", f"#{n}")): g for n, g in new_groups}
+    leaks = _leaks_between(_tables(base.get("known_leak", []), "known_leak", base_where), groups)
+    leaks += _tables(raw.pop("known_leak", []), "known_leak", where)
+    base_sources = _tables(base.get("source", []), "source", base_where)
     merged = {
+        "draw": base.get("name"),
         **base,
         **raw,
-        "source": [*inherited, *declared],
+        "source": [*base_sources, *sources],
         "group": list(groups.values()),
         "known_leak": leaks,
     }
-    return merged, len(inherited)
+    return merged, len(base_sources)
 
 
 def _lines_of(raw: dict[str, Any], text: str, where: str) -> dict[str, str]:
-    """Return the file and line of the rule of each group that a text declares."""
+    """Return the file and line of the rule of each group in a text."""
     groups = _tables(raw.get("group", []), "group", where)
     lines = lines_below(text, "group", "classes")
     return {
@@ -234,13 +231,13 @@ def _tables(value: Any, key: str, where: str) -> list[dict[str, Any]]:
 
 
 def _leaks_between(leaks: list[dict[str, Any]], groups: dict[str, Any]) -> list[dict[str, Any]]:
-    """Keep a base's known leaks only where the variant still has both groups."""
+    """Return the known leaks of a base for which the variant still has both groups."""
     sources = {f"source:{g.get('source')}" for g in groups.values()}
 
-    def there(operand: Any) -> bool:
+    def exists(operand: Any) -> bool:
         return str(operand).removeprefix("group:") in groups or operand in sources
 
-    return [leak for leak in leaks if there(leak.get("a")) and there(leak.get("b"))]
+    return [leak for leak in leaks if exists(leak.get("a")) and exists(leak.get("b"))]
 
 
 def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> None:
@@ -253,14 +250,14 @@ def _check_names(recipe: Recipe, where: str, *, lists_may_be_awaited: bool) -> N
     groups = {g.name for g in recipe.group}
     operands = {*(f"group:{g}" for g in groups), *(f"source:{s}" for s in recipe.sources)}
     for group in recipe.group:
+        in_group = f"{where}: group {group.name!r}"
         if group.source not in known_sources():
-            raise unknown_source(group.source, known_sources(), where=f"{where}: group {group.name!r}")
+            raise unknown_source(group.source, known_sources(), where=in_group)
         if group.view not in ("raw", *spec_names()):
-            raise unknown("view", group.view, ("raw", *spec_names()), where=f"{where}: group {group.name!r}")
+            raise unknown("view", group.view, ("raw", *spec_names()), where=in_group)
         for split, rule in group.images.items():
             if rule.list_ is not None and rule.list_ not in lists and not lists_may_be_awaited:
-                place = f"{where}: group {group.name!r}, {split}"
-                raise unknown_list(rule.list_, recipe.folder, where=place)
+                raise unknown_list(rule.list_, recipe.folder, where=f"{in_group}, {split}")
     for leak in recipe.known_leak:
         for operand in (leak.a, leak.b):
             if operand not in operands | groups:

@@ -42,22 +42,22 @@ class RecipePart(BaseModel):
 
 MOST_GROUPS = 100
 MOST_NOISE = 4 << 30
-"""Bytes of pixels that one group may generate; 10,000 images of 224 x 224 are 1.5 GB."""
+"""Most bytes of pixels that one group generates; 10,000 images of 224 x 224 are 1.5 GB."""
 
 
 class ImageRule(RecipePart):
-    """Which images a split takes: a published list, a cut of publishers' splits, or generated noise.
+    """The images of a split: a published list, a part of publishers' splits, or generated noise.
 
     Attributes
     ----------
-    list : a published list of images, ``"openset-imagenet/p3_val"``, cut to the group's classes.
+    list : a published list of images, ``"openset-imagenet/p3_val"``, limited to the group's classes.
     from : a split of the publisher's, an array of them, or ``"all"``; goes with one of the five below.
-    per_class : so many images of each class, the first in the order of the draw.
-    total : so many images in all, equally many of each class.
+    per_class : number of images of each class, the first in the order of the draw.
+    total : number of images in all, equally many of each class.
     half : half the images of each class, the first in the order of the draw.
     all : every image.
     rest : every image that no other split or group of the benchmark took.
-    generate : so many generated images; the group needs ``noise``.
+    generate : number of generated images; the group needs ``noise``.
     """
 
     list_: str | None = Field(default=None, alias="list")
@@ -71,24 +71,24 @@ class ImageRule(RecipePart):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_pool_is_a_list_of_one(cls, data: Any) -> Any:
+    def _wrap_single_split(cls, data: Any) -> Any:
         if isinstance(data, dict) and isinstance(data.get("from"), str):
             return {**data, "from": (data["from"],)}
         return data
 
     @model_validator(mode="after")
-    def _one_way_of_taking(self) -> ImageRule:
-        takers = [k for k in ("per_class", "total", "half", "all", "rest") if getattr(self, k) is not None]
-        ways = [k for k in ("list_", "from_", "generate") if getattr(self, k) is not None]
-        if len(ways) != 1:
+    def _check_keys(self) -> ImageRule:
+        amounts = [k for k in ("per_class", "total", "half", "all", "rest") if getattr(self, k) is not None]
+        origins = [k for k in ("list_", "from_", "generate") if getattr(self, k) is not None]
+        if len(origins) != 1:
             raise ValueError("give exactly one of list, from, generate")
-        if (self.from_ is not None) != (len(takers) == 1) or len(takers) > 1:
+        if (self.from_ is not None) != (len(amounts) == 1) or len(amounts) > 1:
             raise ValueError("`from` goes with exactly one of per_class, total, half, all, rest")
         return self
 
 
 class Noise(RecipePart):
-    """What the images of a generated source are.
+    """Parameters of the images of a generated source.
 
     Attributes
     ----------
@@ -105,15 +105,15 @@ class Group(RecipePart):
 
     Attributes
     ----------
-    name : the set's own name.
+    name : the name of the set.
     role : ``id``, ``near``, ``far``, ``external`` (training outliers) or ``csid`` (covariate-shifted ID).
     source : a shipped source, or a declared dataset of your own.
-    view : which pixels: ``raw``, or the name of a resize spec of `fix-resize` such as ``fix``.
-    classes : which classes of the source.
-    images : ``train``, ``val`` and ``test``, each with what it takes.
+    view : the pixels: ``raw``, or the name of a resize spec of `fix-resize` such as ``fix``.
+    classes : the rule for the classes of the source.
+    images : the rules for the images of ``train``, ``val`` and ``test``.
     published : the paper's counts of ``classes``, ``train``, ``val`` and ``test``, to compare with.
-    noise : what a generated source generates.
-    reuse : whether classes that an earlier group took are on offer, too.
+    noise : parameters of the images of a generated source.
+    reuse : whether classes that an earlier group took are candidates, too.
     labelled : ``false`` for ID classes that the classifier has no output for.
     note : one sentence, printed where published and actual counts differ.
     """
@@ -141,8 +141,8 @@ class Group(RecipePart):
             height, width, _ = self.noise.shape if self.noise else (0, 0, 0)
             size = (self.images[split].generate or 0) * height * width * 3
             if size > MOST_NOISE:
-                asked, most = size / (1 << 30), MOST_NOISE >> 30
-                raise ValueError(f"{split} asks for {asked:,.1f} GiB of noise, at most {most} are made")
+                gib, most = size / (1 << 30), MOST_NOISE >> 30
+                raise ValueError(f"{split} asks for {gib:,.1f} GiB of noise, at most {most} are made")
         if not self.labelled and self.role != "id":
             raise ValueError("labelled = false is for ID classes that the classifier has no output for")
         if not self.images and self.role != "id":
@@ -151,16 +151,16 @@ class Group(RecipePart):
 
 
 class KnownLeak(RecipePart):
-    """A leak that is known, with the reason why it stays.
+    """A known leak, with the reason why it stays.
 
     Attributes
     ----------
     kind : ``class`` (equal synsets), ``ancestry``, ``sibling`` (a far class below a parent of an ID class) or
         ``digest`` (identical pictures).
     a : ``group:NAME``, or ``source:NAME`` for all classes of a source, in a group or not.
-    b : the other one.
+    b : likewise.
     classes : the pairs of classes, each ``[of a, of b]``; or
-    count : how many pairs there are.
+    count : the number of pairs.
     reason : why it stays.
     """
 
@@ -179,22 +179,22 @@ class KnownLeak(RecipePart):
 
 
 class PublishedList(RecipePart):
-    """The class list that a recipe rebuilds, as published: where it is, and how the recipe differs from it.
+    """The published class list that a recipe rebuilds, and how the recipe differs from it.
 
-    The list itself is not kept.
+    The list itself is not stored.
 
     Attributes
     ----------
-    origin : where it is, to the commit.
+    origin : its address, to the commit.
     licence : its licence.
-    columns : what a line holds, joined by tabs.
-    groups : the groups that the list is of, all unless given.
+    columns : the columns of a line, joined by tabs.
+    groups : the groups in the list; all by default.
     ordered : whether the order of groups and classes is published, too; else the lines are sorted.
-    sha256 : of its lines.
-    only_published : how many classes of it the recipe does not take.
-    only_ours : how many classes the list lacks.
-    elsewhere : how many classes are in another group or superclass.
-    note : why they differ.
+    sha256 : SHA-256 of its lines.
+    only_published : number of its classes that the recipe does not take.
+    only_ours : number of classes that the list lacks.
+    elsewhere : number of classes in another group or superclass.
+    note : the reason for the difference.
     """
 
     origin: Annotated[str, Field(min_length=1)]
@@ -210,11 +210,11 @@ class PublishedList(RecipePart):
 
 
 class Normalisation(RecipePart):
-    """How pixels in [0, 1] are normalised.
+    """Normalisation of pixels in [0, 1].
 
     Attributes
     ----------
-    mean : of each channel.
+    mean : mean of each channel.
     sd : standard deviation of each channel.
     """
 
@@ -223,24 +223,24 @@ class Normalisation(RecipePart):
 
 
 class Recipe(RecipePart):
-    """A benchmark, declared: one TOML file.
+    """Declaration of a benchmark: one TOML file.
 
     Attributes
     ----------
     schema : the version of this syntax.
-    name : of the benchmark: small letters, digits and hyphens.
+    name : the name of the benchmark: small letters, digits and hyphens.
     version : raised when a frozen class, role or image changes.
     title : one line for listings.
     draw : the key of all draws, which variants of one benchmark share.
-    seed : of all draws.
+    seed : the seed of all draws.
     paper : the key of the paper that it rebuilds.
     hierarchy : the graph that subtree, slice and parent rules follow: WordNet's, or ImageNet's former tree.
     transforms : the evaluation transform of each source.
-    normalise : of pixels, after the transform.
-    reproduces : whether it is somebody's benchmark as published, leaks included.
+    normalise : the normalisation of pixels, after the transform.
+    reproduces : whether it is a benchmark as published, leaks included.
     drop_leaks : whether classes that leak are removed.
     published_list : the published list of classes that it rebuilds.
-    source : the datasets of one's own, one ``[[source]]`` each; paths are relative to the recipe's file.
+    source : declared datasets, one ``[[source]]`` each; paths are relative to the recipe's file.
     group : the sets, one ``[[group]]`` each.
     known_leak : leaks that stay, one ``[[known_leak]]`` each.
     """
@@ -267,36 +267,32 @@ class Recipe(RecipePart):
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Recipe:
-        seen: set[str] = set()
-        for group in self.group:
-            if group.name in seen:
-                raise ValueError(f"two groups are called {group.name!r}")
-            seen.add(group.name)
-        names = [declared.name for declared in self.source]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"two sources are called {twice[0]!r}")
+        for kind, parts in (("group", self.group), ("source", self.source)):
+            names = [part.name for part in parts]
+            if repeated := [name for name in names if names.count(name) > 1]:
+                raise ValueError(f"two {kind}s are called {repeated[0]!r}")
         if not self.groups_with_role("id"):
             raise ValueError('no group has role = "id", so nothing is in-distribution')
         return self
 
-    def __eq__(self, other: object) -> bool:  # where it was read makes no other recipe
-        return isinstance(other, Recipe) and self.model_dump() == other.model_dump()
+    def __eq__(self, recipe: object) -> bool:  # wherever the two were read
+        return isinstance(recipe, Recipe) and self.model_dump() == recipe.model_dump()
 
-    def place(self, group: str) -> str:
-        """Return where a group is declared, for errors: ``mine.toml, line 7: group far``."""
+    def location(self, group: str) -> str:
+        """Return the location of a group for errors: ``mine.toml, line 7: group far``."""
         return f"{self._lines.get(group, self.name)}: group {group}"
 
     def remember_lines(self, lines: dict[str, str]) -> None:
-        """Note the file and line of each group's rule, for errors."""
+        """Add the file and line of each group's rule, for errors."""
         self._lines.update(lines)
 
     @property
     def folder(self) -> Path | None:
-        """Return the folder of its file, beside which lists of its own lie; None where it has none."""
+        """The folder of the recipe's file, which may contain a user's lists; None without a file."""
         return self._folder
 
     def remember_folder(self, folder: Path) -> None:
-        """Note where the recipe was read."""
+        """Set the folder of the recipe's file."""
         self._folder = folder
 
     @property
@@ -309,9 +305,9 @@ class Recipe(RecipePart):
         self._declarations.update(declarations)
 
     def as_data(self) -> dict[str, Any]:
-        """Return the recipe as its TOML says, variants resolved; `Recipe.model_validate` reads it back.
+        """Return the data of the TOML file, variants resolved, for `Recipe.model_validate`.
 
-        Without ``[[source]]``, whose paths are of this machine: a manifest carries the datasets themselves.
+        It leaves out ``[[source]]``, whose paths are of this machine: a manifest carries the declarations.
         """
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"source"})
 
@@ -339,14 +335,14 @@ class Recipe(RecipePart):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Return the sources of all groups, sorted."""
+        """The sources of all groups, sorted."""
         return tuple(sorted({g.source for g in self.group}))
 
     @property
     def sources_named(self) -> tuple[str, ...]:
-        """Return the sources of all groups and those that their rules name, sorted."""
-        named = {o.name for g in self.group for o in operands(g.classes) if o.kind == "source"}
-        return tuple(sorted({*self.sources, *named}))
+        """The sources of all groups and those in their rules, sorted."""
+        in_rules = {o.name for g in self.group for o in operands(g.classes) if o.kind == "source"}
+        return tuple(sorted({*self.sources, *in_rules}))
 
     def groups_with_role(self, role: str) -> tuple[Group, ...]:
         """Return the groups of one role, in file order."""

@@ -23,7 +23,7 @@ from wordnet_splits.making.run import BuildOptions, read_pixels
 from wordnet_splits.manifest import GroupRow
 from wordnet_splits.manifest.data import LeakRow
 from wordnet_splits.recipe import load_recipe, recipe_names
-from wordnet_splits.recipe.drafting import Named, draft_recipe, parse_named
+from wordnet_splits.recipe.drafting import DraftGroup, draft_recipe, parse_group
 from wordnet_splits.rules.evidence import counted
 from wordnet_splits.sources.roots import Roots, declare_roots
 from wordnet_splits.taxonomy import load
@@ -96,9 +96,9 @@ def new(
         raise OutputError("is there already", where=str(out), hint="remove it, or give --out")
     if not (near or far):
         raise RecipeError("no group is unknown", where="new", hint="give --near SOURCE or --far SOURCE")
-    first = parse_named(known, where="--id")
+    first = parse_group(known, where="--id")
     others = [
-        [parse_named(one, where=where) for one in given]
+        [parse_group(one, where=where) for one in given]
         for where, given in (("--near", near), ("--far", far), ("--external", external))
     ]
     own, notes = _declared([first, *chain(*others)], out)
@@ -128,7 +128,7 @@ def new(
     )
 
 
-def _declared(named: Sequence[Named], out: Path) -> tuple[list[str], list[str]]:
+def _declared(named: Sequence[DraftGroup], out: Path) -> tuple[list[str], list[str]]:
     """Return the keys of each dataset of one's own for the recipe, and a note of each that is not in it."""
     folder = out.absolute().parent.resolve()
     tables, notes = [], []

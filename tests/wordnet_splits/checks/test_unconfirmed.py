@@ -10,9 +10,9 @@ from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.command import Command
 from wordnet_splits.audit.audit import audit
 from wordnet_splits.catalog import read_catalog
+from wordnet_splits.propose.catalog_maker import proposed
 from wordnet_splits.propose.model import Model
 from wordnet_splits.propose.proposals import propose_synsets
-from wordnet_splits.propose.writing import proposed
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten")
 

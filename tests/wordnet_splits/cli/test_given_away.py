@@ -252,7 +252,11 @@ def test_two_benchmarks_may_not_mean_two_datasets_by_one_name(stranger: Command)
         ("pics/mypics.tsv", "../stranger/mypics.tsv", "source 'mypics': the path '../stranger/mypics.tsv'"),
         ("pics/mypics.tsv", "/etc/passwd", "source 'mypics': the path '/etc/passwd' leaves its folder"),
         ("pics/mypics.tsv", "mypics.tsv", "there is no such catalog"),
-        ('name = "mypics"\nlayout', 'name = "digits"\nlayout', "source 'digits': is a source of ours"),
+        (
+            'name = "mypics"\nlayout',
+            'name = "digits"\nlayout',
+            "source 'digits': is the name of a shipped source",
+        ),
         (
             "[[source]]",
             '[[source]]\nname = "a"\nlayout = "csv"\ncatalog = "a"\n' * 2 + "[[source]]",

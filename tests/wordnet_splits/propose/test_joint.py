@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from wordnet_splits.propose.graphs import Graphs
-from wordnet_splits.propose.joint import JOINT
 from wordnet_splits.propose.model import Model
-from wordnet_splits.propose.reading import read_names
+from wordnet_splits.propose.reading import JOINT, read_names
 from wordnet_splits.taxonomy import Taxonomy
 
 NAMES = ["seal", "dolphin", "whale", "seal/harbor", "crane", "desk globe"]

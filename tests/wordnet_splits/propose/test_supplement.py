@@ -10,10 +10,10 @@ import pytest
 from tools.proposals.measure import SETS
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.propose import propose_synsets
+from wordnet_splits.propose.candidates import SUPPLEMENT, added_to, supplement
+from wordnet_splits.propose.catalog_maker import proposed
 from wordnet_splits.propose.reading import read_names
-from wordnet_splits.propose.supplement import SUPPLEMENT, added_to, supplement
 from wordnet_splits.propose.words import parse_name
-from wordnet_splits.propose.writing import proposed
 from wordnet_splits.taxonomy import Taxonomy
 
 TAXONOMY = Taxonomy.embedded()

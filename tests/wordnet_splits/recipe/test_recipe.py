@@ -249,7 +249,7 @@ def test_a_rule_about_parents_that_takes_no_class_names_them_and_its_line(tmp_pa
 def test_a_recipe_remembers_where_each_group_is_declared(name):
     recipe = load_recipe(name)
     for group in recipe.group:
-        found = re.fullmatch(rf"(\S+).toml, line (\d+): group {group.name}", recipe.place(group.name))
+        found = re.fullmatch(rf"(\S+).toml, line (\d+): group {group.name}", recipe.location(group.name))
         assert found
         path = files("wordnet_splits") / "data" / "recipes" / f"{found[1]}.toml"
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -260,7 +260,7 @@ def test_where_a_recipe_was_read_makes_no_other_recipe(tmp_path):
     assert load_recipe(write(tmp_path, RECIPE)) == load_recipe(write(tmp_path, RECIPE))
     built = build("digits").manifest
     assert load_recipe(built) == load_recipe("digits")
-    assert load_recipe(built).place("digits-0-5") == "digits: group digits-0-5"
+    assert load_recipe(built).location("digits-0-5") == "digits: group digits-0-5"
 
 
 def test_a_class_listed_that_an_earlier_group_took_is_refused(tmp_path):

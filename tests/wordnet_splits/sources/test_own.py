@@ -17,7 +17,7 @@ from tests.wordnet_splits import own_pictures as own
 from wordnet_splits.base import errors
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.declarations import register_declaration
-from wordnet_splits.propose.class_folders import declared_classes
+from wordnet_splits.propose.classes import declared_classes
 from wordnet_splits.sources import Source, open_source, source_info, source_names
 from wordnet_splits.sources.own import Image, Layout, Place
 from wordnet_splits.sources.own import layout as layouts

@@ -13,7 +13,7 @@ from tests.wordnet_splits.sources.test_own import rows
 from wordnet_splits.base import errors
 from wordnet_splits.making import build
 from wordnet_splits.manifest import read_manifest
-from wordnet_splits.propose.class_folders import declared_classes
+from wordnet_splits.propose.classes import declared_classes
 from wordnet_splits.reports.make_inventory import make_inventory
 from wordnet_splits.sources import open_source
 from wordnet_splits.sources.own import json_items as reader

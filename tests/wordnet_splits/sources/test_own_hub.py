@@ -18,7 +18,7 @@ from tests.hub_server import Fault, Hub, Repo, at_hand
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.sources.test_own import rows
 from wordnet_splits.base import errors
-from wordnet_splits.propose.class_folders import declared_classes
+from wordnet_splits.propose.classes import declared_classes
 from wordnet_splits.sources import open_source
 
 datasets = pytest.importorskip("datasets", reason="it writes what is read here")

@@ -13,7 +13,7 @@ import pytest
 from tests.wordnet_splits import own_pictures as own
 from tests.wordnet_splits.sources.test_own import rows
 from wordnet_splits.base import errors
-from wordnet_splits.propose.class_folders import declared_classes
+from wordnet_splits.propose.classes import declared_classes
 from wordnet_splits.sources import open_source
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten", "no_roots_of_this_machine")
