@@ -188,7 +188,7 @@ def _compare_pairs(
         np.unique([pair[side] for pair in pairs], return_inverse=True) for side in (0, 1)
     )
     rows, columns, at = rows.tolist(), columns.tolist(), (row, column)
-    found = similarity.similarity_matrices(tuple(MEASURES.values()), rows, columns, taxonomy)
-    values = {name: found[measure][at].tolist() for name, measure in MEASURES.items()}
-    values["lcs"] = [taxonomy.wnid(node) for node in similarity.lcs_matrix(rows, columns, taxonomy)[at]]
+    matrices = similarity.similarity_matrices((*MEASURES.values(), "lcs"), rows, columns, taxonomy)
+    values = {name: matrices[measure][at].tolist() for name, measure in MEASURES.items()}
+    values["lcs"] = [taxonomy.wnid(node) for node in matrices["lcs"][at].tolist()]
     return {pair: {name: column[n] for name, column in values.items()} for n, pair in enumerate(pairs)}

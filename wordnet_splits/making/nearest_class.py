@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from wordnet_splits.rules.evidence import counted
 from wordnet_splits.taxonomy import Taxonomy
@@ -22,11 +21,8 @@ def nearer_ood_classes(rows: Sequence[TableRow]) -> tuple[list[int | None], int]
     Nearness is the column ``mean``; None for a class without a distance. OOD classes without one are counted
     among all, never as nearer.
     """
-    scores = np.sort([r["mean"] for r in rows if r["role"] in OOD_ROLES and r["mean"] is not None])
-    nearer = [
-        None if r["mean"] is None else len(scores) - int(np.searchsorted(scores, r["mean"], side="right"))
-        for r in rows
-    ]
+    scores = sorted(r["mean"] for r in rows if r["role"] in OOD_ROLES and r["mean"] is not None)
+    nearer = [None if r["mean"] is None else len(scores) - bisect_right(scores, r["mean"]) for r in rows]
     return nearer, sum(r["role"] in OOD_ROLES for r in rows)
 
 

@@ -36,8 +36,8 @@ SIGNALS = (
 """Features for the confidence of a choice: log odds of its share, its lead over the runner-up, whether the
 name alone gives the same, whether it is the only candidate, the first sense of its lemma, the kind of its
 route (``other``: neither the whole name nor its last words), the share of words left out, the share of the
-sense, the share of words that WordNet lacks where it lacks the name, the log number of candidates, and whether
-the choice comes from the supplement."""
+sense, the share of words that WordNet lacks where it lacks the name, the log number of candidates, and
+whether the choice comes from the supplement."""
 
 _FURTHEST = 6.0
 

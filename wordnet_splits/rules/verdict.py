@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from wordnet_splits.rules.model import Expression
@@ -43,8 +42,7 @@ class Via(NamedTuple):
     value: float | None = None
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """The outcome of one operator, or of the draw, for one class.
 
     ``expression`` is the table of the operator, ``holds`` whether it is true of the class. ``words`` are
@@ -60,8 +58,7 @@ class Finding:
     undecided: bool = False
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Whether a rule takes a class, and the findings that decided it.
 
     An ``undecided`` class is not accepted: the decision depends on a synset, and the class has none.

@@ -69,6 +69,8 @@ class TileTerms:
         self.rows = rows
         self.tile = tile
         self.tables = rows.tables
+        self._subsumers: dict[str, RowIndices] = {}
+        self._wups: dict[str, Array] = {}
 
     @cached_property
     def distance(self) -> Array:
@@ -79,21 +81,28 @@ class TileTerms:
         """Return the formula of that name over the distances."""
         return np.take(self.tables.over_distance[name], self.distance)
 
+    @property
+    def lcs(self) -> Ints:
+        """(rows, columns): nodes of the LCS of wup_wn."""
+        return self.rows.block.nodes[self.subsumers("wn")]
+
     def subsumers(self, reading: str) -> RowIndices:
         """Return (rows, columns) rows of U: the subsumer of that reading for each pair."""
-        variant, block, taxonomy = READINGS[reading], self.rows.block, self.rows.taxonomy
-        subsumers = self.tile.subsumers(self.rows.best_last(reading))
-        if variant.prefers_x:
-            self.tile.prefer_rows(subsumers, getattr(taxonomy.graph, variant.subsumer_depth)[block.nodes])
-        return subsumers
+        if reading not in self._subsumers:
+            variant, block, taxonomy = READINGS[reading], self.rows.block, self.rows.taxonomy
+            subsumers = self.tile.subsumers(self.rows.best_last(reading))
+            if variant.prefers_x:
+                self.tile.prefer_rows(subsumers, getattr(taxonomy.graph, variant.subsumer_depth)[block.nodes])
+            self._subsumers[reading] = subsumers
+        return self._subsumers[reading]
 
     def wup(self, reading: str) -> Array:
         """Return Wu-Palmer in that reading."""
-        variant, block = READINGS[reading], self.rows.block
-        depths = (
-            getattr(self.rows.taxonomy.graph, variant.depth)[block.nodes].astype(np.int64) + variant.offset
-        )
-        return self.tile.look_up(self.subsumers(reading), depths, self.tables.wup)
+        if reading not in self._wups:
+            variant, nodes = READINGS[reading], self.rows.block.nodes
+            depths = getattr(self.rows.taxonomy.graph, variant.depth)[nodes].astype(np.int64) + variant.offset
+            self._wups[reading] = self.tile.look_up(self.subsumers(reading), depths, self.tables.wup)
+        return self._wups[reading]
 
 
 def row_blocks(

@@ -40,13 +40,11 @@ from wordnet_splits.similarity import allpairs, blockwise, measures
 from wordnet_splits.similarity.blockwise import Array, height, no_common_ancestor
 from wordnet_splits.similarity.measures import FORMULAS, MEASURES, READINGS
 from wordnet_splits.taxonomy import Taxonomy
-from wordnet_splits.taxonomy.graph import Ints
 
 __all__ = [
     "MEASURES",
     "Similarity",
     "compare",
-    "lcs_matrix",
     "path_between",
     "similarity_blocks",
     "similarity_matrices",
@@ -196,14 +194,17 @@ def similarity_matrices(
     taxonomy: Taxonomy | None = None,
     dtype: npt.DTypeLike | None = None,
 ) -> dict[str, Array]:
-    """Return the similarity matrix of each measure; they share distances and subsumers."""
+    """Return the similarity matrix of each measure; they share distances and subsumers.
+
+    Beside the measures, ``lcs`` gives the LCS of wup_wn as nodes of the taxonomy, int32.
+    """
     taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
     shape = len(a), len(a if b is None else b)
     result = {measure: np.empty(shape, _dtype(dtype, measure, taxonomy)) for measure in measures}
     for rows, tiles in blockwise.row_blocks(a, b, taxonomy, allpairs.ROWS):
         for terms in tiles:
             for measure, values in result.items():
-                values[rows, terms.tile.columns] = FORMULAS[measure](terms)
+                values[rows, terms.tile.columns] = terms.lcs if measure == "lcs" else FORMULAS[measure](terms)
     return result
 
 
@@ -228,17 +229,9 @@ def similarity_blocks(
         yield rows, values
 
 
-def lcs_matrix(a: Sequence[str], b: Sequence[str] | None = None, taxonomy: Taxonomy | None = None) -> Ints:
-    """Return the LCS of wup_wn of every pair, as nodes of the taxonomy: (len(a), len(b)) int32."""
-    taxonomy = Taxonomy.embedded() if taxonomy is None else taxonomy
-    result = np.empty((len(a), len(a if b is None else b)), np.int32)
-    for rows, tiles in blockwise.row_blocks(a, b, taxonomy, allpairs.ROWS):
-        for terms in tiles:
-            result[rows, terms.tile.columns] = terms.rows.block.nodes[terms.subsumers("wn")]
-    return result
-
-
 def _dtype(dtype: npt.DTypeLike | None, measure: str, taxonomy: Taxonomy) -> npt.DTypeLike:
+    if measure == "lcs":
+        return np.int32
     if measure not in FORMULAS:
         raise unknown("measure", measure, MEASURES)
     if dtype is not None:

@@ -122,7 +122,7 @@ def test_every_measure_follows_its_definition(parents: dict[str, tuple[str, ...]
     assert [taxonomy.max_depth(x) for x in nodes] == [truth.max_depth(x) for x in nodes]
     assert [taxonomy.ancestors(x) for x in nodes] == [truth.up(x) for x in nodes]
     values = similarity.similarity_matrices(similarity.MEASURES, nodes, taxonomy=taxonomy)
-    lcs = similarity.lcs_matrix(nodes, taxonomy=taxonomy)
+    lcs = similarity.similarity_matrix("lcs", nodes, taxonomy=taxonomy)
     for i, x in enumerate(nodes):
         for j, y in enumerate(nodes):
             expected = _expected(truth, x, y)
