@@ -27,8 +27,8 @@ from wordnet_splits.terminal.output import (
 
 if TYPE_CHECKING:
     from wordnet_splits.catalog.check import CatalogReport
-    from wordnet_splits.propose.classes import DatasetClasses
     from wordnet_splits.propose.catalog_maker import MadeCatalog
+    from wordnet_splits.propose.classes import DatasetClasses
 
 SHOWN_UNSURE = 20
 SHOWN_SHARED = 5
@@ -128,12 +128,13 @@ def make_own_catalog(
     return LEFT_OUT if catalog.unsure else DONE
 
 
-def _read_classes(name: list[str] | None, root: Path | None, names: Path | None) -> tuple[DatasetClasses, str]:
+def _read_classes(
+    name: list[str] | None, root: Path | None, names: Path | None
+) -> tuple[DatasetClasses, str]:
     """Return the classes, and where they come from in words."""
     from wordnet_splits.base.names import printable
     from wordnet_splits.catalog.declarations import declared_name
-    from wordnet_splits.propose.classes import classes_below
-    from wordnet_splits.propose.classes import listed_classes, read_names
+    from wordnet_splits.propose.classes import classes_below, listed_classes, read_names
 
     if [bool(name), root is not None, names is not None].count(True) != 1:
         raise SplitsError("give class names, --root or --names, one of them", where="catalog make")
