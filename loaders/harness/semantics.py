@@ -1,7 +1,7 @@
-"""How near are predictions in WordNet? Recalcati's analysis: similarity to the true class, and the graph.
+"""Recalcati's semantic analysis: WordNet similarity of predictions to the true class, and their graph.
 
-`mean2` = (path + Wu-Palmer)/2 of the best pair of synsets. A prediction is one of the benchmark's ID classes
-whatever the image is, so every OOD image has one too.
+The measure is `mean2` = (path + Wu-Palmer)/2 of the best pair of synsets. Every image, also OOD, is predicted
+as one of the benchmark's ID classes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from wordnet_splits.manifest import Manifest
 from wordnet_splits.similarity import similarity_matrix
 
 MEASURE = "mean2"
-LEAST_IMAGES = 5
-"""Images of an edge below which pruning drops it; the paper names no number."""
+MIN_IMAGES = 5
+"""Pruning drops edges of fewer images; the paper does not state its number."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ClassName:
 
     @property
     def key(self) -> str:
-        """What tells it from every other class."""
+        """An identifier, different for every class."""
         return f"{self.source}/{self.class_id}"
 
 
@@ -86,11 +86,13 @@ def predictions_by_class(predictions: pa.Table, manifest: Manifest) -> list[Pred
     unknown = {(s, c) for s, c, _, p in counts if (s, c) not in classes or (p >= 0 and p not in labels)}
     if unknown:
         source, class_id = min(unknown)
-        raise DataError(f"{source} {class_id} is no class of {manifest.name}, or predicted as none of it")
+        raise DataError(
+            f"{source} {class_id}, or its prediction, is not a class of {manifest.name}",
+        )
     pairs = {(classes[s, c], labels[p]) for s, c, _, p in counts if p >= 0}
-    known = similarities(pairs)
+    by_pair = similarities(pairs)
     return [
-        Predicted(classes[s, c], role, labels[p], n, known[classes[s, c], labels[p]])
+        Predicted(classes[s, c], role, labels[p], n, by_pair[classes[s, c], labels[p]])
         for (s, c, role, p), n in counts.items()
         if p >= 0
     ]
@@ -100,34 +102,34 @@ def similarities(
     pairs: Iterable[tuple[ClassName, ClassName]], measure: str = MEASURE
 ) -> dict[tuple[ClassName, ClassName], float | None]:
     """Return the greatest similarity over the synsets of each pair of classes, None where one has none."""
-    held = list(dict.fromkeys(pairs))
-    rows = list(dict.fromkeys(wnid for a, _ in held for wnid in a.wnids))
-    columns = list(dict.fromkeys(wnid for _, b in held for wnid in b.wnids))
+    unique = list(dict.fromkeys(pairs))
+    rows = list(dict.fromkeys(wnid for a, _ in unique for wnid in a.wnids))
+    columns = list(dict.fromkeys(wnid for _, b in unique for wnid in b.wnids))
     if not rows or not columns:
-        return dict.fromkeys(held)
+        return dict.fromkeys(unique)
     table = similarity_matrix(measure, rows, columns)
-    at_row = {wnid: n for n, wnid in enumerate(rows)}
-    at_column = {wnid: n for n, wnid in enumerate(columns)}
+    row_of = {wnid: n for n, wnid in enumerate(rows)}
+    column_of = {wnid: n for n, wnid in enumerate(columns)}
     return {
         (a, b): (
-            float(table[np.ix_([at_row[w] for w in a.wnids], [at_column[w] for w in b.wnids])].max())
+            float(table[np.ix_([row_of[w] for w in a.wnids], [column_of[w] for w in b.wnids])].max())
             if a.wnids and b.wnids
             else None
         )
-        for a, b in held
+        for a, b in unique
     }
 
 
-def means_by(found: Iterable[Predicted], *, predicted: bool) -> list[ClassMean]:
+def means_by(predictions: Iterable[Predicted], *, predicted: bool) -> list[ClassMean]:
     """Return the mean similarity over the images of each true (or predicted) class, greatest first."""
     total: dict[ClassName, float] = {}
     images: dict[ClassName, int] = {}
-    for one in found:
-        if one.similarity is not None:
-            of = one.predicted if predicted else one.true
-            total[of] = total.get(of, 0.0) + one.images * one.similarity
-            images[of] = images.get(of, 0) + one.images
-    means = [ClassMean(of, images[of], total[of] / images[of]) for of in total]
+    for each in predictions:
+        if each.similarity is not None:
+            name = each.predicted if predicted else each.true
+            total[name] = total.get(name, 0.0) + each.images * each.similarity
+            images[name] = images.get(name, 0) + each.images
+    means = [ClassMean(name, images[name], total[name] / images[name]) for name in total]
     return sorted(means, key=lambda mean: (-mean.similarity, mean.of.key))
 
 
@@ -141,19 +143,17 @@ class Edge:
     similarity: float | None
 
 
-def prediction_graph(found: Iterable[Predicted]) -> list[Edge]:
+def prediction_graph(predictions: Iterable[Predicted]) -> list[Edge]:
     """Return the edges of the whole graph, from true to predicted class."""
     edges: dict[tuple[ClassName, ClassName], Edge] = {}
-    for one in found:
-        key = (one.true, one.predicted)
-        before = edges[key].images if key in edges else 0
-        edges[key] = Edge(*key, before + one.images, one.similarity)
+    for each in predictions:
+        key = (each.true, each.predicted)
+        images = edges[key].images if key in edges else 0
+        edges[key] = Edge(*key, images + each.images, each.similarity)
     return list(edges.values())
 
 
-def pruned(
-    edges: Iterable[Edge], id_classes: Iterable[ClassName], *, least: int = LEAST_IMAGES
-) -> list[Edge]:
+def pruned(edges: Iterable[Edge], id_classes: Iterable[ClassName], *, least: int = MIN_IMAGES) -> list[Edge]:
     """Return the edges that Recalcati et al. keep; nodes without edges go with theirs.
 
     Dropped are edges from a class to itself, between ID classes, between classes of equal names, from the
@@ -208,7 +208,7 @@ def _data(element: ElementTree.Element, values: Mapping[str, object]) -> None:
 
 
 def _plain(text: str) -> str:
-    """``text`` without the control characters that XML cannot hold."""
+    """Return ``text`` without the control characters that XML cannot hold."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
@@ -223,9 +223,9 @@ def classes_of(manifest: Manifest) -> tuple[dict[tuple[str, str], ClassName], di
     labels: dict[int, ClassName] = {}
     columns = ["source", "class_id", "name", "wnids", "role", "label"]
     for row in manifest.classes.select(columns).to_pylist():
-        found = classes.setdefault((row["source"], row["class_id"]), _class_of(row))
+        name = classes.setdefault((row["source"], row["class_id"]), _class_of(row))
         if row["role"] == "id" and row["label"] is not None and row["label"] >= 0:
-            labels.setdefault(row["label"], found)
+            labels.setdefault(row["label"], name)
     if not labels:
         raise DataError("no ID class has a label, so nothing is predicted", where=manifest.name)
     return classes, labels
@@ -233,5 +233,5 @@ def classes_of(manifest: Manifest) -> tuple[dict[tuple[str, str], ClassName], di
 
 def _class_of(row: Mapping[str, object]) -> ClassName:
     wnids = row["wnids"]
-    found = tuple(str(wnid) for wnid in wnids) if isinstance(wnids, list) else ()
-    return ClassName(str(row["source"]), str(row["class_id"]), str(row["name"]), found)
+    synsets = tuple(str(wnid) for wnid in wnids) if isinstance(wnids, list) else ()
+    return ClassName(str(row["source"]), str(row["class_id"]), str(row["name"]), synsets)

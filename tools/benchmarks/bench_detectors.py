@@ -13,7 +13,7 @@ from pytorch_ood import detector as theirs
 
 from loaders.harness.arrays import Array, Arrays, Head
 from loaders.harness.detectors import ConfiguredDetector, get_detector
-from loaders.harness.evaluation.fitting import combinations, scored_together
+from loaders.harness.evaluation.fitting import group_by_fit, sweep_grid
 from loaders.harness.evaluation.scoring import Fitted, confidences, fit
 
 from .rows import Row, fastest
@@ -132,7 +132,7 @@ def sweep(grid: list[ConfiguredDetector], data: Data) -> dict[int, Array]:
     """Fit and score every value as a sweep on validation images does: by number, what is shared once."""
     states: dict[Any, Any] = {}
     found: dict[int, Array] = {}
-    for numbers in scored_together(grid):
+    for numbers in group_by_fit(grid):
         several = []
         for one in (grid[i] for i in numbers):
             if one.fit_key not in states:
@@ -149,7 +149,7 @@ def run(names: tuple[str, ...] = tuple(PEERS)) -> list[Row]:
     for name in names:
         work, translated = PEERS[name]
         chosen = get_detector(name)
-        grid = list(combinations(chosen))[: FEW.get(name)]
+        grid = list(sweep_grid(chosen))[: FEW.get(name)]
 
         def ours(grid: Any = grid) -> Any:
             return sweep(grid, data)

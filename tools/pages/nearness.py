@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import mean
 
 from loaders.harness import Results, nearness
-from loaders.harness.comparison.class_nearness import OURS
+from loaders.harness.comparison.class_nearness import REFERENCE
 
 from .measured import intervals, means, text_of
 
@@ -41,7 +41,7 @@ def tables(results: Path) -> Iterator[Iterable[tuple[str, ...]]]:
     """Yield detectors, the rungs, and measures to the nearest class and to all on average."""
     found = [nearness(Results.read(results / name), groups=groups) for name, groups in FOLDERS.items()]
     columns = [
-        {one.detector: one for one in each.correlations if (one.measure, one.to) == OURS}
+        {one.detector: one for one in each.correlations if (one.measure, one.to) == REFERENCE}
         for each in found[:2]
     ]
     names = sorted({*columns[0], *columns[1]})

@@ -51,7 +51,7 @@ def read(folder: Path) -> Tables:
     """Rebuild tables 4, 5, 6, 9 and 10."""
     found: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
     for table in compare(folder, bootstrap=0, robustness=[4, 5, 6, 9, 10]).robustness:
-        for row in table.numbers:
+        for row in table.rows:
             convention = row["convention"] + (UNWEIGHTED if row.get("unweighted") else "")
             found.setdefault((row["table"], convention), []).append(row)
     return found

@@ -1,4 +1,4 @@
-"""The command ``unknown-eval detectors``: every detector with what it needs, and the presets."""
+"""The command ``unknown-eval detectors``: every detector with its inputs, and the presets."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ..detectors.registry import SPLITS
 def show_detectors(
     pattern: Annotated[str, typer.Argument(help="A name or wildcard pattern.")] = "*", json: Json = False
 ) -> int:
-    """List detectors with their parameters and sweeps, what they need and fit on, and papers; and presets."""
-    methods = _foreign(pattern) or [get_spec(name) for name in list_detectors(pattern)]
-    if not methods:
+    """List detectors with their parameters, sweeps, inputs, fitting splits and papers; and presets."""
+    specs = _pytorch_ood_specs(pattern) or [get_spec(name) for name in list_detectors(pattern)]
+    if not specs:
         raise unknown("detector", pattern, list_detectors())
     presets = [preset(name) for name in preset_names()]
     if json:
         print_json(
             {
-                "detectors": [_row(method) for method in methods],
+                "detectors": [_row(spec) for spec in specs],
                 "presets": [
                     {
                         "name": p.name,
@@ -48,18 +48,18 @@ def show_detectors(
         ("detector", "also", "parameters", "sweep", "needs", "fits on", "presets", "paper", "what"),
         [
             (
-                m.name,
-                ", ".join(m.aliases) or None,
-                ", ".join(f"{k}={v}" for k, v in m.parameters.items()) or None,
-                ", ".join(f"{k}={'|'.join(f'{v:g}' for v in values)}" for k, values in m.sweep.items())
+                spec.name,
+                ", ".join(spec.aliases) or None,
+                ", ".join(f"{k}={v}" for k, v in spec.parameters.items()) or None,
+                ", ".join(f"{k}={'|'.join(f'{v:g}' for v in values)}" for k, values in spec.sweep.items())
                 or None,
-                ", ".join(m.needs) or None,
-                ", ".join(SPLITS[split] for split in m.splits) or None,
-                ", ".join(presets_of(m)) or None,
-                m.paper and f"{m.paper.authors.partition(',')[0]} {m.paper.year}",
-                m.summary,
+                ", ".join(spec.needs) or None,
+                ", ".join(SPLITS[split] for split in spec.splits) or None,
+                ", ".join(presets_of(spec)) or None,
+                spec.paper and f"{spec.paper.authors.partition(',')[0]} {spec.paper.year}",
+                spec.summary,
             )
-            for m in methods
+            for spec in specs
         ],
     )
     if pattern != "*":
@@ -75,25 +75,25 @@ def show_detectors(
     return DONE
 
 
-def _foreign(pattern: str) -> list[DetectorSpec]:
-    """Return those of pytorch-ood that a pattern names; importing them takes seconds, so only if it does."""
+def _pytorch_ood_specs(pattern: str) -> list[DetectorSpec]:
+    """Return the matching detectors of pytorch-ood, whose import takes seconds, if the pattern names them."""
     if not pattern.startswith(PACKAGE):
         return []
-    return [method for method in pytorch_ood_specs() if fnmatchcase(method.name, pattern)]
+    return [spec for spec in pytorch_ood_specs() if fnmatchcase(spec.name, pattern)]
 
 
-def _row(method: DetectorSpec) -> dict[str, Any]:
+def _row(spec: DetectorSpec) -> dict[str, Any]:
     return {
-        "name": method.name,
-        "aliases": method.aliases,
-        "parameters": dict(method.parameters),
-        "needs": method.needs,
-        "fit_on": method.splits,
-        "sweep": {key: list(values) for key, values in method.sweep.items()},
-        "models": method.models,
-        "presets": presets_of(method),
-        "summary": method.summary,
-        "paper": str(method.paper) if method.paper else None,
+        "name": spec.name,
+        "aliases": spec.aliases,
+        "parameters": dict(spec.parameters),
+        "needs": spec.needs,
+        "fit_on": spec.splits,
+        "sweep": {key: list(values) for key, values in spec.sweep.items()},
+        "models": spec.models,
+        "presets": presets_of(spec),
+        "summary": spec.summary,
+        "paper": str(spec.paper) if spec.paper else None,
     }
 
 

@@ -1,4 +1,4 @@
-"""What commands on results share: options, and tables below their titles."""
+"""Options and output that commands on results share."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import typer
 from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.terminal.output import print_table, to_stdout
 
-from ..evaluation.tables import Table
+from ..evaluation.table import Table
 
 Detectors = Annotated[
     str | None, typer.Option(help="Detectors as the results call them, joined by commas; all by default.")
 ]
 
 
-def names_of(text: str | None) -> list[str] | None:
-    """Return the parts of a list of detectors; commas in brackets do not part them."""
+def split_labels(text: str | None) -> list[str] | None:
+    """Return the labels in a list of detectors, without splitting at commas in brackets."""
     if text is None:
         return None
     return [part.strip() for part in re.split(r",(?![^\[]*\])", text) if part.strip()]
 
 
-def print_tables(made: Sequence[Table]) -> None:
+def print_tables(tables: Sequence[Table]) -> None:
     """Print tables, each below its title."""
-    for number, table in enumerate(made):
+    for number, table in enumerate(tables):
         if number:
             to_stdout()
         to_stdout(table.title)

@@ -27,16 +27,16 @@ from wordnet_splits.terminal.output import DONE, LEFT_OUT, print_json, to_stderr
 from ..detectors import parse_detectors, preset
 from ..detectors.parsing import PRESET
 from ..evaluation.results import Results, refuse_other_results
-from ..evaluation.schema import MetricOptions, fingerprints_of
+from ..evaluation.schema import MetricOptions, fingerprints_of, metric_options
 from ..evaluation.sets import EvaluatedSets
 from ..evaluation.tables import layout_of, lines_below, tables
 from .printing import print_tables
 
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 OUT, STORE = Path("build/results"), Path("build/activations")
 
 
-def run(
+def run_evaluation(
     benchmark: BenchmarkOption,
     model: Annotated[
         list[str],
@@ -121,13 +121,15 @@ def run(
     if layout is not None:
         layout_of(manifest.name, layout)
     EvaluatedSets.of(manifest, group)  # an unknown name is refused before a model is loaded
-    chosen = parse_detectors(detectors, benchmark=manifest.name)
-    shares = _shares(prevalence)
-    _say_absent(detectors)
+    configured = parse_detectors(detectors, benchmark=manifest.name)
+    for share in prevalence or ():
+        if not 0 < share < 1:
+            raise SplitsError(f"{share:g} is not a share between 0 and 1", where="--prevalence")
+    _announce_absent(detectors)
     need("torch", "torch", where="unknown-eval run")
     from ..backend.devices import current_ranks
     from ..backend.transforms import named_transform
-    from ..evaluation.model_evaluation import evaluate
+    from ..evaluation.model_evaluation import EvaluationOptions, evaluate_models
     from ..model import open_models
 
     preprocess = None if transform is None else named_transform(transform, manifest.data.recipe)
@@ -147,69 +149,59 @@ def run(
     )
     folder = out or OUT / manifest.name / folder_name(models)
     if not overwrite:
-        keys = {(name, one.key) for name, several in models.items() for one in several}
+        keys = {(name, each.key) for name, of_model in models.items() for each in of_model}
         refuse_other_results(folder, manifest.name, fingerprints_of(manifest), keys)
-    results = evaluate(
-        models,
-        manifest,
-        chosen,
-        roots=parse_roots(root or [], manifest.own),
-        packed=packed,
+    options = EvaluationOptions(
+        detectors=configured,
         groups=group,
         sweep=sweep,
-        bootstrap=bootstrap,
-        seed_boot=seed_boot,
-        prevalences=shares,
+        metrics=metric_options(bootstrap, seed_boot, prevalence or MetricOptions().prevalences),
+        roots=parse_roots(root or [], manifest.own),
+        packed=packed,
+        allow_missing=allow_missing,
         store=store,
         batch_size=batch_size,
         workers=workers,
-        allow_missing=allow_missing,
         progress=OnStderr(),
     )
+    results = evaluate_models(models, manifest, options)
     if current_ranks().first:  # once, whatever the number of processes
-        _report(results, folder, results.write(folder, overwrite=overwrite), layout, json=json)
+        _print_results(results, folder, results.write(folder, overwrite=overwrite), layout, json=json)
     return LEFT_OUT if results.about.left_out else DONE
 
 
 def folder_name(models: Iterable[str]) -> str:
-    """Return the name of the folder that holds results of these models."""
-    return re.sub(r"[^A-Za-z0-9_.+@=-]+", "-", "+".join(models)).strip("-.")[:LONGEST_NAME] or "model"
+    """Return the name of the folder for results of these models."""
+    return re.sub(r"[^A-Za-z0-9_.+@=-]+", "-", "+".join(models)).strip("-.")[:MAX_NAME_LENGTH] or "model"
 
 
-def _shares(given: Sequence[float] | None) -> Sequence[float]:
-    for share in given or ():
-        if not 0 < share < 1:
-            raise SplitsError(f"{share:g} is not a share between 0 and 1", where="--prevalence")
-    return given or MetricOptions().prevalences
-
-
-def _say_absent(detectors: str) -> None:
-    """Say which detectors of a preset's paper are not built yet."""
+def _announce_absent(detectors: str) -> None:
+    """Name the detectors of a preset's paper that are not built yet."""
     for name in detectors.split(","):
         if name.strip().startswith(PRESET):
-            chosen = preset(name.strip().removeprefix(PRESET))
-            if chosen.absent:
-                to_stderr(f"{name.strip()}: not built yet and left out: {', '.join(chosen.absent)}")
+            absent = preset(name.strip().removeprefix(PRESET)).absent
+            if absent:
+                to_stderr(f"{name.strip()}: not built yet and left out: {', '.join(absent)}")
 
 
-def _report(
-    results: Results, folder: Path, written: Sequence[Path], layout: str | None, *, json: bool
+def _print_results(
+    results: Results, folder: Path, paths: Sequence[Path], layout: str | None, *, json: bool
 ) -> None:
-    made, about = tables(results, layout), results.about
+    paper_tables, about = tables(results, layout), results.about
     if json:
         facts = about.model_dump(mode="json", include={"composition", "missing", "runs", "notes", "left_out"})
         print_json(
             {
                 "benchmark": about.benchmark,
                 "out": str(folder),
-                "files": [str(file) for file in written],
+                "files": [str(path) for path in paths],
                 "models": about.models,
                 **facts,
-                "tables": [table.as_dict() for table in made],
+                "tables": [table.as_dict() for table in paper_tables],
             }
         )
     else:
-        print_tables(made)
+        print_tables(paper_tables)
         to_stdout()
         for line in lines_below(results):
             to_stdout(line)

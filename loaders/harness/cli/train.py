@@ -20,7 +20,6 @@ from wordnet_splits.terminal.options import (
     Json,
     PackedOption,
     RootOptions,
-    add_command,
 )
 from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stderr, to_stdout
 
@@ -29,13 +28,7 @@ if TYPE_CHECKING:
     from ..training.runs import TrainedRun
 
 EXAMPLE = "unknown-eval train --benchmark digits --recipe digits-demo --epochs 1 --out models"
-MOST_SEEDS = 1000
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this file."""
-    add_command(app, "train", train, [EXAMPLE, f"{EXAMPLE} --seeds 0-1 --device cpu"])
-    add_command(app, "recipes", show_recipes, ["unknown-eval recipes", "unknown-eval recipes --json"])
+MAX_SEEDS = 1000
 
 
 def train(
@@ -72,19 +65,18 @@ def train(
     from ..checkpoints import load_recipe
     from ..training import train as train_models
 
-    chosen = load_recipe(recipe)
-    chosen = chosen.with_epochs(epochs) if epochs else chosen
-    chosen = chosen.with_images(images) if images else chosen
-    numbers = parse_seeds(seeds)
+    loaded = load_recipe(recipe)
+    loaded = loaded.with_epochs(epochs) if epochs else loaded
+    loaded = loaded.with_images(images) if images else loaded
     if threads:
         torch.set_num_threads(threads)
-    _announce(chosen)
+    _announce(loaded)
     trained = train_models(
         benchmark,
-        chosen,
+        loaded,
         out,
         network=network,
-        seeds=numbers,
+        seeds=parse_seeds(seeds),
         optimizers=[] if optimizers == "all" else [name.strip() for name in optimizers.split(",")],
         start=start,
         roots=parse_roots(root or [], read_manifest(find_manifest(benchmark)).own),
@@ -96,14 +88,14 @@ def train(
         say=to_stderr,
     )
     if json:
-        print_json({"recipe": chosen.as_dict(), "runs": [_row(t) for t in trained]})
+        print_json({"recipe": loaded.as_dict(), "runs": [_row(t) for t in trained]})
     else:
         _print_runs(trained)
     return DONE
 
 
 def _announce(recipe: TrainingRecipe) -> None:
-    """Print what is trained, and every departure from the paper or the recipe."""
+    """Print the recipe, and every departure from the paper or the recipe."""
     to_stderr(f"{recipe.name}: {recipe.title}{f' ({recipe.paper})' if recipe.paper else ''}")
     for difference in recipe.differs:
         to_stderr(f"  differs: {difference}")
@@ -132,11 +124,11 @@ def _row(trained: TrainedRun) -> dict[str, Any]:
 def _print_runs(trained: list[TrainedRun]) -> None:
     rows = [_row(t) for t in trained]
     numbers = ("images", "epochs", "selected_epoch", "loss", "val_loss", "val_accuracy", "gamma", "seconds")
-    shown = [n for n in numbers if any(row[n] is not None for row in rows)]
+    columns = [n for n in numbers if any(row[n] is not None for row in rows)]
     print_table(
-        ("run", *(n.replace("_", " ") for n in shown)),
-        [(row["run"], *(row[n] for n in shown)) for row in rows],
-        right=tuple(n.replace("_", " ") for n in shown),
+        ("run", *(n.replace("_", " ") for n in columns)),
+        [(row["run"], *(row[n] for n in columns)) for row in rows],
+        right=tuple(n.replace("_", " ") for n in columns),
     )
     for folder in sorted({str(t.folder.parent) for t in trained}):
         to_stdout(f"models in {folder}")
@@ -157,9 +149,9 @@ def parse_seeds(text: str) -> list[int]:
                 f"{text!r} is not a list of seeds", where="--seeds", hint="as in 0-4 or 0,2,5-7"
             )
         low, high = int(first), int(last or first)
-        if high < low or high - low >= MOST_SEEDS:
+        if high < low or high - low >= MAX_SEEDS:
             raise SplitsError(
-                f"{part.strip()!r} is not a range of up to {MOST_SEEDS} seeds",
+                f"{part.strip()!r} is not a range of up to {MAX_SEEDS} seeds",
                 where="--seeds",
                 hint="as in 0-4",
             )

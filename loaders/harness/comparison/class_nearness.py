@@ -1,10 +1,9 @@
 """Does semantic distance predict difficulty? Class nearness against class AUROC, by measure and detector.
 
-For each OOD class: its similarity to the ID classes (to the nearest one, or the mean over all of them) and
-the AUROC of all ID images against its own, averaged over runs. What is told is Spearman's rank correlation
-of the two over classes: negative where nearer classes are harder to detect. Intervals are over classes: each
-replicate of the bootstrap draws the same classes for every detector and measure, so that measures are
-compared in pairs.
+The result is Spearman's rank correlation, over OOD classes, of a class's similarity to the ID classes (the
+nearest, or the mean over all) and the AUROC of all ID images against its images, averaged over runs. It is
+negative where nearer classes are harder to detect. Intervals are over classes: each replicate of the
+bootstrap draws the same classes for every detector and measure, so that measures are compared in pairs.
 """
 
 from __future__ import annotations
@@ -17,15 +16,16 @@ from typing import Any
 import numpy as np
 
 from wordnet_splits.base.errors import DataError, unknown
+from wordnet_splits.base.jsonable import Jsonable
 from wordnet_splits.metrics import bootstrap_indices, interval, mean_ranks
 from wordnet_splits.metrics.counts import ratio
 
 from ..arrays import Array
 from ..evaluation.metric_rows import UNKNOWN_ROLES
-from ..evaluation.tables import Sets, Table
+from ..evaluation.table import Table, TableReport, interval_text, number_text, table_of_records
+from ..evaluation.tables import ResultSets
 from ..semantics import ClassName, classes_of, similarities
-from .entries import Draw, Entry, Given, draws_of
-from .tables import PrintedTables, interval_text, number_text
+from .entries import Draw, Entry, ResultsOrFolder, as_sequence, draws_of
 
 MEASURES = ("path", "wup_wn", "wup", "wup_perl", "mean", "mean_nltk", "mean2")
 """Measures that can order classes differently; ``distance`` and every ``lch`` order them as ``path`` does."""
@@ -33,10 +33,10 @@ TO: Mapping[str, Callable[[Sequence[float]], float]] = {
     "nearest": max,
     "average": lambda values: sum(values) / len(values),
 }
-"""What a class is as near as: its nearest ID class, or all of them on average."""
-OURS = ("mean", "nearest")
-"""What the class tables hold and rules go by; the others are set beside it."""
-FEWEST_CLASSES = 4
+"""Reductions of the similarities of a class to all ID classes."""
+REFERENCE = ("mean", "nearest")
+"""The (measure, to) of class tables and rules, with which the others are compared."""
+MIN_CLASSES = 4
 REPLICATES = 1000
 
 
@@ -61,7 +61,7 @@ class Correlation:
 
 @dataclass(frozen=True)
 class MeasureMean:
-    """A measure's mean correlation over detectors, and how much weaker (less negative) it is than ours.
+    """A measure's mean correlation over detectors, and its difference to that of `REFERENCE`.
 
     Attributes
     ----------
@@ -80,13 +80,13 @@ class MeasureMean:
 
 
 @dataclass(frozen=True, eq=False)
-class Nearness(PrintedTables):
-    """What `nearness` found; printed, its tables.
+class Nearness(Jsonable, TableReport):
+    """The outcome of `nearness`; printed, its tables.
 
     Attributes
     ----------
     correlations : of each model, detector and measure. measures : over detectors, the strongest first.
-    notes : what they are over, as sentences.
+    notes : sentences on the classes and the intervals.
     """
 
     benchmark: str
@@ -99,47 +99,36 @@ class Nearness(PrintedTables):
         return [{"benchmark": self.benchmark, **asdict(one)} for one in self.correlations]
 
     def tables(self) -> list[Table]:
-        """Return our measure by detector, strongest first, and the measures."""
-        ours = sorted((c for c in self.correlations if (c.measure, c.to) == OURS), key=lambda one: one.rho)
-        by_detector = Table(
-            f"{self.benchmark}: rank correlation of nearness ({' to the '.join(OURS)} ID class) and AUROC",
-            ("model", "detector", "classes", "rho", "interval"),
-            tuple(
-                (c.model, c.detector, str(c.classes), number_text(c.rho, 1, 3), _interval(c.lo, c.hi))
-                for c in ours
-            ),
-            tuple(asdict(one) for one in ours),
+        """Return the reference measure by detector, strongest first, and the means of all measures."""
+        reference = [c for c in self.correlations if (c.measure, c.to) == REFERENCE]
+        by_detector = table_of_records(
+            f"{self.benchmark}: rank correlation of nearness (mean to the nearest ID class) and AUROC",
+            sorted(reference, key=lambda correlation: correlation.rho),
+            {
+                "model": lambda row: row.model,
+                "detector": lambda row: row.detector,
+                "classes": lambda row: str(row.classes),
+                "rho": lambda row: number_text(row.rho, digits=3),
+                "interval": lambda row: interval_text(row.lo, row.hi, digits=3),
+            },
         )
-        by_measure = Table(
-            f"Mean over {len(ours)} detectors and models, by measure",
-            ("measure", "nearness to", "rho", "interval", "weaker by", "between"),
-            tuple(
-                (
-                    one.measure,
-                    one.to,
-                    number_text(one.rho, 1, 3),
-                    _interval(one.lo, one.hi),
-                    number_text(one.weaker, 1, 3),
-                    _interval(one.weaker_lo, one.weaker_hi),
-                )
-                for one in self.measures
-            ),
-            tuple(asdict(one) for one in self.measures),
+        by_measure = table_of_records(
+            f"Mean over {len(reference)} detectors and models, by measure",
+            self.measures,
+            {
+                "measure": lambda row: row.measure,
+                "nearness to": lambda row: row.to,
+                "rho": lambda row: number_text(row.rho, digits=3),
+                "interval": lambda row: interval_text(row.lo, row.hi, digits=3),
+                "weaker by": lambda row: number_text(row.weaker, digits=3),
+                "between": lambda row: interval_text(row.weaker_lo, row.weaker_hi, digits=3),
+            },
         )
         return [by_detector, by_measure]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as ``nearness --json`` prints it."""
-        return {
-            "benchmark": self.benchmark,
-            "correlations": [asdict(one) for one in self.correlations],
-            "measures": [asdict(one) for one in self.measures],
-            "notes": list(self.notes),
-        }
-
 
 def nearness(
-    results: Sequence[Given] | Given,
+    results: Sequence[ResultsOrFolder] | ResultsOrFolder,
     *,
     detectors: Sequence[str] | None = None,
     groups: Sequence[str] | None = None,
@@ -157,46 +146,41 @@ def nearness(
 
     Raises
     ------
-    DataError : several benchmarks or draws; fewer than `FEWEST_CLASSES` OOD classes with a synset.
+    DataError : several benchmarks or draws; fewer than `MIN_CLASSES` OOD classes with a synset.
     UnknownNameError : no such detector or set.
     """
-    given = [results] if isinstance(results, Given) else list(results)
-    draw, *others = draws_of(given, detectors)
-    if others:
+    draws = draws_of(as_sequence(results), detectors)
+    if len(draws) > 1:
         raise DataError(
-            f"results on {1 + len(others)} draws of {draw.benchmark}", hint="give one draw's; classes differ"
+            f"results on {len(draws)} draws of {draws[0].benchmark}", hint="give one draw's; classes differ"
         )
-    return nearness_of(draw, _sets(draw, groups), bootstrap=bootstrap, seed=seed, level=level)
+    return nearness_of(draws[0], _ood_sets(draws[0], groups), bootstrap=bootstrap, seed=seed, level=level)
 
 
 def nearness_of(
     draw: Draw, groups: Sequence[str], *, bootstrap: int = REPLICATES, seed: int = 0, level: float = 0.95
 ) -> Nearness:
-    """Do what `nearness` does, for results that were read (`entries.draws_of`) and the named OOD sets."""
-    classes = _Classes.of(draw, groups)
+    """Compute `nearness` of results that were read (`entries.draws_of`), on the named OOD sets."""
+    classes = _OodClasses.of(draw, groups)
     replicates = [classes.draw(seed, number) for number in range(bootstrap)]
-    ranked = {key: _ranks(values, replicates) for key, values in classes.similarity.items()}
-    found, table = [], []
+    similarity_ranks = {key: _ranks(values, replicates) for key, values in classes.similarity.items()}
+    correlations, table = [], []
     for entry in draw.entries:
-        of_auroc = _ranks(classes.auroc(entry), replicates)
-        rhos = {key: _correlations(of_similarity, of_auroc) for key, of_similarity in ranked.items()}
-        table.append([rhos[key] for key in ranked])
-        for (measure, to), values in rhos.items():
-            held = _bounds(values, level)
-            found.append(Correlation(*entry.label, measure, to, float(values[0]), *held, len(classes.keys)))
-    rhos_of: Array = np.array(table)  # (entries, measures, 1 + replicates)
-    means = ratio(np.nansum(rhos_of, axis=0), (~np.isnan(rhos_of)).sum(axis=0))
-    return Nearness(
-        draw.benchmark,
-        tuple(found),
-        _measures(list(ranked), means, level),
-        _notes(classes, bootstrap, level),
-    )
+        auroc_ranks = _ranks(classes.auroc(entry), replicates)
+        rhos = {key: _correlations(ranks, auroc_ranks) for key, ranks in similarity_ranks.items()}
+        table.append(list(rhos.values()))
+        for key, values in rhos.items():
+            bounds = _bounds(values, level)
+            correlations.append(Correlation(*entry.label, *key, float(values[0]), *bounds, len(classes.keys)))
+    all_rhos: Array = np.array(table)  # (entries, measures, 1 + replicates)
+    means = ratio(np.nansum(all_rhos, axis=0), (~np.isnan(all_rhos)).sum(axis=0))
+    measures = _measures(list(similarity_ranks), means, level)
+    return Nearness(draw.benchmark, tuple(correlations), measures, _notes(classes, bootstrap, level))
 
 
-def _sets(draw: Draw, groups: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the near and far sets, or those asked for."""
-    roles = Sets.of(draw.first).roles
+def _ood_sets(draw: Draw, groups: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the named sets, by default the near and far ones."""
+    roles = ResultSets.of(draw.first).roles
     for name in groups or ():
         if name not in roles:
             raise unknown("set", name, roles, where="--group")
@@ -204,12 +188,12 @@ def _sets(draw: Draw, groups: Sequence[str] | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Classes:
-    """The OOD classes that have a synset, and how near they are.
+class _OodClasses:
+    """The OOD classes that have a synset, and their nearness.
 
     Attributes
     ----------
-    keys : (group, source, class) of each. left_out : how many have no synset.
+    keys : (group, source, class_id) of each. left_out : the number of classes without a synset.
     similarity : (measure, to) -> (classes,).
     """
 
@@ -219,32 +203,36 @@ class _Classes:
     similarity: Mapping[tuple[str, str], Array]
 
     @classmethod
-    def of(cls, draw: Draw, groups: Sequence[str]) -> _Classes:
+    def of(cls, draw: Draw, groups: Sequence[str]) -> _OodClasses:
         """Look the classes up in WordNet."""
-        named, labels = classes_of(draw.manifest())
-        known = [name for name in labels.values() if name.wnids]
-        rows = draw.first.by_class.to_pylist()
-        every = dict.fromkeys(
-            (row["group"], row["source"], row["class_id"]) for row in rows if row["group"] in groups
+        by_key, labels = classes_of(draw.manifest())
+        id_classes = [name for name in labels.values() if name.wnids]
+        keys = dict.fromkeys(
+            (row["group"], row["source"], row["class_id"])
+            for row in draw.first.by_class.to_pylist()
+            if row["group"] in groups
         )
-        keys = tuple(key for key in every if key[1:] in named and named[key[1:]].wnids)
-        if len(keys) < FEWEST_CLASSES or not known:
+        mapped = tuple(key for key in keys if key[1:] in by_key and by_key[key[1:]].wnids)
+        if len(mapped) < MIN_CLASSES or not id_classes:
             raise DataError(
-                f"{len(keys)} OOD classes have a synset, and a rank correlation needs {FEWEST_CLASSES}",
+                f"{len(mapped)} OOD classes have a synset, and a rank correlation needs {MIN_CLASSES}",
                 where=draw.benchmark,
             )
-        near = [named[key[1:]] for key in keys]
-        found = {
-            (measure, to): values for measure in MEASURES for to, values in _nearness(near, known, measure)
+        ood_classes = [by_key[key[1:]] for key in mapped]
+        similarity = {
+            (measure, to): values
+            for measure in MEASURES
+            for to, values in _nearness(ood_classes, id_classes, measure)
         }
-        return cls(keys, len(every) - len(keys), tuple(dict.fromkeys(key[0] for key in keys)), found)
+        scored_groups = tuple(dict.fromkeys(key[0] for key in mapped))
+        return cls(mapped, len(keys) - len(mapped), scored_groups, similarity)
 
     @cached_property
-    def _row_of(self) -> Mapping[tuple[str, str, str], int]:
-        return {key: row for row, key in enumerate(self.keys)}
+    def _index_of(self) -> Mapping[tuple[str, str, str], int]:
+        return {key: index for index, key in enumerate(self.keys)}
 
     def draw(self, seed: int, replicate: int) -> Array:
-        """Return the classes of one replicate."""
+        """Return the indices of the classes of one replicate."""
         return np.asarray(bootstrap_indices(seed, "classes", replicate, len(self.keys)))
 
     def auroc(self, entry: Entry) -> Array:
@@ -254,33 +242,35 @@ class _Classes:
         ------
         DataError : a run was not scored on one of the classes.
         """
-        total, seen = np.zeros(len(self.keys)), np.zeros(len(self.keys), dtype=np.int64)
-        for source, number in entry.runs:
-            for row in source.tables.by_class.to_pylist():
-                place = self._row_of.get((row["group"], row["source"], row["class_id"]))
-                mine = (row["detector"], row["run"]) == (entry.detector, number)
-                if mine and place is not None and row["auroc"] is not None:
-                    total[place] += row["auroc"]
-                    seen[place] += 1
-        if (seen != len(entry.runs)).any():
-            group, source_name, class_id = self.keys[int(np.argmax(seen != len(entry.runs)))]
+        total, counts = np.zeros(len(self.keys)), np.zeros(len(self.keys), dtype=np.int64)
+        for named, number in entry.runs:
+            for row in named.results.by_class.to_pylist():
+                index = self._index_of.get((row["group"], row["source"], row["class_id"]))
+                of_entry = (row["detector"], row["run"]) == (entry.detector, number)
+                if of_entry and index is not None and row["auroc"] is not None:
+                    total[index] += row["auroc"]
+                    counts[index] += 1
+        if (counts != len(entry.runs)).any():
+            group, source, class_id = self.keys[int(np.argmax(counts != len(entry.runs)))]
             raise DataError(
-                f"{' '.join(entry.label)} was not scored on {source_name} {class_id} of {group} in every run",
+                f"{' '.join(entry.label)} was not scored on {source} {class_id} of {group} in every run",
                 hint="compare results on the same sets, or name --group",
             )
         return total / len(entry.runs)
 
 
-def _nearness(near: Sequence[ClassName], known: Sequence[ClassName], measure: str) -> list[tuple[str, Array]]:
-    held = similarities(((a, b) for a in near for b in known), measure)
-    # None is of a class without a synset: no number, and neither near nor known holds such a class
-    table = [[value for b in known if (value := held[a, b]) is not None] for a in near]
+def _nearness(
+    ood_classes: Sequence[ClassName], id_classes: Sequence[ClassName], measure: str
+) -> list[tuple[str, Array]]:
+    by_pair = similarities(((a, b) for a in ood_classes for b in id_classes), measure)
+    # None belongs to classes without a synset, and all of these have one
+    table = [[value for b in id_classes if (value := by_pair[a, b]) is not None] for a in ood_classes]
     return [(to, np.array([reduce(row) for row in table])) for to, reduce in TO.items()]
 
 
 def _ranks(values: Array, draws: Sequence[Array]) -> Array:
     """Return the centred ranks of all classes, then of each replicate's: (1 + replicates, classes)."""
-    ranks = np.array([mean_ranks(values), *(mean_ranks(values[drawn]) for drawn in draws)])
+    ranks = np.array([mean_ranks(values), *(mean_ranks(values[indices]) for indices in draws)])
     return np.asarray(ranks - ranks.mean(axis=1, keepdims=True))
 
 
@@ -292,21 +282,21 @@ def _correlations(a: Array, b: Array) -> Array:
 def _bounds(values: Array, level: float) -> tuple[float | None, float | None]:
     if len(values) == 1:
         return None, None
-    found = interval(float(values[0]), values[1:], level=level)
-    return found.lo, found.hi
+    _, lo, hi = interval(float(values[0]), values[1:], level=level)
+    return lo, hi
 
 
 def _measures(keys: Sequence[tuple[str, str]], means: Array, level: float) -> tuple[MeasureMean, ...]:
-    ours = means[keys.index(OURS)]
+    reference = means[keys.index(REFERENCE)]
     rows = []
     for key, values in zip(keys, means, strict=True):
-        weaker = values - ours
-        than_ours = (None, None, None) if key == OURS else (float(weaker[0]), *_bounds(weaker, level))
-        rows.append(MeasureMean(*key, float(values[0]), *_bounds(values, level), *than_ours))
-    return tuple(sorted(rows, key=lambda one: one.rho))
+        weaker = values - reference
+        difference = (None,) * 3 if key == REFERENCE else (float(weaker[0]), *_bounds(weaker, level))
+        rows.append(MeasureMean(*key, float(values[0]), *_bounds(values, level), *difference))
+    return tuple(sorted(rows, key=lambda row: row.rho))
 
 
-def _notes(classes: _Classes, bootstrap: int, level: float) -> tuple[str, ...]:
+def _notes(classes: _OodClasses, bootstrap: int, level: float) -> tuple[str, ...]:
     notes = [
         f"Over {len(classes.keys)} classes of {', '.join(classes.groups)}.",
         "Negative: nearer classes are harder to detect.",
@@ -319,7 +309,3 @@ def _notes(classes: _Classes, bootstrap: int, level: float) -> tuple[str, ...]:
             f"Intervals: {level:.0%} of {bootstrap:,} replicates over classes, the same for every row."
         )
     return tuple(notes)
-
-
-def _interval(lo: float | None, hi: float | None) -> str:
-    return interval_text(lo, hi, 1, digits=3)

@@ -1,8 +1,8 @@
-"""What is compared: detectors on the runs of models, out of one or several folders of results.
+"""Entries of a comparison: detectors on the runs of models, from one or several results.
 
-Folders of one benchmark are read together: runs of one model that were evaluated apart are runs of one again
+Results on one benchmark are compared together. Runs of one model that were evaluated apart count as its runs
 where somebody named that model; networks that share a default name (of a class, "arrays") stay two models.
-What would be compared in silence though it differs is refused: another benchmark, version or list of images.
+Results on another benchmark, version or list of images are refused.
 """
 
 from __future__ import annotations
@@ -24,70 +24,74 @@ from wordnet_splits.metrics import ScoreSet
 
 from ..evaluation.results import Results
 from ..evaluation.rows_from_scores import DetectorRun, scored_images
-from ..evaluation.schema import COMPARED, ResultTables
+from ..evaluation.schema import FINGERPRINT_SUBJECTS, ResultTables
 
-Given = ResultTables | str | Path
-"""Results, or a folder of them."""
+ResultsOrFolder = ResultTables | str | Path
 
 
-def plain_name(benchmark: str) -> str:
-    """Return a benchmark's name without ``@seed=N``: what all its draws share."""
+def as_sequence(results: Sequence[ResultsOrFolder] | ResultsOrFolder) -> Sequence[ResultsOrFolder]:
+    """Return results as a sequence, whether one or several are passed."""
+    return [results] if isinstance(results, ResultsOrFolder) else results
+
+
+def without_seed(benchmark: str) -> str:
+    """Return a benchmark's name without ``@seed=N``, which all its draws share."""
     return benchmark.partition("@")[0]
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
-    """Results and where they are from.
+class NamedResults:
+    """Results with a name for messages, their folder if they have one.
 
     Attributes
     ----------
-    labels : model -> what a comparison calls it.
+    labels : model -> its name in the comparison.
     """
 
-    tables: ResultTables
+    results: ResultTables
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Given, number: int = 0) -> Source:
+    def of(cls, results: ResultsOrFolder, index: int = 0) -> NamedResults:
         """Return results as they are, or read from a folder."""
-        if isinstance(given, ResultTables):
-            return cls(given, f"results {number + 1}")
-        return cls(Results.read(given), str(given))
+        if isinstance(results, ResultTables):
+            return cls(results, f"results {index + 1}")
+        return cls(Results.read(results), str(results))
 
     @cached_property
     def roles(self) -> Mapping[str, str]:
         """Group -> role of the sets that were scored, in the benchmark's order."""
-        columns = (self.tables.results[name].to_pylist() for name in ("group", "role"))
+        columns = (self.results.results[name].to_pylist() for name in ("group", "role"))
         ood = dict(zip(*columns, strict=True))
-        return {group: ood.get(group, "id") for group in self.tables.about.composition.sets}
+        return {group: ood.get(group, "id") for group in self.results.about.composition.sets}
 
     def image_digests(self, group: str) -> set[str | None]:
-        """Return what identifies the images of a group in each run: without scores, their number."""
-        if self.tables.unscored_runs:
-            return {f"{self.tables.about.composition.sets.get(group, 0)} images without scores"}
+        """Return digests of the images of a group in each run; without scores, their number."""
+        if self.results.unscored_runs:
+            return {f"{self.results.about.composition.sets.get(group, 0)} images without scores"}
         return {run.images.get(group) for run in self.scored.values()}
 
     @cached_property
     def scored(self) -> Mapping[DetectorRun, ScoredRun]:
         """The confidences of every detector and run; DataError where they were left out."""
-        self.tables.require_scores("an interval or a plot")
+        self.results.require_scores("an interval or a plot")
         return {
             key: ScoredRun(
                 {group: images.by_name(group, confidence) for group in images.groups},
                 {group: _digest(images.names(group)) for group in images.groups},
             )
-            for key, images, confidence in scored_images(self.tables.scores, self.tables.predictions)
+            for key, images, confidence in scored_images(self.results.scores, self.results.predictions)
         }
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredRun:
-    """One detector on one network: its sets in the benchmark's order, each with its images sorted by name.
+    """The confidences of one detector on one network.
 
     Attributes
     ----------
-    sets : group -> confidences. images : group -> SHA-256 of what names its images.
+    sets : group -> confidences, images sorted by name. images : group -> SHA-256 of the names of its images.
     """
 
     sets: Mapping[str, ScoreSet]
@@ -96,33 +100,33 @@ class ScoredRun:
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One row of a comparison: a detector on the runs of one model, on one benchmark or draw of it.
+    """One row of a comparison: a detector on the runs of one model, on one draw of a benchmark.
 
     Attributes
     ----------
-    model : without the benchmark's own name in front, and with its results where others of that name are
-        other models. runs : the results that hold it, and its number there.
+    model : without the benchmark's own name in front, and with the name of its results where other models
+        have that name. runs : the results that hold each run, and its number in them.
     """
 
     benchmark: str
     model: str
     detector: str
-    runs: tuple[tuple[Source, int], ...]
+    runs: tuple[tuple[NamedResults, int], ...]
 
     @property
     def label(self) -> tuple[str, str]:
-        """(model, detector), what other draws of the benchmark call it too."""
+        """(model, detector), the same in other draws of the benchmark."""
         return self.model, self.detector
 
     def values(self, metric: str, group: str, role: str) -> list[float]:
-        """Return the value of a metric in each run, NaN where there is none; runs without it are left out."""
-        wanted = {"metric": metric, "group": group, "role": role, "detector": self.detector}
-        rows = [source.tables.rows(**wanted, run=number) for source, number in self.runs]
-        return [np.nan if row["value"] is None else row["value"] for found in rows for row in found]
+        """Return the value of a metric in each run, NaN for null; runs without a row are left out."""
+        filters = {"metric": metric, "group": group, "role": role, "detector": self.detector}
+        rows = [row for named, number in self.runs for row in named.results.rows(**filters, run=number)]
+        return [np.nan if row["value"] is None else row["value"] for row in rows]
 
     def scored(self) -> list[ScoredRun]:
         """Return the confidences of each run."""
-        return [source.scored[self.detector, number] for source, number in self.runs]
+        return [named.scored[self.detector, number] for named, number in self.runs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,30 +135,30 @@ class Draw:
 
     Attributes
     ----------
-    notes : what differs and may matter.
+    notes : sentences on differences between the results that may matter.
     """
 
     benchmark: str
-    sources: tuple[Source, ...]
+    results: tuple[NamedResults, ...]
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = ()
 
     @property
     def first(self) -> ResultTables:
-        """The results given first: their sets and layout stand for all."""
-        return self.sources[0].tables
+        """The first results, whose sets and layout stand for all."""
+        return self.results[0].results
 
     def manifest(self) -> Manifest:
         """Return the benchmark's manifest, for the names and synsets of its classes.
 
         Raises
         ------
-        DataError : it is not here, or its version here is another one.
+        DataError : it is not installed, or in another version.
         """
         try:
             manifest = load_manifest(self.benchmark)
         except UnknownNameError as error:
-            hint = "sets of one's own have no class table"
+            hint = "sets given in Python have no class table"
             raise DataError("no such benchmark here", where=self.benchmark, hint=hint) from error
         version = self.first.about.version
         if manifest.version != version:
@@ -169,165 +173,161 @@ class Draw:
 
         Raises
         ------
-        DataError : it names the group and two folders.
+        DataError : with the group and two of the results.
         """
         for group in groups:
-            seen: dict[str | None, str] = {}
-            for source in self.sources:
-                for digest in source.image_digests(group):
-                    seen.setdefault(digest, source.name)
-            if len(seen) > 1:
-                names = list(dict.fromkeys(seen.values()))
-                where = " and ".join(names[:2])
+            holders: dict[str | None, str] = {}
+            for named in self.results:
+                for digest in named.image_digests(group):
+                    holders.setdefault(digest, named.name)
+            if len(holders) > 1:
                 raise DataError(
                     f"not scored on the same images of {group}, so nothing that it is part of is compared",
-                    where=where,
+                    where=" and ".join(list(dict.fromkeys(holders.values()))[:2]),
                     hint="compare `--on` a set that all of them hold whole",
                 )
 
 
-def draws_of(given: Sequence[Given], detectors: Sequence[str] | None = None) -> list[Draw]:
+def draws_of(results: Sequence[ResultsOrFolder], detectors: Sequence[str] | None = None) -> list[Draw]:
     """Read results and return them by draw, in the order given.
 
     Parameters
     ----------
-    detectors : labels of those to compare; all by default.
+    detectors : labels of the detectors to compare; all by default.
 
     Raises
     ------
     DataError : no results; several benchmarks; several versions or lists of images of one; a network given
         twice; no such detector.
     """
-    sources = [Source.of(one, number) for number, one in enumerate(given)]
-    if not sources:
+    every = [NamedResults.of(item, index) for index, item in enumerate(results)]
+    if not every:
         raise DataError("no results are given", hint="give folders that `unknown-eval run` wrote")
-    names = dict.fromkeys(plain_name(source.tables.about.benchmark) for source in sources)
-    if len(names) > 1:
+    benchmarks = dict.fromkeys(without_seed(named.results.about.benchmark) for named in every)
+    if len(benchmarks) > 1:
         raise DataError(
-            f"results on different benchmarks: {', '.join(names)}",
+            f"results on different benchmarks: {', '.join(benchmarks)}",
             hint="their values are of other images; compare each benchmark's own",
         )
-    by_draw: dict[str, list[Source]] = {}
-    for source in sources:
-        by_draw.setdefault(source.tables.about.benchmark, []).append(source)
-    draws = [_draw(name, several, detectors) for name, several in by_draw.items()]
-    evaluations = {source.tables.about.evaluation_fingerprint: source.name for source in sources}
-    _require_one(COMPARED["evaluation"], next(iter(names)), evaluations)
+    by_draw: dict[str, list[NamedResults]] = {}
+    for named in every:
+        by_draw.setdefault(named.results.about.benchmark, []).append(named)
+    draws = [_draw(benchmark, in_draw, detectors) for benchmark, in_draw in by_draw.items()]
+    evaluations = {named.results.about.evaluation_fingerprint: named.name for named in every}
+    _require_same(FINGERPRINT_SUBJECTS["evaluation"], next(iter(benchmarks)), evaluations)
     return draws
 
 
 OWN_IDS: Final = ' on the same images; `evaluate_arrays` takes their names as "ids"'
 
 
-def _require_one(what: str, benchmark: str, values: Mapping[str, str], hint: str = "") -> None:
-    """Raise DataError where there are several values (value -> the results that have it)."""
-    if len(values) > 1:
-        listed = ", ".join(f"{name} ({value[:12]})" for value, name in values.items())
-        what = f"results on different {what} of {benchmark}: {listed}"
-        raise DataError(what, hint=f"evaluate again{hint}")
+def _require_same(subject: str, benchmark: str, holders: Mapping[str, str], hint: str = "") -> None:
+    """Raise DataError where there are several values (value -> name of results that hold it)."""
+    if len(holders) > 1:
+        listed = ", ".join(f"{name} ({value[:12]})" for value, name in holders.items())
+        message = f"results on different {subject} of {benchmark}: {listed}"
+        raise DataError(message, hint=f"evaluate again{hint}")
 
 
-def _require_same_sets(benchmark: str, sources: Sequence[Source]) -> None:
-    """Raise DataError where sets of one's own, whose names hold their roles, are not the same."""
-    seen: dict[tuple[str, ...], str] = {}
-    for source in sources:
-        seen.setdefault(source.tables.about.own_sets, source.name)
-    if len(seen) > 1:
-        listed = "; ".join(f"{name} ({', '.join(texts) or 'no own sets'})" for texts, name in seen.items())
-        what = f"results with other sets or roles of {benchmark}: {listed}"
-        raise DataError(what, hint="give the same sets in the same order")
+def _require_same_sets(benchmark: str, results: Sequence[NamedResults]) -> None:
+    """Raise DataError unless all results are on the same user sets, whose names hold their roles."""
+    holders: dict[tuple[str, ...], str] = {}
+    for named in results:
+        holders.setdefault(named.results.about.own_sets, named.name)
+    if len(holders) > 1:
+        listed = "; ".join(
+            f"{name} ({', '.join(sets) or 'sets of the benchmark'})" for sets, name in holders.items()
+        )
+        message = f"results with other sets or roles of {benchmark}: {listed}"
+        raise DataError(message, hint="give the same sets in the same order")
 
 
-def _draw(benchmark: str, sources: Sequence[Source], detectors: Sequence[str] | None) -> Draw:
-    abouts = [(source.name, source.tables.about) for source in sources]
-    _require_one("versions", benchmark, {str(about.version): name for name, about in abouts})
-    own = any(about.own_sets for _, about in abouts)
-    _require_same_sets(benchmark, sources)
-    for what, words in COMPARED.items():
-        prints = {str(about.fingerprints[what]): name for name, about in abouts}
-        _require_one(words, benchmark, prints, hint=OWN_IDS if own and what == "images" else "")
-    sources = _labelled(benchmark, sources)
-    runs: dict[tuple[str, str], dict[str, tuple[Source, int]]] = {}
-    for source in sources:
-        for model, detector, number, key in _keys(source.tables):
+def _draw(benchmark: str, results: Sequence[NamedResults], detectors: Sequence[str] | None) -> Draw:
+    abouts = [(named.name, named.results.about) for named in results]
+    _require_same("versions", benchmark, {str(about.version): name for name, about in abouts})
+    _require_same_sets(benchmark, results)
+    on_user_sets = any(about.own_sets for _, about in abouts)
+    for key, subject in FINGERPRINT_SUBJECTS.items():
+        holders = {str(about.fingerprints[key]): name for name, about in abouts}
+        _require_same(subject, benchmark, holders, OWN_IDS if on_user_sets and key == "images" else "")
+    results = _with_labels(benchmark, results)
+    runs: dict[tuple[str, str], dict[str, tuple[NamedResults, int]]] = {}
+    for named in results:
+        for model, detector, number, key in _keys(named.results):
             if detectors is not None and detector not in detectors:
                 continue
-            if model not in source.labels:
-                what = f"a row is of the model '{printable(model, 40)}', which about.json does not name"
+            if model not in named.labels:
+                message = f"a row is of the model '{printable(model, 40)}', which about.json does not name"
                 raise DataError(
-                    what, where=source.name, hint="`unknown-eval check-results` says what differs"
+                    message, where=named.name, hint="`unknown-eval check-results` says what differs"
                 )
-            several = runs.setdefault((source.labels[model], detector), {})
-            if several.setdefault(key or f"{source.name} {number}", (source, number)) != (source, number):
+            of_entry = runs.setdefault((named.labels[model], detector), {})
+            if of_entry.setdefault(key or f"{named.name} {number}", (named, number)) != (named, number):
                 hint = "give each network's results once"
-                raise DataError(f"{detector} on {model} is given twice", where=source.name, hint=hint)
-    entries = tuple(Entry(benchmark, *label, runs=tuple(held.values())) for label, held in runs.items())
+                raise DataError(f"{detector} on {model} is given twice", where=named.name, hint=hint)
+    entries = tuple(Entry(benchmark, *label, tuple(of_entry.values())) for label, of_entry in runs.items())
     if not entries:
-        wanted = ", ".join(detectors or ())
-        there = ", ".join(sources[0].tables.detectors)
-        raise DataError(f"none of the detectors {wanted}", where=sources[0].name, hint=f"it holds {there}")
-    return Draw(benchmark, tuple(sources), entries, tuple(_notes(benchmark, sources)))
+        hint = f"it holds {', '.join(results[0].results.detectors)}"
+        message = f"none of the detectors {', '.join(detectors or ())}"
+        raise DataError(message, where=results[0].name, hint=hint)
+    return Draw(benchmark, tuple(results), entries, tuple(_notes(benchmark, results)))
 
 
-def _labelled(benchmark: str, sources: Sequence[Source]) -> list[Source]:
-    """Return the sources with labels of their models, which two have in common only if they are one model."""
-    holders: dict[str, dict[str, Source]] = {}
-    for source in sources:
-        for model in source.tables.about.models:
-            holders.setdefault(model, {}).setdefault(_identity(source, model), source)
+def _with_labels(benchmark: str, results: Sequence[NamedResults]) -> list[NamedResults]:
+    """Return the results with labels of their models; two results share a label only for the same model."""
+    holders: dict[str, dict[str, NamedResults]] = {}
+    for named in results:
+        for model in named.results.about.models:
+            holders.setdefault(model, {}).setdefault(_identity(named, model), named)
     labelled = []
-    for source in sources:
+    for named in results:
         labels = {}
-        for model in source.tables.about.models:
-            first, plain = holders[model], model.removeprefix(f"{benchmark}/")
-            identity = _identity(source, model)
-            labels[model] = plain if not identity or len(first) == 1 else f"{plain} ({first[identity].name})"
-        labelled.append(replace(source, labels=labels))
+        for model in named.results.about.models:
+            by_identity, plain = holders[model], model.removeprefix(f"{benchmark}/")
+            identity = _identity(named, model)
+            is_unique = not identity or len(by_identity) == 1
+            labels[model] = plain if is_unique else f"{plain} ({by_identity[identity].name})"
+        labelled.append(replace(named, labels=labels))
     return labelled
 
 
-def _identity(source: Source, model: str) -> str:
-    """Return what tells a model from others of its name: nothing where it was named, else its keys."""
-    runs = source.tables.about.runs_of(model)
+def _identity(named: NamedResults, model: str) -> str:
+    """Return "" for a model that somebody named, else the keys that tell it from others of its name."""
+    runs = named.results.about.runs_of(model)
     if any(run.named for run in runs):
         return ""
-    return "+".join(run.model_key for run in runs) or source.name
+    return "+".join(run.model_key for run in runs) or named.name
 
 
-def _keys(tables: ResultTables) -> list[tuple[str, str, int, str]]:
-    """(model, detector, run, model_key) of everything scored."""
-    columns = (tables.results[name].to_pylist() for name in ("model", "detector", "run", "model_key"))
-    scored = set(tables.detectors)
-    return [row for row in dict.fromkeys(zip(*columns, strict=True)) if row[1] in scored]
+def _keys(results: ResultTables) -> list[tuple[str, str, int, str]]:
+    """Return the (model, detector, run, model_key) of everything scored."""
+    columns = (results.results[name].to_pylist() for name in ("model", "detector", "run", "model_key"))
+    detectors = set(results.detectors)
+    return [row for row in dict.fromkeys(zip(*columns, strict=True)) if row[1] in detectors]
 
 
-def _notes(benchmark: str, sources: Sequence[Source]) -> Iterable[str]:
+def _notes(benchmark: str, results: Sequence[NamedResults]) -> Iterator[str]:
     transforms: dict[str, str] = {}
-    for source in sources:
-        for run in source.tables.about.runs:
-            words = " | ".join(dict.fromkeys(w or key for key, w in run.transforms.items()))
+    for named in results:
+        for run in named.results.about.runs:
+            words = " | ".join(dict.fromkeys(words or key for key, words in run.transforms.items()))
             transforms.setdefault(words, run.name)
     if len(transforms) > 1:
-        told = "; ".join(f"{name}: {words}" for words, name in transforms.items())
-        yield f"{benchmark}: the images went through different transforms ({told})"
-    yield from _told_apart(sources)
-    for source in sources:
-        for missing in source.tables.about.missing:
-            yield f"{source.name}: {missing.group} was not scored whole ({missing.scored:,} images)"
-
-
-def _told_apart(sources: Sequence[Source]) -> Iterator[str]:
-    """Say which models of one name are compared as several."""
+        listed = "; ".join(f"{name}: {words}" for words, name in transforms.items())
+        yield f"{benchmark}: the images went through different transforms ({listed})"
     labels: dict[str, dict[str, None]] = {}
-    for source in sources:
-        for model, label in source.labels.items():
+    for named in results:
+        for model, label in named.labels.items():
             labels.setdefault(model, {})[label] = None
-    for model, several in labels.items():
-        if len(several) > 1:
+    for model, of_model in labels.items():
+        if len(of_model) > 1:
             yield (
-                f"{', '.join(several)}: compared as {len(several)} models, since nobody said that they are "
+                f"{', '.join(of_model)}: compared as {len(of_model)} models, since nobody said that they are "
                 f"runs of one (name it: {{{model!r}: [run, run]}}, --runs, or model= of evaluate_arrays)"
             )
+    for named in results:
+        for missing in named.results.about.missing:
+            yield f"{named.name}: {missing.group} was not scored whole ({missing.scored:,} images)"
 
 
 def _digest(names: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from wordnet_splits.metrics import interval
 from ..detectors import get_spec
 from ..evaluation.metric_rows import FULL_SPECTRUM, MEAN, UNKNOWN_ROLES
 from .entries import Draw
-from .ranking import Ranked, Ranking, direction
+from .ranking import Ranked, Ranking, higher_is_better
 
 BASELINE = "mcp"
 
@@ -30,7 +30,7 @@ class Improvement:
 
 
 def improvements(ranking: Ranking, baseline: str = BASELINE, *, level: float = 0.95) -> list[Improvement]:
-    """Return how much each entry improves on the baseline, in its order; positive is better.
+    """Return how much each entry improves on the baseline, in the ranking's order; positive is better.
 
     Parameters
     ----------
@@ -40,41 +40,42 @@ def improvements(ranking: Ranking, baseline: str = BASELINE, *, level: float = 0
     ------
     DataError : there is no such entry, or its value is 0.
     """
-    index = next((n for n, one in enumerate(ranking.entries) if _is(one, baseline)), None)
+    index = next((n for n, entry in enumerate(ranking.entries) if _is_baseline(entry, baseline)), None)
     if index is None:
-        names = ", ".join(f"{one.model} {one.detector}".strip() for one in ranking.entries)
+        names = ", ".join(f"{entry.model} {entry.detector}".strip() for entry in ranking.entries)
         raise DataError(f"no {baseline} to improve on", where=ranking.benchmark, hint=f"there are {names}")
     base = ranking.entries[index].mean
     if base == 0:
         raise DataError(f"the {ranking.metric} of {baseline} is 0, so nothing is a share of it")
-    sign = 1 if ranking.higher_is_better else -1
-    found = []
-    for n, one in enumerate(ranking.entries):
-        percent = 100 * sign * (one.mean - base) / base
+    factor = 100 if ranking.higher_is_better else -100
+    rows = []
+    for n, entry in enumerate(ranking.entries):
+        percent = factor * (entry.mean - base) / base
         lo = hi = None
         if ranking.replicates is not None:
-            mine, other = ranking.replicates[n], ranking.replicates[index]
-            drawn = 100 * sign * (mine - other) / np.where(other == 0, np.nan, other)
-            _, lo, hi = interval(percent, drawn, level=level)
-        found.append(Improvement(one.model, one.detector, percent, lo, hi))
-    return found
+            values, base_values = ranking.replicates[n], ranking.replicates[index]
+            percents = factor * (values - base_values) / np.where(base_values == 0, np.nan, base_values)
+            _, lo, hi = interval(percent, percents, level=level)
+        rows.append(Improvement(entry.model, entry.detector, percent, lo, hi))
+    return rows
 
 
 def has_improvements(ranking: Ranking) -> bool:
     """Return whether the ranking is by Kim's pooled AURC and has an MCP that can be improved on."""
-    of_mcp = [one.mean for one in ranking.entries if _is(one, BASELINE)]
+    of_mcp = [entry.mean for entry in ranking.entries if _is_baseline(entry, BASELINE)]
     return ranking.metric.startswith("aurc_unknown") and bool(of_mcp) and of_mcp[0] > 0
 
 
-def _is(entry: Ranked, baseline: str) -> bool:
+def _is_baseline(entry: Ranked, baseline: str) -> bool:
     model, _, detector = baseline.rpartition(" ")
     if model and entry.model != model:
         return False
-    return entry.detector == detector or _method(entry.detector) == (_method(detector) or detector)
+    name = _registered_name(detector) or detector
+    return entry.detector == detector or _registered_name(entry.detector) == name
 
 
-def _method(label: str) -> str | None:
-    """The registered name of a detector without parameters, whatever alias it was called by."""
+def _registered_name(label: str) -> str | None:
+    """Return the name of a detector without parameters, whatever alias is its label; None for any other."""
     try:
         return get_spec(label).name
     except SplitsError:
@@ -96,14 +97,14 @@ class SpectrumRow:
 
 def against_full_spectrum(draw: Draw, metrics: Sequence[str] = ("auroc",)) -> list[SpectrumRow]:
     """Return both values of each entry; nothing where the benchmark has no covariate-shifted ID."""
-    found = []
+    rows = []
     for entry in draw.entries:
         for role in UNKNOWN_ROLES:
             for metric in metrics:
-                values = entry.values(metric, MEAN, role)
+                standard = entry.values(metric, MEAN, role)
                 full = entry.values(metric + FULL_SPECTRUM, MEAN, role)
-                if values and full:
-                    standard, shifted = float(np.mean(values)), float(np.mean(full))
-                    lost = (standard - shifted) * (1 if direction(metric) else -1)
-                    found.append(SpectrumRow(*entry.label, role, metric, standard, shifted, lost))
-    return found
+                if standard and full:
+                    means = float(np.mean(standard)), float(np.mean(full))
+                    lost = (means[0] - means[1]) * (1 if higher_is_better(metric) else -1)
+                    rows.append(SpectrumRow(*entry.label, role, metric, *means, lost))
+    return rows

@@ -1,8 +1,8 @@
 """Mean and spread over runs, ranks with their intervals, and paired bootstrap significance.
 
 Intervals are over the test images: each replicate draws the same images for every entry, values are averaged
-over an entry's runs, and the entries of a replicate are ranked. The networks are taken as they are; what
-another training run would change is the spread over runs beside it.
+over an entry's runs, and the entries of a replicate are ranked. The networks are fixed; how much another
+training run would change is the spread over runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wordnet_splits.metrics import get_metric, interval, mean_ranks, spread
 from ..arrays import Array
 from ..evaluation.metric_rows import FULL_SPECTRUM
 from .entries import Draw, Entry
-from .scopes import Place, needed_groups, replicates_of
+from .scopes import Scope, entry_replicates, groups_behind
 
 DIRECTIONS: Mapping[str, bool] = {
     "gamma": True,
@@ -27,7 +27,7 @@ DIRECTIONS: Mapping[str, bool] = {
     "gamma_minus": True,
     "nearness_trend": True,
 }
-"""Whether higher is better, of what is in results and is no metric of scores."""
+"""Whether higher is better, for values in results that are not metrics of scores."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Ranked:
     ----------
     n, mean, sd : over runs. lo, hi : over images; None without bootstrap.
     rank : 1 is best, equal means share the mean of their ranks. rank_lo, rank_hi : its interval.
-    behind : how much worse than the best. p : of being as good as the best, two-sided.
+    behind : difference to the best entry. p : of being as good as the best, two-sided.
     """
 
     model: str
@@ -70,11 +70,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The entries of one draw, best first, and their differences.
+    """The entries of one draw, best first, and the differences of all pairs.
 
     Attributes
     ----------
-    replicates : (entries, replicates) of them, in that order; None without bootstrap.
+    replicates : (entries, replicates) values in that order; None without bootstrap.
     """
 
     benchmark: str
@@ -86,78 +86,66 @@ class Ranking:
     replicates: Array | None
 
 
-def direction(metric: str) -> bool:
+def higher_is_better(metric: str) -> bool:
     """Return whether higher values of a metric of the results are better.
 
     Raises
     ------
     UnknownNameError : no such metric.
     """
-    plain = metric.removesuffix(FULL_SPECTRUM).partition("[")[0]
-    return DIRECTIONS[plain] if plain in DIRECTIONS else get_metric(plain).higher_is_better
+    name = metric.removesuffix(FULL_SPECTRUM).partition("[")[0]
+    return DIRECTIONS[name] if name in DIRECTIONS else get_metric(name).higher_is_better
 
 
 def rank_entries(
-    draw: Draw, metric: str, place: Place, *, replicates: int, seed: int = 0, level: float = 0.95
+    draw: Draw, metric: str, scope: Scope, *, replicates: int, seed: int = 0, level: float = 0.95
 ) -> Ranking:
-    """Rank the entries of one draw by a metric at a place.
+    """Rank the entries of one draw by a metric.
 
     Raises
     ------
-    DataError : an entry has no value there, or the entries were scored on different images.
+    DataError : an entry has no value, or the entries were scored on different images.
     """
-    higher = direction(metric)
+    higher = higher_is_better(metric)
     sign = 1 if higher else -1
-    values = [_values(entry, metric, place) for entry in draw.entries]
-    draw.require_same_images(needed_groups(draw.entries[0], metric, place))
-    drawn = [replicates_of(entry, metric, place, replicates=replicates, seed=seed) for entry in draw.entries]
-    held = [one for one in drawn if one is not None]
-    table = sign * np.array(held) if len(held) == len(drawn) else None
-    means = np.array([np.mean(one) for one in values])
+    values = [_values(entry, metric, scope) for entry in draw.entries]
+    draw.require_same_images(groups_behind(draw.entries[0], metric, scope))
+    by_entry = [
+        entry_replicates(entry, metric, scope, replicates=replicates, seed=seed) for entry in draw.entries
+    ]
+    drawn = [entry for entry in by_entry if entry is not None]
+    table = sign * np.array(drawn) if len(drawn) == len(by_entry) else None
+    means = np.array([np.mean(of_runs) for of_runs in values])
     ranks = mean_ranks(-sign * means)
     order = sorted(range(len(means)), key=lambda n: (ranks[n], n))
     rank_table = None if table is None else _ranks_of(table)
     best = order[0]
     ranked = []
     for n in order:
-        entry, runs = draw.entries[n], spread(values[n])
-        known = None if table is None else interval(float(means[n]), sign * table[n], level=level)
-        place_of_it = None if rank_table is None else interval(ranks[n], rank_table[n], level=level)
+        runs = spread(values[n])
+        lo = hi = rank_lo = rank_hi = p = None
+        if table is not None and rank_table is not None:
+            _, lo, hi = interval(float(means[n]), sign * table[n], level=level)
+            _, rank_lo, rank_hi = interval(ranks[n], rank_table[n], level=level)
+            p = None if n == best else two_sided_p(table[best] - table[n])
+        behind = float(sign * (means[best] - means[n]))
+        label = draw.entries[n].label
         ranked.append(
-            Ranked(
-                *entry.label,
-                runs.n,
-                runs.mean,
-                runs.sd,
-                known and known.lo,
-                known and known.hi,
-                float(ranks[n]),
-                place_of_it and place_of_it.lo,
-                place_of_it and place_of_it.hi,
-                float(sign * (means[best] - means[n])),
-                None if table is None or n == best else two_sided(table[best] - table[n]),
-            )
+            Ranked(*label, runs.n, runs.mean, runs.sd, lo, hi, float(ranks[n]), rank_lo, rank_hi, behind, p)
         )
     pairs = [] if table is None else _pairs(draw.entries, sign * means, table, order, level)
-    return Ranking(
-        draw.benchmark,
-        metric,
-        place.name,
-        higher,
-        tuple(ranked),
-        tuple(pairs),
-        None if table is None else np.asarray(sign * table[order]),
-    )
+    ordered = None if table is None else np.asarray(sign * table[order])
+    return Ranking(draw.benchmark, metric, scope.name, higher, tuple(ranked), tuple(pairs), ordered)
 
 
-def two_sided(differences: Array) -> float:
+def two_sided_p(differences: Array) -> float:
     """Return the two-sided p of no difference: twice the smaller share of replicates on either side of 0.
 
     A replicate at 0 counts on both sides, and the observed sample as one more replicate, so p is never 0.
     """
-    held = differences[~np.isnan(differences)]
-    least = min(np.count_nonzero(held <= 0), np.count_nonzero(held >= 0))
-    return float(min(1.0, 2 * (least + 1) / (len(held) + 1)))
+    finite = differences[~np.isnan(differences)]
+    smaller = min(np.count_nonzero(finite <= 0), np.count_nonzero(finite >= 0))
+    return float(min(1.0, 2 * (smaller + 1) / (len(finite) + 1)))
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -170,11 +158,11 @@ def holm(values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _values(entry: Entry, metric: str, place: Place) -> list[float]:
-    values = entry.values(metric, place.group, place.role)
+def _values(entry: Entry, metric: str, scope: Scope) -> list[float]:
+    values = entry.values(metric, scope.group, scope.role)
     if len(values) != len(entry.runs) or np.isnan(values).any():
         raise DataError(
-            f"{' '.join(entry.label)} has no {metric} on {place.name}",
+            f"{' '.join(entry.label)} has no {metric} on {scope.name}",
             where=entry.runs[0][0].name,
             hint="leave it out with --detectors, or compare another metric or set",
         )
@@ -189,12 +177,12 @@ def _ranks_of(table: Array) -> Array:
 def _pairs(
     entries: Sequence[Entry], means: Array, table: Array, order: Sequence[int], level: float
 ) -> list[Pair]:
-    found = []
+    pairs = []
     for a, b in combinations(order, 2):
         difference = table[a] - table[b]
-        known = interval(float(means[a] - means[b]), difference, level=level)
-        p = two_sided(difference)
+        better = interval(float(means[a] - means[b]), difference, level=level)
+        p = two_sided_p(difference)
         first, second = (" ".join(entries[n].label) for n in (a, b))
-        found.append(Pair(first, second, known.value, known.lo, known.hi, p, p))
-    corrected = holm([pair.p for pair in found])
-    return [replace(pair, p_holm=p) for pair, p in zip(found, corrected, strict=True)]
+        pairs.append(Pair(first, second, better.value, better.lo, better.hi, p, p))
+    corrected = holm([pair.p for pair in pairs])
+    return [replace(pair, p_holm=p) for pair, p in zip(pairs, corrected, strict=True)]

@@ -23,23 +23,24 @@ from wordnet_splits.metrics import (
     spread,
 )
 
-from ..evaluation.tables import NOTHING, Sets, Table
+from ..evaluation.table import NOTHING, Table
+from ..evaluation.tables import ResultSets
 from .entries import Draw
 
 TableSpec = Mapping[str, Any]
-Where = Mapping[str, str]
+Position = Mapping[str, str]
 """Axis -> value."""
 Cell = tuple[str, Any]
-"""(as printed, as it is)."""
+"""(text, unrounded value)."""
 AXES = ("model", "detector", "group")
 PERCENT = 100
 DEFAULT = (4, 5, 6, 8, 9, 10)
-"""Tables printed unless others are named: the rest are one for each detector and set."""
+"""Numbers of the tables printed by default; the others are one for each detector and set."""
 
 
 @cache
 def layout() -> Mapping[str, Any]:
-    """Return what ``robustness.toml`` holds."""
+    """Return the content of ``robustness.toml``."""
     return tomllib.loads((files(str(__package__)) / "robustness.toml").read_text(encoding="utf-8"))
 
 
@@ -58,66 +59,66 @@ class Cells:
     @classmethod
     def of(cls, draw: Draw) -> Cells:
         """Read them from the rows of single OOD sets."""
-        sets = Sets.of(draw.first)
-        metrics = {name for several in layout()["metrics"].values() for name in several}
+        sets = ResultSets.of(draw.first)
+        metrics = {name for names in layout()["metrics"].values() for name in names}
         values: dict[tuple[str, str, str], dict[str, list[float]]] = {}
         for entry in draw.entries:
             for group, role in sets.roles.items():
-                found = {name: entry.values(name, group, role) for name in metrics}
-                if all(found.values()):
-                    percent = {name: [PERCENT * v for v in runs] for name, runs in found.items()}
+                by_metric = {name: entry.values(name, group, role) for name in metrics}
+                if all(by_metric.values()):
+                    percent = {name: [PERCENT * v for v in runs] for name, runs in by_metric.items()}
                     values[(*entry.label, group)] = percent
         axes = {axis: tuple(dict.fromkeys(key[n] for key in values)) for n, axis in enumerate(AXES)}
         return cls(values, axes)
 
-    def moments(self, where: Where, metric: str, over: str | None = None) -> tuple[float, float] | None:
+    def moments(self, position: Position, metric: str, over: str | None = None) -> tuple[float, float] | None:
         """Return mean and variance over runs, or of the mixture over an axis; None where a cell is absent."""
         if over is None:
-            runs = self.values.get(_key(where))
+            runs = self.values.get(_key(position))
             return None if runs is None else run_moments(runs[metric])
-        parts = [self.moments({**where, over: value}, metric) for value in self.axes[over]]
-        held = [part for part in parts if part is not None]
-        if len(held) < len(parts) or not held:
+        parts = [self.moments({**position, over: value}, metric) for value in self.axes[over]]
+        present = [part for part in parts if part is not None]
+        if len(present) < len(parts) or not present:
             return None  # a mixture of fewer components is another score
-        means, variances = zip(*held, strict=True)
+        means, variances = zip(*present, strict=True)
         return mixture_moments(means, variances)
 
-    def plain(self, where: Where, metric: str, over: str) -> Spread | None:
+    def unweighted(self, position: Position, metric: str, over: str) -> Spread | None:
         """Return mean and sample sd over all runs of an axis, unweighted; None where a cell is absent."""
-        cells = [self.values.get(_key({**where, over: value})) for value in self.axes[over]]
-        held = [cell for cell in cells if cell is not None]
-        if len(held) < len(cells) or not held:
+        cells = [self.values.get(_key({**position, over: value})) for value in self.axes[over]]
+        present = [cell for cell in cells if cell is not None]
+        if len(present) < len(cells) or not present:
             return None
-        return spread([value for cell in held for value in cell[metric]])
+        return spread([value for cell in present for value in cell[metric]])
 
-    def robustness(self, where: Where, metric: str, over: str) -> Robustness | None:
+    def robustness(self, position: Position, metric: str, over: str) -> Robustness | None:
         """Return the robustness score over an axis; None where a cell is absent."""
-        found = self.moments(where, metric, over)
-        if found is None:
+        moments = self.moments(position, metric, over)
+        if moments is None:
             return None
         higher = get_metric(metric).higher_is_better
-        if higher and found[0] == 0:
+        if higher and moments[0] == 0:
             return None
-        return Robustness(*found, robustness_score(*found, higher_is_better=higher))
+        return Robustness(*moments, robustness_score(*moments, higher_is_better=higher))
 
 
-def _key(where: Where) -> tuple[str, str, str]:
-    return where["model"], where["detector"], where["group"]
+def _key(position: Position) -> tuple[str, str, str]:
+    return position["model"], position["detector"], position["group"]
 
 
 def robustness_tables(draw: Draw, numbers: Sequence[int] = DEFAULT) -> list[Table]:
-    """Return the tables of these numbers, each in the paper's convention and then in ours.
+    """Return tables by their numbers, each in the paper's convention and then in ours.
 
-    A table of mixtures is followed by one of plain means and standard deviations: a mixture weighs models by
-    the inverse of the sd of their runs, which few runs estimate badly.
+    A table of mixtures is followed by a table of unweighted means and standard deviations: a mixture weights
+    models by the inverse of the sd of their runs, which few runs estimate badly.
 
     Raises
     ------
-    DataError : fewer than two models, or no OOD set, or a number that is none of 2 to 10.
+    DataError : fewer than two models, no OOD set, or a number not between 2 and 10.
     """
     specs = {spec["number"]: spec for spec in layout()["table"]}
-    if absent := [number for number in numbers if number not in specs]:
-        raise DataError(f"no robustness table {absent[0]}", where="--robustness", hint="they are 2 to 10")
+    if unknown := [number for number in numbers if number not in specs]:
+        raise DataError(f"no robustness table {unknown[0]}", where="--robustness", hint="they are 2 to 10")
     cells = Cells.of(draw)
     if len(cells.axes["model"]) < 2:
         raise DataError(
@@ -133,8 +134,8 @@ def robustness_tables(draw: Draw, numbers: Sequence[int] = DEFAULT) -> list[Tabl
     ]
 
 
-def notes_of(draw: Draw) -> list[str]:
-    """Return what has to be said of robustness scores of these results."""
+def robustness_notes(draw: Draw) -> list[str]:
+    """Return caveats on robustness scores of these results."""
     if all(len(entry.runs) == 1 for entry in draw.entries):
         return [
             "Robustness: each model has one run, so variances over runs are 0 and the models weigh alike."
@@ -144,38 +145,36 @@ def notes_of(draw: Draw) -> list[str]:
 
 def _tables(cells: Cells, spec: TableSpec, convention: str, metrics: Sequence[str]) -> Iterator[Table]:
     names = layout()["titles"]
-    about = {"paper": "the paper's convention", "ours": "our convention, ID positive"}[convention]
+    convention_words = {"paper": "the paper's convention", "ours": "our convention, ID positive"}[convention]
     for values in product(*(cells.axes[axis] for axis in spec["per"])):
         fixed = dict(zip(spec["per"], values, strict=True))
         unit = "in %" if spec.get("show") == "moments" else "score (eq. 8) of values in %"
-        title = f"Table {spec['number']}: {spec['title'].format(**fixed)}, {unit} ({about})"
+        title = f"Table {spec['number']}: {spec['title'].format(**fixed)}, {unit} ({convention_words})"
         if "best" in spec:
             columns: tuple[str, ...] = (spec["rows"], f"best {spec['of']}", names[metrics[0]])
             rows = list(_best(cells, spec, metrics[0]))
         else:
             columns = (spec["rows"], *(names[metric] for metric in metrics))
             rows = list(_rows(cells, spec, fixed, metrics))
-        known = {"table": spec["number"], "convention": convention, **fixed}
+        keys = {"table": spec["number"], "convention": convention, **fixed}
         if rows:
-            yield _table(title, columns, rows, known)
+            yield _table(title, columns, rows, keys)
         if rows and spec.get("show") == "moments" and "over" in spec:
-            what = f"{spec['plain'].format(**fixed)}, mean and standard deviation of all runs"
-            plain = list(_plain_rows(cells, spec, fixed, metrics))
-            title = f"Table {spec['number']}, unweighted: {what}, {unit} ({about})"
-            yield _table(title, columns, plain, {**known, "unweighted": True})
+            subject = f"{spec['plain'].format(**fixed)}, mean and standard deviation of all runs"
+            rows = list(_unweighted_rows(cells, spec, fixed, metrics))
+            title = f"Table {spec['number']}, unweighted: {subject}, {unit} ({convention_words})"
+            yield _table(title, columns, rows, {**keys, "unweighted": True})
 
 
 def _table(
-    title: str, columns: tuple[str, ...], rows: Sequence[Sequence[Cell]], known: Mapping[str, Any]
+    title: str, columns: tuple[str, ...], rows: Sequence[Sequence[Cell]], keys: Mapping[str, Any]
 ) -> Table:
     texts = tuple(tuple(text for text, _ in row) for row in rows)
-    numbers = [
-        {**known} | {name: value for name, (_, value) in zip(columns, row, strict=True)} for row in rows
-    ]
-    return Table(title, columns, texts, tuple(numbers))
+    values = [{**keys, **dict(zip(columns, (value for _, value in row), strict=True))} for row in rows]
+    return Table(title, columns, texts, tuple(values))
 
 
-def _rows(cells: Cells, spec: TableSpec, fixed: Where, metrics: Sequence[str]) -> Iterator[list[Cell]]:
+def _rows(cells: Cells, spec: TableSpec, fixed: Position, metrics: Sequence[str]) -> Iterator[list[Cell]]:
     axis = spec["rows"]
     if axis == "run":
         runs = cells.values.get(_key(fixed))
@@ -186,46 +185,49 @@ def _rows(cells: Cells, spec: TableSpec, fixed: Where, metrics: Sequence[str]) -
         yield [("mean | variance",) * 2, *(_moments(cells.moments(fixed, m)) for m in metrics)]
         return
     for value in cells.axes[axis]:
-        where = {**fixed, axis: value}
+        position = {**fixed, axis: value}
         if spec["show"] == "score":
-            shown = [_score(cells.robustness(where, m, spec["over"])) for m in metrics]
+            row = [_score(cells.robustness(position, m, spec["over"])) for m in metrics]
         else:
-            shown = [_moments(cells.moments(where, m, spec.get("over"))) for m in metrics]
-        yield [(value, value), *shown]
+            row = [_moments(cells.moments(position, m, spec.get("over"))) for m in metrics]
+        yield [(value, value), *row]
     if spec.get("last"):
         yield [("mixture", "mixture"), *(_moments(cells.moments(fixed, m, axis)) for m in metrics)]
 
 
-def _plain_rows(cells: Cells, spec: TableSpec, fixed: Where, metrics: Sequence[str]) -> Iterator[list[Cell]]:
+def _unweighted_rows(
+    cells: Cells, spec: TableSpec, fixed: Position, metrics: Sequence[str]
+) -> Iterator[list[Cell]]:
     for value in cells.axes[spec["rows"]]:
-        where = {**fixed, spec["rows"]: value}
-        yield [(value, value), *(_mean_and_sd(cells.plain(where, m, spec["over"])) for m in metrics)]
+        position = {**fixed, spec["rows"]: value}
+        yield [(value, value), *(_mean_and_sd(cells.unweighted(position, m, spec["over"])) for m in metrics)]
 
 
 def _best(cells: Cells, spec: TableSpec, metric: str) -> Iterator[list[Cell]]:
     for value in cells.axes[spec["rows"]]:
-        found = {
+        by_name = {
             name: cells.robustness({spec["rows"]: value, spec["of"]: name}, metric, spec["over"])
             for name in cells.axes[spec["of"]]
         }
-        held = {name: one.score for name, one in found.items() if one is not None}
-        best = sorted(held, key=lambda name: held[name])[: spec["best"]]
+        scores = {name: robustness.score for name, robustness in by_name.items() if robustness is not None}
+        best = sorted(scores, key=lambda name: scores[name])[: spec["best"]]
         if best:
-            scores = [held[name] for name in best]
-            yield [(value, value), (", ".join(best), best), (", ".join(f"{s:.3f}" for s in scores), scores)]
+            best_scores = [scores[name] for name in best]
+            score_text = ", ".join(f"{score:.3f}" for score in best_scores)
+            yield [(value, value), (", ".join(best), best), (score_text, best_scores)]
 
 
-def _moments(found: tuple[float, float] | None) -> Cell:
-    return (NOTHING, None) if found is None else (f"{found[0]:.3f} | {found[1]:.3f}", found)
+def _moments(moments: tuple[float, float] | None) -> Cell:
+    return (NOTHING, None) if moments is None else (f"{moments[0]:.3f} | {moments[1]:.3f}", moments)
 
 
-def _mean_and_sd(found: Spread | None) -> Cell:
-    if found is None:
+def _mean_and_sd(runs: Spread | None) -> Cell:
+    if runs is None:
         return NOTHING, None
-    if np.isnan(found.sd):  # of one run
-        return f"{found.mean:.3f}", (found.mean, None)
-    return f"{found.mean:.3f} ± {found.sd:.3f}", (found.mean, found.sd)
+    if np.isnan(runs.sd):  # a single run
+        return f"{runs.mean:.3f}", (runs.mean, None)
+    return f"{runs.mean:.3f} ± {runs.sd:.3f}", (runs.mean, runs.sd)
 
 
-def _score(found: Robustness | None) -> Cell:
-    return (NOTHING, None) if found is None else (f"{found.score:.3f}", found.score)
+def _score(robustness: Robustness | None) -> Cell:
+    return (NOTHING, None) if robustness is None else (f"{robustness.score:.3f}", robustness.score)

@@ -1,4 +1,4 @@
-"""Where a metric is compared: on a set, on the mean over near or far sets, on ID, or on all pooled."""
+"""The sets that a metric is compared on: one set, the mean over near or far sets, ID, or all pooled."""
 
 from __future__ import annotations
 
@@ -12,76 +12,84 @@ from wordnet_splits.metrics import METRICS, ScoreSet, bootstrap_replicates
 
 from ..arrays import Array
 from ..evaluation.metric_rows import FULL_SPECTRUM, MEAN, POOLED, UNKNOWN_ROLES
-from ..evaluation.tables import Sets
+from ..evaluation.tables import ResultSets
 from .entries import Entry
 
 
 @dataclass(frozen=True)
-class Place:
-    """A place as rows of results name it.
+class Scope:
+    """The sets that a row of results is over.
 
     Attributes
     ----------
-    name : as given: ``pooled``, ``id``, ``near``, ``far`` (means over sets), or a set.
-    group, role : of the rows. parts : the sets behind each value whose mean it is; ID sets are always there.
+    name : ``pooled``, ``id``, ``near``, ``far`` (means over sets), or a set. group, role : of the rows.
+    pools : OOD sets of each value that is averaged; ID sets are always part of it.
     """
 
     name: str
     group: str
     role: str
-    parts: tuple[tuple[str, ...], ...]
+    pools: tuple[tuple[str, ...], ...]
 
 
-def place_of(name: str, sets: Sets) -> Place:
-    """Return the place called ``name`` of results that have these sets.
+def scope_named(name: str, sets: ResultSets) -> Scope:
+    """Return the scope called ``name`` of results with these sets.
 
     Raises
     ------
-    UnknownNameError : they have no such place.
+    UnknownNameError : they have no such scope.
     """
-    found = {place.name: place for place in places(sets)}
-    if name not in found:
-        raise unknown("place", name, found, where="--on")
-    return found[name]
+    scopes = {scope.name: scope for scope in list_scopes(sets)}
+    if name not in scopes:
+        raise unknown("set or mean", name, scopes, where="--on")
+    return scopes[name]
 
 
-def places(sets: Sets) -> list[Place]:
-    """Return every place that results with these sets have."""
-    unknown_sets = [group for group, role in sets.roles.items() if role in UNKNOWN_ROLES]
-    role = "+".join(r for r in UNKNOWN_ROLES if r in sets.roles.values())
-    found = [Place("id", POOLED, "id", ((),))]
+def list_scopes(sets: ResultSets) -> list[Scope]:
+    """Return every scope of results with these sets."""
+    unknown_sets = tuple(group for group, role in sets.roles.items() if role in UNKNOWN_ROLES)
+    scopes = [Scope("id", POOLED, "id", ((),))]
     if unknown_sets:
-        found.append(Place("pooled", POOLED, role, (tuple(unknown_sets),)))
+        scopes.append(Scope("pooled", POOLED, sets.pooled_role, (unknown_sets,)))
     for role in UNKNOWN_ROLES:
         if of_role := [group for group in unknown_sets if sets.roles[group] == role]:
-            found.append(Place(role, MEAN, role, tuple((group,) for group in of_role)))
-    return found + [Place(group, group, role, ((group,),)) for group, role in sets.roles.items()]
+            scopes.append(Scope(role, MEAN, role, tuple((group,) for group in of_role)))
+    return scopes + [Scope(group, group, role, ((group,),)) for group, role in sets.roles.items()]
 
 
-def replicates_of(entry: Entry, metric: str, place: Place, *, replicates: int, seed: int) -> Array | None:
+def entry_replicates(entry: Entry, metric: str, scope: Scope, *, replicates: int, seed: int) -> Array | None:
     """Return (replicates,) values of a metric, means over the entry's runs; None where it has none.
 
     The images of replicate r are the same for every entry that was scored on the same images.
     """
-    plain = metric.removesuffix(FULL_SPECTRUM)
-    if plain not in METRICS or not replicates:
+    standard = metric.removesuffix(FULL_SPECTRUM)
+    if standard not in METRICS or not replicates:
         return None
-    full = plain != metric
-    drawn = []
+    id_roles = _id_roles(metric)
+    values = []
     for run in entry.scored():
-        inside = [part for part in run.sets.values() if part.role == "id" or (full and part.role == "csid")]
-        for part in place.parts:
-            sets: Sequence[ScoreSet] = [*inside, *(run.sets[group] for group in part)]
-            drawn.append(
+        id_sets = [score_set for score_set in run.sets.values() if score_set.role in id_roles]
+        for pool in scope.pools:
+            sets: Sequence[ScoreSet] = [*id_sets, *(run.sets[group] for group in pool)]
+            values.append(
                 bootstrap_replicates(
-                    sets, [plain], replicates=replicates, seed=seed, full_spectrum=full, paired=True
-                )[plain]
+                    sets,
+                    [standard],
+                    replicates=replicates,
+                    seed=seed,
+                    full_spectrum=standard != metric,
+                    paired=True,
+                )[standard]
             )
-    return np.asarray(np.mean(drawn, axis=0))
+    return np.asarray(np.mean(values, axis=0))
 
 
-def needed_groups(entry: Entry, metric: str, place: Place) -> list[str]:
-    """Return the groups whose images the metric depends on at this place."""
-    roles = ("id", "csid") if metric.endswith(FULL_SPECTRUM) else ("id",)
-    inside = [group for source, _ in entry.runs for group, role in source.roles.items() if role in roles]
-    return list(dict.fromkeys([*inside, *(group for part in place.parts for group in part)]))
+def groups_behind(entry: Entry, metric: str, scope: Scope) -> list[str]:
+    """Return the groups whose images a metric depends on."""
+    id_roles = _id_roles(metric)
+    id_groups = [group for named, _ in entry.runs for group, role in named.roles.items() if role in id_roles]
+    return list(dict.fromkeys([*id_groups, *(group for pool in scope.pools for group in pool)]))
+
+
+def _id_roles(metric: str) -> tuple[str, ...]:
+    return ("id", "csid") if metric.endswith(FULL_SPECTRUM) else ("id",)

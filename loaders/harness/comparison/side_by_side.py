@@ -1,4 +1,4 @@
-"""`compare`: everything that several results say about each other."""
+"""`compare`: rankings, significance, improvements, robustness and agreement of several results."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..evaluation.sweeps import summary
-from ..evaluation.tables import Sets, Table, layout_of
-from . import tables
+from wordnet_splits.base.jsonable import to_json
+
+from ..evaluation.sweeps import sweep_summary
+from ..evaluation.table import Table, TableReport
+from ..evaluation.tables import ResultSets, layout_of
 from .draws import Agreement, DrawComparison, compare_draws, compare_with_paper
-from .entries import Draw, Given, draws_of, plain_name
+from .entries import Draw, ResultsOrFolder, as_sequence, draws_of, without_seed
 from .improvements import (
     BASELINE,
     Improvement,
@@ -20,24 +22,25 @@ from .improvements import (
     improvements,
 )
 from .ranking import Ranking, rank_entries
-from .robustness import DEFAULT, notes_of, robustness_tables
-from .scopes import Place, place_of, places
+from .robustness import DEFAULT, robustness_notes, robustness_tables
+from .scopes import Scope, list_scopes, scope_named
+from .tables import agreement_table, draw_tables, improvement_table, ranking_tables, spectrum_table
 
 REPLICATES = 200
-ON_ID = "aurc"
-"""What is ranked by where results hold ID sets alone."""
+ID_METRIC = "aurc"
+"""Metric of the ranking where results hold ID sets alone."""
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison(tables.PrintedTables):
-    """What `compare` found; printed, its tables.
+class Comparison(TableReport):
+    """The outcome of `compare`; printed, its tables.
 
     Attributes
     ----------
     rankings : of each draw of the benchmark. draws : over draws, None where there is one.
     agreements : with the paper's order, where it has rows for two of the detectors.
-    robustness : Abdelzad's tables. sweeps : what sweeps chose.
-    notes : what differs between the results, as sentences.
+    robustness : Abdelzad's tables. sweeps : the values that sweeps chose.
+    notes : sentences on differences between the results.
     """
 
     benchmark: str
@@ -61,38 +64,39 @@ class Comparison(tables.PrintedTables):
         ]
 
     def tables(self) -> list[Table]:
-        """Return everything as tables ready to print."""
-        made = [table for ranking in self.rankings for table in tables.of_ranking(ranking)]
+        """Return all parts as tables ready to print."""
+        tables = [table for ranking in self.rankings for table in ranking_tables(ranking)]
         if self.draws is not None:
-            made += tables.of_draws(self.draws)
+            tables += draw_tables(self.draws)
         if self.agreements:
-            made.append(tables.of_agreements(self.agreements))
+            tables.append(agreement_table(self.agreements))
         if self.improvements:
-            made.append(tables.of_improvements(self.improvements))
+            tables.append(improvement_table(self.improvements))
         if self.full_spectrum:
-            made.append(tables.of_spectrum(self.full_spectrum))
-        return [*made, *self.robustness, *self.sweeps]
+            tables.append(spectrum_table(self.full_spectrum))
+        return [*tables, *self.robustness, *self.sweeps]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as ``compare --json`` prints it."""
-        return {
+        parts: dict[str, Any] = {
             "benchmark": self.benchmark,
             "metric": self.metric,
             "on": self.on,
             "ranking": self.rows(),
             "pairs": [{"benchmark": r.benchmark, **asdict(pair)} for r in self.rankings for pair in r.pairs],
-            "draws": None if self.draws is None else asdict(self.draws),
-            "paper": [asdict(one) for one in self.agreements],
-            "improvement": [asdict(one) for one in self.improvements],
-            "full_spectrum": [asdict(one) for one in self.full_spectrum],
-            "robustness": [row for table in self.robustness for row in table.as_dict()["rows"]],
-            "sweeps": [row for table in self.sweeps for row in table.as_dict()["rows"]],
-            "notes": list(self.notes),
+            "draws": self.draws,
+            "paper": self.agreements,
+            "improvement": self.improvements,
+            "full_spectrum": self.full_spectrum,
+            "robustness": [row for table in self.robustness for row in table.rows],
+            "sweeps": [row for table in self.sweeps for row in table.rows],
+            "notes": self.notes,
         }
+        return {key: to_json(value) for key, value in parts.items()}
 
 
 def compare(
-    results: Sequence[Given] | Given,
+    results: Sequence[ResultsOrFolder] | ResultsOrFolder,
     *,
     metric: str | None = None,
     on: str | None = None,
@@ -103,28 +107,27 @@ def compare(
     baseline: str | None = None,
     robustness: Sequence[int] | None = None,
 ) -> Comparison:
-    """Set results on one benchmark, or on resampled draws of it, side by side.
+    """Compare results on one benchmark, or on resampled draws of it.
 
     Parameters
     ----------
     results : `Results`, or folders of them.
-    metric, on : what is ranked, and on which set: ``pooled``, ``id``, ``near``, ``far`` (means over sets) or
-        a set; by default the primary metric of the benchmark's paper.
+    metric, on : the metric to rank by, and its set: ``pooled``, ``id``, ``near``, ``far`` (means over sets)
+        or a set; by default the primary metric of the benchmark's paper.
     detectors : labels to compare, all by default.
     bootstrap, seed, level : of the paired bootstrap over images; 0 replicates for none.
-    baseline : what improvement is measured from, a detector or "MODEL DETECTOR"; by default MCP, for Kim's
-        pooled AURC alone.
+    baseline : the detector, or "MODEL DETECTOR", that improvement is measured from; by default MCP, for
+        Kim's pooled AURC alone.
     robustness : numbers of Abdelzad's tables (2 to 10) to rebuild over the models; by default those that
         sum up, for the benchmarks of that paper with results of several models.
 
     Raises
     ------
     DataError : the results are of different benchmarks, versions or images, or lack the metric.
-    UnknownNameError : no such metric or place.
+    UnknownNameError : no such metric or set.
     """
-    given = [results] if isinstance(results, Given) else list(results)
     return compare_draws_of(
-        draws_of(given, detectors),
+        draws_of(as_sequence(results), detectors),
         metric=metric,
         on=on,
         bootstrap=bootstrap,
@@ -146,61 +149,57 @@ def compare_draws_of(
     baseline: str | None = None,
     robustness: Sequence[int] | None = None,
 ) -> Comparison:
-    """Do what `compare` does, for results that were read (`entries.draws_of`)."""
-    metric, place = _ranked_by(draws, metric, on)
+    """Compare results as `compare` does, after they were read (`entries.draws_of`)."""
+    metric, scope = _metric_and_scope(draws, metric, on)
     rankings = [
-        rank_entries(draw, metric, place, replicates=bootstrap, seed=seed, level=level) for draw in draws
+        rank_entries(draw, metric, scope, replicates=bootstrap, seed=seed, level=level) for draw in draws
     ]
-    name = plain_name(draws[0].benchmark)
-    over = compare_draws(draws, metric, place) if len(draws) > 1 else None
-    whole = draws if over is None else []
+    name = without_seed(draws[0].benchmark)
+    over_draws = compare_draws(draws, metric, scope) if len(draws) > 1 else None
+    single = draws if over_draws is None else []
     if robustness is None and "robust" in layout_of(name):
         models = {entry.model for entry in draws[0].entries}
-        robustness = DEFAULT if len(models) > 1 and over is None else ()
-    tables = [table for draw in whole if robustness for table in robustness_tables(draw, robustness)]
+        robustness = DEFAULT if len(models) > 1 and over_draws is None else ()
+    tables = [table for draw in single if robustness for table in robustness_tables(draw, robustness)]
+    results = [named.results for draw in draws for named in draw.results]
     return Comparison(
         name,
         metric,
-        place.name,
+        scope.name,
         tuple(rankings),
-        over,
-        tuple(found for draw in draws for found in compare_with_paper(draw, metric, place)),
+        over_draws,
+        tuple(agreement for draw in draws for agreement in compare_with_paper(draw, metric, scope)),
         tuple(
-            found
-            for ranking in rankings[: len(whole)]
+            improvement
+            for ranking in rankings[: len(single)]
             if baseline is not None or has_improvements(ranking)
-            for found in improvements(ranking, baseline or BASELINE, level=level)
+            for improvement in improvements(ranking, baseline or BASELINE, level=level)
         ),
-        tuple(row for draw in whole for row in against_full_spectrum(draw)),
+        tuple(row for draw in single for row in against_full_spectrum(draw)),
         tuple(tables),
-        tuple(_sweeps(draws)),
-        tuple(dict.fromkeys(_notes(draws, tables, over))),
+        tuple(sweep_summary(results, {entry.detector for draw in draws for entry in draw.entries})),
+        tuple(dict.fromkeys(_notes(draws, tables, over_draws))),
     )
 
 
-def _sweeps(draws: Sequence[Draw]) -> list[Table]:
-    held = [source.tables for draw in draws for source in draw.sources]
-    return summary(held, {entry.detector for draw in draws for entry in draw.entries})
-
-
-def _ranked_by(draws: Sequence[Draw], metric: str | None, on: str | None) -> tuple[str, Place]:
-    """Return the metric and the place to rank by, those of the paper where they are not given."""
-    primary = layout_of(plain_name(draws[0].benchmark))["primary"]
-    sets = Sets.of(draws[0].first)
+def _metric_and_scope(draws: Sequence[Draw], metric: str | None, on: str | None) -> tuple[str, Scope]:
+    """Return the metric and the scope to rank by, by default those of the paper."""
+    primary = layout_of(without_seed(draws[0].benchmark))["primary"]
+    sets = ResultSets.of(draws[0].first)
     if on is not None:
-        return metric or primary["metric"], place_of(on, sets)
-    held = {place.name: place for place in places(sets)}
+        return metric or primary["metric"], scope_named(on, sets)
+    scopes = {scope.name: scope for scope in list_scopes(sets)}
     for name in (*primary["on"], "pooled"):
-        if name in held:
-            return metric or primary["metric"], held[name]
-    return metric or ON_ID, held["id"]
+        if name in scopes:
+            return metric or primary["metric"], scopes[name]
+    return metric or ID_METRIC, scopes["id"]
 
 
-def _notes(draws: Sequence[Draw], tables: Sequence[Table], over: DrawComparison | None) -> list[str]:
+def _notes(draws: Sequence[Draw], tables: Sequence[Table], over_draws: DrawComparison | None) -> list[str]:
     notes = [note for draw in draws for note in draw.notes]
     if tables:
-        notes += notes_of(draws[0])
-    if over is not None:
+        notes += robustness_notes(draws[0])
+    if over_draws is not None:
         notes.append(
             "Draws hold different images: no significance across them, only agreement of their orders."
         )

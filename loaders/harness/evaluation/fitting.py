@@ -1,4 +1,4 @@
-"""What detectors fit on, and choosing their parameters: training and validation images, never test ones."""
+"""Fit detectors on a benchmark's training images, and choose their parameters on validation images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..arrays import Array, Arrays, Head
 from ..detectors import ConfiguredDetector
 from ..detectors.registry import SPLITS, FitOn
 from ..plugins import Value, format_named
-from .scoring import Fitted, UnusableError, confidences, fit, named, narrowed, shares_work
+from .scoring import Fitted, UnusableError, confidences, detector_name, fit, narrowed, shares_work
 from .sets import EvaluatedSets
 
 
@@ -28,43 +28,44 @@ def groups_of(split: FitOn, sets: EvaluatedSets) -> tuple[str, list[str]]:
     return split, sets.of_role(split, "id")
 
 
-def usable(
-    chosen: Sequence[ConfiguredDetector], sets: EvaluatedSets, run: ModelRun
+def usable_detectors(
+    detectors: Sequence[ConfiguredDetector], sets: EvaluatedSets, run: ModelRun
 ) -> tuple[list[ConfiguredDetector], list[str]]:
-    """Return the detectors that lack nothing on a model and a benchmark, and a note on each other.
+    """Return the detectors whose inputs a model and a benchmark have, and a note on each that is left out.
 
     Raises
     ------
-    DataError : one that is not optional lacks something.
+    DataError : a detector that is not optional lacks an input.
     """
-    kept, notes = [], []
-    for one in chosen:
-        reason = why_not(one, sets, run)
+    usable, notes = [], []
+    for configured in detectors:
+        reason = missing_input(configured, sets, run)
         if not reason:
-            kept.append(one)
-        elif one.optional:
-            notes.append(passed_over(one, f"it {reason}"))
+            usable.append(configured)
+        elif configured.optional:
+            notes.append(left_out_note(configured, f"it {reason}"))
         else:
+            message = f"{detector_name(configured)} {reason}"
             where = sets.manifest.name if "images" in reason else run.name
-            raise DataError(f"{named(one)} {reason}", where=where, hint="leave the detector out")
-    return kept, notes
+            raise DataError(message, where=where, hint="leave the detector out")
+    return usable, notes
 
 
-def passed_over(chosen: ConfiguredDetector, why: str) -> str:
-    """Say that a detector of a preset is left out, and why."""
-    return f"{chosen.label} is left out: {why}"
+def left_out_note(configured: ConfiguredDetector, reason: str) -> str:
+    """Return a note that a detector of a preset is left out, and why."""
+    return f"{configured.label} is left out: {reason}"
 
 
-def why_not(chosen: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
-    """Return what a detector lacks on a model and a benchmark, "" where it lacks nothing."""
-    for split in chosen.spec.splits:
+def missing_input(configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun) -> str:
+    """Return the input of a detector that a model or a benchmark lacks, as a predicate; "" for none."""
+    for split in configured.spec.splits:
         if not groups_of(split, sets)[1]:
             return f"fits on {SPLITS[split]} images, and there are none"
-    return run.lacks("test", next(iter(sets.test)), chosen.needs)
+    return run.lacks("test", next(iter(sets.test)), configured.needs)
 
 
 def fit_data(
-    chosen: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun
+    configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun
 ) -> Arrays | dict[str, Arrays] | None:
     """Return the arrays that a detector fits on, with labels; by split for several; None for nothing.
 
@@ -72,181 +73,189 @@ def fit_data(
     ------
     DataError : the benchmark has no such images.
     """
-    found: dict[str, Arrays] = {}
-    for part in chosen.spec.splits:
-        split, groups = groups_of(part, sets)
+    by_split: dict[str, Arrays] = {}
+    for fit_split in configured.spec.splits:
+        split, groups = groups_of(fit_split, sets)
         if not groups:
             raise UnusableError(
-                f"{named(chosen)} fits on {SPLITS[part]} images, and there are none",
+                f"{detector_name(configured)} fits on {SPLITS[fit_split]} images, and there are none",
                 where=sets.manifest.name,
                 hint="leave the detector out",
             )
-        found[part] = Arrays.concat([run.group(split, group, chosen.needs).arrays for group in groups])
-    return found[chosen.spec.fit_on] if isinstance(chosen.spec.fit_on, str) else found or None
+        parts = [run.group(split, group, configured.needs).arrays for group in groups]
+        by_split[fit_split] = Arrays.concat(parts)
+    fit_on = configured.spec.fit_on
+    return by_split[fit_on] if isinstance(fit_on, str) else by_split or None
 
 
-def read_ahead(chosen: Iterable[ConfiguredDetector], sets: EvaluatedSets, run: ModelRun) -> None:
-    """Read what detectors fit on, each group once with what all of them need: one pass over the images."""
+def read_ahead(detectors: Iterable[ConfiguredDetector], sets: EvaluatedSets, run: ModelRun) -> None:
+    """Read the images that detectors fit on, each group once with all arrays: one pass over the images."""
     needs: dict[tuple[str, str], set[Any]] = {}
-    for one in chosen:
-        for part in one.spec.splits:
-            split, groups = groups_of(part, sets)
+    for configured in detectors:
+        for fit_split in configured.spec.splits:
+            split, groups = groups_of(fit_split, sets)
             for group in groups:
-                needs.setdefault((split, group), set()).update(one.needs)
+                needs.setdefault((split, group), set()).update(configured.needs)
     for (split, group), names in needs.items():
         run.group(split, group, names)
 
 
-def images_of(chosen: Iterable[ConfiguredDetector], sets: EvaluatedSets, *, sweep: bool) -> int:
-    """Return how many images detectors are fitted, chosen and scored on, as far as is known."""
+def count_images(detectors: Iterable[ConfiguredDetector], sets: EvaluatedSets, *, sweep: bool) -> int:
+    """Return the number of images that detectors are fitted, tuned and scored on, as far as is known."""
     parts = {("test", group) for group in sets.test}
-    for one in chosen:
-        for part in (*one.spec.splits, *(("val", "ood-val") if sweep and one.sweep else ())):
-            split, groups = groups_of(part, sets)
+    for configured in detectors:
+        tuned_on: tuple[FitOn, ...] = ("val", "ood-val") if sweep and configured.sweep else ()
+        for fit_split in (*configured.spec.splits, *tuned_on):
+            split, groups = groups_of(fit_split, sets)
             parts.update((split, group) for group in groups)
     rows = [row for row in sets.manifest.groups if (row.split, row.group) in parts]
     return sum(row.actual or row.expected or 0 for row in rows)
 
 
-def learn(chosen: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun, head: Head | None) -> Fitted:
-    """Fit a detector on a benchmark; one that calibrates, with its own probes on ID validation images.
+def fit_on_benchmark(
+    configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun, head: Head | None
+) -> Fitted:
+    """Fit a detector on a benchmark, and calibrate it on ID validation images if it has ``calibrate``.
 
     Raises
     ------
-    UnusableError : it cannot be fitted, or the model cannot give its probes.
+    UnusableError : it cannot be fitted, or the model cannot compute its probes.
     """
-    fitted = fit(chosen, fit_data(chosen, sets, run), head)
-    lacking = run.lacks("test", next(iter(sets.test)), fitted.probes) if fitted.probes else ""
-    if lacking:
-        raise UnusableError(lacking, where=fitted.where)
+    fitted = fit(configured, fit_data(configured, sets, run), head)
+    reason = run.lacks("test", next(iter(sets.test)), fitted.probes) if fitted.probes else ""
+    if reason:
+        raise UnusableError(reason, where=fitted.where)
     if not hasattr(fitted.detector, "calibrate"):
         return fitted
     groups = sets.of_role("val", "id")
     if not groups:
         raise UnusableError("fits on ID val images, and there are none", where=fitted.where)
-    needs = {*chosen.needs, *fitted.probes}
+    needs = {*configured.needs, *fitted.probes}
     return fitted.calibrated(Arrays.concat([run.group("val", group, needs).arrays for group in groups]))
 
 
 def validation_sets(sets: EvaluatedSets) -> tuple[list[str], list[str]]:
-    """Return the ID and the OOD validation groups; external ones, where there are any, are all of the latter.
+    """Return the ID and the OOD validation groups; the OOD groups are the external ones, if there are any.
 
     Raises
     ------
-    DataError : the benchmark has none, so nothing may be chosen.
+    DataError : the benchmark has no validation images, so nothing may be chosen.
     """
-    inside, outside = (groups_of(split, sets)[1] for split in ("val", "ood-val"))
-    if not inside or not outside:
+    id_groups, ood_groups = (groups_of(split, sets)[1] for split in ("val", "ood-val"))
+    if not id_groups or not ood_groups:
         raise DataError(
             "has no ID and OOD validation images to choose parameters on",
             where=sets.manifest.name,
             hint="run without --sweep for the papers' values, or give your own, as in knn[k=50]",
         )
-    return inside, outside
+    return id_groups, ood_groups
 
 
 @dataclass(frozen=True)
-class Tried:
-    """The values that a sweep tried: all of the detector's parameters, and what came of them.
+class SweepTrial:
+    """The outcome of one combination of values in a sweep.
 
     Attributes
     ----------
-    on : the criterion and the sets it was computed on. auroc : None where it could not be computed.
-    reason : why it could not, "" where it could.
+    params : all of the detector's parameters. criterion : with the sets it was computed on.
+    auroc : None where it could not be computed. reason : why not, else "".
     """
 
     params: Mapping[str, Value]
-    on: str
+    criterion: str
     auroc: float | None
     reason: str = ""
 
 
-def criterion(inside: Sequence[str], outside: Sequence[str]) -> str:
-    """Say in words what values are chosen by, given the ID and the OOD validation groups."""
-    return "auroc of {} against {}".format(
-        *(" + ".join(f"{group}/val" for group in side) for side in (inside, outside))
-    )
+def sweep_criterion(id_groups: Sequence[str], ood_groups: Sequence[str]) -> str:
+    """Return the words for the criterion of a sweep on ID and OOD validation groups."""
+    id_sets, ood_sets = (" + ".join(f"{group}/val" for group in side) for side in (id_groups, ood_groups))
+    return f"auroc of {id_sets} against {ood_sets}"
 
 
 def choose_on_validation(
-    chosen: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun
-) -> tuple[ConfiguredDetector, tuple[Tried, ...]]:
-    """Return the detector with the values of its sweep that separate validation images best, and all tried.
+    configured: ConfiguredDetector, sets: EvaluatedSets, run: ModelRun
+) -> tuple[ConfiguredDetector, tuple[SweepTrial, ...]]:
+    """Return the detector with the values of its sweep that separate validation images best, and all trials.
 
-    The best is the highest unweighted mean over OOD validation sets of the AUROC; of equal ones the first.
-    Values that cannot be fitted or give no finite score (more neighbours than images) are passed over, and
-    named in ``chosen_on``.
+    The criterion is the unweighted mean over OOD validation sets of the AUROC; of equal values the first
+    wins. Values that cannot be fitted or give no finite score (more neighbours than images) are passed over,
+    and named in ``chosen_on``.
 
     Raises
     ------
     DataError : no validation images.
-    UnusableError : none of the values can be used; the reason of the first is given.
+    UnusableError : none of the values can be used, with the reason of the first.
     """
-    inside, outside = validation_sets(sets)
-    grid = list(combinations(chosen))
-    needs = {name for one in grid for name in one.needs}  # all at once: one pass over the images
-    groups = {group: run.group("val", group, needs) for group in [*inside, *outside]}
-    head = groups[inside[0]].head
+    id_groups, ood_groups = validation_sets(sets)
+    grid = list(sweep_grid(configured))
+    needs = {name for candidate in grid for name in candidate.needs}  # all at once: one pass over the images
+    outputs = {group: run.group("val", group, needs) for group in [*id_groups, *ood_groups]}
+    head = outputs[id_groups[0]].head
 
-    learned: dict[tuple[Value, ...], Any] = {}  # what candidates have in common is fitted once
+    states: dict[tuple[Value, ...], Any] = {}  # the fit that candidates share is computed once
 
     def separations(candidates: Sequence[ConfiguredDetector]) -> list[float]:
-        shared = candidates[0].fit_key
-        if shared not in learned:
-            learned[shared] = learn(candidates[0], sets, run, head).state
-        fitted = [Fitted(one, one.detector, learned[shared]) for one in candidates]
-        probes = {probe for one in fitted for probe in one.probes}
-        as_given: dict[str, list[Array]] = {}
-        for group, seen in groups.items():
-            own = run.group("val", group, {*needs, *probes}) if probes else seen
-            as_given[group] = confidences(fitted, own.arrays, on=f"{group}/val")
-        found = []
-        for i, one in enumerate(fitted):  # chosen by what results keep
-            scores, _ = narrowed({group: of_all[i] for group, of_all in as_given.items()}, one.chosen)
-            found.append(_separation([scores[g] for g in inside], [scores[g] for g in outside], one.where))
-        return found
+        key = candidates[0].fit_key
+        if key not in states:
+            states[key] = fit_on_benchmark(candidates[0], sets, run, head).state
+        fitted = [Fitted(candidate, candidate.detector, states[key]) for candidate in candidates]
+        probes = {probe for each in fitted for probe in each.probes}
+        by_group: dict[str, list[Array]] = {}
+        for group, group_outputs in outputs.items():
+            if probes:
+                group_outputs = run.group("val", group, {*needs, *probes})
+            by_group[group] = confidences(fitted, group_outputs.arrays, on=f"{group}/val")
+        values = []
+        for i, each in enumerate(fitted):  # compared as results store them
+            scores, _ = narrowed({group: of_all[i] for group, of_all in by_group.items()}, each.configured)
+            id_scores, ood_scores = ([scores[g] for g in side] for side in (id_groups, ood_groups))
+            values.append(_separation(id_scores, ood_scores, each.where))
+        return values
 
-    found: dict[int, float] = {}
+    aurocs: dict[int, float] = {}
     failed: dict[int, UnusableError] = {}
-    pending = scored_together(grid)
-    for numbers in pending:
+    pending = group_by_fit(grid)
+    for indices in pending:
         try:
-            found.update(zip(numbers, separations([grid[i] for i in numbers]), strict=True))
+            aurocs.update(zip(indices, separations([grid[i] for i in indices]), strict=True))
         except UnusableError as error:
-            if len(numbers) == 1:
-                failed[numbers[0]] = error
-            else:  # of one of them: which one, and what the others give, is seen one by one
-                pending += [[i] for i in numbers]
-    if not found:
+            if len(indices) == 1:
+                failed[indices[0]] = error
+            else:  # try them one by one, to find which of them failed
+                pending += [[i] for i in indices]
+    if not aurocs:
         raise failed[0]
-    best = grid[max(sorted(found), key=found.__getitem__)]
-    on = criterion(inside, outside)
-    tried = tuple(
-        Tried(one.params, on, found.get(i), failed[i].what if i in failed else "")
-        for i, one in enumerate(grid)
+    best = grid[max(sorted(aurocs), key=aurocs.__getitem__)]
+    criterion = sweep_criterion(id_groups, ood_groups)
+    trials = tuple(
+        SweepTrial(candidate.params, criterion, aurocs.get(i), failed[i].what if i in failed else "")
+        for i, candidate in enumerate(grid)
     )
-    passed = [format_named("", {name: grid[i].params[name] for name in chosen.sweep}) for i in sorted(failed)]
-    without = f" without {', '.join(passed)}" if passed else ""
-    return chosen.with_params(best.params, on + without), tried
+    skipped = [
+        format_named("", {name: grid[i].params[name] for name in configured.sweep}) for i in sorted(failed)
+    ]
+    without = f" without {', '.join(skipped)}" if skipped else ""
+    return configured.with_params(best.params, criterion + without), trials
 
 
-def _separation(inside: Sequence[Array], outside: Sequence[Array], where: str) -> float:
-    """Return the unweighted mean over OOD sets of the AUROC of all ID images against theirs."""
-    known = np.concatenate(inside)
-    return float(np.mean([auroc(known, scores, name=where) for scores in outside]))
+def _separation(id_scores: Sequence[Array], ood_scores: Sequence[Array], where: str) -> float:
+    """Return the unweighted mean over OOD sets of the AUROC of all ID images against them."""
+    all_id = np.concatenate(id_scores)
+    return float(np.mean([auroc(all_id, scores, name=where) for scores in ood_scores]))
 
 
-def scored_together(grid: Sequence[ConfiguredDetector]) -> list[list[int]]:
-    """Return the positions of candidates by what can be scored in one go: those that learn the same."""
-    found: dict[Any, list[int]] = {}
-    for i, one in enumerate(grid):
-        found.setdefault(one.fit_key if shares_work(one) else i, []).append(i)
-    return list(found.values())
+def group_by_fit(grid: Sequence[ConfiguredDetector]) -> list[list[int]]:
+    """Return the indices of candidates, grouped where the same fit lets them be scored in one pass."""
+    groups: dict[Any, list[int]] = {}
+    for i, candidate in enumerate(grid):
+        groups.setdefault(candidate.fit_key if shares_work(candidate) else i, []).append(i)
+    return list(groups.values())
 
 
-def combinations(chosen: ConfiguredDetector) -> Iterator[ConfiguredDetector]:
+def sweep_grid(configured: ConfiguredDetector) -> Iterator[ConfiguredDetector]:
     """Yield the detector with every combination of the values of its sweep; given parameters stay."""
-    sweep = chosen.sweep
+    sweep = configured.sweep
     for values in product(*sweep.values()):
         params: dict[str, Value] = dict(zip(sweep, values, strict=True))
-        yield chosen.with_params(params, "")
+        yield configured.with_params(params, "")

@@ -1,4 +1,4 @@
-"""Models on a user's own datasets and loaders: what `evaluate` does with ``sets=``."""
+"""Outputs of models on the user's datasets and loaders, which `evaluate` takes as ``sets=``."""
 
 from __future__ import annotations
 
@@ -28,29 +28,31 @@ from ..model.class_map import ClassMap, LabelSpace
 from ..model.loading import Models
 from ..plugins import USER_CODE_ERRORS, describe_error, user_errors
 from ..probes import Probe, probe_name, restrict_to_columns
-from .notes import own_set_notes
+from .notes import user_set_notes
 from .user_sets import (
-    OwnSet,
+    LABELLED,
+    UserSet,
+    checked_labels,
     content_id,
     digest_of,
-    labels_of,
-    named_sets,
-    own_manifest,
-    place_of,
+    manifest_of_sets,
+    parse_set_name,
     refuse_reordered_classes,
+    require_sets,
 )
 
-IMAGES, LABELS = ("pixel_values", "images", "image"), ("labels", "label")
-"""Names of the two in a batch that is a mapping, as Hugging Face's datasets have them."""
-FEW = 8
+IMAGE_KEYS, LABEL_KEYS = ("pixel_values", "images", "image"), ("labels", "label")
+"""Keys of batches that are mappings, as in Hugging Face's datasets."""
+REPEATED_IMAGES = 8
 """Images of a set that are read twice, to notice random augmentation."""
-EQUAL = "as the model gets them"
+COMPARISON = "as the model gets them"
 RANDOM = "an image read twice is not the same: its transform is random, and so are these figures"
 Outputs = dict[str, Any]
+"""Array -> (n, ...)."""
 
 
 @dataclass
-class OwnImages:
+class UserImages:
     """A user's sets of images, read batch by batch, in the same order each time."""
 
     sets: Mapping[str, Any]
@@ -61,107 +63,109 @@ class OwnImages:
     classes: int | None = None
     std: tuple[float, ...] | None = None
     name: str = "own-sets"
-    known: dict[str, OwnSet] = field(default_factory=dict)
+    user_sets: dict[str, UserSet] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for text in named_sets(self.sets):
-            place_of(text)  # before hours of reading
-        self.sets = {text: as_set(given) for text, given in self.sets.items()}
-        refuse_reordered_classes({text: class_names(given) for text, given in self.sets.items()})
+        for set_name in require_sets(self.sets):
+            parse_set_name(set_name)  # before hours of reading
+        self.sets = {set_name: as_set(data) for set_name, data in self.sets.items()}
+        refuse_reordered_classes({set_name: class_names(data) for set_name, data in self.sets.items()})
 
     def read(
         self,
-        text: str,
+        set_name: str,
         model: Model,
         probes: Sequence[Probe] = (),
         *,
         forward: bool = True,
-        shown: Progress | None = None,
+        progress: Progress | None = None,
     ) -> Outputs:
-        """Put a set through a model and its probes; return array -> (n, ...).
+        """Put a set through a model and its probes.
 
         Raises
         ------
-        DataError : batches that are none, a model that fails on them, or other images than the first time.
+        DataError : invalid batches, a model that fails on them, or other images than the first time.
         """
         layers = sorted({layer for probe in probes for layer in probe.layers})
-        kept: dict[str, list[Any]] = {}
+        parts: dict[str, list[Any]] = {}
         labels: list[Any] = []
         ids: list[str] = []
         digests: list[str] = []
-        role, group, split = place_of(text)
+        role, group, split = parse_set_name(set_name)
+        data = self.sets[set_name]
         with (
             deterministic_kernels(full_float32=True),
-            model.evaluating(self.transform_of(text)),
-            (shown or self.progress).task(f"{model.name} on {text}", length(self.sets[text])) as task,
+            model.evaluating(self.transform_of(set_name)),
+            (progress or self.progress).task(f"{model.name} on {set_name}", length(data)) as task,
         ):
-            for images, given in self.batches(text):
-                numbers = range(len(ids), len(ids) + len(images))
+            for images, batch_labels in self.batches(set_name):
+                start = len(ids)
                 digests += [_digest(image) for image in images]
-                ids += [content_id(n, digests[n]) for n in numbers]
-                labels.append(given)
-                self.shapes[text] = tuple(images.shape[1:])
+                ids += [content_id(n, digests[n]) for n in range(start, start + len(images))]
+                labels.append(batch_labels)
+                self.shapes[set_name] = tuple(images.shape[1:])
                 x = images.to(model.device, model.dtype)
                 try:
-                    outputs = _outputs(model, x, probes, layers, forward, group, ids[numbers.start :])
+                    outputs = _outputs(model, x, probes, layers, forward, group, ids[start:])
                 except SplitsError:
                     raise
                 except USER_CODE_ERRORS as error:
-                    raise DataError(
-                        f"the forward pass failed: {describe_error(error)}", where=f"{model.name} on {text}"
-                    ) from error
+                    message = f"the forward pass failed: {describe_error(error)}"
+                    raise DataError(message, where=f"{model.name} on {set_name}") from error
                 for name, tensor in outputs.items():
-                    kept.setdefault(name, []).append(tensor.detach().float().cpu().numpy())
+                    parts.setdefault(name, []).append(tensor.detach().float().cpu().numpy())
                 task.advance(len(images))
         if not ids:
-            raise DataError("there are no images", where=text)
-        joined = None if any(one is None for one in labels) else np.concatenate(labels)
-        checked = labels_of(joined, len(ids), role=role, where=text)
-        own = OwnSet(role, group, split, checked, ids, digests, class_names(self.sets[text]))
-        before = self.known.setdefault(text, own)
-        if before.ids != own.ids or not np.array_equal(before.labels, own.labels):
+            raise DataError("there are no images", where=set_name)
+        joined = None if any(batch is None for batch in labels) else np.concatenate(labels)
+        checked = checked_labels(joined, len(ids), role=role, where=set_name)
+        user_set = UserSet(role, group, split, checked, ids, digests, class_names(data))
+        first_reading = self.user_sets.setdefault(set_name, user_set)
+        if first_reading.ids != ids or not np.array_equal(first_reading.labels, checked):
             raise DataError(
                 "gives other images, or another order, each time it is read",
-                where=text,
+                where=set_name,
                 hint="turn shuffling and augmentation off",
             )
-        return {name: np.concatenate(parts) for name, parts in kept.items()}
+        return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
     def read_all(self, model: Model) -> dict[str, Outputs]:
         """Put every set through a model, shown as one task."""
         total = sum(map(length, self.sets.values()))
-        with self.progress.task(model.name, total) as whole:
-            return {text: self.read(text, model, shown=PartOfTask(whole, text)) for text in self.sets}
+        with self.progress.task(model.name, total) as task:
+            return {name: self.read(name, model, progress=PartOfTask(task, name)) for name in self.sets}
 
-    def transform_of(self, text: str) -> Transform:
-        """Return what the images of a set go through: the given, else the function that its dataset names."""
-        given = self.sets[text]
-        function = getattr(getattr(given, "dataset", given), "transform", None)
-        found = self.transform or as_transform(function, transform_id="the dataset's own")
-        return found if self.std is None else replace(found, std=self.std)
+    def transform_of(self, set_name: str) -> Transform:
+        """Return the transform of a set's images: the given one, else that of its dataset."""
+        dataset = _dataset_of(self.sets[set_name])
+        function = getattr(dataset, "transform", None)
+        transform = self.transform or as_transform(function, transform_id="the dataset's own")
+        return transform if self.std is None else replace(transform, std=self.std)
 
-    def batches(self, text: str) -> Iterator[tuple[Tensor, Any]]:
+    def batches(self, set_name: str) -> Iterator[tuple[Tensor, Any]]:
         """Yield the images and labels of a set, batch by batch."""
-        given = self.sets[text]
-        if isinstance(given, Iterator):
+        data = self.sets[set_name]
+        if isinstance(data, Iterator):
             raise DataError(
-                "an iterator can be read only once", where=text, hint="give the dataset or loader itself"
+                "an iterator can be read only once", where=set_name, hint="give the dataset or loader itself"
             )
-        if self.transform is not None and not isinstance(given, Dataset):
-            raise DataError("a loader's images are transformed already", where=text, hint="give its dataset")
-        if isinstance(given, Dataset):
-            given = DataLoader(
-                given, batch_size=self.batch_size, num_workers=self.workers, collate_fn=self._collate
+        if self.transform is not None and not isinstance(data, Dataset):
+            raise DataError(
+                "a loader's images are transformed already", where=set_name, hint="give its dataset"
+            )
+        if isinstance(data, Dataset):
+            data = DataLoader(
+                data, batch_size=self.batch_size, num_workers=self.workers, collate_fn=self._collate
             )
         try:
-            for batch in given:
-                yield _parts(batch, text)
+            for batch in data:
+                yield _images_and_labels(batch, set_name)
         except SplitsError:
             raise
         except Exception as error:
             hint = "give transform=, or a dataset whose items are (tensor, label)"
-            raise DataError(f"cannot be read: {describe_error(error)}", where=text, hint=hint) from error
+            raise DataError(f"cannot be read: {describe_error(error)}", where=set_name, hint=hint) from error
 
     def _collate(self, items: Sequence[Any]) -> Any:
         if self.transform is None:
@@ -170,81 +174,88 @@ class OwnImages:
         return default_collate([(self.transform(pair[0]), *pair[1:]) for pair in pairs])
 
     def notes(self) -> list[str]:
-        """Return what may make the figures of these sets other than they seem, as sentences."""
-        random = [text for text in self.sets if self._differs(text)]
-        return [*(f"{text}: {RANDOM}" for text in random), *own_set_notes(self.known, "image", EQUAL)]
+        """Return sentences on conditions that may make the figures of these sets misleading."""
+        random = [set_name for set_name in self.sets if self._is_random(set_name)]
+        notes = [f"{set_name}: {RANDOM}" for set_name in random]
+        return [*notes, *user_set_notes(self.user_sets, "image", COMPARISON)]
 
-    def _differs(self, text: str) -> bool:
-        """Whether the first few items of a dataset, read twice, are different images."""
-        given = self.sets[text]
-        dataset = getattr(given, "dataset", given)
+    def _is_random(self, set_name: str) -> bool:
+        """Return whether the first items of a dataset, read twice, are different images."""
+        data = self.sets[set_name]
+        dataset = _dataset_of(data)
         if not isinstance(dataset, Dataset) or isinstance(dataset, IterableDataset):
             return False
-        few = range(min(FEW, len(self.known[text].ids)))
-        collate = self._collate if given is dataset else getattr(given, "collate_fn", default_collate)
-        twice = [_parts(collate([dataset[n] for n in few]), text)[0] for _ in range(2)]
-        return not torch.equal(*twice)
+        indices = range(min(REPEATED_IMAGES, len(self.user_sets[set_name].ids)))
+        collate = self._collate if data is dataset else getattr(data, "collate_fn", default_collate)
+        readings = (collate([dataset[n] for n in indices]) for _ in range(2))
+        first, second = (_images_and_labels(batch, set_name)[0] for batch in readings)
+        return not torch.equal(first, second)
 
     def manifest(self) -> Manifest:
-        """Return what was read so far as a manifest."""
-        return own_manifest([self.known[text] for text in self.sets], name=self.name, classes=self.classes)
+        """Return the sets read so far as a manifest."""
+        sets = [self.user_sets[set_name] for set_name in self.sets]
+        return manifest_of_sets(sets, name=self.name, classes=self.classes)
 
 
-def loader_runs(images: OwnImages, models: Models) -> tuple[Manifest, list[ModelRun]]:
+def loader_runs(images: UserImages, models: Models) -> tuple[Manifest, list[ModelRun]]:
     """Put every set through every model and return the sets as a manifest, and the runs."""
-    flat = [(name, one) for name, several in models.items() for one in several]
-    read = [images.read_all(one) for _, one in flat]
+    all_runs = [(name, model) for name, runs in models.items() for model in runs]
+    all_outputs = [images.read_all(model) for _, model in all_runs]
     manifest = images.manifest()
-    space = LabelSpace.of(manifest.classes)
-    runs = []
-    for (name, one), outputs in zip(flat, read, strict=True):
-        device = settings(one.device, one.dtype, images.batch_size)["device"]
-        reader = _Reader(one, images, manifest, space, outputs)
-        held = ModelRun(name, one.key, reader.read, one.name, one.weights, device, reader.refuses)
-        runs.append(replace(held, user_named=models.user_named))
-    return manifest, runs
+    label_space = LabelSpace.of(manifest.classes)
+    model_runs = []
+    for (name, model), outputs in zip(all_runs, all_outputs, strict=True):
+        device = settings(model.device, model.dtype, images.batch_size)["device"]
+        reader = _OutputReader(model, images, manifest, label_space, outputs)
+        run = ModelRun(name, model.key, reader.read, model.name, model.weights, device, reader.refuses)
+        model_runs.append(replace(run, user_named=models.user_named))
+    return manifest, model_runs
 
 
-def deviations(given: Any) -> tuple[float, ...]:
+def standard_deviations(std: Any) -> tuple[float, ...]:
     """Return standard deviations, one or one for each channel, as a tuple.
 
     Raises
     ------
     DataError : not positive and finite numbers.
     """
-    what = "is no standard deviation: a positive number, or one for each channel, is wanted"
-    with user_errors(f"{given!r} {what}", where="std"):
-        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    message = f"{std!r} is not a standard deviation: give a positive number, or one for each channel"
+    with user_errors(message, where="std"):
+        values = np.atleast_1d(np.asarray(std, dtype=np.float64))
     if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values > 0)).all():
-        raise DataError(f"{given!r} {what}", where="std")
+        raise DataError(message, where="std")
     return tuple(values.tolist())
 
 
-def as_set(given: Any) -> Any:
-    """Return a tensor of images, or a pair of one and labels, as a dataset; anything else as it is."""
-    if isinstance(given, Tensor):
-        return TensorDataset(given)
-    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Tensor) and given[0].ndim > 1:
-        labels = torch.as_tensor(given[1])
-        if labels.shape == given[0].shape[:1]:
-            return TensorDataset(given[0], labels)
-    return given
+def as_set(data: Any) -> Any:
+    """Return a tensor of images, or a pair of images and labels, as a dataset; anything else as it is."""
+    if isinstance(data, Tensor):
+        return TensorDataset(data)
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Tensor) and data[0].ndim > 1:
+        labels = torch.as_tensor(data[1])
+        if labels.shape == data[0].shape[:1]:
+            return TensorDataset(data[0], labels)
+    return data
 
 
-def length(given: Any) -> int:
-    """Return the number of images of a dataset or loader, 0 where it does not say."""
+def _dataset_of(data: Any) -> Any:
+    return getattr(data, "dataset", data)
+
+
+def length(data: Any) -> int:
+    """Return the number of images of a dataset or loader, 0 where it has no length."""
     try:
-        return len(getattr(given, "dataset", given)) if not isinstance(given, list | tuple) else 0
+        return len(_dataset_of(data)) if not isinstance(data, list | tuple) else 0
     except TypeError:
         return 0
 
 
-def class_names(given: Any) -> tuple[str, ...]:
-    """Return the names of a dataset's classes in label order, as torchvision's have them; () for none.
+def class_names(data: Any) -> tuple[str, ...]:
+    """Return the names of a dataset's classes in label order, as torchvision's datasets have them, or ().
 
-    A dataset with a ``target_transform`` gives other labels than those that its classes are listed by.
+    With a ``target_transform`` a dataset's labels are not the indices of its classes.
     """
-    dataset = getattr(given, "dataset", given)
+    dataset = _dataset_of(data)
     while isinstance(dataset, Subset):
         dataset = dataset.dataset
     if getattr(dataset, "target_transform", None) is not None:
@@ -256,65 +267,65 @@ def class_names(given: Any) -> tuple[str, ...]:
 
 
 @dataclass
-class _Reader:
+class _OutputReader:
     model: Model
-    images: OwnImages
+    images: UserImages
     manifest: Manifest
-    space: LabelSpace
+    label_space: LabelSpace
     outputs: dict[str, Outputs]
 
-    def refuses(self, needs: frozenset[Need], split: str, name: str) -> str:
+    def refuses(self, needs: frozenset[Need], split: str, group: str) -> str:
         """Return why the model cannot give these arrays of a set, "" where it can."""
         checked = [probe for probe in probes_of(needs) if hasattr(probe, "lacks")]
         if not checked or self.model.lacks(needs):
             return self.model.lacks(needs)
-        text = self._text(split, name)
-        with self.model.evaluating(self.images.transform_of(text)):
-            images, _ = next(iter(self.images.batches(text)))
+        set_name = self._set_name(split, group)
+        with self.model.evaluating(self.images.transform_of(set_name)):
+            images, _ = next(iter(self.images.batches(set_name)))
             return unavailable_reason(checked, self.model, images[:8].to(self.model.device, self.model.dtype))
 
-    def _text(self, split: str, name: str) -> str:
-        texts: dict[Part, str] = {own.part: text for text, own in self.images.known.items()}
-        if (split, name) not in texts:
+    def _set_name(self, split: str, group: str) -> str:
+        names: dict[Part, str] = {user_set.part: name for name, user_set in self.images.user_sets.items()}
+        if (split, group) not in names:
             raise DataError(
-                f"there is no set {name}/{split}",
+                f"there is no set {group}/{split}",
                 where="sets",
                 hint=f"there are {', '.join(self.images.sets)}",
             )
-        return texts[split, name]
+        return names[split, group]
 
     def _class_map(self) -> ClassMap:
         width = int(self.model.width or 0)
         try:
-            return self.model.class_map(self.space, width)
+            return self.model.class_map(self.label_space, width)
         except DataError as error:
-            if self.images.classes is not None or width <= len(self.space.labels):
+            if self.images.classes is not None or width <= len(self.label_space.labels):
                 raise
-            more = f"are there more classes than these labels show? give classes={width}; else mapping="
-            raise DataError(error.what, where=self.model.name, hint=more) from error
+            hint = f"are there more classes than these labels show? give classes={width}; else mapping="
+            raise DataError(error.what, where=self.model.name, hint=hint) from error
 
-    def read(self, split: str, name: str, needs: frozenset[Need]) -> GroupOutputs:
+    def read(self, split: str, group: str, needs: frozenset[Need]) -> GroupOutputs:
         """Return the outputs on one set; probes are computed in another pass when they are asked for."""
-        text = self._text(split, name)
+        set_name = self._set_name(split, group)
         class_map = self._class_map()
+        outputs = self.outputs[set_name]
+        computed = {array.rpartition("/")[0] for array in outputs}
         probes = sorted((restrict_to_columns(probe, class_map) for probe in probes_of(needs)), key=probe_name)
-        held = {array.rpartition("/")[0] for array in self.outputs[text]}
-        lacking = {probe_name(p): p for p in probes if probe_name(p) not in held}
-        if lacking:
-            self.outputs[text] |= self.images.read(text, self.model, list(lacking.values()), forward=False)
-        labels = self.images.known[text].labels
-        own = labels if self.images.known[text].role in ("id", "csid") else np.full_like(labels, -1)
-        head = self.model.head
-        chosen = self.images.transform_of(text)
+        pending = list({probe_name(p): p for p in probes if probe_name(p) not in computed}.values())
+        if pending:
+            outputs |= self.images.read(set_name, self.model, pending, forward=False)
+        user_set, head = self.images.user_sets[set_name], self.model.head
+        labels = user_set.labels if user_set.role in LABELLED else np.full_like(user_set.labels, -1)
+        transform = self.images.transform_of(set_name)
         return GroupOutputs(
-            self.manifest.parts[split, name](),
-            class_map.arrays(Arrays(self.outputs[text]), None if split == "test" else own),
+            self.manifest.parts[split, group](),
+            class_map.arrays(Arrays(outputs), None if split == "test" else labels),
             class_map,
             None if head is None else head.rows(class_map.class_columns),
-            chosen.key,
-            chosen.words,
+            transform.key,
+            transform.words,
             self.model.notes,
-            self.images.shapes[text],
+            self.images.shapes[set_name],
         )
 
 
@@ -328,34 +339,32 @@ def _outputs(
     ids: Sequence[str],
 ) -> dict[str, Tensor]:
     """Return the arrays of one batch."""
-    few = None if model.width is not None else model.logits_in_other_batch(x)
-    made: dict[str, Tensor] = {}
+    rebatched = None if model.width is not None else model.logits_in_other_batch(x)
+    outputs: dict[str, Tensor] = {}
     with model.batch(x, layers, skip=not forward and not layers) as result:
         if forward and result is not None:
-            made = forward_arrays(result, model.name)
-            if few is not None:
-                same = made["logits"][: len(few)]
-                model.depends_on_batch(few.float().cpu().numpy(), same.float().cpu().numpy())
+            outputs = forward_arrays(result, model.name)
+            if rebatched is not None:
+                logits = outputs["logits"][: len(rebatched)]
+                model.depends_on_batch(rebatched.float().cpu().numpy(), logits.float().cpu().numpy())
         for probe in probes:
-            unit = probe_name(probe)
-            draws = ([image_generator(unit, group, i, "raw") for i in ids],) if probe.random else ()
-            made |= {f"{unit}/{name}": tensor for name, tensor in probe(model, x, *draws).items()}
-    return made
+            name = probe_name(probe)
+            generators = ([image_generator(name, group, i, "raw") for i in ids],) if probe.random else ()
+            outputs |= {f"{name}/{key}": tensor for key, tensor in probe(model, x, *generators).items()}
+    return outputs
 
 
-def _parts(batch: Any, where: str) -> tuple[Tensor, Any]:
+def _images_and_labels(batch: Any, where: str) -> tuple[Tensor, Any]:
     """Return the images (n, 3, h, w) of a batch, and its labels (n,) or None."""
     if isinstance(batch, Mapping):
-        found = [next((batch[key] for key in keys if key in batch), None) for keys in (IMAGES, LABELS)]
+        keys = (IMAGE_KEYS, LABEL_KEYS)
+        images, labels = (next((batch[key] for key in names if key in batch), None) for names in keys)
     else:
-        found = [*(batch if isinstance(batch, tuple | list) else (batch,)), None][:2]
-    images, labels = found
+        images, labels = [*(batch if isinstance(batch, tuple | list) else (batch,)), None][:2]
     if not isinstance(images, Tensor) or images.ndim < 2:
-        kind = (
-            f"a tensor of shape {tuple(images.shape)}"
-            if isinstance(images, Tensor)
-            else type(images).__name__
-        )
+        kind = type(images).__name__
+        if isinstance(images, Tensor):
+            kind = f"a tensor of shape {tuple(images.shape)}"
         raise DataError(f"a batch of {kind} where images (n, 3, h, w) are expected", where=where)
     refuse_unscaled(images, where)
     labels = labels.cpu() if isinstance(labels, Tensor) else labels
@@ -363,5 +372,5 @@ def _parts(batch: Any, where: str) -> tuple[Tensor, Any]:
 
 
 def _digest(image: Tensor) -> str:
-    """Return the digest of what goes into the model."""
+    """Return the digest of a tensor that goes into the model."""
     return digest_of(image.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())

@@ -1,9 +1,9 @@
-"""From the confidences of a benchmark's sets to rows of results: each set, near and far means, pooled.
+"""Rows of results of one detector: metrics of each set, of near and far means, and of pooled sets.
 
-Rows name what they are over in ``group`` and ``role``: a set by its own name and role, the unweighted mean
-over sets as ``(mean)``, samples pooled as ``(pooled)`` with the roles that went in, as ``near+far``. In rows
-whose metric ends in ``[full-spectrum]`` covariate-shifted ID counts as ID. Nothing but confidences and
-correctness goes in, so rows are recomputed exactly from stored columns of them.
+``group`` and ``role`` of a row name its sets: a set by its name and role, the unweighted mean over sets as
+``(mean)``, pooled samples as ``(pooled)`` with their roles, as ``near+far``. In rows whose metric ends in
+``[full-spectrum]`` covariate-shifted ID counts as ID. Rows depend on confidences and correctness alone, so
+they are recomputed exactly from the stored columns.
 
 Further rows are by OOD class and by bin of similarity to the nearest ID class: is detection harder nearby?
 """
@@ -44,7 +44,7 @@ ON_BOTH = tuple(name for name in list_metrics() if "ood" in get_metric(name).nee
 
 
 class MetricRow(NamedTuple):
-    """One value; ``lo`` and ``hi`` are None without bootstrap, and where `has_interval` says no."""
+    """One value; ``lo`` and ``hi`` are None without bootstrap, and where `has_interval` is false."""
 
     group: str
     role: str
@@ -57,65 +57,64 @@ class MetricRow(NamedTuple):
 
 
 def has_interval(metric: str) -> bool:
-    """Say whether a bootstrap over images gives a metric an interval.
+    """Return whether a bootstrap over images gives a metric an interval.
 
-    It gives none to the gammas, which are no metrics of confidences, to `nearness_trend`, whose units are
+    It gives none to the gammas, which are not metrics of confidences, to `nearness_trend`, whose units are
     classes, and to `aurc_unknown` at another prevalence than the data's.
     """
     return not metric.startswith(("gamma", "nearness_trend", "aurc_unknown[prevalence="))
 
 
-def measure(sets: Sequence[ScoreSet], options: MetricOptions) -> Iterator[MetricRow]:
+def metric_rows(sets: Sequence[ScoreSet], options: MetricOptions) -> Iterator[MetricRow]:
     """Yield every row of one detector on the sets of one benchmark.
 
     Parameters
     ----------
     sets : confidences of the test split; the ID sets, and any number of near, far, external and csid sets.
     """
-    yield from _on_id(sets, options)
-    yield from _against_ood(sets, options, full_spectrum=False)
-    if any(part.role == "csid" for part in sets):
-        yield from _against_ood(sets, options, full_spectrum=True)
+    yield from _id_rows(sets, options)
+    yield from _ood_rows(sets, options, full_spectrum=False)
+    if any(each.role == "csid" for each in sets):
+        yield from _ood_rows(sets, options, full_spectrum=True)
 
 
-def _on_id(sets: Sequence[ScoreSet], options: MetricOptions) -> Iterator[MetricRow]:
-    """Accuracy and misclassification detection: ID pooled, then each set where there are several."""
-    known = [part for part in sets if part.is_id and part.correct is not None]
-    inside = [part for part in known if part.role == "id"]
-    shifted = [part for part in known if part.role == "csid"]
-    if inside:
-        yield from _rows(inside, POOLED, "id", ON_ID, options)[0]
-    if inside and shifted:
-        yield from _rows(inside + shifted, POOLED, "id", ON_ID, options, full_spectrum=True)[0]
-    for part in shifted + (inside if len(inside) > 1 else []):
-        yield from _rows([replace(part, role="id")], part.name, part.role, ON_ID, options)[0]
+def _id_rows(sets: Sequence[ScoreSet], options: MetricOptions) -> Iterator[MetricRow]:
+    """Yield accuracy and misclassification detection: ID pooled, then each set where there are several."""
+    labelled = [each for each in sets if each.is_id and each.correct is not None]
+    standard = [each for each in labelled if each.role == "id"]
+    shifted = [each for each in labelled if each.role == "csid"]
+    if standard:
+        yield from _pooled_rows(standard, POOLED, "id", ON_ID, options)[0]
+    if standard and shifted:
+        yield from _pooled_rows(standard + shifted, POOLED, "id", ON_ID, options, full_spectrum=True)[0]
+    for each in shifted + (standard if len(standard) > 1 else []):
+        yield from _pooled_rows([replace(each, role="id")], each.name, each.role, ON_ID, options)[0]
 
 
-def _against_ood(
+def _ood_rows(
     sets: Sequence[ScoreSet], options: MetricOptions, *, full_spectrum: bool
 ) -> Iterator[MetricRow]:
-    """ID against each OOD set, the means of near and of far sets, and all near and far sets pooled."""
-    inside = [part for part in sets if part.is_id]
-    outside = [part for part in sets if not part.is_id]
+    """Yield ID against each OOD set, the means of near and of far sets, and near and far sets pooled."""
+    id_sets = [each for each in sets if each.is_id]
+    ood_sets = [each for each in sets if not each.is_id]
     table: dict[str, dict[str, MetricRow]] = {}
-    drawn: dict[str, dict[str, Array]] = {}
-    for part in outside:
-        rows, drawn[part.name] = _rows(
-            [*inside, part], part.name, part.role, ON_BOTH, options, full_spectrum=full_spectrum
+    replicates: dict[str, dict[str, Array]] = {}
+    for each in ood_sets:
+        rows, replicates[each.name] = _pooled_rows(
+            [*id_sets, each], each.name, each.role, ON_BOTH, options, full_spectrum=full_spectrum
         )
-        table[part.name] = {row.metric: row for row in rows}
+        table[each.name] = {row.metric: row for row in rows}
         yield from rows
-    roles = {part.name: part.role for part in outside if part.role in UNKNOWN_ROLES}
-    yield from _means(table, drawn, roles, options)
-    pooled = [part for part in outside if part.name in roles]
-    if pooled:
+    roles = {each.name: each.role for each in ood_sets if each.role in UNKNOWN_ROLES}
+    yield from _mean_rows(table, replicates, roles, options)
+    if roles:
         role = "+".join(r for r in UNKNOWN_ROLES if r in roles.values())
-        everything = [*inside, *pooled]
-        yield from _rows(everything, POOLED, role, ON_BOTH, options, full_spectrum=full_spectrum)[0]
-        yield from _at_prevalences(everything, role, options, full_spectrum)
+        pooled = [*id_sets, *(each for each in ood_sets if each.name in roles)]
+        yield from _pooled_rows(pooled, POOLED, role, ON_BOTH, options, full_spectrum=full_spectrum)[0]
+        yield from _prevalence_rows(pooled, role, options, full_spectrum)
 
 
-def _rows(
+def _pooled_rows(
     sets: Sequence[ScoreSet],
     group: str,
     role: str,
@@ -124,41 +123,40 @@ def _rows(
     *,
     full_spectrum: bool = False,
 ) -> tuple[list[MetricRow], dict[str, Array]]:
-    """Rows of the pool of ``sets``, and the bootstrap replicates of each metric."""
+    """Return rows of the pool of ``sets``, and the bootstrap replicates of each metric."""
     counts = pool(sets, full_spectrum=full_spectrum)
-    chosen = [name for name in names if get_metric(name).computable(counts)]
-    values = evaluate(counts, chosen)
+    computable = [name for name in names if get_metric(name).computable(counts)]
     suffix = FULL_SPECTRUM if full_spectrum else ""
-    drawn: dict[str, Array] = {}
+    replicates: dict[str, Array] = {}
     if options.replicates:
-        found = bootstrap_replicates(
-            sets, chosen, replicates=options.replicates, seed=options.seed, full_spectrum=full_spectrum
+        by_name = bootstrap_replicates(
+            sets, computable, replicates=options.replicates, seed=options.seed, full_spectrum=full_spectrum
         )
-        drawn = {name + suffix: found[name] for name in chosen}
-    n_id, n_ood = int(counts.n_id), int(counts.n_ood)
-    rows = [
-        MetricRow(
-            group, role, name + suffix, value, *_bounds(value, drawn.get(name + suffix), options), n_id, n_ood
-        )
-        for name, value in values.items()
-    ]
-    return rows, drawn
+        replicates = {name + suffix: by_name[name] for name in computable}
+    sizes = int(counts.n_id), int(counts.n_ood)
+    rows = []
+    for name, value in evaluate(counts, computable).items():
+        bounds = _bounds(value, replicates.get(name + suffix), options)
+        rows.append(MetricRow(group, role, name + suffix, value, *bounds, *sizes))
+    return rows, replicates
 
 
-def _bounds(value: float, drawn: Array | None, options: MetricOptions) -> tuple[float | None, float | None]:
-    if drawn is None:
+def _bounds(
+    value: float, replicates: Array | None, options: MetricOptions
+) -> tuple[float | None, float | None]:
+    if replicates is None:
         return None, None
-    found = interval(value, drawn, level=options.level)
-    return found.lo, found.hi
+    _, lo, hi = interval(value, replicates, level=options.level)
+    return lo, hi
 
 
-def _means(
+def _mean_rows(
     table: Mapping[str, Mapping[str, MetricRow]],
-    drawn: Mapping[str, Mapping[str, Array]],
+    replicates: Mapping[str, Mapping[str, Array]],
     roles: Mapping[str, str],
     options: MetricOptions,
 ) -> Iterator[MetricRow]:
-    """Unweighted means over the near and over the far sets; replicates are averaged before their interval."""
+    """Yield unweighted means over the near and over the far sets, their intervals from mean replicates."""
     metrics = list(table[next(iter(roles))]) if roles else []
     for role in UNKNOWN_ROLES:
         names = [name for name in roles if roles[name] == role]
@@ -167,15 +165,17 @@ def _means(
         for metric in metrics:
             rows = [table[name][metric] for name in names]
             value = role_means({row.group: row.value for row in rows}, roles)[role]
-            mean = np.mean([drawn[name][metric] for name in names], axis=0) if options.replicates else None
+            mean = None
+            if options.replicates:
+                mean = np.mean([replicates[name][metric] for name in names], axis=0)
             n_ood = sum(row.n_ood for row in rows)
             yield MetricRow(MEAN, role, metric, value, *_bounds(value, mean, options), rows[0].n_id, n_ood)
 
 
-def _at_prevalences(
+def _prevalence_rows(
     sets: Sequence[ScoreSet], role: str, options: MetricOptions, full_spectrum: bool
 ) -> Iterator[MetricRow]:
-    """`aurc_unknown` as it would be if a stated share of samples were OOD."""
+    """Yield `aurc_unknown` as it would be if a stated share of samples were OOD."""
     counts: RankCounts = pool(sets, full_spectrum=full_spectrum)
     if not get_metric("aurc_unknown").computable(counts):
         return
@@ -187,7 +187,7 @@ def _at_prevalences(
 
 
 class ClassRow(NamedTuple):
-    """AUROC of all ID samples against one OOD class, and how near that class is to the nearest ID class."""
+    """AUROC of all ID samples against one OOD class, and its similarity to the nearest ID class."""
 
     group: str
     role: str
@@ -199,7 +199,7 @@ class ClassRow(NamedTuple):
 
 
 class BinRow(NamedTuple):
-    """AUROC of all ID against OOD with low <= similarity < high; None where there is no such sample."""
+    """AUROC of all ID against OOD with low <= similarity < high; None without such samples."""
 
     low: float
     high: float
@@ -222,52 +222,47 @@ class Members:
     similarity: Mapping[str, float | None]
 
 
-def by_nearness(
+def nearness_rows(
     sets: Sequence[ScoreSet], members: Mapping[str, Members], options: MetricOptions
 ) -> tuple[list[ClassRow], list[BinRow], list[MetricRow]]:
-    """Return AUROC by OOD class, by bin of similarity to the nearest ID class, and whether it falls.
+    """Return AUROC by OOD class, by bin of similarity to the nearest ID class, and their rank correlation.
 
     Parameters
     ----------
-    sets : as for `measure`. members : set -> classes of its samples; near and far sets are taken.
+    sets : as for `metric_rows`; near and far sets are used. members : set -> classes of its samples.
     """
-    inside = np.concatenate([part.confidence for part in sets if part.role == "id"])
-    outside = [part for part in sets if part.role in UNKNOWN_ROLES]
+    id_scores = np.concatenate([each.confidence for each in sets if each.role == "id"])
+    ood_sets = [each for each in sets if each.role in UNKNOWN_ROLES]
     classes: list[ClassRow] = []
-    for part in outside:
-        about = members[part.name]
-        for found in auroc_per_class(inside, part.confidence, about.class_ids.tolist(), name=part.name):
-            near = about.similarity[found.ood_class]
-            classes.append(
-                ClassRow(part.name, part.role, about.source, found.ood_class, near, found.n_ood, found.auroc)
-            )
-    if not outside:
+    for each in ood_sets:
+        of_set = members[each.name]
+        by_class = auroc_per_class(id_scores, each.confidence, of_set.class_ids.tolist(), name=each.name)
+        for name, n_ood, auroc in by_class:
+            similarity = of_set.similarity[name]
+            classes.append(ClassRow(each.name, each.role, of_set.source, name, similarity, n_ood, auroc))
+    if not ood_sets:
         return classes, [], []
-    confidence = np.concatenate([part.confidence for part in outside])
-    similarity = _similarities(outside, members)
-    mapped = ~np.isnan(similarity)
-    bins = auroc_by_nearness(inside, confidence[mapped], similarity[mapped], bins=options.bins)
+    confidence = np.concatenate([each.confidence for each in ood_sets])
+    similarities = np.concatenate([_similarities(members[each.name]) for each in ood_sets])
+    mapped = ~np.isnan(similarities)
+    bins = auroc_by_nearness(id_scores, confidence[mapped], similarities[mapped], bins=options.bins)
     rows = [BinRow(b.low, b.high, b.n_ood, b.auroc if b.n_ood else None) for b in bins]
-    return classes, rows, [_trend(classes, len(inside))] if classes else []
+    return classes, rows, [_trend_row(classes, len(id_scores))] if classes else []
 
 
-def _similarities(outside: Sequence[ScoreSet], members: Mapping[str, Members]) -> Array:
-    """Similarity of each sample's class to its nearest ID class, NaN where the class has no synset."""
-    parts = []
-    for part in outside:
-        about = members[part.name]
-        ids, which = np.unique(about.class_ids, return_inverse=True)
-        values = [about.similarity[str(i)] for i in ids]
-        parts.append(np.array([np.nan if v is None else v for v in values])[which])
-    return np.concatenate(parts)
+def _similarities(members: Members) -> Array:
+    """Return the similarity of each sample's class to its nearest ID class, NaN without a synset."""
+    ids, inverse = np.unique(members.class_ids, return_inverse=True)
+    values = [members.similarity[str(i)] for i in ids]
+    return np.array([np.nan if value is None else value for value in values])[inverse]
 
 
-def _trend(classes: Sequence[ClassRow], n_id: int) -> MetricRow:
-    """Rank correlation of similarity and AUROC over classes; negative: nearer classes are harder."""
-    named = [(f"{row.group}/{row.class_id}", row) for row in classes]
+def _trend_row(classes: Sequence[ClassRow], n_id: int) -> MetricRow:
+    """Return the rank correlation of similarity and AUROC over classes; negative: nearer ones are harder."""
+    by_name = {f"{row.group}/{row.class_id}": row for row in classes}
     value = nearness_trend(
-        [ClassAuroc(name, row.n_ood, row.auroc) for name, row in named],
-        {name: row.similarity for name, row in named if row.similarity is not None},
+        [ClassAuroc(name, row.n_ood, row.auroc) for name, row in by_name.items()],
+        {name: row.similarity for name, row in by_name.items() if row.similarity is not None},
     )
     role = "+".join(r for r in UNKNOWN_ROLES if any(row.role == r for row in classes))
     n_ood = sum(row.n_ood for row in classes)

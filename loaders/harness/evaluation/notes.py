@@ -1,6 +1,6 @@
-"""Notes on an evaluation: what may make its figures other than they seem, as sentences below its tables.
+"""Notes below the tables of an evaluation, on conditions that may make its figures misleading.
 
-What is certain to be wrong is refused where it is read. What somebody may mean is computed, and said here.
+Inputs that are certainly wrong are refused where they are read; those that somebody may intend get a note.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .user_sets import LABELLED, OwnSet
+from .user_sets import LABELLED, UserSet
 
-SIGMAS, LEAST_GAIN = 3, 1.5
-"""Of guessing: accuracy within so many standard deviations, and below so many times it, is not told apart."""
+SIGMAS, MIN_GAIN = 3, 1.5
+"""Accuracy within so many standard deviations of guessing, and below so many times it, gets a note."""
 
 
-def own_set_notes(sets: Mapping[str, OwnSet], noun: str, equal: str = "") -> Iterator[str]:
-    """Yield notes on a user's own sets, by name: images that two of them share, or that have two labels.
+def user_set_notes(sets: Mapping[str, UserSet], noun: str, comparison: str = "") -> Iterator[str]:
+    """Yield notes on user sets, by name: images that two of them share, or that have two labels.
 
     Parameters
     ----------
-    noun : what the sets are of, in the singular: "image". equal : by what two of them are equal, in words.
+    noun : for an item of the sets, in the singular: "image". comparison : words on how items are compared.
     """
-    by = equal and f", {equal}"
-    digests = {text: Counter(one.digests) for text, one in sets.items()}
+    suffix = comparison and f", {comparison}"
+    digests = {name: Counter(user_set.digests) for name, user_set in sets.items()}
     for a, b in combinations(digests, 2):
         n = sum((digests[a] & digests[b]).values())
         if n:
-            yield f"{a} and {b} have {_count(n, noun)} in common{by}"
-    first: dict[str, int] = {}
-    several: set[str] = set()
-    labelled = [text for text, one in sets.items() if one.role in LABELLED]
-    for text in labelled:
-        for digest, label in zip(sets[text].digests, sets[text].labels.tolist(), strict=True):
-            if first.setdefault(digest, label) != label:
-                several.add(digest)
-    if several:
-        holders = " and ".join(text for text in labelled if several & digests[text].keys())
-        occur = "occurs" if len(several) == 1 else "occur"
-        yield f"{_count(len(several), noun)} of {holders} {occur} with more than one label{by}"
+            yield f"{a} and {b} have {_count(n, noun)} in common{suffix}"
+    labels: dict[str, int] = {}
+    ambiguous: set[str] = set()
+    labelled = [name for name, user_set in sets.items() if user_set.role in LABELLED]
+    for name in labelled:
+        for digest, label in zip(sets[name].digests, sets[name].labels.tolist(), strict=True):
+            if labels.setdefault(digest, label) != label:
+                ambiguous.add(digest)
+    if ambiguous:
+        names = " and ".join(name for name in labelled if ambiguous & digests[name].keys())
+        occur = "occurs" if len(ambiguous) == 1 else "occur"
+        yield f"{_count(len(ambiguous), noun)} of {names} {occur} with more than one label{suffix}"
 
 
 def _count(n: int, noun: str) -> str:
@@ -50,35 +50,35 @@ def _count(n: int, noun: str) -> str:
 
 
 def size_notes(shapes: Mapping[str, tuple[int, ...] | None]) -> Iterator[str]:
-    """Yield a note where the images of some sets are of other sizes than those of others.
+    """Yield a note where the sizes of images differ between sets.
 
     Parameters
     ----------
-    shapes : set -> (3, h, w) of its images as the model gets them; None or () where it is not known.
+    shapes : set -> (3, h, w) of its images as the model gets them; None or () where unknown.
     """
     groups: dict[tuple[int, ...], list[str]] = {}
     for group, shape in shapes.items():
         if shape:
             groups.setdefault(tuple(shape), []).append(group)
     if len(groups) > 1:
-        sizes = "; ".join(f"{' x '.join(map(str, s))} in {', '.join(named)}" for s, named in groups.items())
+        sizes = "; ".join(f"{' x '.join(map(str, s))} in {', '.join(names)}" for s, names in groups.items())
         yield f"the model gets images of different sizes ({sizes}), which alone may tell these sets apart"
 
 
 def accuracy_notes(predictions: pa.Table) -> Iterator[str]:
-    """Yield a note where a model's predictions on ID are no better than guessing, or not told apart from it.
+    """Yield a note where a model's accuracy on ID is at most that of guessing, or hardly above it.
 
-    Guessing is the accuracy that its predictions would have if they had nothing to do with the labels: 1/K
-    for K classes of one size.
+    Guessing is the accuracy of its predictions if they were independent of the labels: 1/K for K classes of
+    one size.
 
     Parameters
     ----------
-    predictions : `rows.PREDICTIONS` of one model.
+    predictions : `schema.PREDICTIONS` of one model.
     """
-    known = predictions.filter(
+    rows = predictions.filter(
         pc.and_(pc.equal(predictions["role"], "id"), pc.is_valid(predictions["prediction"]))
     )
-    labels, predicted = known["label"].to_numpy(), known["prediction"].to_numpy()
+    labels, predicted = rows["label"].to_numpy(), rows["prediction"].to_numpy()
     classes, sizes = np.unique(labels, return_counts=True)
     if len(classes) < 2 or classes[0] < 0:
         return
@@ -91,21 +91,21 @@ def accuracy_notes(predictions: pa.Table) -> Iterator[str]:
     usual = "an untrained head, or labels in another order than its columns"
     if accuracy <= guessing:
         yield f"accuracy on ID is {accuracy:.1%}, no better than guessing ({guessing:.1%}): {usual}"
-    elif accuracy < min(guessing + SIGMAS * np.sqrt(guessing * (1 - guessing) / n), LEAST_GAIN * guessing):
-        told = f"not told apart from guessing ({guessing:.1%}) on {n:,} images"
-        yield f"accuracy on ID is {accuracy:.1%}, {told}: too few images, {usual}"
+    elif accuracy < min(guessing + SIGMAS * np.sqrt(guessing * (1 - guessing) / n), MIN_GAIN * guessing):
+        verdict = f"not told apart from guessing ({guessing:.1%}) on {n:,} images"
+        yield f"accuracy on ID is {accuracy:.1%}, {verdict}: too few images, {usual}"
 
 
 def run_notes(notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield notes on the sets of one run: those on every set once, without its name.
+    """Yield notes on the sets of one run; a note on all of them once, without a name.
 
     Parameters
     ----------
     notes : set -> notes on it.
     """
     sets: dict[str, list[str]] = {}
-    for group, several in notes.items():
-        for note in several:
+    for group, group_notes in notes.items():
+        for note in group_notes:
             sets.setdefault(note, []).append(group)
     for note, groups in sets.items():
         yield from [note] if len(groups) == len(notes) else (f"{group}: {note}" for group in groups)

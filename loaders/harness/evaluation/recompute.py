@@ -1,10 +1,8 @@
-"""Compute every metric of stored results again from their scores, without the model."""
+"""Recompute every metric of stored results from their scores, without the model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Progress
@@ -12,35 +10,38 @@ from wordnet_splits.base.schemas import validate
 from wordnet_splits.metrics.uncertainty import REPLICATES
 
 from .results import Results
-from .rows_from_scores import DetectorRun, derive, similarities
+from .rows_from_scores import compute_rows, similarities
 from .schema import BY_CLASS, BY_NEARNESS, RESULTS, MetricOptions, table_of
 
-USE = ("benchmark", "version", "images_fingerprint", "model", "model_key", "transform_key", "run")
-CHOICE = ("detector", "params", "chosen_on")
+DETECTOR_COLUMNS = (
+    *("benchmark", "version", "images_fingerprint", "model", "model_key", "transform_key", "run"),
+    *("detector", "params", "chosen_on"),
+)
+"""First columns of the results, the same in every row of a detector and run."""
 
 
 def remeasure(
     folder: str | Path, *, bootstrap: int = REPLICATES, seed_boot: int = 0, progress: Progress | None = None
 ) -> Results:
-    """Return stored results with every metric computed again from their scores, with intervals.
+    """Return stored results with every metric recomputed from their scores, with intervals.
 
     Scores, predictions and sweeps stay as they are. Metrics that are newer than the results are added.
 
     Parameters
     ----------
-    folder : that `Results.write` wrote.
+    folder : written by `Results.write`.
     bootstrap : replicates behind the intervals, 0 for none. seed_boot : of the bootstrap.
 
     Raises
     ------
-    DataError : the results are damaged or were altered, a detector of the scores has no row in them, or more
-        replicates or another seed than there may be.
+    DataError : the results are damaged or were altered, a detector of the scores has no row in them, or the
+        number of replicates or the seed is out of range.
     """
     stored = Results.read(folder)
     stored.require_scores("recomputing")
     values = {**stored.about.options.model_dump(), "replicates": bootstrap, "seed": seed_boot}
     options = validate(MetricOptions, values, where="options of the evaluation")
-    found = derive(
+    computed = compute_rows(
         stored.scores,
         stored.predictions,
         similarities(stored.by_class),
@@ -48,22 +49,17 @@ def remeasure(
         stored.about.runs,
         progress=progress,
     )
-    known = _first_columns(stored)
-    if absent := [key for key, _ in found.results if key not in known]:
-        detector, run = absent[0]
+    use_rows = stored.results.select(DETECTOR_COLUMNS).group_by(DETECTOR_COLUMNS).aggregate([]).to_pylist()
+    uses = {(row["detector"], row["run"]): tuple(row[name] for name in DETECTOR_COLUMNS) for row in use_rows}
+    if without_row := [key for key, _ in computed.results if key not in uses]:
+        detector, run = without_row[0]
         raise DataError(f"no row of {detector}, run {run}", where=f"{folder}/results.parquet")
     return Results(
-        results=table_of([(*known[key], *row) for key, row in found.results], RESULTS),
+        results=table_of([(*uses[key], *row) for key, row in computed.results], RESULTS),
         scores=stored.scores,
         predictions=stored.predictions,
-        by_class=table_of([(*key, *row) for key, row in found.classes], BY_CLASS),
-        by_nearness=table_of([(*key, *row) for key, row in found.bins], BY_NEARNESS),
+        by_class=table_of([(*key, *row) for key, row in computed.classes], BY_CLASS),
+        by_nearness=table_of([(*key, *row) for key, row in computed.bins], BY_NEARNESS),
         about=stored.about.model_copy(update={"options": options}),
         sweeps=stored.sweeps,
     )
-
-
-def _first_columns(stored: Results) -> Mapping[DetectorRun, tuple[Any, ...]]:
-    """Return what the rows of each detector and run begin with: benchmark, model, and the values chosen."""
-    rows = stored.results.select([*USE, *CHOICE]).group_by([*USE, *CHOICE]).aggregate([]).to_pylist()
-    return {(row["detector"], row["run"]): tuple(row[name] for name in (*USE, *CHOICE)) for row in rows}

@@ -27,7 +27,7 @@ from wordnet_splits.base.tabular import terminal_width
 from wordnet_splits.base.untrusted import check_file, sha256_of
 
 from ..activations.runs import run_title
-from .schema import COMPARED, MAY_BE_EMPTY, SCHEMAS, SWEEPS, About, ResultTables, Sealed
+from .schema import FINGERPRINT_SUBJECTS, MAY_BE_EMPTY, SCHEMAS, SWEEPS, About, ResultTables, Sealed
 from .tables import html_of, text_of
 from .wide_tables import VALUES, lengthen, widen
 
@@ -35,16 +35,16 @@ FILES = tuple(f"{name}.parquet" for name in SCHEMAS)
 SCORED = tuple(f"{name}.parquet" for name in VALUES)
 """Files with a row for each image, which an entry of the leaderboard may leave out."""
 ABOUT, SWEPT = "about.json", "sweeps.parquet"
-LARGEST_FILE = 1 << 34
-LONGEST = 1 << 16
-"""Bytes of a text in a table: the longest of ours name the values that a sweep could not use."""
+MAX_FILE_SIZE = 1 << 34
+MAX_TEXT_SIZE = 1 << 16
+"""Bytes of a text in a table; the longest of ours list the values that a sweep could not use."""
 _plots = names_of(str(__package__).rpartition(".")[0], {"plots.plot_results": ("ResultPlots",)})
-"""Imported late: plots are of results, and import them."""
+"""Imported when used, because plots import results."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Results(ResultTables):
-    """Everything one evaluation found; printed, the tables in the layout of the benchmark's paper."""
+    """The results of one evaluation; printed, tables in the layout of the benchmark's paper."""
 
     def __repr__(self) -> str:
         models = ", ".join(self.about.models)
@@ -58,10 +58,10 @@ class Results(ResultTables):
 
         Parameters
         ----------
-        layout : of another paper than the benchmark's: ``kim``, ``palechor``, ``abdelzad``, ``openood``,
+        layout : of another paper than the benchmark's, ``kim``, ``palechor``, ``abdelzad``, ``openood``,
             ``recalcati`` or ``plain``.
-        width : characters of a line, over which wide tables are folded; by default the terminal's, and any
-            where there is none (a notebook, a file).
+        width : characters of a line, over which wide tables are folded; by default the terminal's, and
+            unlimited without one (a notebook, a file).
 
         Raises
         ------
@@ -90,23 +90,23 @@ class Results(ResultTables):
             with files.writing(folder, hint="give another folder"):
                 folder.mkdir(parents=True, exist_ok=True)
             if not overwrite:
-                mine = self.about
-                refuse_other_results(folder, mine.benchmark, mine.fingerprints, _models(mine))
+                about = self.about
+                refuse_other_results(folder, about.benchmark, about.fingerprints, _models(about))
             files.clear_parts(folder)
             tables = {f"{name}.parquet": getattr(self, name) for name in SCHEMAS}
             if self.sweeps.num_rows:
                 tables[SWEPT] = self.sweeps
             names = tuple(tables)
-            with ExitStack() as placing:  # all are written before the first takes its place, the last of all:
-                about = placing.enter_context(files.replacing(folder / ABOUT))
-                parts = {name: placing.enter_context(files.replacing(folder / name)) for name in names}
+            with ExitStack() as stack:  # all are written before the first takes its place; last comes ABOUT
+                about_part = stack.enter_context(files.replacing(folder / ABOUT))
+                parts = {name: stack.enter_context(files.replacing(folder / name)) for name in names}
                 for name, table in tables.items():
                     stored, metadata = widen(name.removesuffix(".parquet"), table)
                     write_table(stored, parts[name], metadata=metadata)
                 sealed = Sealed(schema=1, about=self.about, files=_checksums(parts))
-                write_sealed(about, _content(sealed))
+                write_sealed(about_part, _content(sealed))
                 with files.writing(folder / ABOUT):
-                    for name in (ABOUT, SWEPT):  # from here on there are no results until the new ones are
+                    for name in (ABOUT, SWEPT):  # no results until the new files take their place
                         (folder / name).unlink(missing_ok=True)
         return tuple(folder / name for name in (*names, ABOUT))
 
@@ -129,11 +129,11 @@ class Results(ResultTables):
 
 
 def read_folder(folder: Path) -> tuple[Results, list[str]]:
-    """Read a folder of results and return with them the names of the files whose checksum differs.
+    """Return the results in a folder, and the names of the files whose checksum differs.
 
     Raises
     ------
-    DataError : a file is absent, damaged, of other columns, or has no value where there has to be one.
+    DataError : a file is absent, damaged, of other columns, or has a null in a required column.
     """
     sealed = _read_about(folder)
     swept = SWEPT in sealed.files or (folder / SWEPT).exists()
@@ -143,7 +143,7 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
         if path.name in SCORED and path.name not in sealed.files and sealed.unscored_runs:
             tables[name] = schema.empty_table()
             continue
-        rows = max(FEW_ROWS, check_file(path, largest=LARGEST_FILE))  # a score takes more than a byte
+        rows = max(FEW_ROWS, check_file(path, largest=MAX_FILE_SIZE))  # a score takes more than a byte
         stored = read_table(path, max_rows=rows)
         tables[name] = lengthen(name, stored, schema, max_rows=MAX_ROWS_PER_BYTE * rows, where=str(path))
         if not tables[name].schema.equals(schema):
@@ -152,15 +152,15 @@ def read_folder(folder: Path) -> tuple[Results, list[str]]:
     if swept and not tables["sweeps"].num_rows:
         raise DataError("holds no value that a sweep tried", where=str(folder / SWEPT), hint="evaluate again")
     names = [name for name in FILES if name in sealed.files or name not in SCORED or not sealed.unscored_runs]
-    held = {name: folder / name for name in (*names, *((SWEPT,) if swept else ()))}
-    altered = [name for name, found in _checksums(held).items() if sealed.files.get(name) != found]
+    checksums = _checksums({name: folder / name for name in (*names, *((SWEPT,) if swept else ()))})
+    altered = [name for name, checksum in checksums.items() if sealed.files.get(name) != checksum]
     return Results(**tables, about=sealed.about, unscored_runs=sealed.unscored_runs), altered
 
 
 def leave_out_scores(folder: str | Path, runs: Collection[int]) -> None:
     """Remove the scores and predictions of some runs of stored results; the tables of their metrics stay.
 
-    ``about.json`` names the runs. What is computed from scores (intervals, most plots) is refused from then
+    ``about.json`` names the runs. Values computed from scores (intervals, most plots) are refused from then
     on, and checking recomputes the other runs.
     """
     folder = Path(folder)
@@ -187,53 +187,59 @@ def _content(sealed: Sealed) -> dict[str, Any]:
 
 
 def _check_cells(table: pa.Table, path: Path) -> None:
-    """Refuse a table with nothing where a value has to be, or with texts that nobody means."""
+    """Raise DataError for a table with nulls in required columns, or with overlong texts."""
     for name in table.schema.names:
         column, problem = table[name], ""
         if name not in MAY_BE_EMPTY and column.null_count:
             problem = "has empty cells"
-        elif pa.types.is_string(column.type) and (pc.max(pc.binary_length(column)).as_py() or 0) > LONGEST:
-            problem = f"has texts of more than {LONGEST:,} bytes"
+        elif (
+            pa.types.is_string(column.type)
+            and (pc.max(pc.binary_length(column)).as_py() or 0) > MAX_TEXT_SIZE
+        ):
+            problem = f"has texts of more than {MAX_TEXT_SIZE:,} bytes"
         if problem:
             raise DataError(f"column {name!r} {problem}", where=str(path), hint="evaluate again")
 
 
 def refuse_other_results(
-    folder: Path, benchmark: str, prints: Mapping[str, str | None], models: Set[tuple[str, str]]
+    folder: Path, benchmark: str, fingerprints: Mapping[str, str | None], models: Set[tuple[str, str]]
 ) -> None:
-    """Refuse a folder that holds results of another benchmark or of models (name, model_key) not among these.
+    """Raise OutputError for a folder with results on another benchmark, or of another model.
 
-    So more seeds of the same models, or other detectors, may replace what is there.
+    More seeds of the same models, or other detectors, may replace its results.
 
     Parameters
     ----------
-    prints : `About.fingerprints`; others are refused too, None is not compared.
+    fingerprints : `About.fingerprints`, which have to agree; None is not compared.
+    models : (name, model_key) of all models.
 
     Raises
     ------
-    OutputError : it does, or its ``about.json`` cannot be read.
+    OutputError : also where its ``about.json`` cannot be read.
     """
     if not (folder / ABOUT).exists():
         return
     hint = "give another folder, or overwrite these (--overwrite)"
     try:
-        held = _read_about(folder).about
+        stored = _read_about(folder).about
     except SplitsError as error:
-        what = f"holds results that cannot be read: {error.what}"
-        raise OutputError(what, where=str(folder), hint=hint) from error
-    others = [run_title(run.model, run.name) for run in held.runs if (run.model, run.model_key) not in models]
-    if held.benchmark != benchmark:
-        raise OutputError(f"holds results on {held.benchmark}", where=str(folder), hint=hint)
-    for what, words in COMPARED.items():
-        if None not in (prints[what], held.fingerprints[what]) and prints[what] != held.fingerprints[what]:
-            raise OutputError(f"holds results on other {words} of {benchmark}", where=str(folder), hint=hint)
-    if others:
-        what = f"holds results of other models: {', '.join(others)}"
-        raise OutputError(what, where=str(folder), hint=hint)
+        message = f"holds results that cannot be read: {error.what}"
+        raise OutputError(message, where=str(folder), hint=hint) from error
+    if stored.benchmark != benchmark:
+        raise OutputError(f"holds results on {stored.benchmark}", where=str(folder), hint=hint)
+    for key, subject in FINGERPRINT_SUBJECTS.items():
+        pair = {fingerprints[key], stored.fingerprints[key]}
+        if len(pair - {None}) > 1:
+            message = f"holds results on other {subject} of {benchmark}"
+            raise OutputError(message, where=str(folder), hint=hint)
+    other_runs = [run for run in stored.runs if (run.model, run.model_key) not in models]
+    if other_runs:
+        titles = ", ".join(run_title(run.model, run.name) for run in other_runs)
+        raise OutputError(f"holds results of other models: {titles}", where=str(folder), hint=hint)
 
 
 def benchmark_of(folder: Path) -> str:
-    """Return the benchmark that the results in a folder are on; DataError where there are none."""
+    """Return the benchmark of the results in a folder; DataError where there are none."""
     return _read_about(folder).about.benchmark
 
 
@@ -242,14 +248,14 @@ def _models(about: About) -> set[tuple[str, str]]:
 
 
 def _read_about(folder: Path) -> Sealed:
-    """Return what ``about.json`` holds, which is the last to take its place, and the first to go."""
+    """Return the content of ``about.json``, which is written last and removed first."""
     if not (folder / ABOUT).exists():
         if any((folder / name).exists() for name in FILES) or any(folder.glob(f".*{files.PART}")):
-            what = f"holds results that were not written to their end: there is no {ABOUT}"
-            raise DataError(what, where=str(folder), hint="run the command that wrote them again")
+            message = f"holds results that were not written to their end: there is no {ABOUT}"
+            raise DataError(message, where=str(folder), hint="run the command that wrote them again")
         raise DataError(f"no {ABOUT} here", where=str(folder), hint="give the folder that `run` wrote")
     return read_sealed(folder / ABOUT, Sealed, hint="evaluate again")
 
 
-def _checksums(held: Mapping[str, Path]) -> dict[str, str]:
-    return {name: sha256_of(path, largest=LARGEST_FILE) for name, path in held.items()}
+def _checksums(paths: Mapping[str, Path]) -> dict[str, str]:
+    return {name: sha256_of(path, largest=MAX_FILE_SIZE) for name, path in paths.items()}

@@ -1,7 +1,4 @@
-"""The description of results: benchmark, models, options, and what is missing.
-
-`About` is the one schema of ``about.json``, checked where it is read.
-"""
+"""Schemas of results: their tables, and ``about.json`` (`About`), which describes them."""
 
 from __future__ import annotations
 
@@ -15,13 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.parquet import schema_of
-from wordnet_splits.base.schemas import Count
+from wordnet_splits.base.schemas import Count, validate
 from wordnet_splits.base.tabular import Tabular
 from wordnet_splits.manifest import Manifest
 
 Share = Annotated[float, Field(gt=0, lt=1)]
-MOST_REPLICATES, MOST_PREVALENCES, MOST_BINS = 100_000, 100, 1000
-"""Checking results repeats what their options demand, and the results may come from anyone."""
+MAX_REPLICATES, MAX_PREVALENCES, MAX_BINS = 100_000, 100, 1000
+"""Checking results repeats the work that their options demand, and the results may come from anyone."""
 
 
 class AboutPart(BaseModel):
@@ -31,7 +28,7 @@ class AboutPart(BaseModel):
 
 
 class MetricOptions(AboutPart):
-    """What is computed besides the metrics themselves.
+    """Options of the metrics, stored in ``about.json`` as ``options``.
 
     Attributes
     ----------
@@ -41,15 +38,26 @@ class MetricOptions(AboutPart):
     bins : equal bins of the similarity to the nearest ID class.
     """
 
-    replicates: Annotated[int, Field(ge=0, le=MOST_REPLICATES)] = 0
+    replicates: Annotated[int, Field(ge=0, le=MAX_REPLICATES)] = 0
     seed: Count = 0
     level: Share = 0.95
-    prevalences: Annotated[tuple[Share, ...], Field(max_length=MOST_PREVALENCES)] = (0.5,)
-    bins: Annotated[int, Field(ge=1, le=MOST_BINS)] = 10
+    prevalences: Annotated[tuple[Share, ...], Field(max_length=MAX_PREVALENCES)] = (0.5,)
+    bins: Annotated[int, Field(ge=1, le=MAX_BINS)] = 10
+
+
+def metric_options(bootstrap: int, seed_boot: int, prevalences: Sequence[float]) -> MetricOptions:
+    """Return options from the arguments of `evaluate`.
+
+    Raises
+    ------
+    DataError : one is out of range.
+    """
+    values = {"replicates": bootstrap, "seed": seed_boot, "prevalences": tuple(prevalences)}
+    return validate(MetricOptions, values, where="options of the evaluation")
 
 
 class Coverage(AboutPart):
-    """What pooled rows cover: images of each ID, near and far set, and the share of OOD among them."""
+    """The images that pooled rows are over: of each ID, near and far set, and the share of OOD among them."""
 
     sets: dict[str, Count]
     n_id: Count
@@ -82,14 +90,14 @@ class RunFacts(AboutPart):
 
     Attributes
     ----------
-    run : its number in the tables. name : what it was loaded from.
+    run : its number in the tables. name : of the network, from its specification.
     model : the model that it is a run of; tables average over the runs of one model.
-    weights : where its weights come from. device : what it computed on.
+    weights : where its weights come from. device : that it ran on.
     transforms : transform_key -> the transform in words.
-    known_classes : K, how many of the benchmark's classes it has.
+    known_classes : K, the number of the benchmark's classes that it has.
     other_columns : whether its softmax has columns besides them (a background class; all of a larger model).
-    named : whether somebody named the model that it is a run of; else it has the network's name, or a
-        default. Files from before it was kept have it by whether the two names differ.
+    named : whether somebody named the model; else ``model`` is the network's name, or a default. Older files
+        lack it, and have it by whether the two names differ.
     """
 
     run: Count
@@ -113,16 +121,16 @@ class RunFacts(AboutPart):
 
 
 class About(AboutPart):
-    """What ``about.json`` holds besides checksums.
+    """Content of ``about.json`` besides checksums.
 
     Attributes
     ----------
     images_fingerprint : of the benchmark's images, None while a group awaits its source.
     evaluation_fingerprint : of its transforms, normalisation, roles and views.
     sources_fingerprint : of the datasets that it carries, None where it carries none.
-    missing : ID, near and far sets not scored whole. left_out : images that a root lacked, as sentences.
-    notes : deviations from an undisturbed evaluation.
-    own_sets : what the sets given in Python in place of a benchmark were called there.
+    missing : ID, near and far sets not scored whole. left_out : sentences on images that a root lacked.
+    notes : sentences on deviations from an undisturbed evaluation.
+    own_sets : names of the sets given in Python in place of a benchmark.
     """
 
     benchmark: str
@@ -140,7 +148,7 @@ class About(AboutPart):
 
     @property
     def fingerprints(self) -> dict[str, str | None]:
-        """What results of one benchmark have in common; see `fingerprints_of`."""
+        """The fingerprints that results of one benchmark share; see `fingerprints_of`."""
         return {
             "images": self.images_fingerprint,
             "evaluation": self.evaluation_fingerprint,
@@ -154,7 +162,7 @@ class About(AboutPart):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What was left out or is otherwise than usual, as sentences to be printed."""
+        """Sentences to print on what was left out and on deviations."""
         return (*(f"Left out: {line}" for line in self.left_out), *(f"Note: {line}" for line in self.notes))
 
     def runs_of(self, model: str) -> tuple[RunFacts, ...]:
@@ -162,16 +170,16 @@ class About(AboutPart):
         return tuple(run for run in self.runs if run.model == model)
 
 
-COMPARED: Final = {
+FINGERPRINT_SUBJECTS: Final = {
     "images": "images",
     "evaluation": "transforms, normalisation, roles or views",
     "sources": "carried datasets",
 }
-"""What the fingerprints of results are of, in the words of errors."""
+"""Fingerprint of results -> its subject in errors."""
 
 
 def fingerprints_of(manifest: Manifest) -> dict[str, str | None]:
-    """Return the fingerprints of a benchmark that its results keep, and that are compared."""
+    """Return the fingerprints of a benchmark that its results store."""
     return {
         "images": manifest.fingerprint,
         "evaluation": manifest.evaluation_fingerprint,
@@ -202,7 +210,7 @@ PREDICTIONS = schema_of(
     "detector run:int32 source image_id class_id group role label:int32 prediction:int32 "
     "target_probability:float32 max_probability:float32"
 )
-"""``detector`` is empty where the model itself predicts, else an ensemble that predicts together."""
+"""``detector`` is empty for predictions of the model itself, else a detector with predictions of its own."""
 BY_CLASS = schema_of(
     "detector run:int32 group role source class_id similarity:float64 n_ood:int64 auroc:float64"
 )
@@ -215,17 +223,17 @@ SCHEMAS = {
     "by_nearness": BY_NEARNESS,
 }
 SWEEPS = schema_of("detector run:int32 params on auroc:float64 reason")
-"""What a sweep tried; only of results of a sweep, in a file of its own."""
+"""Values tried by a sweep; an own file, in results of a sweep only."""
 MAY_BE_EMPTY = frozenset(
     {"images_fingerprint", "chosen_on", "value", "lo", "hi", "similarity", "low", "high", "auroc"}
     | {"prediction", "target_probability", "max_probability", "reason"}
 )
-"""Columns with cells that may hold nothing."""
+"""Columns that may hold nulls."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ResultTables(Tabular):
-    """Everything one evaluation found.
+    """The tables of one evaluation and their description.
 
     Attributes
     ----------
@@ -233,10 +241,9 @@ class ResultTables(Tabular):
     scores : the confidence of every test image (`SCORES`); every metric is computed from this column.
     predictions : label, predicted label and softmax of every test image (`PREDICTIONS`).
     by_class, by_nearness : AUROC by OOD class and by bin of its similarity to the nearest ID class.
-    about : benchmark, models, composition, what is missing, options and notes.
-    sweeps : every value that a sweep tried, with its AUROC on the validation sets that it names, or the
-        reason why it has none (`SWEEPS`); empty without a sweep.
-    unscored_runs : runs whose scores and predictions were left out of an entry of the leaderboard.
+    about : benchmark, models, composition, missing sets, options and notes.
+    sweeps : every value that a sweep tried, with its AUROC on the named validation sets, or the reason why
+        it has none (`SWEEPS`); empty without a sweep.
     """
 
     results: pa.Table
@@ -272,13 +279,13 @@ class ResultTables(Tabular):
     def values(
         self, metric: str, *, group: str, role: str | None = None, detector: str | None = None
     ) -> list[float]:
-        """Return the values of a metric on a group, one per run (and detector where none is named)."""
+        """Return the values of a metric on a group, one per run (and detector, unless one is given)."""
         return [row["value"] for row in self.rows(metric=metric, group=group, role=role, detector=detector)]
 
-    def rows(self, **wanted: Any) -> list[dict[str, Any]]:
+    def rows(self, **filters: Any) -> list[dict[str, Any]]:
         """Return the rows of ``results`` whose columns have the given values (None: any), in order."""
         table = self.results
-        for name, value in wanted.items():
+        for name, value in filters.items():
             if value is not None:
                 table = table.filter(pc.equal(table[name], value))
         return list(table.to_pylist())

@@ -1,4 +1,4 @@
-"""Fitting a detector and scoring with it: confidences are finite, and kept in float32."""
+"""Fit a detector and score images with it: confidences are finite, and stored in float32."""
 
 from __future__ import annotations
 
@@ -18,103 +18,104 @@ from ..detectors.registry import SPLITS
 from ..plugins import USER_CODE_ERRORS, describe_error
 from ..threads import map_in_order, thread_count
 
-Data = Arrays | Sequence[Arrays]  # one model's arrays, or those of each of several models
-Learned = Data | Mapping[str, Arrays]  # of several splits, for a detector that fits on them
-PREDICTED = ("logits", "background")
-HALF_INFINITY = 0x7C00  # bits of infinity in float16; NaN is above
+Data = Arrays | Sequence[Arrays]
+"""Arrays of one model, or of each of several models."""
+FitData = Data | Mapping[str, Arrays]
+"""The same, or arrays by split for a detector that fits on several splits."""
 Heads = Head | None | Sequence[Head | None]
-MOST_EQUAL = 1e-2
+PREDICTED = ("logits", "background")
+FLOAT16_INFINITY = 0x7C00
+"""Bits of infinity in float16; NaN is above."""
+MAX_EQUAL_SHARE = 1e-2
 """Share of the pairs of images that may have equal confidences without a note."""
-HINT_TO_SPREAD = (
+SPREAD_HINT = (
     "return an increasing function of them that spreads them out: less their common offset, or "
     "their logarithm"
 )
 SAME_RANKING = {"msp": "ts[T=1]"}
-"""Shipped detector -> one that ranks as it does, and whose values float32 keeps apart."""
-HEAD = "needs the weights of a linear head, and this model has none"
-SHIPPED = f"{ConfiguredDetector.__module__.rpartition('.')[0]}."  # where the modules of our detectors are
+"""Shipped detector -> a detector of the same ranking whose values differ in float32."""
+NEEDS_HEAD = "needs the weights of a linear head, and this model has none"
+SHIPPED = f"{ConfiguredDetector.__module__.rpartition('.')[0]}."
+"""Start of the names of the modules of our detectors."""
 
 
 class UnusableError(DataError):
-    """A detector that cannot be fitted or scored on these data: of a preset, it is left out with a note."""
+    """A detector that cannot be fitted or scored on these data; one of a preset is left out with a note."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A detector and what it learned."""
+    """A detector and its fitted state."""
 
-    chosen: ConfiguredDetector
+    configured: ConfiguredDetector
     detector: Detector
     state: Any
 
     @property
     def where(self) -> str:
-        """The detector as errors name it."""
-        return named(self.chosen)
+        """The detector's name in errors."""
+        return detector_name(self.configured)
 
     @property
     def probes(self) -> tuple[Any, ...]:
-        """The probes that use what it learned."""
-        of_state = getattr(self.detector, "probes", None)
-        if of_state is None:
+        """The probes that use the fitted state."""
+        probes_of_state = getattr(self.detector, "probes", None)
+        if probes_of_state is None:
             return ()
         with errors_of(self.where):
-            return tuple(of_state(self.state))
+            return tuple(probes_of_state(self.state))
 
     def calibrated(self, data: Arrays) -> Fitted:
-        """Return it as it is after ``calibrate`` has seen ID validation images."""
+        """Return it with the state that ``calibrate`` gives on ID validation images."""
         detector: Any = self.detector
         with errors_of(self.where):
-            return replace(self, state=detector.calibrate(self.state, _guarded(self.chosen, data)))
+            return replace(self, state=detector.calibrate(self.state, _guarded(self.configured, data)))
 
 
-def named(chosen: ConfiguredDetector) -> str:
-    """Return a detector as errors name it."""
-    return f"detector {chosen.label!r}"
+def detector_name(configured: ConfiguredDetector) -> str:
+    """Return a detector's name in errors."""
+    return f"detector {configured.label!r}"
 
 
-def fit(chosen: ConfiguredDetector, data: Learned | None = None, head: Heads = None) -> Fitted:
-    """Fit a detector on the images of its split or splits; one that fits nothing gets none.
+def fit(configured: ConfiguredDetector, data: FitData | None = None, head: Heads = None) -> Fitted:
+    """Fit a detector on the images of its split or splits; a detector without ``fit`` needs none.
 
     Parameters
     ----------
-    data : arrays with ``labels`` of the split named by ``chosen.spec.fit_on``, or a dict of them by split
-        where it names several; a sequence of them, one per model, for a detector of many models.
+    data : arrays with ``labels`` of the split named by ``method.fit_on``, or a dict of them by split where it
+        names several; a sequence of them, one per model, for a detector of many models.
     head : the classifier head(s), where there are any.
 
     Raises
     ------
-    UnusableError : an array or the head that it needs is absent; there are no images, or an array holds NaN
-        or infinity; or it cannot be fitted on these data.
+    UnusableError : a required array or head is absent; there are no images, or an array holds NaN or
+        infinity; or it cannot be fitted on these data.
     """
-    detector = chosen.detector
-    fitted = Fitted(chosen, detector, None)
-    many = chosen.spec.models == "many"
-    heads = head if many else [head]
-    if "head" in chosen.spec.needs and any(h is None for h in _each(heads)):
+    detector, method = configured.detector, configured.spec
+    fitted = Fitted(configured, detector, None)
+    many = method.models == "many"
+    if "head" in method.needs and any(each is None for each in _each(head if many else [head])):
         raise UnusableError(
-            HEAD,
-            where=fitted.where,
-            hint="name the head with --head, or leave the detector out",
+            NEEDS_HEAD, where=fitted.where, hint="name the head with --head, or leave the detector out"
         )
-    learn = getattr(detector, "fit", None)
-    if learn is None:
+    fit_detector = getattr(detector, "fit", None)
+    if fit_detector is None:
         return fitted
     if data is None:
-        for split in chosen.spec.splits:
+        for split in method.splits:
             raise UnusableError(f"fits on {SPLITS[split]} images, and none are given", where=fitted.where)
         data = [Arrays({})] if many else Arrays({})
     else:
-        labels = [n for n in chosen.spec.needs if n == "labels"]
-        require([*chosen.needs, *labels], data, fitted.where)
-        _require_images(chosen, data, fitted.where)
-        _require_finite(chosen.needs, data, fitted.where)
+        labels = ["labels"] if "labels" in method.needs else []
+        require([*configured.needs, *labels], data, fitted.where)
+        _require_images(configured, data, fitted.where)
+        _require_finite(configured.needs, data, fitted.where)
     with errors_of(fitted.where):
-        return Fitted(chosen, detector, learn(_guarded(chosen, data), _guarded(chosen, head)))
+        return replace(fitted, state=fit_detector(_guarded(configured, data), _guarded(configured, head)))
 
 
 def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -> Array:
-    """Return the confidence (n,) of every image as the detector gives it, higher = more in-distribution.
+    """Return the confidence (n,) of every image, unrounded; higher = more in-distribution.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -
     Raises
     ------
     UnusableError : an array is absent or holds NaN or infinity; or the detector gives another shape, NaN or
-        infinity, naming it.
+        infinity.
     """
 
     def score(chunk: Data) -> list[Any]:
@@ -132,62 +133,66 @@ def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -
     return _confidences([fitted], score, data, rows, on)[0]
 
 
-def confidences(several: Sequence[Fitted], data: Data, *, rows: int = CHUNK, on: str = "") -> list[Array]:
-    """Return `confidence` of detectors of one method that learned the same, in one go where it has that."""
-    if not shares_work(several[0].chosen):
-        return [confidence(one, data, rows=rows, on=on) for one in several]
-    first: Any = several[0].detector
-    detectors = [one.detector for one in several]
+def confidences(fitted: Sequence[Fitted], data: Data, *, rows: int = CHUNK, on: str = "") -> list[Array]:
+    """Return `confidence` of detectors of one method and fit, in one pass where the method can do that."""
+    if not shares_work(fitted[0].configured):
+        return [confidence(each, data, rows=rows, on=on) for each in fitted]
+    scorer: Any = fitted[0].detector
+    detectors = [each.detector for each in fitted]
 
     def score(chunk: Data) -> list[Any]:
-        return list(first.score_each(detectors, several[0].state, chunk))
+        return list(scorer.score_each(detectors, fitted[0].state, chunk))
 
-    return _confidences(several, score, data, rows, on)
+    return _confidences(fitted, score, data, rows, on)
 
 
-def shares_work(chosen: ConfiguredDetector) -> bool:
-    """Say whether values of a sweep are scored in one go."""
-    return hasattr(chosen.spec.implementation, "score_each")
+def shares_work(configured: ConfiguredDetector) -> bool:
+    """Return whether values of a sweep are scored in one pass."""
+    return hasattr(configured.spec.implementation, "score_each")
 
 
 def _confidences(
-    several: Sequence[Fitted], score: Callable[[Data], list[Any]], data: Data, rows: int, on: str
+    fitted: Sequence[Fitted], score: Callable[[Data], list[Any]], data: Data, rows: int, on: str
 ) -> list[Array]:
-    places = [f"{one.where} on {on}" if on else one.where for one in several]
-    for one, where in zip(several, places, strict=True):
-        require(one.chosen.needs, data, where)
-    names = several[0].chosen.needs
+    wheres = [f"{each.where} on {on}" if on else each.where for each in fitted]
+    for each, where in zip(fitted, wheres, strict=True):
+        require(each.configured.needs, data, where)
+    configured = fitted[0].configured
 
-    def of_chunk(job: tuple[int, int, Data]) -> list[Array]:
-        first, size, chunk = job
-        _require_finite(names, chunk, places[0], first=first)
-        # what the ignored warnings lead to, NaN or infinity, is refused below
-        with errors_of(places[0]), np.errstate(all="ignore"):
-            found = [np.asarray(scores) for scores in score(chunk)]
-        return [_checked(scores, size, where) for scores, where in zip(found, places, strict=True)]
+    def score_chunk(job: tuple[int, int, Data]) -> list[Array]:
+        start, size, chunk = job
+        _require_finite(configured.needs, chunk, wheres[0], start=start)
+        # the ignored warnings lead to NaN or infinity, which are refused below
+        with errors_of(wheres[0]), np.errstate(all="ignore"):
+            arrays = [np.asarray(scores) for scores in score(chunk)]
+        return [_checked(scores, size, where) for scores, where in zip(arrays, wheres, strict=True)]
 
-    jobs = _placed(_chunks(_guarded(several[0].chosen, data), rows))
-    threaded = several[0].chosen.spec.threads
-    parts = map_in_order(of_chunk, jobs, thread_count()) if threaded else [of_chunk(job) for job in jobs]
-    columns = zip(*parts, strict=True) if parts else ([np.empty(0, np.float32)] for _ in several)
-    return [_finite(np.concatenate(part), where) for part, where in zip(columns, places, strict=True)]
+    jobs = _numbered(_chunks(_guarded(configured, data), rows))
+    threaded = configured.spec.threads
+    parts = (
+        map_in_order(score_chunk, jobs, thread_count()) if threaded else [score_chunk(job) for job in jobs]
+    )
+    columns = zip(*parts, strict=True) if parts else ([np.empty(0, np.float32)] for _ in fitted)
+    return [_finite(np.concatenate(part), where) for part, where in zip(columns, wheres, strict=True)]
 
 
-def narrowed(several: Mapping[str, Array], chosen: ConfiguredDetector) -> tuple[dict[str, Array], list[str]]:
-    """Return a detector's confidences on every set in float32, as results keep them, and notes on their ties.
+def narrowed(
+    by_set: Mapping[str, Array], configured: ConfiguredDetector
+) -> tuple[dict[str, Array], list[str]]:
+    """Return a detector's confidences on every set in float32, as results store them, and notes on ties.
 
     Raises
     ------
     UnusableError : a detector that is not shipped gives confidences that differ, within a set or between two,
         and are equal in float32.
     """
-    whole = np.concatenate(list(several.values()))
+    every = np.concatenate(list(by_set.values()))
     notes = []
-    if _shipped(chosen):  # nobody who uses it can change what it returns
-        narrow = whole.astype(np.float32, copy=False)
-        tied = newly_tied(whole)
+    if _is_shipped(configured):  # its users cannot change what it returns
+        narrow = every.astype(np.float32, copy=False)
+        tied = newly_tied(every)
         if tied > MAX_TIED_SHARE:
-            name = chosen.spec.name
+            name = configured.spec.name
             hint = (
                 f" ({SAME_RANKING[name]} ranks as {name} does, and keeps them apart)"
                 if name in SAME_RANKING
@@ -195,46 +200,47 @@ def narrowed(several: Mapping[str, Array], chosen: ConfiguredDetector) -> tuple[
             )
             notes.append(f"{tied:.2%} of the pairs that differ in float64 are equal in float32{hint}")
     else:
-        with errors_of(named(chosen)):
-            as_kept = as_float32(whole, name="confidences", where=named(chosen), hint=HINT_TO_SPREAD)
-        narrow = as_kept.astype(np.float32, copy=False)
+        where = detector_name(configured)
+        with errors_of(where):
+            narrow = as_float32(every, name="confidences", where=where, hint=SPREAD_HINT)
+        narrow = narrow.astype(np.float32, copy=False)
     equal = tied_share(narrow)
-    if equal > MOST_EQUAL:
+    if equal > MAX_EQUAL_SHARE:
         notes.append(
             f"{equal:.1%} of the pairs of images have equal confidences, and metrics count each as half "
             "right (a large offset? saturation?)"
         )
-    parts = np.split(narrow, np.cumsum([len(scores) for scores in several.values()])[:-1])
-    return dict(zip(several, parts, strict=True)), [f"{chosen.label}: {note}" for note in notes]
+    parts = np.split(narrow, np.cumsum([len(scores) for scores in by_set.values()])[:-1])
+    return dict(zip(by_set, parts, strict=True)), [f"{configured.label}: {note}" for note in notes]
 
 
-def _placed(chunks: Iterable[tuple[int, Data]]) -> Iterator[tuple[int, int, Data]]:
-    """Yield chunks with the number of their first image."""
-    first = 0
+def _numbered(chunks: Iterable[tuple[int, Data]]) -> Iterator[tuple[int, int, Data]]:
+    """Yield (index of the first image, size, chunk)."""
+    start = 0
     for size, chunk in chunks:
-        yield first, size, chunk
-        first += size
+        yield start, size, chunk
+        start += size
 
 
-def predicts(fitted: Fitted) -> bool:
-    """Say whether a detector has predictions of its own."""
+def has_predictions(fitted: Fitted) -> bool:
+    """Return whether a detector has predictions of its own."""
     return hasattr(fitted.detector, "predict")
 
 
 def predicted(fitted: Fitted, data: Data, *, rows: int = CHUNK) -> Arrays:
-    """Return the logits (and background) that a detector's own predictions are read from, chunk by chunk."""
+    """Return the logits (and background) of a detector's own predictions, computed chunk by chunk."""
     detector: Any = fitted.detector
     parts = []
-    for _, chunk in _chunks(_guarded(fitted.chosen, data), rows):
+    for _, chunk in _chunks(_guarded(fitted.configured, data), rows):
         with errors_of(fitted.where), np.errstate(all="ignore"):
-            own = detector.predict(fitted.state, chunk)
-        parts.append(Arrays({name: own[name] for name in PREDICTED if name in own}))
+            outputs = detector.predict(fitted.state, chunk)
+        parts.append(Arrays({name: outputs[name] for name in PREDICTED if name in outputs}))
     return Arrays.concat(parts) if parts else _each(data)[0]
 
 
 @contextmanager
 def errors_of(where: str) -> Iterator[None]:
-    """Name the detector in its errors; whatever a user's own raises becomes one line."""
+    """Name the detector in its errors; any exception of a user's own detector becomes one line."""
     try:
         yield
     except SplitsError as error:
@@ -247,26 +253,26 @@ def errors_of(where: str) -> Iterator[None]:
         ) from error
 
 
-def _guarded(chosen: ConfiguredDetector, data: Any) -> Any:
+def _guarded(configured: ConfiguredDetector, data: Any) -> Any:
     """Return arrays or heads; for a detector that is not shipped, copies that it may write.
 
     Read-only views would not do: a tensor of torch over one can be written all the same.
     """
-    if data is None or _shipped(chosen):
+    if data is None or _is_shipped(configured):
         return data
     if isinstance(data, Arrays | Head):
         return data.copied()
     if isinstance(data, Mapping):
-        return {name: _guarded(chosen, part) for name, part in data.items()}
-    return [_guarded(chosen, part) for part in data]
+        return {name: _guarded(configured, part) for name, part in data.items()}
+    return [_guarded(configured, part) for part in data]
 
 
-def _shipped(chosen: ConfiguredDetector) -> bool:
-    return str(getattr(chosen.spec.implementation, "__module__", "")).startswith(SHIPPED)
+def _is_shipped(configured: ConfiguredDetector) -> bool:
+    return str(getattr(configured.spec.implementation, "__module__", "")).startswith(SHIPPED)
 
 
 def _checked(scores: Array, size: int, where: str) -> Array:
-    """Return one chunk's scores; truth values and long doubles as numbers that metrics take."""
+    """Return the scores of a chunk; booleans and long doubles as float64."""
     if scores.shape != (size,):
         raise UnusableError(f"gave shape {scores.shape} for {size} images instead of ({size},)", where=where)
     if scores.dtype.kind not in "fiub":
@@ -288,8 +294,8 @@ def _finite(scores: Array, where: str) -> Array:
     return scores
 
 
-def require(names: Iterable[str], data: Learned, where: str) -> None:
-    """Refuse data that lack one of the named arrays."""
+def require(names: Iterable[str], data: FitData, where: str) -> None:
+    """Raise UnusableError unless all of the named arrays are there."""
     for arrays in _each(data):
         for name in names:
             if name not in arrays and not arrays.under(name):
@@ -300,42 +306,42 @@ def require(names: Iterable[str], data: Learned, where: str) -> None:
                 )
 
 
-def _require_images(chosen: ConfiguredDetector, data: Learned, where: str) -> None:
-    """Refuse a split without images to a detector that fits on it."""
-    by_split = data.items() if isinstance(data, dict) else [(s, data) for s in chosen.spec.splits]
-    for split, found in by_split:
-        if any(not arrays.n for arrays in _each(found)):
+def _require_images(configured: ConfiguredDetector, data: FitData, where: str) -> None:
+    """Raise UnusableError for a split without images that a detector fits on."""
+    by_split = data.items() if isinstance(data, dict) else [(s, data) for s in configured.spec.splits]
+    for split, split_data in by_split:
+        if any(not arrays.n for arrays in _each(split_data)):
             raise UnusableError(f"fits on {SPLITS[split]} images, and there are none", where=where)
 
 
-def _require_finite(names: Iterable[str], data: Learned, where: str, *, first: int = 0) -> None:
-    """Refuse arrays with NaN or infinity, which some detectors would pass over without a word.
+def _require_finite(names: Iterable[str], data: FitData, where: str, *, start: int = 0) -> None:
+    """Raise UnusableError for arrays with NaN or infinity, which some detectors would not notice.
 
     Parameters
     ----------
-    first : number of the first image of ``data``, for the error.
+    start : index of the first image of ``data``, for the error.
     """
     for arrays in _each(data):
         for name in names:
             views = [arrays[name]] if name in arrays else arrays.under(name).values()
             for view in views:
-                bad = _not_finite(view)
+                bad = _first_not_finite(view)
                 if bad is not None:
                     raise UnusableError(
-                        f"array {name!r} holds NaN or infinity, first for image {first + bad:,}", where=where
+                        f"array {name!r} holds NaN or infinity, first for image {start + bad:,}", where=where
                     )
 
 
-def _not_finite(view: ArrayView) -> int | None:
+def _first_not_finite(view: ArrayView) -> int | None:
     """Return the first row with NaN or infinity, None where there is none.
 
-    It costs a sum of squares, and a closer look where that is not finite; in half precision, whose sums are
+    It costs a sum of squares, and a second look where that is not finite; in half precision, whose sums are
     slow, the greatest of the bits without the sign.
     """
     start = 0
     for chunk in view.chunks():
         if chunk.dtype == np.float16:
-            finite = not chunk.size or (chunk.view(np.uint16) & 0x7FFF).max() < HALF_INFINITY
+            finite = not chunk.size or (chunk.view(np.uint16) & 0x7FFF).max() < FLOAT16_INFINITY
         else:
             with np.errstate(all="ignore"):
                 flat = chunk.reshape(-1)

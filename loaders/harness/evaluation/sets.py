@@ -1,4 +1,4 @@
-"""The sets of a benchmark that an evaluation covers, and which of them are missing."""
+"""The sets of a benchmark that an evaluation covers, and those that are missing."""
 
 from __future__ import annotations
 

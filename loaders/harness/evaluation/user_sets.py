@@ -1,4 +1,4 @@
-"""Sets that nobody froze, a user's arrays or loaders, as a manifest in memory: what an evaluation goes by.
+"""Sets given in Python, as arrays or loaders, and the manifest in memory that an evaluation reads them from.
 
 A set is named by its role, and by a name and a split where there are several: ``id``, ``near``,
 ``near:cifar10``, ``id/train``, ``external:noise/val``.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,15 +30,17 @@ from .sets import ORDER
 SPLITS = ("train", "val", "test")
 SET_NAME = re.compile(r"(?P<role>[a-z]+)(?::(?P<name>[A-Za-z0-9._-]+))?(?:/(?P<split>[a-z]+))?")
 LABELLED = ("id", "csid")
-GREATEST_LABEL = 2**31 - 1
+MAX_LABEL = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class OwnSet:
-    """One set: its place, its labels (n,) int64 (-1 for none), and the ids and digests of its images.
+class UserSet:
+    """One set: its labels (n,) int64 (-1 for none), and the ids and digests of its images.
 
-    ``digests`` : of what is known of each image (n), equal for equal inputs. ``names`` : of the labels in
-    order, () where its dataset says none.
+    Attributes
+    ----------
+    digests : of the content of each image (n), equal for equal inputs. class_names : in label order, () where
+        the dataset has none.
     """
 
     role: str
@@ -46,49 +49,49 @@ class OwnSet:
     labels: npt.NDArray[np.int64]
     ids: Sequence[str]
     digests: Sequence[str]
-    names: tuple[str, ...] = ()
+    class_names: tuple[str, ...] = ()
 
     @property
     def part(self) -> Part:
-        """(split, group), as manifests have it."""
+        """(split, group), as in manifests."""
         return (self.split, self.group)
 
 
-def named_sets(given: Any) -> Mapping[str, Any]:
+def require_sets(sets: Any) -> Mapping[str, Any]:
     """Return sets by name as they are.
 
     Raises
     ------
-    DataError : they are no mapping of names, or empty.
+    DataError : not a mapping of names, or empty.
     """
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        what = f"{type(given).__name__} is given in place of sets by name"
-        raise DataError(what, where="sets", hint='as in {"id": ..., "near": ...}')
-    if not given:
-        raise DataError("no set is given", where="sets", hint='as in {"id": ..., "near": ...}')
-    return given
+    hint = 'as in {"id": ..., "near": ...}'
+    if not isinstance(sets, Mapping) or not all(isinstance(name, str) for name in sets):
+        raise DataError(f"{type(sets).__name__} is given in place of sets by name", where="sets", hint=hint)
+    if not sets:
+        raise DataError("no set is given", where="sets", hint=hint)
+    return sets
 
 
-def place_of(text: str) -> tuple[str, str, str]:
-    """Return (role, group, split) of a set's name.
+def parse_set_name(name: str) -> tuple[str, str, str]:
+    """Return the (role, group, split) of a set's name.
 
     Raises
     ------
-    DataError : it is no such name.
+    DataError : it is malformed.
     """
-    found = SET_NAME.fullmatch(text)
-    role, name, split = ("", None, None) if found is None else found.groups()
+    match = SET_NAME.fullmatch(name)
+    role, group, split = ("", None, None) if match is None else match.groups()
     if role not in ORDER or (split or "test") not in SPLITS:
         raise DataError(
-            f"{text!r} names no set",
+            f"{name!r} names no set",
             where="sets",
             hint=f"ROLE, ROLE:NAME or ROLE:NAME/SPLIT, of {', '.join(ORDER)} and {', '.join(SPLITS)}",
         )
-    return role, name or role, split or "test"
+    return role, group or role, split or "test"
 
 
 def digest_of(*parts: bytes) -> str:
-    """Return what stands for the content of an image: 16 hex digits of its BLAKE2b."""
+    """Return the digest of an image's content: 16 hex digits of its BLAKE2b."""
     state = hashlib.blake2b(digest_size=8)
     for part in parts:
         state.update(part)
@@ -96,64 +99,60 @@ def digest_of(*parts: bytes) -> str:
 
 
 def content_id(number: int, digest: str) -> str:
-    """Name an image that nobody named: by its place and its content, so that no other passes for it."""
+    """Return the id of an image without a name, unique by its position and its content."""
     return f"{number:08d}-{digest}"
 
 
-def labels_of(given: Any, n: int, *, role: str, where: str) -> Array:
+def checked_labels(labels: Any, n: int, *, role: str, where: str) -> Array:
     """Return the labels of a set's n images, -1 for none.
 
     Raises
     ------
     DataError : an ID set without labels, or labels of another number or kind.
     """
-    if given is None:
+    if labels is None:
         if role in LABELLED:
             raise DataError("an ID set needs the label of each image", where=where)
         return np.full(n, -1, np.int64)
-    labels = to_numpy(given, where=where)
-    if labels.shape != (n,) or labels.dtype.kind not in "iu":
+    array = to_numpy(labels, where=where)
+    if array.shape != (n,) or array.dtype.kind not in "iu":
+        raise DataError(f"labels of shape {array.shape} and type {array.dtype} for {n:,} images", where=where)
+    if role in LABELLED and n and array.min() < 0:
+        raise DataError(f"label {int(array.min())} of an ID image", where=where, hint="labels are 0 to K - 1")
+    if n and array.max() > MAX_LABEL:
         raise DataError(
-            f"labels of shape {labels.shape} and type {labels.dtype} for {n:,} images", where=where
-        )
-    if role in LABELLED and n and labels.min() < 0:
-        raise DataError(
-            f"label {int(labels.min())} of an ID image", where=where, hint="labels are 0 to K - 1"
-        )
-    if n and labels.max() > GREATEST_LABEL:
-        raise DataError(
-            f"label {int(labels.max())}, the greatest is {GREATEST_LABEL:,}",
+            f"label {int(array.max())}, the greatest is {MAX_LABEL:,}",
             where=where,
             hint="an unsigned -1? an OOD image without a label has -1, or its set no labels",
         )
-    return labels.astype(np.int64)
+    return array.astype(np.int64)
 
 
-def refuse_reordered_classes(names: Mapping[str, Sequence[str]]) -> None:
-    """Refuse labelled sets in which one class has two labels: their datasets list classes in other orders.
+def refuse_reordered_classes(class_names: Mapping[str, Sequence[str]]) -> None:
+    """Raise DataError where a class has different labels in two labelled sets.
 
     Parameters
     ----------
-    names : set -> names of its classes in label order, () where its dataset says none.
+    class_names : set -> names of its classes in label order, () where its dataset has none.
 
     Raises
     ------
-    DataError : they are such; a class is named.
+    DataError : with the name of the class.
     """
-    first: dict[str, tuple[int, str]] = {}
-    for text in (text for text in names if place_of(text)[0] in LABELLED):
-        for label, name in enumerate(names[text]):
-            before, other = first.setdefault(name, (label, text))
-            if before != label:
+    labels: dict[str, tuple[int, str]] = {}
+    for set_name in (name for name in class_names if parse_set_name(name)[0] in LABELLED):
+        for label, name in enumerate(class_names[set_name]):
+            first_label, first_set = labels.setdefault(name, (label, set_name))
+            if first_label != label:
                 raise DataError(
-                    f"{name!r} is label {before} in {other} and label {label} in {text}",
+                    f"{name!r} is label {first_label} in {first_set} and label {label} in {set_name}",
                     where="sets",
                     hint="let both datasets list the same classes in the same order (.classes), "
                     "or remove .classes",
                 )
 
 
-def own_manifest(sets: Sequence[OwnSet], *, name: str, classes: int | None = None) -> Manifest:
+def manifest_of_sets(sets: Sequence[UserSet], *, name: str, classes: int | None = None) -> Manifest:
     """Return sets as a manifest in memory.
 
     Parameters
@@ -166,22 +165,23 @@ def own_manifest(sets: Sequence[OwnSet], *, name: str, classes: int | None = Non
     DataError : two sets of one name, a group of two roles, or a label beyond ``classes``.
     """
     roles: dict[str, str] = {}
-    for one in sets:
-        if roles.setdefault(one.group, one.role) != one.role:
+    for each in sets:
+        if roles.setdefault(each.group, each.role) != each.role:
             raise DataError(
-                f"the name {one.group} is used for {roles[one.group]} and for {one.role}", where=name
+                f"the name {each.group} is used for {roles[each.group]} and for {each.role}", where=name
             )
-    greatest = max((int(one.labels.max(initial=-1)) for one in sets if one.role == "id"), default=-1)
-    names = next((len(one.names) for one in sets if one.role == "id" and one.names), 0)
-    count = max(greatest + 1, names) if classes is None else classes
+    id_sets = [each for each in sets if each.role == "id"]
+    greatest = max((int(each.labels.max(initial=-1)) for each in id_sets), default=-1)
+    name_count = next((len(each.class_names) for each in id_sets if each.class_names), 0)
+    count = max(greatest + 1, name_count) if classes is None else classes
     if greatest >= count:
         raise DataError(f"label {greatest} of {count} classes", where=name)
-    tables = {one.part: _images(one) for one in sets}
+    tables = {each.part: _image_table(each) for each in sets}
     of_parts, of_all = fingerprints.of_parts(tables.values())
-    known = _classes(sets, count)
-    held = {one.group: len(set(one.labels.tolist())) for one in sets}
-    rows = [_row(group, role, "classes", held[group]) for group, role in roles.items()]
-    rows += [_row(one.group, one.role, one.split, len(one.ids)) for one in sets]
+    class_table = _class_table(sets, count)
+    class_counts = {each.group: len(set(each.labels.tolist())) for each in sets}
+    rows = [_row(group, role, "classes", class_counts[group]) for group, role in roles.items()]
+    rows += [_row(each.group, each.role, each.split, len(each.ids)) for each in sets]
     recipe = {"name": name, "title": "sets given in Python"}
     data = {
         "schema": SCHEMA,
@@ -193,12 +193,12 @@ def own_manifest(sets: Sequence[OwnSet], *, name: str, classes: int | None = Non
         "groups": rows,
         "fingerprint": of_all.images,
         "fingerprints": {
-            "classes": fingerprints.of_classes(known),
-            "explanation": fingerprints.of_explanation(known),
+            "classes": fingerprints.of_classes(class_table),
+            "explanation": fingerprints.of_explanation(class_table),
             "evaluation": fingerprints.of_evaluation(recipe, rows),
             "images": [
-                {"split": split, "group": group, **vars(prints)}
-                for (split, group), prints in zip(tables, of_parts, strict=True)
+                {"split": split, "group": group, **vars(part_fingerprints)}
+                for (split, group), part_fingerprints in zip(tables, of_parts, strict=True)
             ],
             "images_in_all": of_all.images,
             "pixels_in_all": of_all.pixels,
@@ -209,50 +209,49 @@ def own_manifest(sets: Sequence[OwnSet], *, name: str, classes: int | None = Non
         "awaiting": [],
         "provenance": {},
     }
-    return Manifest(check_data(data, name), known, {part: _Held(t) for part, t in tables.items()})
+    readers: dict[Part, Callable[[], pa.Table]] = {p: partial(_identity, t) for p, t in tables.items()}
+    return Manifest(check_data(data, name), class_table, readers)
 
 
-@dataclass(frozen=True)
-class _Held:
-    table: pa.Table
-
-    def __call__(self) -> pa.Table:
-        return self.table
+def _identity(table: pa.Table) -> pa.Table:
+    return table
 
 
-def _images(one: OwnSet) -> pa.Table:
-    n, labelled = len(one.ids), one.role in LABELLED
+def _image_table(user_set: UserSet) -> pa.Table:
+    n, labelled = len(user_set.ids), user_set.role in LABELLED
+    class_ids = [_class_id(label, user_set.class_names) for label in user_set.labels.tolist()]
     columns: Mapping[str, Any] = {
-        "source": pa.repeat(pa.scalar(one.group), n),
-        "image_id": pa.array(one.ids, pa.string()),
-        "class_id": pa.array([_class_id(label, one.names) for label in one.labels.tolist()], pa.string()),
-        "role": pa.repeat(pa.scalar(one.role), n),
-        "group": pa.repeat(pa.scalar(one.group), n),
-        "split": pa.repeat(pa.scalar(one.split), n),
-        "label": pa.array(one.labels if labelled else np.full(n, -1), pa.int32()),
+        "source": pa.repeat(pa.scalar(user_set.group), n),
+        "image_id": pa.array(user_set.ids, pa.string()),
+        "class_id": pa.array(class_ids, pa.string()),
+        "role": pa.repeat(pa.scalar(user_set.role), n),
+        "group": pa.repeat(pa.scalar(user_set.group), n),
+        "split": pa.repeat(pa.scalar(user_set.split), n),
+        "label": pa.array(user_set.labels if labelled else np.full(n, -1), pa.int32()),
         "view": pa.repeat(pa.scalar("raw"), n),
         "digest": pa.nulls(n, pa.binary(32)),
     }
     return pa.table(columns, schema=IMAGE_SCHEMA)
 
 
-def _class_id(label: int, names: Sequence[str]) -> str:
+def _class_id(label: int, class_names: Sequence[str]) -> str:
     if label < 0:
         return "all"
-    return names[label] if label < len(names) else str(label)
+    return class_names[label] if label < len(class_names) else str(label)
 
 
-def _classes(sets: Sequence[OwnSet], count: int) -> pa.Table:
-    """Return a row for every class: labels 0 to K - 1 of the ID groups, and what labels the others have."""
+def _class_table(sets: Sequence[UserSet], count: int) -> pa.Table:
+    """Return a row for every class: labels 0 to K - 1 of the ID groups, and the labels of other groups."""
     rows: list[dict[str, Any]] = []
-    for group, role in dict.fromkeys((one.group, one.role) for one in sets):
-        found = {int(label) for one in sets if one.group == group for label in np.unique(one.labels)}
-        names = next((one.names for one in sets if one.group == group and one.names), ())
-        for label in sorted(found | set(range(count)) if role == "id" else found):
-            known = label if role in LABELLED else -1
-            name = _class_id(label, names)
-            about = {"source": group, "class_id": name, "name": name, "wnids": []}
-            rows.append({**about, "role": role, "group": group, "label": known, "rule": "", "evidence": ""})
+    for group, role in dict.fromkeys((each.group, each.role) for each in sets):
+        of_group = [each for each in sets if each.group == group]
+        labels = {int(label) for each in of_group for label in np.unique(each.labels)}
+        class_names = next((each.class_names for each in of_group if each.class_names), ())
+        for label in sorted(labels | set(range(count)) if role == "id" else labels):
+            name = _class_id(label, class_names)
+            facts = {"source": group, "class_id": name, "name": name, "wnids": [], "role": role}
+            id_label = label if role in LABELLED else -1
+            rows.append({**facts, "group": group, "label": id_label, "rule": "", "evidence": ""})
     return pa.Table.from_pylist(rows, schema=CLASS_SCHEMA)
 
 

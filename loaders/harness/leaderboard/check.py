@@ -1,4 +1,4 @@
-"""Check entries of the leaderboard: every metric recomputed, every fingerprint compared."""
+"""Check entries of the leaderboard: recompute metrics, compare fingerprints, and find copied scores."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from ..evaluation.results import ABOUT, Results
 from ..evaluation.rows_from_scores import blocks
 from .facts import facts_of, newest_version
 
+FEATURES_ALONE: Final = {"features", "labels"}
+"""Inputs of detectors that score two classifiers on one backbone alike."""
+
 
 @dataclass(frozen=True)
 class CheckedEntries(Tabular):
@@ -35,7 +38,7 @@ class CheckedEntries(Tabular):
         return all(entry.ok for entry in self.entries)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row an entry."""
+        """Return a row for each entry."""
         return [entry.as_dict() for entry in self.entries]
 
     def as_dict(self) -> dict[str, Any]:
@@ -44,7 +47,7 @@ class CheckedEntries(Tabular):
 
 
 def holds_entries(folder: Path) -> bool:
-    """Say whether a folder holds folders of results, and is not itself one."""
+    """Return whether a folder holds folders of results, and is not itself one."""
     return not (folder / ABOUT).exists() and any(folder.glob(f"*/{ABOUT}"))
 
 
@@ -57,16 +60,16 @@ def check_entries(
     ------
     DataError : there is no entry, or one is damaged.
     """
-    places = sorted(place for place in Path(folder).glob("*/") if not place.name.startswith("."))
-    if not places:
+    folders = sorted(path for path in Path(folder).glob("*/") if not path.name.startswith("."))
+    if not folders:
         raise DataError("no entries here", where=str(folder), hint="give a folder of folders with entry.json")
-    entries = [check_entry(place, all_intervals=all_intervals, progress=progress) for place in places]
-    copies = copied_scores(places)
+    entries = [check_entry(path, all_intervals=all_intervals, progress=progress) for path in folders]
+    copies = copied_scores(folders)
     return CheckedEntries(
         str(folder),
         tuple(
-            replace(entry, differences=(*entry.differences, *copies.get(place.name, ())))
-            for place, entry in zip(places, entries, strict=True)
+            replace(entry, differences=(*entry.differences, *copies.get(path.name, ())))
+            for path, entry in zip(folders, entries, strict=True)
         ),
     )
 
@@ -74,7 +77,7 @@ def check_entries(
 def check_entry(
     folder: Path, *, all_intervals: bool = False, progress: Progress | None = None
 ) -> CheckedResults:
-    """Recompute one entry: its results, and that ``entry.json`` is of them.
+    """Recompute one entry: its results, and the facts in its ``entry.json``.
 
     Raises
     ------
@@ -82,29 +85,26 @@ def check_entry(
     """
     checked = check_results(folder, all_intervals=all_intervals, progress=progress)
     try:
-        return replace(checked, differences=(*checked.differences, *_differences(folder)))
+        differences = _fact_differences(folder)
     except SplitsError as error:  # no fingerprints, no row
-        refused = Difference("entry", folder.name, "", error.what, "an entry that names its fingerprints")
-        return replace(checked, differences=(*checked.differences, refused))
+        expected = "an entry that names its fingerprints"
+        differences = [Difference("entry", folder.name, "", error.what, expected)]
+    return replace(checked, differences=(*checked.differences, *differences))
 
 
-def _differences(folder: Path) -> list[Difference]:
+def _fact_differences(folder: Path) -> list[Difference]:
     entry = read_entry(folder)
-    held, due = entry.facts.model_dump(), facts_of(folder).model_dump()
-    pairs = [("name", entry.name, folder.name), *((key, held[key], due[key]) for key in due)]
+    stored, expected = entry.facts.model_dump(), facts_of(folder).model_dump()
+    pairs = [("name", entry.name, folder.name), *((key, stored[key], expected[key]) for key in expected)]
     newest = newest_version(entry.facts.benchmark)
     if newest is not None and entry.facts.version > newest:
         pairs.append(("version", entry.facts.version, newest))
-    return [Difference("entry", folder.name, key, one, other) for key, one, other in pairs if one != other]
-
-
-FEATURES_ALONE: Final = {"features", "labels"}
-"""What detectors need that score two classifiers on one backbone alike."""
+    return [Difference("entry", folder.name, key, a, b) for key, a, b in pairs if a != b]
 
 
 @dataclass(frozen=True)
-class ScoredRun:
-    """One run of an entry: its author, its model, and the digest of each detector's confidences."""
+class ScoreDigests:
+    """The digests of each detector's confidences on one run of an entry, with its author and model."""
 
     entry: str
     by: str
@@ -113,7 +113,7 @@ class ScoredRun:
     run: int
     digests: Mapping[str, str]
 
-    def is_copy_of(self, another: ScoredRun) -> bool:
+    def is_copy_of(self, another: ScoreDigests) -> bool:
         """Return whether another author's or model's run has the same scores by every detector of both."""
         if self.entry == another.entry or self.benchmark != another.benchmark:
             return False
@@ -126,10 +126,10 @@ class ScoredRun:
 def copied_scores(entries: Sequence[Path]) -> dict[str, list[Difference]]:
     """Return the differences of each entry that has a run whose scores are also another author's or model's.
 
-    Runs are compared by the detectors that use more than features. An entry that cannot be read is
-    `check_entry`'s to name.
+    Runs are compared by the detectors that use more than features. An entry that cannot be read is skipped;
+    `check_entry` reports it.
     """
-    runs = [run for folder in entries for run in _runs(folder)]
+    runs = [run for folder in entries for run in _score_digests(folder)]
     copies: dict[str, list[Difference]] = {}
     for run in runs:
         origins = sorted({another.entry for another in runs if run.is_copy_of(another)})
@@ -140,25 +140,25 @@ def copied_scores(entries: Sequence[Path]) -> dict[str, list[Difference]]:
     return copies
 
 
-def _runs(folder: Path) -> list[ScoredRun]:
+def _score_digests(folder: Path) -> list[ScoreDigests]:
     try:
         entry, results = read_entry(folder), Results.read(folder)
         digests: dict[int, dict[str, str]] = {}
         for (detector, run), table in blocks(results.scores, "scores"):
             confidences = np.sort(table["confidence"].to_numpy())
-            if confidences[0] != confidences[-1] and not _of_features(detector):
+            if confidences[0] != confidences[-1] and not _uses_features_alone(detector):
                 content = confidences.astype("<f4").tobytes()
                 digests.setdefault(run, {})[detector] = hashlib.blake2b(content, digest_size=16).hexdigest()
     except SplitsError:
         return []
-    about = results.about
+    benchmark = results.about.benchmark
     return [
-        ScoredRun(folder.name, entry.by, about.benchmark, run.model_key, run.run, digests.get(run.run, {}))
-        for run in about.runs
+        ScoreDigests(folder.name, entry.by, benchmark, run.model_key, run.run, digests.get(run.run, {}))
+        for run in results.about.runs
     ]
 
 
-def _of_features(detector: str) -> bool:
+def _uses_features_alone(detector: str) -> bool:
     try:
         return set(get_spec(detector.partition("[")[0]).needs) <= FEATURES_ALONE
     except UnknownNameError:

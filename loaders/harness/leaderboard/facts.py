@@ -1,4 +1,4 @@
-"""What results and their benchmark say of themselves: the facts of an entry of the leaderboard."""
+"""The facts of an entry of the leaderboard, from its results and their benchmark."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from wordnet_splits.leaderboard import Facts, read_entry
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.manifest.fingerprint import of_rows
 
-from ..evaluation.results import ABOUT, LARGEST_FILE, Results
+from ..evaluation.results import ABOUT, MAX_FILE_SIZE, Results
 from ..evaluation.schema import About
 
-SEEN: Final = ("group", "source", "image_id", "class_id", "role", "label")
-"""What the fingerprint of scored images covers, in the order in which they are sorted."""
+IMAGE_COLUMNS: Final = ("group", "source", "image_id", "class_id", "role", "label")
+"""Columns of the fingerprint of scored images, in sorting order."""
 
 
 def facts_of(folder: str | Path) -> Facts:
-    """Return what results and their benchmark say of themselves.
+    """Return the facts of results and their benchmark.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def facts_of(folder: str | Path) -> Facts:
     facts = {
         "benchmark": about.benchmark,
         "version": about.version,
-        "about": sha256_of(Path(folder) / ABOUT, largest=LARGEST_FILE),
+        "about": sha256_of(Path(folder) / ABOUT, largest=MAX_FILE_SIZE),
         "classes": None if manifest is None else manifest.data.fingerprints.classes,
         "images": about.images_fingerprint,
         "evaluation": about.evaluation_fingerprint,
@@ -52,16 +52,15 @@ def _recorded_sets(folder: Path) -> list[dict[str, Any]]:
 
 
 def _scored_sets(results: Results, manifest: Manifest | None) -> list[dict[str, Any]]:
-    about = results.about
-    seen: dict[str, list[dict[str, Any]]] = {}
-    for row in results.predictions.select(list(SEEN)).group_by(list(SEEN)).aggregate([]).to_pylist():
-        seen.setdefault(row["group"], []).append(row)
-    roles = {row.group: row.role for row in about.missing} | {
-        group: rows[0]["role"] for group, rows in seen.items()
-    }
+    about, columns = results.about, list(IMAGE_COLUMNS)
+    images: dict[str, list[dict[str, Any]]] = {}
+    for row in results.predictions.select(columns).group_by(columns).aggregate([]).to_pylist():
+        images.setdefault(row["group"], []).append(row)
+    roles = {row.group: row.role for row in about.missing}
+    roles |= {group: rows[0]["role"] for group, rows in images.items()}
     sets = []
     for group in sorted(roles):
-        rows = sorted(seen.get(group, []), key=lambda row: [str(row[name]) for name in SEEN])
+        rows = sorted(images.get(group, []), key=lambda row: [str(row[name]) for name in columns])
         sets.append(
             {
                 "group": group,
@@ -93,7 +92,7 @@ def _benchmark_of(results: Results) -> Manifest | None:
 
 
 def _expected(manifest: Manifest | None, about: About, group: str, scored: int) -> int | None:
-    """Return how many images the benchmark has; without it results know of those they lack."""
+    """Return how many images the benchmark has; without it, as far as the results record missing ones."""
     if manifest is not None:
         rows = [row for row in manifest.groups if (row.split, row.group) == ("test", group)]
         return rows[0].expected if rows else None

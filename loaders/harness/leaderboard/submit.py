@@ -14,15 +14,15 @@ from wordnet_splits.base.untrusted import sha256_of
 from wordnet_splits.leaderboard import ENTRY, LeaderboardEntry, read_entry
 from wordnet_splits.manifest.shipped import shipped_folder
 
-from ..comparison.entries import Source
+from ..comparison.entries import NamedResults
 from ..evaluation.check import check_results
 from ..evaluation.results import ABOUT, FILES, SWEPT, leave_out_scores
 from ..plugins import IN_PYTHON
 from ..reporting.commands import command_of
 from .facts import facts_of
 
-LARGEST_ENTRY = 50 << 20
-"""Bytes of all files: what a repository takes without complaint."""
+MAX_ENTRY_SIZE = 50 << 20
+"""Bytes of all files of an entry, which a repository takes without complaint."""
 
 
 def submit(
@@ -41,9 +41,10 @@ def submit(
     Parameters
     ----------
     results : a folder that `Results.write` wrote.
-    by : who submits them. url : of a paper or of code. note : one sentence, shown beside the entry.
+    by : name or account of the submitter. url : of a paper or of code. note : one sentence, shown beside the
+        entry.
     name : of the entry; by default the folder's.
-    commands : what was run; by default the command that the results record, without the places of images.
+    commands : the commands that were run; by default the recorded one, without the folders of images.
     to : the folder of entries; by default ``manifests/results`` of this checkout.
 
     Returns
@@ -52,25 +53,27 @@ def submit(
 
     Raises
     ------
-    DataError : the results do not recompute, are of no benchmark, or nothing says how a model was made.
+    DataError : the results do not recompute, are not on a benchmark, or do not record how a model was made.
     OutputError : another entry has that name, they are too large, or nothing can be written there.
     """
     folder = Path(results)
     entry_name = folder.resolve().name if name is None else name
     checked = check_results(folder, all_intervals=True, progress=progress)
     if not checked.ok:
-        found = f"{len(checked.differences):,} values differ from what their scores give"
-        raise DataError(found, where=str(folder), hint=f"see `unknown-eval check-results {folder}`")
-    source = Source.of(folder)
-    if source.tables.about.own_sets:
+        message = f"{len(checked.differences):,} values differ from what their scores give"
+        raise DataError(message, where=str(folder), hint=f"see `unknown-eval check-results {folder}`")
+    named = NamedResults.of(folder)
+    about = named.results.about
+    if about.own_sets:
         raise DataError(
             "the sets were given in Python, and nobody else has them",
             where=str(folder),
             hint="evaluate on a benchmark, of your own or ours",
         )
-    if not commands and (given := [run for run in source.tables.about.runs if run.weights == IN_PYTHON]):
+    if not commands and (in_python := [run for run in about.runs if run.weights == IN_PYTHON]):
+        model = in_python[0].model
         raise DataError(
-            f"the model {given[0].model} was given in Python, and its results do not record how it was made",
+            f"the model {model} was given in Python, and its results do not record how it was made",
             where=str(folder),
             hint="say what was run: --commands FILE, or commands=[...]",
         )
@@ -80,16 +83,16 @@ def submit(
         "by": by,
         "url": url,
         "note": note,
-        "commands": list(commands) or [command_of(source)],
+        "commands": list(commands) or [command_of(named)],
         "facts": facts_of(folder).model_dump(mode="json"),
     }
     validate(LeaderboardEntry, entry, where=f"entry {entry_name}")
     target = (_entries() if to is None else Path(to)) / entry_name
-    held = [held for held in (*FILES, SWEPT, ABOUT) if (folder / held).exists()]
-    size = sum((folder / one).stat().st_size for one in held)
-    if size > LARGEST_ENTRY:
-        what = f"its files have {size / (1 << 20):,.0f} MiB, an entry {LARGEST_ENTRY >> 20} at most"
-        raise OutputError(what, where=str(folder), hint="fewer detectors or runs an entry")
+    names = [name for name in (*FILES, SWEPT, ABOUT) if (folder / name).exists()]
+    size = sum((folder / name).stat().st_size for name in names)
+    if size > MAX_ENTRY_SIZE:
+        message = f"its files have {size / (1 << 20):,.0f} MiB, an entry {MAX_ENTRY_SIZE >> 20} at most"
+        raise OutputError(message, where=str(folder), hint="fewer detectors or runs an entry")
     if target.resolve() == folder.resolve():
         write_sealed(target / ENTRY, entry)
         return target
@@ -97,23 +100,23 @@ def submit(
         if target.exists() and _digest(target) != _digest(folder):
             raise OutputError("is another entry", where=str(target), hint="give this one another --name")
         with files.replacing_folder(target) as part:
-            for one in held:
-                shutil.copyfile(folder / one, part / one)
+            for file_name in names:
+                shutil.copyfile(folder / file_name, part / file_name)
             write_sealed(part / ENTRY, entry)
     return target
 
 
-def renew(folder: str | Path) -> Path:
-    """Write ``entry.json`` of an entry again, with the facts of its results as they are now.
+def renew_entry(folder: str | Path) -> Path:
+    """Rewrite ``entry.json`` of an entry with the facts of its present results.
 
     Raises
     ------
     DataError : there is no entry, or its results cannot be read.
     """
-    place = Path(folder)
-    entry = read_entry(place).model_copy(update={"facts": facts_of(place)})
-    write_sealed(place / ENTRY, entry.model_dump(mode="json", by_alias=True))
-    return place / ENTRY
+    entry = read_entry(Path(folder)).model_copy(update={"facts": facts_of(folder)})
+    path = Path(folder) / ENTRY
+    write_sealed(path, entry.model_dump(mode="json", by_alias=True))
+    return path
 
 
 def lighten(folder: str | Path, runs: Collection[int]) -> Path:
@@ -122,7 +125,7 @@ def lighten(folder: str | Path, runs: Collection[int]) -> Path:
     ``entry.json`` keeps the commands that compute them again, and which images were scored.
     """
     leave_out_scores(folder, runs)
-    return renew(folder)
+    return renew_entry(folder)
 
 
 def _entries() -> Path:
@@ -135,4 +138,4 @@ def _entries() -> Path:
 
 
 def _digest(folder: Path) -> str | None:
-    return sha256_of(folder / ABOUT, largest=LARGEST_ENTRY) if (folder / ABOUT).exists() else None
+    return sha256_of(folder / ABOUT, largest=MAX_ENTRY_SIZE) if (folder / ABOUT).exists() else None

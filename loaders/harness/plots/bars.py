@@ -1,4 +1,4 @@
-"""Values with their ranges: improvement over MCP, and robustness over models."""
+"""Bar charts with intervals: improvement over MCP, robustness over models, and trends with nearness."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from wordnet_splits.base.plotting import Plot
 from wordnet_splits.base.shapes import Bar, Bars
 from wordnet_splits.metrics import spread
 
-from ..comparison.class_nearness import OURS, nearness_of
+from ..comparison.class_nearness import REFERENCE, nearness_of
 from ..comparison.improvements import improvements
 from ..comparison.ranking import rank_entries
-from ..comparison.scopes import place_of
-from ..evaluation.tables import Sets
+from ..comparison.scopes import scope_named
+from ..evaluation.tables import ResultSets
 from .registry import plot_kind
-from .selection import Subject
+from .selection import Selection
 
 
 @plot_kind("kim-5", "improvement of pooled AURC over MCP in %", paper="Kim, figure 5")
-def improvement(subject: Subject) -> Plot:
+def improvement(selection: Selection) -> Plot:
     """100 (AURC of MCP - AURC)/AURC of MCP, with intervals of the paired bootstrap."""
-    place = place_of("pooled", Sets.of(subject.draw.first))
-    ranking = rank_entries(subject.draw, "aurc_unknown", place, replicates=subject.replicates)
-    names = {entry.label: subject.label(entry) for entry in subject.entries}
-    bars = [Bar(names[one.model, one.detector], one.percent, one.lo, one.hi) for one in improvements(ranking)]
+    scope = scope_named("pooled", ResultSets.of(selection.draw.first))
+    ranking = rank_entries(selection.draw, "aurc_unknown", scope, replicates=selection.replicates)
+    labels = selection.labels
+    bars = [Bar(labels[i.model, i.detector], i.percent, i.lo, i.hi) for i in improvements(ranking)]
     panel = Bars("", "improvement over MCP in %: positive is better", tuple(bars))
-    return Plot(f"{subject.benchmark}: improvement over MCP", (panel,))
+    return Plot(f"{selection.benchmark}: improvement over MCP", (panel,))
 
 
 @plot_kind(
@@ -34,33 +34,34 @@ def improvement(subject: Subject) -> Plot:
     "a metric of each model (optimizer), mean and spread over its runs, a panel for each OOD set",
     paper="Abdelzad, figures 1 to 4",
 )
-def robustness(subject: Subject) -> Plot:
-    """Their figures 1 and 3 are of one detector on uniform noise, 2 and 4 of two; AUROC by default."""
-    metric = subject.metric or "auroc"
-    if len({entry.model for entry in subject.entries}) < 2:
-        raise DataError("robustness is over models (optimizers), and there is one", where=subject.benchmark)
+def robustness(selection: Selection) -> Plot:
+    """AUROC by default; the paper's figures 1 and 3 are of one detector on uniform noise, 2 and 4 of two."""
+    metric = selection.metric or "auroc"
+    if len({entry.model for entry in selection.entries}) < 2:
+        raise DataError("robustness is over models (optimizers), and there is one", where=selection.benchmark)
     panels = []
-    for group, role in subject.roles.items():
+    for group, role in selection.roles.items():
         bars = []
-        for entry in subject.entries:
+        for entry in selection.entries:
             values = entry.values(metric, group, role)
             if not values:
                 raise DataError(
-                    f"{' '.join(entry.label)} has no {metric} on {group}", where=subject.benchmark
+                    f"{' '.join(entry.label)} has no {metric} on {group}", where=selection.benchmark
                 )
-            found = spread(100 * np.array(values))
-            sd = 0.0 if np.isnan(found.sd) else found.sd
-            bars.append(Bar(entry.model, found.mean, found.mean - sd, found.mean + sd, entry.detector))
+            runs = spread(100 * np.array(values))
+            sd = 0.0 if np.isnan(runs.sd) else runs.sd
+            bars.append(Bar(entry.model, runs.mean, runs.mean - sd, runs.mean + sd, entry.detector))
         panels.append(Bars(group, f"{metric} in %, mean and sd over runs", tuple(bars)))
-    return Plot(f"{subject.benchmark}: {metric} over models", tuple(panels))
+    return Plot(f"{selection.benchmark}: {metric} over models", tuple(panels))
 
 
 @plot_kind("nearness-trend", "rank correlation of nearness and AUROC over OOD classes, for each detector")
-def nearness_trend(subject: Subject) -> Plot:
+def nearness_trend(selection: Selection) -> Plot:
     """Spearman's, with intervals of the bootstrap over classes; strongest (most negative) on top."""
-    found = nearness_of(subject.draw, subject.unknown_sets, bootstrap=subject.replicates)
-    names = {entry.label: subject.label(entry) for entry in subject.entries}
-    ours = sorted((c for c in found.correlations if (c.measure, c.to) == OURS), key=lambda one: one.rho)
-    bars = tuple(Bar(names[one.model, one.detector], one.rho, one.lo, one.hi) for one in ours)
+    outcome = nearness_of(selection.draw, selection.unknown_sets, bootstrap=selection.replicates)
+    rows = [c for c in outcome.correlations if (c.measure, c.to) == REFERENCE]
+    rows.sort(key=lambda correlation: correlation.rho)
+    labels = selection.labels
+    bars = tuple(Bar(labels[c.model, c.detector], c.rho, c.lo, c.hi) for c in rows)
     panel = Bars("", "rank correlation (negative: nearer is harder)", bars)
-    return Plot(f"{subject.benchmark}: does nearness predict difficulty?", (panel,))
+    return Plot(f"{selection.benchmark}: does nearness predict difficulty?", (panel,))

@@ -17,51 +17,51 @@ from wordnet_splits.manifest import Manifest
 from ..arrays import CHUNK, Array
 from ..model.class_map import LabelSpace
 from .registry import plot_kind
-from .selection import Network, Subject
+from .selection import Network, Selection
 
-MOST_NAMED = 120
-"""Classes of a side that are named; more could not be read."""
+MAX_NAMES = 120
+"""Classes of an axis that get their names; more could not be read."""
 
 
 @plot_kind("predictions", "share of each OOD class that is predicted as each ID class")
-def predictions(subject: Subject) -> Plot:
-    """A panel for each OOD set, of the first network; a prediction outside the ID classes counts nowhere."""
-    network, manifest = next(subject.first_networks()), subject.draw.manifest()
+def predictions(selection: Selection) -> Plot:
+    """A panel for each OOD set, of the first network; predictions outside the ID classes are not counted."""
+    network, manifest = next(selection.first_networks()), selection.draw.manifest()
     table = network.predictions
     width = len(LabelSpace.of(manifest.classes).labels)
     panels = []
-    for group in subject.roles:
+    for group in selection.roles:
         rows = table.filter(pc.equal(table["group"], group))
         if rows.num_rows:
-            said = rows["prediction"].to_numpy()
+            predicted = rows["prediction"].to_numpy()
             shares = np.zeros((rows.num_rows, width))
-            inside = np.flatnonzero((said >= 0) & (said < width))
-            shares[inside, said[inside]] = 1
+            valid = np.flatnonzero((predicted >= 0) & (predicted < width))
+            shares[valid, predicted[valid]] = 1
             panels.append(_heat(group, rows["class_id"].to_pylist(), shares, manifest))
-    return Plot(f"{subject.benchmark}: predictions of OOD classes, {network.name}", tuple(panels))
+    return Plot(f"{selection.benchmark}: predictions of OOD classes, {network.name}", tuple(panels))
 
 
 @plot_kind("kim-7", "mean softmax of each OOD class over the ID classes (--store)", paper="Kim, figure 7")
-def mean_softmax(subject: Subject) -> Plot:
-    """A panel for each OOD set, of the first network, from the logits that its evaluation stored."""
-    network, manifest = next(subject.first_networks()), subject.draw.manifest()
-    if subject.store is None:
+def mean_softmax(selection: Selection) -> Plot:
+    """A panel for each OOD set, of the first network, from the logits stored by its evaluation."""
+    network, manifest = next(selection.first_networks()), selection.draw.manifest()
+    if selection.store is None:
         raise DataError(
             "the results hold no softmax",
             where="kim-7",
             hint="give the folder of activations, --store DIR, or plot `predictions`",
         )
     panels = []
-    for group in subject.roles:
-        table, logits = _stored_logits(network, manifest, group, subject.store)
+    for group in selection.roles:
+        table, logits = _stored_logits(network, manifest, group, selection.store)
         exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
         softmax = exponents / exponents.sum(axis=1, keepdims=True)
         panels.append(_heat(group, table["class_id"].to_pylist(), softmax, manifest))
-    return Plot(f"{subject.benchmark}: mean softmax of OOD classes, {network.name}", tuple(panels))
+    return Plot(f"{selection.benchmark}: mean softmax of OOD classes, {network.name}", tuple(panels))
 
 
 def _heat(group: str, class_ids: Sequence[str], values: Array, manifest: Manifest) -> HeatMap:
-    """Mean of the images' rows by class; classes in the order of the ID class that each is nearest to."""
+    """Return the mean row of each class's images, classes ordered by their nearest ID class."""
     labels = LabelSpace.of(manifest.classes).labels
     classes, of_image = np.unique(class_ids, return_inverse=True)
     sums = np.zeros((len(classes), values.shape[1]))
@@ -69,34 +69,34 @@ def _heat(group: str, class_ids: Sequence[str], values: Array, manifest: Manifes
     means = sums / np.bincount(of_image.reshape(-1))[:, None]
     rows = manifest.classes.filter(pc.equal(manifest.classes["group"], group)).to_pylist()
     column_of = {label.class_id: n for n, label in enumerate(labels)}
-    place = {row["class_id"]: column_of.get(row["nearest_id"], len(labels)) for row in rows}
+    nearest = {row["class_id"]: column_of.get(row["nearest_id"], len(labels)) for row in rows}
     names = {row["class_id"]: row["name"] for row in rows}
-    order = sorted(range(len(classes)), key=lambda n: (place.get(classes[n], len(labels)), classes[n]))
+    order = sorted(range(len(classes)), key=lambda n: (nearest.get(classes[n], len(labels)), classes[n]))
     return HeatMap(
         group,
         "ID class",
         "OOD class",
-        _named([str(names.get(classes[n], classes[n])) for n in order]),
-        _named([label.name for label in labels]),
+        _axis_names([str(names.get(classes[n], classes[n])) for n in order]),
+        _axis_names([label.name for label in labels]),
         means[order],
     )
 
 
-def _named(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(names) if len(names) <= MOST_NAMED else ("",) * len(names)
+def _axis_names(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(names) if len(names) <= MAX_NAMES else ("",) * len(names)
 
 
 def _stored_logits(network: Network, manifest: Manifest, group: str, store: Path) -> tuple[pa.Table, Array]:
-    """Return the images that were scored and their logits (n, K).
+    """Return the scored images and their logits (n, K).
 
     Raises
     ------
-    DataError : the store does not hold them, or the columns of the model are not the labels.
+    DataError : the store lacks them, or the columns of the model are not the labels.
     """
     from ..activations.store import FORWARD, Store
     from ..backend.keys import list_key
 
-    (run,) = [one for one in network.source.tables.about.runs if one.run == network.run]
+    run = network.facts
     width = len(LabelSpace.of(manifest.classes).labels)
     if run.class_map is None or run.class_map.of != width or run.class_map.background is not None:
         raise DataError(f"{network.name} has other columns than the {width} ID classes", where="kim-7")
@@ -105,9 +105,9 @@ def _stored_logits(network: Network, manifest: Manifest, group: str, store: Path
     images = manifest.images("test", group)
     images = images.filter(pa.array([name in scored for name in images["image_id"].to_pylist()], pa.bool_()))
     for key in run.transforms:
-        held = Store(store).group(run.model_key, key, list_key(images), n=images.num_rows)
-        if held.begun and not held.missing(FORWARD):
-            logits = held.open(FORWARD)["logits"]
+        stored = Store(store).group(run.model_key, key, list_key(images), n=images.num_rows)
+        if stored.begun and not stored.missing(FORWARD):
+            logits = stored.open(FORWARD)["logits"]
             parts = [np.asarray(logits[n : n + CHUNK]) for n in range(0, images.num_rows, CHUNK)]
             return images, np.concatenate(parts).astype(np.float64)
     hint = "give the --store of the evaluation"

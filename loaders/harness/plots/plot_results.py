@@ -1,4 +1,4 @@
-"""`plot`: a picture of results, by the name of its kind."""
+"""`plot`: a plot of results, by the name of its kind, and ``results.plot`` for notebooks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from wordnet_splits.base import files, plotting
 from wordnet_splits.base.errors import OutputError
 from wordnet_splits.base.plotting import Plot
 
-from ..comparison.entries import Given
+from ..comparison.entries import ResultsOrFolder
 from ..evaluation.schema import ResultTables
 from .registry import get_plot, list_plots
-from .selection import Subject
+from .selection import Selection
 from .semantic import pruned_graph
 
 SALT = "unknown-eval"
@@ -23,7 +23,7 @@ GRAPH_TITLE = "predictions as a graph from true to predicted class, pruned; a .g
 
 
 def plot_data(
-    results: Sequence[Given] | Given,
+    results: Sequence[ResultsOrFolder] | ResultsOrFolder,
     what: str,
     *,
     detectors: Sequence[str] | None = None,
@@ -31,23 +31,24 @@ def plot_data(
     metric: str | None = None,
     store: str | Path | None = None,
 ) -> Plot:
-    """Return what a picture shows, as numbers.
+    """Return a plot as numbers.
 
     Parameters
     ----------
-    what : a kind (`list_plots`). detectors : labels, all by default. groups : OOD sets, all by default.
+    what : a kind of plot (`list_plots`). detectors : labels, all by default. groups : OOD sets, all by
+        default.
     metric : in place of AUROC, where the kind has a choice. store : folder of activations, for ``kim-7``.
 
     Raises
     ------
-    UnknownNameError : no such kind or set. DataError : the results lack what the kind needs.
+    UnknownNameError : no such kind or set. DataError : the results lack data for the kind.
     """
     kind = get_plot(what)
-    return kind.picture(_subject(results, detectors, groups, metric, store))
+    return kind.plot(Selection.of(results, detectors=detectors, groups=groups, metric=metric, store=store))
 
 
 def plot(
-    results: Sequence[Given] | Given,
+    results: Sequence[ResultsOrFolder] | ResultsOrFolder,
     what: str,
     out: str | Path,
     *,
@@ -56,7 +57,7 @@ def plot(
     metric: str | None = None,
     store: str | Path | None = None,
 ) -> Path:
-    """Draw a picture of results into an SVG, PNG or PDF file; `plot_data` has the options.
+    """Draw results into an SVG, PNG or PDF file; `plot_data` describes the options.
 
     ``recalcati-4`` is a graph and is written as GraphML.
 
@@ -70,31 +71,19 @@ def plot(
             raise OutputError(f"{GRAPH} is a graph, written as {GRAPHML}", where=str(path))
         from ..semantics import graphml
 
-        edges = pruned_graph(_subject(results, detectors, groups, metric, store))
-        files.write_bytes(path, graphml(edges))
+        selection = Selection.of(results, detectors=detectors, groups=groups, metric=metric, store=store)
+        files.write_bytes(path, graphml(pruned_graph(selection)))
         return path
     plotting.check_output(path, "unknown-eval plot")
-    picture = plot_data(results, what, detectors=detectors, groups=groups, metric=metric, store=store)
-    plotting.save_plot(picture, path, salt=SALT)
+    numbers = plot_data(results, what, detectors=detectors, groups=groups, metric=metric, store=store)
+    plotting.save_plot(numbers, path, salt=SALT)
     return path
-
-
-def _subject(
-    results: Sequence[Given] | Given,
-    detectors: Sequence[str] | None,
-    groups: Sequence[str] | None,
-    metric: str | None,
-    store: str | Path | None,
-) -> Subject:
-    given = [results] if isinstance(results, Given) else list(results)
-    folder = None if store is None else Path(store)
-    return Subject.of(given, detectors=detectors, groups=groups, metric=metric, store=folder)
 
 
 class ResultPlots:
     """The plots of some results: ``risk_coverage()`` is the kind ``risk-coverage``.
 
-    Without a file a method returns the numbers, which a notebook shows as a picture; with one it writes it.
+    Without a file a method returns the numbers, which a notebook draws; with a file it writes the plot.
     Options are those of `plot_data`.
     """
 
@@ -102,14 +91,14 @@ class ResultPlots:
         self._results = results
 
     def __getattr__(self, name: str) -> Callable[..., Plot | Path]:
-        if name.startswith("_"):  # what copying and notebooks ask every object for
+        if name.startswith("_"):  # attributes that copying and notebooks look up in every object
             raise AttributeError(name)
-        return partial(self._made, get_plot(name.replace("_", "-")).name)
+        return partial(self._plot, get_plot(name.replace("_", "-")).name)
 
     def __dir__(self) -> list[str]:
         return [kind.name.replace("-", "_") for kind in list_plots()]
 
-    def _made(self, what: str, out: str | Path | None = None, **options: Any) -> Plot | Path:
+    def _plot(self, what: str, out: str | Path | None = None, **options: Any) -> Plot | Path:
         if out is None:
             return plot_data(self._results, what, **options)
         return plot(self._results, what, out, **options)

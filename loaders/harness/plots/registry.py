@@ -1,4 +1,4 @@
-"""The registry of plots: one decorator on the function that turns results into a picture's numbers."""
+"""The registry of plots: a decorator for functions from results to the numbers of a plot."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from importlib import import_module
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.base.plotting import Plot
 
-from .selection import Subject
+from .selection import Selection
 
-Data = Callable[[Subject], Plot]
-HOMES = ("bars", "curves", "distributions", "heat_maps", "scatters", "semantic")
-"""Modules of this package whose functions are registered."""
+PlotFunction = Callable[[Selection], Plot]
+MODULES = ("bars", "curves", "distributions", "heat_maps", "scatters", "semantic")
+"""Modules of this package with registered functions."""
 
 
 @dataclass(frozen=True)
@@ -22,49 +22,48 @@ class PlotKind:
 
     Attributes
     ----------
-    title : what it shows, in a sentence. paper : the figure that it draws, empty where it is nobody's.
-    data : results -> numbers.
+    title : one sentence. paper : the figure that it reproduces, or "". function : results -> numbers.
     """
 
     name: str
     title: str
     paper: str
-    data: Data
+    function: PlotFunction
 
-    def picture(self, subject: Subject) -> Plot:
-        """Return its numbers.
+    def plot(self, selection: Selection) -> Plot:
+        """Return the numbers of the plot.
 
         Raises
         ------
-        DataError : the results lack what it needs.
+        DataError : the results lack data for it.
         """
-        found = self.data(subject)
-        if not found.panels:
+        plot = self.function(selection)
+        if not plot.panels:
             raise DataError(
-                f"there is no OOD set, so {self.name} has nothing to show", where=subject.benchmark
+                f"there is no OOD set, so {self.name} has nothing to show", where=selection.benchmark
             )
-        return found
+        return plot
 
 
 _KINDS: dict[str, PlotKind] = {}
 
 
-def plot_kind(name: str, title: str, *, paper: str = "") -> Callable[[Data], Data]:
+def plot_kind(name: str, title: str, *, paper: str = "") -> Callable[[PlotFunction], PlotFunction]:
     """Register the decorated function as the plot called ``name``."""
 
-    def register(function: Data) -> Data:
+    def register_plot(function: PlotFunction) -> PlotFunction:
         if name in _KINDS:
             raise ValueError(f"two plots are called {name!r}")
         _KINDS[name] = PlotKind(name, title, paper, function)
         return function
 
-    return register
+    return register_plot
 
 
 def list_plots() -> tuple[PlotKind, ...]:
     """Return every kind of plot, sorted by name."""
-    for home in HOMES:
-        import_module(f"{__package__}.{home}")
+    for module in MODULES:
+        import_module(f"{__package__}.{module}")
     return tuple(kind for _, kind in sorted(_KINDS.items()))
 
 
@@ -73,7 +72,7 @@ def get_plot(name: str) -> PlotKind:
 
     Raises
     ------
-    UnknownNameError : there is none; the near names are given.
+    UnknownNameError : there is none; similar names are offered.
     """
     kinds = {kind.name: kind for kind in list_plots()}
     if name not in kinds:

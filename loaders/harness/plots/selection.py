@@ -1,4 +1,4 @@
-"""What a picture is of: the entries of some results, and which sets and metric were asked for."""
+"""The results that a plot is of: their entries, and the sets and metric asked for."""
 
 from __future__ import annotations
 
@@ -14,51 +14,52 @@ import pyarrow.compute as pc
 from wordnet_splits.base.errors import DataError, unknown
 from wordnet_splits.metrics import ScoreSet
 
-from ..comparison.entries import Draw, Entry, Given, Source, draws_of
+from ..comparison.entries import Draw, Entry, NamedResults, ResultsOrFolder, as_sequence, draws_of
 from ..evaluation.metric_rows import UNKNOWN_ROLES
-from ..evaluation.tables import Sets
+from ..evaluation.schema import RunFacts
+from ..evaluation.tables import ResultSets
 
 REPLICATES = 200
 
 
 @dataclass(frozen=True)
 class Network:
-    """One run of a model: its place in the results."""
+    """One run of a model in the results."""
 
     model: str
     name: str
-    source: Source
-    run: int
+    results: NamedResults
+    facts: RunFacts
 
     @property
     def predictions(self) -> pa.Table:
-        """What it predicts for every image, without ensembles.
+        """Its own predictions for every image (`schema.PREDICTIONS`).
 
         Raises
         ------
         DataError : it gave no logits, so nothing is predicted.
         """
-        self.source.tables.require_scores("this plot")
-        table = self.source.tables.predictions
-        chosen = table.filter(pc.and_(pc.equal(table["detector"], ""), pc.equal(table["run"], self.run)))
-        if not chosen.num_rows or chosen["prediction"].null_count:
-            raise DataError(f"{self.name} gives no predictions", where=self.source.name)
-        return chosen
+        self.results.results.require_scores("this plot")
+        table = self.results.results.predictions
+        rows = table.filter(pc.and_(pc.equal(table["detector"], ""), pc.equal(table["run"], self.facts.run)))
+        if not rows.num_rows or rows["prediction"].null_count:
+            raise DataError(f"{self.name} gives no predictions", where=self.results.name)
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
-    """Results on one benchmark, or one draw of it.
+class Selection:
+    """Results on one benchmark, or one draw of it, and the part of them to plot.
 
     Attributes
     ----------
-    draw : its entries, the detectors asked for. wanted : names of the OOD sets asked for, None for all.
-    metric : asked for, or None. store : folder of activations, or None.
+    draw : the entries of the selected detectors. groups : selected OOD sets, None for all.
+    metric : in place of the plot's own, or None. store : folder of activations, or None.
     replicates : of the bootstrap behind intervals; 0 for none.
     """
 
     draw: Draw
-    wanted: tuple[str, ...] | None = None
+    groups: tuple[str, ...] | None = None
     metric: str | None = None
     store: Path | None = None
     replicates: int = REPLICATES
@@ -66,29 +67,30 @@ class Subject:
     @classmethod
     def of(
         cls,
-        given: Sequence[Given],
+        results: Sequence[ResultsOrFolder] | ResultsOrFolder,
         *,
         detectors: Sequence[str] | None = None,
         groups: Sequence[str] | None = None,
         metric: str | None = None,
-        store: Path | None = None,
+        store: str | Path | None = None,
         replicates: int = REPLICATES,
-    ) -> Subject:
+    ) -> Selection:
         """Read results.
 
         Raises
         ------
         DataError : of several benchmarks or draws. UnknownNameError : no such set.
         """
-        draws = draws_of(given, detectors)
+        draws = draws_of(as_sequence(results), detectors)
         if len(draws) > 1:
             names = ", ".join(draw.benchmark for draw in draws)
-            raise DataError(f"a picture is of one draw, not of {names}", hint="`compare` is over draws")
-        sets = Sets.of(draws[0].first)
+            raise DataError(f"a plot is of one draw, not of {names}", hint="`compare` is over draws")
+        roles = ResultSets.of(draws[0].first).roles
         for name in groups or ():
-            if name not in sets.roles:
-                raise unknown("set", name, sets.roles, where="--group")
-        return cls(draws[0], None if groups is None else tuple(groups), metric, store, replicates)
+            if name not in roles:
+                raise unknown("set", name, roles, where="--group")
+        folder = None if store is None else Path(store)
+        return cls(draws[0], None if groups is None else tuple(groups), metric, folder, replicates)
 
     @property
     def benchmark(self) -> str:
@@ -97,77 +99,82 @@ class Subject:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """What is drawn: a detector on the runs of a model each."""
+        """The selected detectors, each on the runs of a model."""
         return self.draw.entries
 
     @cached_property
     def roles(self) -> Mapping[str, str]:
-        """OOD set -> role, those asked for."""
-        roles = Sets.of(self.draw.first).roles
-        return {name: role for name, role in roles.items() if self.wanted is None or name in self.wanted}
+        """Selected OOD set -> role."""
+        roles = ResultSets.of(self.draw.first).roles
+        return {name: role for name, role in roles.items() if self.groups is None or name in self.groups}
 
     @cached_property
     def unknown_sets(self) -> tuple[str, ...]:
-        """The near and far sets asked for.
+        """The selected near and far sets.
 
         Raises
         ------
         DataError : there is none.
         """
-        found = tuple(name for name, role in self.roles.items() if role in UNKNOWN_ROLES)
-        if not found:
+        names = tuple(name for name, role in self.roles.items() if role in UNKNOWN_ROLES)
+        if not names:
             raise DataError("the results have no near or far set among those asked for", where=self.benchmark)
-        return found
+        return names
 
     def label(self, entry: Entry) -> str:
-        """Return what an entry is called in a legend: as short as the others allow."""
+        """Return an entry's name in a legend, as short as the other entries allow."""
         parts = []
-        if len({one.model for one in self.entries}) > 1:
+        if len({each.model for each in self.entries}) > 1:
             parts.append(entry.model)
-        if len({one.detector for one in self.entries}) > 1 or not parts:
+        if len({each.detector for each in self.entries}) > 1 or not parts:
             parts.append(entry.detector)
         return " ".join(parts)
 
-    def sets(self, entry: Entry, *roles: str) -> list[ScoreSet]:
-        """Return the sets of some roles, of the entry's first run; OOD sets only if they are asked for."""
-        held = entry.scored()[0].sets
-        return [
-            part for name, part in held.items() if part.role in roles and (part.is_id or name in self.roles)
-        ]
+    @property
+    def labels(self) -> Mapping[tuple[str, str], str]:
+        """(model, detector) -> name in a legend."""
+        return {entry.label: self.label(entry) for entry in self.entries}
 
-    def inside(self, entry: Entry) -> list[ScoreSet]:
-        """Return the ID sets, whose images must have been classified.
+    def sets(self, entry: Entry, *roles: str) -> dict[str, ScoreSet]:
+        """Return the sets of some roles, of the entry's first run, by name; of OOD sets the selected ones."""
+        return {
+            name: score_set
+            for name, score_set in entry.scored()[0].sets.items()
+            if score_set.role in roles and (score_set.is_id or name in self.roles)
+        }
+
+    def classified_id(self, entry: Entry) -> list[ScoreSet]:
+        """Return the ID sets, with the correctness of predictions.
 
         Raises
         ------
         DataError : it is not known which predictions are right.
         """
-        found = self.sets(entry, "id")
-        if any(part.correct is None for part in found):
+        sets = list(self.sets(entry, "id").values())
+        if any(score_set.correct is None for score_set in sets):
             raise DataError("it is not known which predictions are right", where=" ".join(entry.label))
-        return found
+        return sets
 
     def networks(self) -> list[Network]:
-        """Return the runs of the models, one each."""
+        """Return the runs of all models."""
         return [
-            Network(source.labels[run.model], run.name, source, run.run)
-            for source in self.draw.sources
-            for run in source.tables.about.runs
+            Network(named.labels[run.model], run.name, named, run)
+            for named in self.draw.results
+            for run in named.results.about.runs
         ]
 
     def first_networks(self) -> Iterator[Network]:
         """Yield the first run of each model."""
-        seen = set()
+        models = set()
         for network in self.networks():
-            if network.model not in seen:
-                seen.add(network.model)
+            if network.model not in models:
+                models.add(network.model)
                 yield network
 
     @property
     def first_run(self) -> str:
-        """What is said below a picture of single runs."""
-        several = any(len(entry.runs) > 1 for entry in self.entries)
-        return "of the first run of each model" if several else ""
+        """The remark below a plot of single runs, "" where every model has one run."""
+        return "of the first run of each model" if any(len(e.runs) > 1 for e in self.entries) else ""
 
 
 def mean_over_runs(entry: Entry, metric: str, group: str, role: str) -> float:
@@ -175,7 +182,7 @@ def mean_over_runs(entry: Entry, metric: str, group: str, role: str) -> float:
 
     Raises
     ------
-    DataError : it has none there.
+    DataError : it has no value of the metric on that group.
     """
     values = entry.values(metric, group, role)
     if not values:

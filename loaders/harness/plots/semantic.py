@@ -1,4 +1,4 @@
-"""Recalcati's semantic analysis: which classes are taken for something near them."""
+"""Recalcati's semantic analysis: the similarity of predicted and true classes."""
 
 from __future__ import annotations
 
@@ -19,50 +19,52 @@ from ..semantics import (
     pruned,
 )
 from .registry import plot_kind
-from .selection import Subject
+from .selection import Selection
 
-SHOWN = 10
+CLASSES = 10
 LABEL = "mean similarity of true and predicted class"
 
 
 @plot_kind(
     "recalcati-2", "true classes whose predictions are nearest in WordNet", paper="Recalcati, figure 2"
 )
-def nearest_true(subject: Subject) -> Plot:
+def nearest_true(selection: Selection) -> Plot:
     """The ten best true classes of all sets, of the first network."""
-    best = means_by(_found(subject), predicted=False)[:SHOWN]
-    return Plot(f"{subject.benchmark}: best true classes", (_panel("true class", best),))
+    best = means_by(_predictions(selection), predicted=False)[:CLASSES]
+    return Plot(f"{selection.benchmark}: best true classes", (_panel("true class", best),))
 
 
 @plot_kind(
     "recalcati-3", "predicted classes whose OOD images are nearest, and farthest", paper="Recalcati, figure 3"
 )
-def best_and_worst(subject: Subject) -> Plot:
+def best_and_worst(selection: Selection) -> Plot:
     """The ten best and ten worst predicted classes over the OOD sets, of the first network."""
-    outside = [one for one in _found(subject) if one.role in ("near", "far", "external")]
-    means = means_by(outside, predicted=True)
+    ood = [each for each in _predictions(selection) if each.role in ("near", "far", "external")]
+    means = means_by(ood, predicted=True)
     if not means:
-        raise DataError("no OOD class has a synset, so none has a similarity", where=subject.benchmark)
-    panels = (_panel("best", means[:SHOWN]), _panel("worst", means[-SHOWN:]))
-    return Plot(f"{subject.benchmark}: predicted classes, over OOD", panels)
+        raise DataError("no OOD class has a synset, so none has a similarity", where=selection.benchmark)
+    panels = (_panel("best", means[:CLASSES]), _panel("worst", means[-CLASSES:]))
+    return Plot(f"{selection.benchmark}: predicted classes, over OOD", panels)
 
 
-def pruned_graph(subject: Subject) -> list[Edge]:
-    """Return Recalcati's figure 4 as edges: see `semantics.pruned`.
+def pruned_graph(selection: Selection) -> list[Edge]:
+    """Return the edges of Recalcati's figure 4: see `semantics.pruned`.
 
     Raises
     ------
     DataError : pruning leaves nothing.
     """
-    edges = pruned(prediction_graph(_found(subject)), id_classes_of(subject.draw.manifest()))
+    edges = pruned(prediction_graph(_predictions(selection)), id_classes_of(selection.draw.manifest()))
     if not edges:
-        raise DataError("pruning leaves no edge: the OOD sets are of the ID source", where=subject.benchmark)
+        raise DataError(
+            "pruning leaves no edge: the OOD sets are of the ID source", where=selection.benchmark
+        )
     return edges
 
 
-def _found(subject: Subject) -> list[Predicted]:
-    network = next(subject.first_networks())
-    return predictions_by_class(network.predictions, subject.draw.manifest())
+def _predictions(selection: Selection) -> list[Predicted]:
+    network = next(selection.first_networks())
+    return predictions_by_class(network.predictions, selection.draw.manifest())
 
 
 def _panel(title: str, means: Sequence[ClassMean]) -> Bars:

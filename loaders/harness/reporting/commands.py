@@ -1,17 +1,15 @@
-"""How results are made again: command lines, or the call in Python where the sets were given there."""
+"""Commands that repeat results, or the Python call where the sets were given in Python."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from wordnet_splits.base.text_formats import parse_json
-
-from ..comparison.entries import Draw, Source
+from ..comparison.entries import Draw, NamedResults
 from ..evaluation.schema import MODEL
+from ..evaluation.sweeps import params_of
 
 TRAINED = "trained:"
 REBUILT = (
@@ -25,69 +23,71 @@ IN_PYTHON = (
 
 
 def remarks(draw: Draw) -> list[str]:
-    """Say what the calls below leave open."""
-    own = [bool(source.tables.about.own_sets) for source in draw.sources]
-    return [*([] if all(own) else [REBUILT]), *([IN_PYTHON] if any(own) else [])]
+    """Return sentences on the parts that commands and calls leave open."""
+    from_python = [bool(named.results.about.own_sets) for named in draw.results]
+    return [*([] if all(from_python) else [REBUILT]), *([IN_PYTHON] if any(from_python) else [])]
 
 
 def commands(draw: Draw) -> Iterator[str]:
-    """Yield command lines that would evaluate the same again, as far as results say."""
-    for source in draw.sources:
-        yield (python_call if source.tables.about.own_sets else command_of)(source)
-        if Path(source.name).is_dir():
-            yield shlex.join(["unknown-eval", "check-results", source.name])
+    """Yield command lines that repeat the evaluations, as far as the results record them."""
+    for named in draw.results:
+        yield (python_call if named.results.about.own_sets else command_of)(named)
+        if Path(named.name).is_dir():
+            yield shlex.join(["unknown-eval", "check-results", named.name])
 
 
-def command_of(source: Source) -> str:
-    """Return the command line that would evaluate the same again, as far as results say."""
-    about = source.tables.about
+def command_of(named: NamedResults) -> str:
+    """Return the command line that repeats an evaluation, as far as the results record it."""
+    about = named.results.about
     words = ["unknown-eval", "run", "--benchmark", about.benchmark]
     trained = all(run.weights.startswith(TRAINED) for run in about.runs)
     words += [word for run in about.runs for word in ("--model", run.weights if trained else run.name)]
     words += ["--runs"] if not trained and len(about.models) == 1 < len(about.runs) else []
-    chosen = {row["chosen_on"] for row in source.tables.results.to_pylist() if row["chosen_on"]}
-    words += ["--detectors", ",".join(_detector(source, name) for name in source.tables.detectors)]
-    words += ["--sweep"] if chosen else []
+    words += ["--detectors", _detectors(named)]
+    words += ["--sweep"] if _is_swept(named) else []
     if about.options.replicates:
         words += ["--bootstrap", str(about.options.replicates), "--seed-boot", str(about.options.seed)]
     words += ["--allow-missing"] if about.left_out else []
     return shlex.join(words)
 
 
-def _detector(source: Source, label: str) -> str:
-    """The detector as `run` takes it: with its parameters, unless they were chosen by a sweep."""
-    row = next(row for row in source.tables.results.to_pylist() if row["detector"] == label)
-    params = params_of(source, row)
-    plain = re.sub(r"\[.*", "", label)
-    if row["chosen_on"] or not params or label == MODEL or "[" in label:
-        return label if not row["chosen_on"] else plain
-    return f"{plain}[{','.join(f'{key}={value}' for key, value in params.items())}]"
-
-
-def params_of(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a row of results."""
-    found = parse_json(row["params"], where=source.name)
-    return found if isinstance(found, dict) else {}
-
-
-def python_call(source: Source) -> str:
-    """Return the call that would evaluate sets of one's own again, as far as results say."""
-    about = source.tables.about
-    arrays = not any(run.device for run in about.runs)
-    sets = ", ".join(f"{text!r}: ..." for text in about.own_sets)
-    detectors = ",".join(_detector(source, name) for name in source.tables.detectors)
-    given = [f"detectors={detectors!r}"]
-    given += ["sweep=True"] if any(row["chosen_on"] for row in source.tables.results.to_pylist()) else []
+def python_call(named: NamedResults) -> str:
+    """Return the call that repeats an evaluation on user sets, as far as the results record it."""
+    about = named.results.about
+    sets = ", ".join(f"{name!r}: ..." for name in about.own_sets)
+    arguments = [f"detectors={_detectors(named)!r}"]
+    arguments += ["sweep=True"] if _is_swept(named) else []
     if about.options.replicates:
-        given += [f"bootstrap={about.options.replicates}", f"seed_boot={about.options.seed}"]
-    if arrays:
-        given += [] if about.benchmark == "own-sets" else [f"name={about.benchmark!r}"]
-        given += [f"model={run.model!r}" for run in about.runs if run.named]
-        return f"loaders.evaluate_arrays({{{sets}}}, {', '.join(given)})"
-    names = {model: len(about.runs_of(model)) for model in about.models}
-    runs = (f"{model!r}: {_dots(n)}" for model, n in names.items())
+        arguments += [f"bootstrap={about.options.replicates}", f"seed_boot={about.options.seed}"]
+    if not any(run.device for run in about.runs):  # arrays
+        arguments += [] if about.benchmark == "own-sets" else [f"name={about.benchmark!r}"]
+        arguments += [f"model={run.model!r}" for run in about.runs if run.named]
+        return f"loaders.evaluate_arrays({{{sets}}}, {', '.join(arguments)})"
+    run_counts = {model: len(about.runs_of(model)) for model in about.models}
+    runs = (f"{model!r}: {_dots(n)}" for model, n in run_counts.items())
     model = "..." if len(about.runs) == 1 else f"{{{', '.join(runs)}}}"
-    return f"loaders.evaluate({model}, sets={{{sets}}}, {', '.join(given)})"
+    return f"loaders.evaluate({model}, sets={{{sets}}}, {', '.join(arguments)})"
+
+
+def _detectors(named: NamedResults) -> str:
+    """Return the detectors as `run` takes them: with their parameters, except those chosen by a sweep."""
+    specifications = []
+    for label in named.results.detectors:
+        row = named.results.rows(detector=label)[0]
+        params = params_of(row["params"])
+        name = re.sub(r"\[.*", "", label)
+        if row["chosen_on"]:
+            specifications.append(name)
+        elif not params or label == MODEL or "[" in label:
+            specifications.append(label)
+        else:
+            specifications.append(f"{name}[{','.join(f'{key}={value}' for key, value in params.items())}]")
+    return ",".join(specifications)
+
+
+def _is_swept(named: NamedResults) -> bool:
+    table = named.results.results
+    return any(table["chosen_on"].unique().to_pylist())
 
 
 def _dots(runs: int) -> str:

@@ -1,4 +1,4 @@
-"""The worst mistakes of a detector: the unknowns and the wrong predictions that it is surest of."""
+"""The worst mistakes of a detector: the most confident unknowns and wrong predictions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..semantics import ClassName, classes_of, similarities
 
 THUMBNAIL = 96
 """Pixels of the longer side."""
-Sure = tuple[float, Mapping[str, Any]]
+ConfidentRow = tuple[float, Mapping[str, Any]]
 """(confidence, row of the predictions)."""
 KINDS = {"unknown": "Unknowns taken for known", "wrong": "Wrong predictions taken for right"}
 
@@ -35,10 +35,10 @@ class Mistake:
 
     Attributes
     ----------
-    kind : ``unknown`` or ``wrong``. true, predicted : names; the latter None where nothing is predicted.
-    share : of the rightly classified ID images, those of less confidence.
-    way : the path in WordNet from the true up to the common class and down to the predicted one, as names.
-    picture : a PNG as a ``data:`` address, None where the image is not at hand.
+    kind : ``unknown`` or ``wrong``. true, predicted : class names; the latter None without a prediction.
+    share : of the correctly classified ID images, those of lower confidence.
+    path : names of the synsets in WordNet from the true class up to the common one and down to the predicted.
+    thumbnail : a PNG as a ``data:`` address, None where the image is not at hand.
     """
 
     kind: str
@@ -51,127 +51,126 @@ class Mistake:
     true: str
     predicted: str | None
     similarity: float | None
-    way: tuple[str, ...]
-    picture: str | None = None
+    path: tuple[str, ...]
+    thumbnail: str | None = None
 
 
-def worst_mistakes(entry: Entry, manifest: Manifest, most: int) -> list[Mistake]:
-    """Return the ``most`` mistakes of each kind of an entry's first run, surest first.
+def worst_mistakes(entry: Entry, manifest: Manifest, limit: int) -> list[Mistake]:
+    """Return up to ``limit`` mistakes of each kind of an entry's first run, most confident first.
 
     Parameters
     ----------
     manifest : the benchmark, for the names and synsets of classes.
     """
-    source, number = entry.runs[0]
-    source.tables.require_scores("the worst mistakes")
-    scores, said = source.tables.scores.to_pylist(), source.tables.predictions.to_pylist()
-    own = [r for r in said if r["run"] == number and r["detector"] == entry.detector]
-    own = own or [r for r in said if r["run"] == number and not r["detector"]]
-    confidence = {
+    named, number = entry.runs[0]
+    named.results.require_scores("the worst mistakes")
+    predictions = [row for row in named.results.predictions.to_pylist() if row["run"] == number]
+    of_detector = [row for row in predictions if row["detector"] == entry.detector]
+    rows = of_detector or [row for row in predictions if not row["detector"]]
+    confidences = {
         (row["group"], row["source"], row["image_id"]): row["confidence"]
-        for row in scores
+        for row in named.results.scores.to_pylist()
         if row["run"] == number and row["detector"] == entry.detector
     }
-    classes, labels = _names(manifest)
-    right: list[Sure] = []
-    unknown: list[Sure] = []
-    wrong: list[Sure] = []
-    for row in own:
-        sure = confidence[row["group"], row["source"], row["image_id"]]
+    right: list[ConfidentRow] = []
+    mistakes: dict[str, list[ConfidentRow]] = {kind: [] for kind in KINDS}
+    for row in rows:
+        confident_row = (confidences[row["group"], row["source"], row["image_id"]], row)
         if row["role"] in ("near", "far"):
-            unknown.append((sure, row))
+            mistakes["unknown"].append(confident_row)
         elif row["role"] == "id" and row["label"] >= 0 and row["prediction"] is not None:
-            (right if row["label"] == row["prediction"] else wrong).append((sure, row))
-    ranked = np.sort([sure for sure, _ in right])
-    found = []
-    for kind, rows in (("unknown", unknown), ("wrong", wrong)):
-        rows.sort(key=lambda pair: (-pair[0], pair[1]["group"], pair[1]["image_id"]))
-        for sure, row in rows[:most]:
+            (right if row["label"] == row["prediction"] else mistakes["wrong"]).append(confident_row)
+    ranked = np.sort([confidence for confidence, _ in right])
+    classes, labels = _names(manifest)
+    worst = []
+    for kind, of_kind in mistakes.items():
+        of_kind.sort(key=lambda pair: (-pair[0], pair[1]["group"], pair[1]["image_id"]))
+        for confidence, row in of_kind[:limit]:
             true = classes.get((row["source"], row["class_id"]))
             predicted = labels.get(-1 if row["prediction"] is None else row["prediction"])
-            similarity, way = _between(true, predicted)
-            found.append(
+            similarity, path = _between(true, predicted)
+            worst.append(
                 Mistake(
                     kind,
                     row["group"],
                     row["role"],
                     row["source"],
                     row["image_id"],
-                    sure,
-                    float(np.searchsorted(ranked, sure) / len(ranked)) if len(ranked) else float("nan"),
+                    confidence,
+                    float(np.searchsorted(ranked, confidence) / len(ranked)) if len(ranked) else float("nan"),
                     true.name if true else row["class_id"],
                     predicted.name if predicted else None,
                     similarity,
-                    way,
+                    path,
                 )
             )
-    return found
+    return worst
 
 
-def with_pictures(
+def with_thumbnails(
     mistakes: Sequence[Mistake],
     manifest: Manifest,
     *,
     roots: Roots | None = None,
     packed: PackedFolders | None = None,
 ) -> tuple[list[Mistake], list[str]]:
-    """Return mistakes with their thumbnails, and why those of some groups are absent, as sentences."""
-    pictures: dict[tuple[str, str, str], str] = {}
+    """Return mistakes with their thumbnails, and sentences on the groups without any."""
+    thumbnails: dict[tuple[str, str, str], str] = {}
     notes = []
-    for group in dict.fromkeys(one.group for one in mistakes):
-        wanted = {(one.source, one.image_id) for one in mistakes if one.group == group}
+    for group in dict.fromkeys(mistake.group for mistake in mistakes):
+        images = {(mistake.source, mistake.image_id) for mistake in mistakes if mistake.group == group}
         try:
-            made, why = _pictures(manifest, group, wanted, roots, packed)
-            pictures |= {(group, *key): picture for key, picture in made.items()}
-            notes += [f"No pictures of {group}: {why}"] if why else []
+            of_group, reason = _thumbnails(manifest, group, images, roots, packed)
+            thumbnails |= {(group, *image): thumbnail for image, thumbnail in of_group.items()}
+            notes += [f"No pictures of {group}: {reason}"] if reason else []
         except SplitsError as error:
             notes.append(f"No pictures of {group}: {error}")
     return [
-        replace(one, picture=pictures.get((one.group, one.source, one.image_id))) for one in mistakes
+        replace(mistake, thumbnail=thumbnails.get((mistake.group, mistake.source, mistake.image_id)))
+        for mistake in mistakes
     ], notes
 
 
-def _pictures(
+def _thumbnails(
     manifest: Manifest,
     group: str,
-    wanted: set[tuple[str, str]],
+    images: set[tuple[str, str]],
     roots: Roots | None,
     packed: PackedFolders | None,
 ) -> tuple[dict[tuple[str, str], str], str]:
-    """Return the pictures of images that are at hand, and why others are not."""
+    """Return the thumbnails of images that are at hand, and the reasons why others are not."""
     need("torch", "torch", where="pictures of mistakes")
     from ...dataset import UnknownDetectionSet
 
-    images = UnknownDetectionSet(manifest, group=group, roots=roots, packed=packed, allow_missing=True)
-    columns = (images.table[name].to_pylist() for name in ("source", "image_id"))
-    rows = [(n, key) for n, key in enumerate(zip(*columns, strict=True)) if key in wanted]
-    absent = (
-        "" if len(rows) == len(wanted) else ", ".join(dict.fromkeys(images.missing["reason"].to_pylist()))
-    )
-    return {key: _as_png(images[n][0]) for n, key in rows}, absent
+    dataset = UnknownDetectionSet(manifest, group=group, roots=roots, packed=packed, allow_missing=True)
+    columns = (dataset.table[name].to_pylist() for name in ("source", "image_id"))
+    rows = [(n, image) for n, image in enumerate(zip(*columns, strict=True)) if image in images]
+    reasons = dict.fromkeys(dataset.missing["reason"].to_pylist()) if len(rows) < len(images) else ()
+    return {image: _as_png(dataset[n][0]) for n, image in rows}, ", ".join(reasons)
 
 
 def _as_png(image: Any) -> str:
-    small = image.copy()
-    small.thumbnail((THUMBNAIL, THUMBNAIL))
+    thumbnail = image.copy()
+    thumbnail.thumbnail((THUMBNAIL, THUMBNAIL))
     buffer = io.BytesIO()
-    small.save(buffer, format="PNG")
+    thumbnail.save(buffer, format="PNG")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def _between(true: ClassName | None, predicted: ClassName | None) -> tuple[float | None, tuple[str, ...]]:
-    """Return the similarity of two classes, and the way between their nearest synsets."""
+    """Return the similarity of two classes, and the path between their nearest synsets."""
     if true is None or predicted is None or not true.wnids or not predicted.wnids:
         return None, ()
     pairs = [
         (ClassName("", a, "", (a,)), ClassName("", b, "", (b,)))
         for a, b in product(true.wnids, predicted.wnids)
     ]
-    known = similarities(pairs)
-    best = max(pairs, key=lambda pair: (known[pair] or 0.0, pair[0].class_id, pair[1].class_id))
+    by_pair = similarities(pairs)
+    best = max(pairs, key=lambda pair: (by_pair[pair] or 0.0, pair[0].class_id, pair[1].class_id))
     up, _, down = path_between(best[0].class_id, best[1].class_id)
     taxonomy = Taxonomy.embedded()
-    return known[best], tuple(taxonomy.lemmas(wnid)[0].replace("_", " ") for wnid in (*up, *down[-2::-1]))
+    names = (taxonomy.lemmas(wnid)[0].replace("_", " ") for wnid in (*up, *down[-2::-1]))
+    return by_pair[best], tuple(names)
 
 
 def _names(

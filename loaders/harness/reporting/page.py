@@ -1,4 +1,4 @@
-"""The page itself: a template that escapes every text, and a policy that lets nothing else run or load."""
+"""The HTML page: a template that escapes every text, SVG without inline styles, and a security policy."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from xml.etree import ElementTree
 from wordnet_splits.base.lazy import need
 from wordnet_splits.base.names import printable
 
-from ..evaluation.tables import NOTHING, Table
+from ..evaluation.table import NOTHING, Table
 from .mistakes import Mistake
 
-LONGEST = 2000
+MAX_TEXT_LENGTH = 2000
 _NUMBER = re.compile(r"-?[\d,]*\.?\d+(e-?\d+)?")
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A plot: its kind, its title and its SVG element."""
+class DrawnPlot:
+    """A plot: the name of its kind, its title and its SVG element."""
 
-    what: str
+    name: str
     title: str
     svg: str
     panels: int = 1
@@ -33,17 +33,17 @@ class Drawn:
 
     @property
     def width(self) -> str:
-        """Whether one panel is drawn, or several beside each other, which need room."""
+        """The CSS class of its width: ``one`` panel, or ``several`` side by side."""
         return "one" if self.panels == 1 else "several"
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page; what it lacks is left out."""
+    """A part of the page; an empty part is left out."""
 
     title: str
     tables: tuple[Table, ...] = ()
-    pictures: tuple[Drawn, ...] = ()
+    plots: tuple[DrawnPlot, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
     lines: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -66,15 +66,15 @@ def page(title: str, facts: str, sections: Sequence[Section]) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["plain"] = lambda text: printable(text, LONGEST)
+    environment.filters["plain"] = lambda text: printable(text, MAX_TEXT_LENGTH)
     environment.filters["sort_key"] = sort_key
-    environment.filters["kinds"] = kinds
-    shown = [s for s in sections if s.tables or s.pictures or s.mistakes or s.lines or s.commands]
+    environment.filters["kinds"] = column_kinds
+    filled = [s for s in sections if s.tables or s.plots or s.mistakes or s.lines or s.commands]
     return str(
         environment.from_string(_asset("report.html.jinja")).render(
             title=title,
             facts=facts,
-            sections=shown,
+            sections=filled,
             style=style,
             script=script,
             policy=policy(style, script),
@@ -84,7 +84,7 @@ def page(title: str, facts: str, sections: Sequence[Section]) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """Return the content security policy: nothing but this style, this script and pictures in the page."""
+    """Return the content security policy, which allows this style, this script and embedded images."""
     return (
         f"default-src 'none'; img-src data:; style-src 'sha256-{_hash(style)}'; "
         f"script-src 'sha256-{_hash(script)}'; base-uri 'none'; form-action 'none'"
@@ -92,20 +92,20 @@ def policy(style: str, script: str) -> str:
 
 
 def sort_key(text: str) -> str:
-    """Return the number that a cell begins with, by which its column is sorted; empty where there is none."""
-    found = _NUMBER.match(text.strip())
-    return found.group().replace(",", "") if found else ""
+    """Return the number that a cell begins with, by which its column is sorted; "" without a number."""
+    match = _NUMBER.match(text.strip())
+    return match.group().replace(",", "") if match else ""
 
 
-def kinds(table: Table) -> list[str]:
-    """Return of each column what it holds, ``number`` or ``text``: numbers where it has any and no words."""
+def column_kinds(table: Table) -> list[str]:
+    """Return the kind of each column: ``number`` where all its values are numbers, else ``text``."""
     columns = zip(*table.cells, strict=True) if table.cells else [()] * len(table.columns)
     return ["number" if _numeric(cells) else "text" for cells in columns]
 
 
 def _numeric(cells: Sequence[str]) -> bool:
-    held = [cell for cell in cells if cell != NOTHING]
-    return bool(held) and all(sort_key(cell) for cell in held)
+    values = [cell for cell in cells if cell != NOTHING]
+    return bool(values) and all(sort_key(cell) for cell in values)
 
 
 def _asset(name: str) -> str:
@@ -122,14 +122,14 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
 
 def inline_svg(svg: str, prefix: str, label: str) -> str:
-    """Return a picture of matplotlib's as an element of a page.
+    """Return an SVG document of matplotlib as an element of a page.
 
-    Styles become presentation attributes, ids get ``prefix`` so that no two pictures share one, and
-    comments, metadata and style sheets go.
+    Styles become presentation attributes, ids get ``prefix`` so that no two plots share one, and
+    comments, metadata and style sheets are removed.
 
     Parameters
     ----------
-    svg : a whole document. prefix : letters and digits. label : what the picture shows, in words.
+    svg : a whole document. prefix : letters and digits. label : a description of the plot.
     """
     ElementTree.register_namespace("", SVG)
     root = ElementTree.fromstring(svg)
@@ -155,12 +155,12 @@ def _clean(element: ElementTree.Element, prefix: str) -> None:
         if name == f"{{{XLINK}}}href":
             element.set("href", f"#{prefix}{value[1:]}" if value.startswith("#") else value)
         else:
-            made = f"{prefix}{value}" if name == "id" else _REFERENCE.sub(rf"url(#{prefix}\1)", value)
-            element.set(name, made)
+            prefixed = f"{prefix}{value}" if name == "id" else _REFERENCE.sub(rf"url(#{prefix}\1)", value)
+            element.set(name, prefixed)
 
 
 def _declarations(style: str) -> Iterator[tuple[str, str]]:
-    """Yield the properties of a style attribute, each also an attribute of SVG of that name."""
+    """Yield the properties of a style attribute, all of which are attributes of SVG too."""
     for part in style.split(";"):
         name, colon, value = part.partition(":")
         if colon:

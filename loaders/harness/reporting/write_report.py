@@ -1,4 +1,4 @@
-"""`report`: what was run on what, every table and plot, the worst mistakes, and how to repeat it."""
+"""`report`: networks and sets, every table and plot, the worst mistakes, and commands to repeat it all."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from wordnet_splits.base import files
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.base.lazy import MissingPackageError
 from wordnet_splits.base.plotting import plot_svg
-from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources.roots import Roots
 
 from ...opening import PackedFolders
-from ..comparison.entries import Draw, Entry, Given
+from ..comparison.entries import Draw, ResultsOrFolder
 from ..comparison.side_by_side import Comparison, compare_draws_of
-from ..evaluation.schema import ResultTables
-from ..evaluation.sweeps import everything
-from ..evaluation.tables import Table, lines_below, tables
+from ..evaluation.sweeps import params_text, sweep_details
+from ..evaluation.table import Table
+from ..evaluation.tables import lines_below, tables
 from ..plots import get_plot
-from ..plots.selection import Subject
-from .commands import commands, params_of, remarks
-from .mistakes import KINDS, Mistake, with_pictures, worst_mistakes
-from .page import Drawn, Section, inline_svg, page
+from ..plots.selection import Selection
+from .commands import commands, remarks
+from .mistakes import KINDS, Mistake, with_thumbnails, worst_mistakes
+from .page import DrawnPlot, Section, inline_svg, page
 
 MISTAKES = 12
 PLOTS = (
     *("risk-coverage", "roc", "oscr", "densities", "near-far", "full-spectrum"),
     *("nearness", "kim-5", "robustness", "recalcati-3"),
 )
-"""In the order of the page; those that the results have nothing for are named below the others."""
+"""Plots in the order of the page; those without data are named below the others."""
 PER_DETECTOR = frozenset({"densities", "nearness"})
-MOST_PANELS = 6
-"""Detectors that get a panel each; all are in the other pictures."""
+"""Plots with a panel for each detector."""
+MAX_PANELS = 6
+"""Detectors that get a panel each; the other plots show all."""
 
 
 def report(
-    results: Sequence[Given] | Given,
+    results: Sequence[ResultsOrFolder] | ResultsOrFolder,
     out: str | Path,
     *,
     detectors: Sequence[str] | None = None,
@@ -52,94 +52,91 @@ def report(
     ----------
     results : on one benchmark. detectors : labels, all by default.
     bootstrap : replicates behind the intervals of the ranking; 0 for none.
-    mistakes : of each kind that are shown, with thumbnails where the images are at hand.
-    roots, packed : where they are, as of `UnknownDetectionSet`.
+    mistakes : number of mistakes of each kind, with thumbnails where the images are at hand.
+    roots, packed : the folders of the images, as of `UnknownDetectionSet`.
 
     Raises
     ------
     DataError : results of several benchmarks or draws. OutputError : the file cannot be written.
     MissingPackageError : no matplotlib or jinja2.
     """
-    given = [results] if isinstance(results, Given) else list(results)
-    subject = Subject.of(given, detectors=detectors, replicates=bootstrap)
-    held = [source.tables for source in subject.draw.sources]
-    compared = compare_draws_of([subject.draw], bootstrap=bootstrap)
-    pictures, notes = _pictures(subject, compared)
-    found, of, missing = _mistakes(subject, compared, mistakes, roots, packed)
-    about = subject.draw.first.about
+    selection = Selection.of(results, detectors=detectors, replicates=bootstrap)
+    draw = selection.draw
+    all_results = [named.results for named in draw.results]
+    comparison = compare_draws_of([draw], bootstrap=bootstrap)
+    plots, plot_notes = _plots(selection, comparison)
+    worst, entry_name, mistake_notes = _mistakes(draw, comparison, mistakes, roots, packed)
+    sweeps = [table for each in all_results for table in sweep_details(each)]
+    all_remarks = [*draw.notes, *(remark for each in all_results for remark in each.about.remarks)]
     sections = [
         Section(
-            "What was run on what", tables=(*_what(subject.draw), *_swept(held)), lines=_remarks(subject.draw)
+            "What was run on what",
+            tables=(*_overview(draw), *sweeps),
+            lines=tuple(dict.fromkeys(all_remarks)),
         ),
         Section(
             "Results",
-            tables=tuple(table for one in held for table in tables(one)),
-            lines=tuple(dict.fromkeys(line for one in held for line in lines_below(one))),
+            tables=tuple(table for each in all_results for table in tables(each)),
+            lines=tuple(dict.fromkeys(line for each in all_results for line in lines_below(each))),
         ),
         Section(
             "Comparison",
-            tables=tuple(compared.tables()),
-            lines=tuple(n for n in compared.notes if n not in subject.draw.notes),
+            tables=tuple(comparison.tables()),
+            lines=tuple(note for note in comparison.notes if note not in draw.notes),
         ),
-        Section("Plots", pictures=tuple(pictures), lines=tuple(notes)),
+        Section("Plots", plots=tuple(plots), lines=tuple(plot_notes)),
         *(
-            Section(f"{title}: {of}", mistakes=tuple(one for one in found if one.kind == kind))
+            Section(f"{title}: {entry_name}", mistakes=tuple(m for m in worst if m.kind == kind))
             for kind, title in KINDS.items()
         ),
-        Section(
-            "How to repeat it",
-            lines=(*remarks(subject.draw), *missing),
-            commands=tuple(commands(subject.draw)),
-        ),
+        Section("How to repeat it", lines=(*remarks(draw), *mistake_notes), commands=tuple(commands(draw))),
     ]
+    about = draw.first.about
     facts = f"version {about.version}, images {about.images_fingerprint or 'awaiting a source'}"
     path = Path(out)
-    files.write_text(path, page(f"{subject.benchmark}: what it does not know", facts, sections))
+    files.write_text(path, page(f"{draw.benchmark}: what it does not know", facts, sections))
     return path
 
 
-def _pictures(subject: Subject, compared: Comparison) -> tuple[list[Drawn], list[str]]:
-    best = list(dict.fromkeys(row["detector"] for row in compared.rows()))[:MOST_PANELS]
-    entries = tuple(entry for entry in subject.entries if entry.detector in best)
-    few = replace(subject, draw=replace(subject.draw, entries=entries))
+def _plots(selection: Selection, comparison: Comparison) -> tuple[list[DrawnPlot], list[str]]:
+    best = list(dict.fromkeys(row["detector"] for row in comparison.rows()))[:MAX_PANELS]
+    entries = tuple(entry for entry in selection.entries if entry.detector in best)
+    of_best = replace(selection, draw=replace(selection.draw, entries=entries))
     drawn, notes = [], []
-    for number, what in enumerate(PLOTS):
+    for number, name in enumerate(PLOTS):
         try:
-            picture = get_plot(what).picture(few if what in PER_DETECTOR else subject)
+            plot = get_plot(name).plot(of_best if name in PER_DETECTOR else selection)
             prefix = f"p{number}-"
-            svg = inline_svg(plot_svg(picture, prefix), prefix, picture.title)
-            drawn.append(Drawn(what, picture.title, svg, len(picture.panels), picture.notes))
+            svg = inline_svg(plot_svg(plot, prefix), prefix, plot.title)
+            drawn.append(DrawnPlot(name, plot.title, svg, len(plot.panels), plot.notes))
         except MissingPackageError:
             raise
         except SplitsError as error:
-            notes.append(f"Not drawn: {what}: {error}")
+            notes.append(f"Not drawn: {name}: {error}")
     return drawn, notes
 
 
 def _mistakes(
-    subject: Subject,
-    compared: Comparison,
-    most: int,
-    roots: Roots | None,
-    packed: PackedFolders | None,
+    draw: Draw, comparison: Comparison, limit: int, roots: Roots | None, packed: PackedFolders | None
 ) -> tuple[list[Mistake], str, list[str]]:
-    """Return the mistakes of the best entry, its name, and what could not be shown."""
-    best = compared.rankings[0].entries[0]
-    (entry,) = [one for one in subject.entries if one.label == (best.model, best.detector)]
+    """Return the mistakes of the best entry, its name, and sentences on those that are not shown."""
+    best = comparison.rankings[0].entries[0]
+    (entry,) = [each for each in draw.entries if each.label == (best.model, best.detector)]
     name = " ".join(part for part in entry.label if part)
     try:
-        manifest: Manifest = subject.draw.manifest()
+        manifest = draw.manifest()
     except SplitsError as error:
         return [], name, [f"Mistakes are not shown: {error}"]
-    found, notes = with_pictures(worst_mistakes(entry, manifest, most), manifest, roots=roots, packed=packed)
-    return found, name, notes
+    mistakes = worst_mistakes(entry, manifest, limit)
+    mistakes, notes = with_thumbnails(mistakes, manifest, roots=roots, packed=packed)
+    return mistakes, name, notes
 
 
-def _what(draw: Draw) -> Iterator[Table]:
-    """Yield the networks, and the sets with their numbers of images."""
+def _overview(draw: Draw) -> Iterator[Table]:
+    """Yield the networks, the sets with their numbers of images, and the detectors."""
     rows = []
-    for source in draw.sources:
-        for run in source.tables.about.runs:
+    for named in draw.results:
+        for run in named.results.about.runs:
             used = run.class_map
             classes = "all" if used is None else f"{used.columns} of {used.of} ({used.mapping})"
             transforms = " | ".join(dict.fromkeys(run.transforms.values()))
@@ -147,32 +144,12 @@ def _what(draw: Draw) -> Iterator[Table]:
     columns = ("model", "weights", "device", "transform", "classes", "key")
     yield Table("Networks", columns, tuple(rows))
     sets = draw.entries[0].scored()[0].sets
-    counts = tuple((name, part.role, f"{len(part.confidence):,}") for name, part in sets.items())
+    counts = tuple((name, each.role, f"{len(each.confidence):,}") for name, each in sets.items())
     yield Table("Sets of test images that were scored", ("group", "role", "images"), counts)
-    yield Table("Detectors", ("detector", "parameters", "chosen on"), tuple(dict.fromkeys(_parameters(draw))))
-
-
-def _swept(held: Sequence[ResultTables]) -> Iterator[Table]:
-    """Yield every value that sweeps tried, where the comparison has but the chosen ones."""
-    for results in held:
-        yield from everything(results)
-
-
-def _parameters(draw: Draw) -> Iterator[tuple[str, str, str]]:
+    detectors = []
     for entry in draw.entries:
-        for detector, params, chosen_on in _used(entry):
-            yield detector, params, chosen_on or "given"
-
-
-def _used(entry: Entry) -> Iterator[tuple[str, str, str]]:
-    for source, number in entry.runs:
-        row = next(iter(source.tables.rows(detector=entry.detector, run=number)))
-        values = ", ".join(f"{key}={value}" for key, value in params_of(source, row).items())
-        yield " ".join(part for part in entry.label if part), values, row["chosen_on"] or ""
-
-
-def _remarks(draw: Draw) -> tuple[str, ...]:
-    notes = list(draw.notes)
-    for source in draw.sources:
-        notes += source.tables.about.remarks
-    return tuple(dict.fromkeys(notes))
+        name = " ".join(part for part in entry.label if part)
+        for named, number in entry.runs:
+            row = named.results.rows(detector=entry.detector, run=number)[0]
+            detectors.append((name, params_text(row["params"]), row["chosen_on"] or "given"))
+    yield Table("Detectors", ("detector", "parameters", "chosen on"), tuple(dict.fromkeys(detectors)))

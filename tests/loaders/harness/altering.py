@@ -101,7 +101,7 @@ def reseal(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 def recompute_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have ``check_results`` recompute equal scores and predictions once, whatever is altered beside them."""
-    derive = check.derive
+    derive = check.compute_rows
     answers: dict[tuple[bytes, str, str], Any] = {}
 
     def cached(scores: pa.Table, predictions: pa.Table, *facts: Any, **options: Any) -> Any:
@@ -112,4 +112,4 @@ def recompute_once(monkeypatch: pytest.MonkeyPatch) -> None:
             answers[key] = derive(scores, predictions, *facts, **options)
         return answers[key]
 
-    monkeypatch.setattr(check, "derive", cached)
+    monkeypatch.setattr(check, "compute_rows", cached)

@@ -17,7 +17,7 @@ from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.plots import list_plots
 from loaders.harness.plots.plot_results import GRAPH, plot
-from loaders.harness.plots.selection import Subject
+from loaders.harness.plots.selection import Selection
 from tests.loaders.harness.evaluation.fake_runs import fake_run
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.finding import load_manifest
@@ -89,7 +89,7 @@ def test_every_command_ends_in_a_line_or_works(lie: str, honest: Results, tmp_pa
         lambda: plot(held, GRAPH, tmp_path / "a.graphml"),
     ]
     with suppress(SplitsError):
-        subject = Subject.of([held], replicates=2)
+        subject = Selection.of([held], replicates=2)
         attempts += [partial(kind.picture, subject) for kind in list_plots()]
     if lie in REPORTED:
         attempts.append(lambda: report(held, tmp_path / "a.html", mistakes=2))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from loaders.harness.cli.main import app
-from loaders.harness.cli.printing import names_of
+from loaders.harness.cli.printing import split_labels
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from tests.loaders.harness.evaluation.fake_runs import fake_run
 from tests.wordnet_splits.command import environment
@@ -126,8 +126,8 @@ def test_errors_are_one_line(call: Any, words: tuple[str, ...], message: str) ->
 
 
 def test_commas_inside_brackets_do_not_part_detectors() -> None:
-    assert names_of("mcp, odin[T=10,eps=0.002],knn[k=5]") == ["mcp", "odin[T=10,eps=0.002]", "knn[k=5]"]
-    assert names_of(None) is None
+    assert split_labels("mcp, odin[T=10,eps=0.002],knn[k=5]") == ["mcp", "odin[T=10,eps=0.002]", "knn[k=5]"]
+    assert split_labels(None) is None
 
 
 def test_nothing_of_it_needs_torch(folder: Path, tmp_path: Path) -> None:

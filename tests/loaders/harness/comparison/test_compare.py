@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 from loaders.harness import compare, evaluate_arrays
 from loaders.harness.comparison.entries import draws_of
-from loaders.harness.comparison.ranking import holm, two_sided
+from loaders.harness.comparison.ranking import holm, two_sided_p
 from loaders.harness.evaluation.metric_rows import MEAN, POOLED
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
@@ -118,8 +118,8 @@ def test_holm_never_lowers_and_keeps_the_order(values: list[float]) -> None:
 def test_holm_and_p_by_hand() -> None:
     # sorted .01 x 3, .02 x 2 -> .04, .5 x 1
     assert holm([0.5, 0.01, 0.02]) == [0.5, 0.03, 0.04]
-    assert two_sided(np.array([1, 1, 1, -1.0])) == 2 * 2 / 5
-    assert two_sided(np.zeros(9)) == 1
+    assert two_sided_p(np.array([1, 1, 1, -1.0])) == 2 * 2 / 5
+    assert two_sided_p(np.zeros(9)) == 1
 
 
 def test_near_and_far_means_and_the_pool_are_places() -> None:
@@ -135,7 +135,7 @@ def test_near_and_far_means_and_the_pool_are_places() -> None:
             expected = np.mean(held.values(metric, group=group, role=role, detector=row["detector"]))
             assert row["mean"] == pytest.approx(expected)
             assert row["lo"] <= row["hi"]
-    with pytest.raises(UnknownNameError, match="unknown place 'svnh'.*did you mean 'svhn'"):
+    with pytest.raises(UnknownNameError, match="unknown set or mean 'svnh'.*did you mean 'svhn'"):
         compare(held, on="svnh")
 
 

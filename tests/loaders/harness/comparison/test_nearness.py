@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from loaders.harness import Results, nearness, plot
-from loaders.harness.comparison.class_nearness import MEASURES, OURS, TO
+from loaders.harness.comparison.class_nearness import MEASURES, REFERENCE, TO
 from loaders.harness.plots import plot_data
 from loaders.harness.plots.selection import REPLICATES
 from loaders.harness.semantics import classes_of
@@ -46,7 +46,7 @@ def test_ours_is_scipys_of_the_stored_similarities(held: Results) -> None:
     found = nearness(held, groups=["cifar-60"], bootstrap=0)
     for detector in ("mcp", "energy", "ensemble"):
         table = of_classes(held, detector, "cifar-60")
-        one = found_for(found, detector, *OURS)
+        one = found_for(found, detector, *REFERENCE)
         assert one.rho == pytest.approx(spearmanr(table.similarity, table.auroc).statistic)
         assert (one.classes, one.lo, one.hi) == (60, None, None)
     assert len(found.correlations) == len(held.detectors) * len(MEASURES) * len(TO)
@@ -78,9 +78,9 @@ def test_intervals_are_of_classes_drawn_again(held: Results) -> None:
     drawn = [bootstrap_indices(3, "classes", r, len(near)) for r in range(50)]
     rhos = [spearmanr(near[d], values[d]).statistic for d in drawn]
     found = nearness(held, detectors=["energy"], groups=["cifar-60"], bootstrap=50, seed=3, level=0.9)
-    one = found_for(found, "energy", *OURS)
+    one = found_for(found, "energy", *REFERENCE)
     assert (one.lo, one.hi) == pytest.approx(tuple(np.quantile(rhos, (0.05, 0.95))))
-    ours, *others = sorted(found.measures, key=lambda m: (m.measure, m.to) != OURS)
+    ours, *others = sorted(found.measures, key=lambda m: (m.measure, m.to) != REFERENCE)
     assert ours.weaker is None
     for other in others:
         assert other.weaker == pytest.approx(other.rho - ours.rho)
@@ -101,7 +101,7 @@ def test_the_plot_shows_the_correlations(held: Results, tmp_path: Path) -> None:
     (panel,) = plot_data(held, "nearness-trend", groups=["cifar-60"], detectors=["mcp", "energy"]).panels
     found = nearness(held, groups=["cifar-60"], detectors=["mcp", "energy"], bootstrap=REPLICATES)
     for bar in panel.bars:
-        one = found_for(found, bar.category, *OURS)
+        one = found_for(found, bar.category, *REFERENCE)
         assert (bar.value, bar.lo, bar.hi) == (one.rho, one.lo, one.hi)
     assert [bar.value for bar in panel.bars] == sorted(bar.value for bar in panel.bars)
     path = plot(held, "nearness-trend", tmp_path / "a.svg", detectors=["mcp"])

@@ -11,7 +11,7 @@ import pytest
 from loaders.harness import compare
 from loaders.harness.comparison.robustness import DEFAULT, Cells, _tables, layout
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.tables import Table
+from loaders.harness.evaluation.table import Table
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from tests.wordnet_splits.metrics import abdelzad
 from wordnet_splits.base.errors import DataError
@@ -101,8 +101,8 @@ def test_beside_a_mixture_stands_the_plain_mean_which_two_seeds_that_agree_do_no
         "Table 4, unweighted: F-MNIST: detectors over models, mean and standard deviation"
     )
     assert made.cells[0][1] == f"{values.mean():.3f} ± {values.std(ddof=1):.3f}"
-    assert made.numbers[0]["FPR95 OOD+"] == pytest.approx((values.mean(), values.std(ddof=1)))
-    assert made.numbers[0]["unweighted"]
+    assert made.rows[0]["FPR95 OOD+"] == pytest.approx((values.mean(), values.std(ddof=1)))
+    assert made.rows[0]["unweighted"]
 
 
 def test_a_plain_mean_of_one_run_has_no_deviation() -> None:
@@ -110,7 +110,7 @@ def test_a_plain_mean_of_one_run_has_no_deviation() -> None:
     runs = {"sgd": 71.667, "adam": 50.0}
     held = cells({(model, "md", "a"): {name: [value] for name in PAPER} for model, value in runs.items()})
     assert [row[1] for row in unweighted(8, held).cells] == ["71.667", "50.000"]
-    assert [row["FPR95 OOD+"] for row in unweighted(8, held).numbers] == [(71.667, None), (50.0, None)]
+    assert [row["FPR95 OOD+"] for row in unweighted(8, held).rows] == [(71.667, None), (50.0, None)]
 
 
 def test_a_plain_mean_over_fewer_cells_than_there_are_is_left_out() -> None:
@@ -146,7 +146,7 @@ def test_best_detectors_and_models_have_the_lowest_scores_of_the_metrics_module(
     assert len(found.robustness) == 2 * (2 + 2 + 2 + 1 + 2 + 2 + 2 + 1)
     best = next(t for t in found.robustness if t.title.startswith("Table 6"))
     assert best.title.endswith("score (eq. 8) of values in % (the paper's convention)")
-    for group, row in zip(("omniglot", "uniform"), best.numbers, strict=True):
+    for group, row in zip(("omniglot", "uniform"), best.rows, strict=True):
         scores = {
             detector: robustness(
                 [
@@ -163,12 +163,12 @@ def test_best_detectors_and_models_have_the_lowest_scores_of_the_metrics_module(
         assert row["group"] == group
         assert row["best detector"] == [min(scores, key=lambda name: scores[name])]
     top = next(t for t in found.robustness if t.title.startswith("Table 10"))
-    assert all(len(row["best model"]) == 2 for row in top.numbers)
+    assert all(len(row["best model"]) == 2 for row in top.rows)
 
 
 def test_both_conventions_are_printed_and_single_runs_are_said() -> None:
     found = compare(evaluated(runs=1), bootstrap=0, robustness=[4])
-    assert {row["convention"] for t in found.robustness for row in t.numbers} == {"paper", "ours"}
+    assert {row["convention"] for t in found.robustness for row in t.rows} == {"paper", "ours"}
     assert any("each model has one run" in note for note in found.notes)
     assert "FPR95 OOD+" in str(found)
 

@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 from loaders.harness import compare, evaluate_arrays
 from loaders.harness.comparison.entries import draws_of
 from loaders.harness.evaluation.results import Results
-from loaders.harness.plots.selection import Subject
+from loaders.harness.plots.selection import Selection
 from wordnet_splits.base.errors import DataError, OutputError
 
 K = 4
@@ -52,7 +52,7 @@ def test_arrays_without_a_name_are_no_runs_of_one_model() -> None:
         f"arrays (results {n + 1})": (1, pytest.approx(auroc_of(one))) for n, one in enumerate(given)
     }
     assert "compared as 2 models, since nobody said that they are runs of one" in found.notes[0]
-    networks = [network.model for network in Subject.of(held).first_networks()]
+    networks = [network.model for network in Selection.of(held).first_networks()]
     assert networks == ["arrays (results 1)", "arrays (results 2)"]
 
 
@@ -143,7 +143,7 @@ def test_written_results_give_way_to_those_of_the_same_arrays_alone(tmp_path: Pa
         (["a"] * 40, "40 ids, 1 of them different, for 40 images"),
         (range(39), "39 ids, 39 of them different, for 40 images"),
         ([None] * 40, "ids are not texts or whole numbers"),
-        (["a\n", *range(39)], "is no name of an image"),
+        (["a\n", *range(39)], "is not a name of an image"),
     ],
 )
 def test_ids_name_each_image_once(ids: Any, said: str) -> None:

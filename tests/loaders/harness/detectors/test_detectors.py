@@ -23,7 +23,7 @@ from loaders.harness.detectors import (
     parse_detectors,
 )
 from loaders.harness.evaluation import scoring
-from loaders.harness.evaluation.fitting import combinations
+from loaders.harness.evaluation.fitting import sweep_grid
 from loaders.harness.evaluation.scoring import Fitted, confidence, confidences, fit, predicted
 from tests.loaders.harness.detectors.separable import CLASSES, head_of, images, reordered
 from wordnet_splits.base.errors import DataError
@@ -112,7 +112,7 @@ def test_values_that_fitting_does_not_read_share_its_state(name: str, wide: dict
 
 @pytest.mark.parametrize("name", [n for n in BUILT_IN if hasattr(DETECTORS[n].implementation, "score_each")])
 def test_values_scored_in_one_go_have_the_scores_of_each_alone(name: str, wide: dict[str, Arrays]) -> None:
-    grid = list(combinations(get_detector(name)))
+    grid = list(sweep_grid(get_detector(name)))
     split, head = DETECTORS[name].fit_on, head_of(**WIDE)
     assert split is None or isinstance(split, str)
     states: dict[Any, Any] = {}

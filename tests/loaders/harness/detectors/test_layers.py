@@ -17,7 +17,7 @@ from loaders.harness.activations.on_benchmark import BenchmarkImages, model_run
 from loaders.harness.activations.store import Store
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import ConfiguredDetector, get_detector, list_detectors, parse_detectors
-from loaders.harness.evaluation.fitting import fit_data, learn
+from loaders.harness.evaluation.fitting import fit_data, fit_on_benchmark
 from loaders.harness.evaluation.model_evaluation import evaluate
 from loaders.harness.evaluation.scoring import confidence, fit, predicted
 from loaders.harness.evaluation.sets import EvaluatedSets
@@ -59,7 +59,7 @@ def run_of(network: Any, folder: Path, **options: Any) -> Any:
 
 def scored(chosen: ConfiguredDetector, run: Any, group: str = "digits-6-9") -> Array:
     head = run.group("test", group, chosen.needs).head
-    fitted = learn(chosen, SETS, run, head)
+    fitted = fit_on_benchmark(chosen, SETS, run, head)
     seen = run.group("test", group, {*chosen.needs, *fitted.probes})
     return confidence(fitted, seen.arrays)
 
@@ -206,7 +206,7 @@ def test_a_step_uses_the_fitted_gaussians_and_raises_the_confidence(tmp_path: Pa
     network = Residual()
     run = run_of(network, tmp_path, batch_size=64)
     chosen = get_detector("mdsens", eps=0.01, layers="layers")
-    fitted = learn(chosen, SETS, run, None)
+    fitted = fit_on_benchmark(chosen, SETS, run, None)
     (probe,) = fitted.probes
     stepped = run.group("test", "digits-6-9", {*chosen.needs, probe}).arrays
     gaussians = {k: torch.from_numpy(v).double() for k, v in fitted.state.arrays.items()}

@@ -20,7 +20,7 @@ from loaders.harness.detectors import (
     preset_names,
     register,
 )
-from loaders.harness.evaluation.fitting import combinations
+from loaders.harness.evaluation.fitting import sweep_grid
 from loaders.harness.evaluation.scoring import confidence, fit
 from tests.loaders.harness.detectors.separable import head_of, images
 from wordnet_splits.base.errors import DataError, SplitsError, UnknownNameError
@@ -58,7 +58,7 @@ def test_a_users_class_with_head_and_fit() -> None:
     chosen = get_detector("residual", power=2)
     fitted = fit(chosen, TRAIN, head_of())
     assert auroc(confidence(fitted, KNOWN), confidence(fitted, UNKNOWN)) > 0.9
-    assert [one.params for one in combinations(get_detector("residual"))] == [{"power": 1}, {"power": 2}]
+    assert [one.params for one in sweep_grid(get_detector("residual"))] == [{"power": 1}, {"power": 2}]
     with pytest.raises(DataError, match="'residual.*needs the weights of a linear head"):
         fit(chosen, TRAIN, None)
 
@@ -174,10 +174,10 @@ def test_kim_selected_other_values_on_each_benchmark() -> None:
 def test_a_preset_sweeps_the_grid_of_its_paper_although_values_are_given() -> None:
     of_kim = {one.spec.name: one for one in parse_detectors("preset:kim", benchmark="unknown-cifar")}
     assert of_kim["react"].params["threshold"] == 7
-    tried = [one.params["threshold"] for one in combinations(of_kim["react"])]
+    tried = [one.params["threshold"] for one in sweep_grid(of_kim["react"])]
     assert tried == list(range(1, 11))
-    assert len(list(combinations(of_kim["odin"]))) == 4 * 11
-    assert {one.params["weight"] for one in combinations(of_kim["openmax"])} == {0.0005}
+    assert len(list(sweep_grid(of_kim["odin"]))) == 4 * 11
+    assert {one.params["weight"] for one in sweep_grid(of_kim["openmax"])} == {0.0005}
     of_openood = {one.spec.name: one for one in parse_detectors("preset:openood")}
     assert not of_openood["openmax"].sweep
     assert not of_openood["energy"].sweep

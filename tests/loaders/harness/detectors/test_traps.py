@@ -30,7 +30,12 @@ from loaders.harness.detectors import (
     neighbours,
 )
 from loaders.harness.evaluation import scoring
-from loaders.harness.evaluation.fitting import choose_on_validation, combinations, learn, scored_together
+from loaders.harness.evaluation.fitting import (
+    choose_on_validation,
+    fit_on_benchmark,
+    group_by_fit,
+    sweep_grid,
+)
 from loaders.harness.evaluation.scoring import confidence, fit, shares_work
 from loaders.harness.threads import thread_count
 from tests.loaders.harness.detectors.separable import head_of, images, reordered
@@ -70,7 +75,7 @@ def fitted_as(name: str) -> Any:
 
 
 def scores(fitted: Any, data: Arrays, rows: int = 4096) -> Array:
-    return confidence(fitted, [data, data] if fitted.chosen.spec.models == "many" else data, rows=rows)
+    return confidence(fitted, [data, data] if fitted.configured.spec.models == "many" else data, rows=rows)
 
 
 def filled(value: float) -> Callable[[Arrays], Arrays]:
@@ -97,8 +102,8 @@ def test_any_number_of_threads_gives_the_same_bytes(name: str, monkeypatch: pyte
     "name", [name for name in BUILT_IN if shares_work(get_detector(name)) and DETECTORS[name].sweep]
 )
 def test_values_that_share_work_are_scored_in_one_go(name: str) -> None:
-    grid = list(combinations(get_detector(name)))
-    assert len(scored_together(grid)) == len({one.fit_key for one in grid}) < len(grid)
+    grid = list(sweep_grid(get_detector(name)))
+    assert len(group_by_fit(grid)) == len({one.fit_key for one in grid}) < len(grid)
 
 
 def test_threads_name_the_first_bad_image(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +234,7 @@ class Sets:
 def test_neither_fitting_nor_a_sweep_asks_for_a_test_image(name: str) -> None:
     """A subspace fitted on test data, hyper-parameters chosen on them."""
     run, sets, chosen = Recorded(), Sets(), chosen_of(name)
-    learn(chosen, sets, run, HEAD)  # type: ignore[arg-type]  # what it needs of them
+    fit_on_benchmark(chosen, sets, run, HEAD)  # type: ignore[arg-type]  # what it needs of them
     expected = {"val" if split == "ood-val" else split for split in chosen.spec.splits}
     assert run.asked == expected | ({"val"} if name == "mdsens" else set())
     if chosen.sweep:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from loaders.harness import evaluate_arrays
-from loaders.harness.evaluation.schema import MOST_REPLICATES
+from loaders.harness.evaluation.schema import MAX_REPLICATES
 from wordnet_splits.base.errors import DataError, SplitsError
 
 torch = pytest.importorskip("torch", reason="needs torch")
@@ -56,7 +56,7 @@ def _module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"id": SETS["id"]["logits"]}, {}, "id: ndarray is given in place of its arrays by name"),
         ({"id": {**SETS["id"], 3: [1]}}, {}, "unknown array '3'"),
         (SETS, {"head": np.eye(3)}, "head: is not a pair of weights"),
-        (SETS, {"bootstrap": MOST_REPLICATES + 1}, "malformed at replicates"),
+        (SETS, {"bootstrap": MAX_REPLICATES + 1}, "malformed at replicates"),
     ],
 )
 def test_arrays_of_another_kind_are_refused_in_one_line(

@@ -17,7 +17,7 @@ from loaders.harness.evaluation.check import check_results, sampled
 from loaders.harness.evaluation.metric_rows import has_interval
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.schema import MOST_REPLICATES, SCHEMAS, MetricOptions
+from loaders.harness.evaluation.schema import MAX_REPLICATES, SCHEMAS, MetricOptions
 from loaders.harness.leaderboard import submit
 from loaders.harness.leaderboard.check import check_entry
 from tests.loaders.harness.evaluation.fake_runs import OPEN_SET, fake_run
@@ -65,7 +65,7 @@ def test_in_place_of_the_results_no_score_is_written_anew(folder: Path) -> None:
 
 
 def test_options_that_cannot_be_are_refused_in_one_line(folder: Path) -> None:
-    for wrong in ({"bootstrap": MOST_REPLICATES + 1}, {"seed_boot": -1}):
+    for wrong in ({"bootstrap": MAX_REPLICATES + 1}, {"seed_boot": -1}):
         with pytest.raises(DataError, match="options of the evaluation"):
             remeasure(folder, **wrong)
 
@@ -121,7 +121,7 @@ def test_few_intervals_are_all_recomputed(with_intervals: Path, detector: str) -
 def test_of_many_those_of_one_detector_and_run(
     with_intervals: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(check, "FEW_DRAWS", 0)
+    monkeypatch.setattr(check, "MAX_DRAWS", 0)
     found = check_results(with_intervals)
     (label,) = found.intervals.of
     detector, _, run = label.partition(", run ")
@@ -142,8 +142,8 @@ def test_of_many_those_of_one_detector_and_run(
 def test_an_interval_that_is_absent_or_in_disorder_is_noticed_outside_the_sample(
     with_intervals: Path, monkeypatch: pytest.MonkeyPatch, lo: float | None
 ) -> None:
-    monkeypatch.setattr(check, "FEW_DRAWS", 0)
-    monkeypatch.setattr(check, "MOST_DRAWS", 0)
+    monkeypatch.setattr(check, "MAX_DRAWS", 0)
+    monkeypatch.setattr(check, "MAX_DETECTOR_DRAWS", 0)
     found = check_results(with_intervals).intervals
     assert (found.recomputed, found.of) == (0, ())
     alter(with_intervals, "msp", 0, lo)
@@ -155,4 +155,4 @@ def test_what_options_demand_is_bounded() -> None:
     sizes = {("msp", 0): 20_000, ("knn", 0): 20_000}
     assert sampled(sizes, 100) is None  # all of them
     assert len(sampled(sizes, 1_000) or ()) == 1
-    assert sampled(sizes, MOST_REPLICATES) == []
+    assert sampled(sizes, MAX_REPLICATES) == []

@@ -17,7 +17,7 @@ import pytest
 from loaders.harness.evaluation import results as written
 from loaders.harness.evaluation.check import check_results
 from loaders.harness.evaluation.results import Results
-from loaders.harness.evaluation.rows_from_scores import MOST_BLOCKS
+from loaders.harness.evaluation.rows_from_scores import MAX_BLOCKS
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.schema import MAY_BE_EMPTY, SCHEMAS, MetricOptions
 from tests.loaders.harness.altering import recompute_once, refusal, reseal
@@ -337,7 +337,7 @@ def test_tables_of_endless_blocks_or_rows_are_refused(folder: Path, name: str) -
         columns = [pa.repeat(row[column][0], rows) for column in row.column_names]
         return pa.Table.from_arrays(columns, schema=row.schema)
 
-    names = pa.array([f"detector {n}" for n in range(MOST_BLOCKS + 1)])
+    names = pa.array([f"detector {n}" for n in range(MAX_BLOCKS + 1)])
     many = repeated(len(names)).set_column(0, row.schema.field("detector"), names)
     pq.write_table(many, path)
     assert refusal(lambda: check_results(folder)) == (

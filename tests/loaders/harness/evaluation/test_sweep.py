@@ -19,7 +19,7 @@ from loaders.harness.activations.runs import GroupOutputs, ModelRun
 from loaders.harness.arrays import Array, Arrays
 from loaders.harness.detectors import detector_spec, get_detector
 from loaders.harness.detectors.registry import configure
-from loaders.harness.evaluation.fitting import combinations
+from loaders.harness.evaluation.fitting import sweep_grid
 from loaders.harness.evaluation.metric_rows import POOLED
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
@@ -242,7 +242,7 @@ def test_a_sweep_leaves_given_parameters_as_they_are() -> None:
         {"power": 3},
         None,
     )
-    odin = [dict(one.params) for one in combinations(get_detector("odin", T=10))]
+    odin = [dict(one.params) for one in sweep_grid(get_detector("odin", T=10))]
     assert odin == [{"T": 10.0, "eps": 0.0014}, {"T": 10.0, "eps": 0.0028}]
 
 

@@ -175,7 +175,7 @@ def test_several_runs_give_mean_and_sample_deviation() -> None:
     runs = 100 * np.array(results.values("auroc", group="svhn", role="far", detector="energy"))
     assert len(runs) == 3
     assert cell(table, "energy", "svhn AUROC") == f"{runs.mean():.2f}±{runs.std(ddof=1):.2f}"
-    assert table.numbers[1]["svhn/auroc"] == pytest.approx(runs.mean() / 100)
+    assert table.rows[1]["svhn/auroc"] == pytest.approx(runs.mean() / 100)
 
 
 def test_below_the_table_stand_aurc_at_a_prevalence_and_the_trend_over_nearness() -> None:

@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 from loaders import UnknownDetectionSet, evaluate, evaluate_arrays  # noqa: E402
 from loaders.harness import check_results, report  # noqa: E402
 from loaders.harness.cli.main import app  # noqa: E402
-from loaders.harness.plots.selection import Subject  # noqa: E402
+from loaders.harness.plots.selection import Selection  # noqa: E402
 from loaders.harness.reporting.commands import commands  # noqa: E402
 from wordnet_splits.terminal.runner import run  # noqa: E402
 
@@ -144,7 +144,7 @@ def test_a_head_is_for_detectors_that_need_one():
         ({"near": {"logits": logits(3, 0)[:, :5]}}, "logits of 5 and 6 columns"),
         ({"near": {"logits": logits(3, 0), "features": logits(4, 0)}}, "arrays differ in rows"),
         ({"near": {"logits": logits(0, 0)}}, "there are no images"),
-        ({"near": {"logits": logits(3, 0)[:, 0]}}, r"an \(n, width\) array is wanted"),
+        ({"near": {"logits": logits(3, 0)[:, 0]}}, r"an \(n, width\) array is expected"),
         ({"near": {"logits": np.full((3, K), np.nan)}}, "NaN or infinity"),
         ({"near": {"logits": np.full((3, K), 1 / K)}}, "probabilities are given where logits"),
         ({"near": {}}, "neither logits nor features"),
@@ -229,7 +229,7 @@ def test_a_transform_is_of_the_items_of_a_dataset():
         ({"near": iter([])}, {}, "an iterator can be read only once"),
         ({"near": []}, {}, "near: there are no images"),
         ({"ood": pictures(9, 1)}, {}, "'ood' names no set"),
-        ({}, {"sets": None, "benchmark": {"id": 1}}, "dict is no benchmark .give your own data as sets="),
+        ({}, {"sets": None, "benchmark": {"id": 1}}, "dict is not a benchmark .give your own data as sets="),
         ({}, {"detector": "msp"}, "unknown option 'detector'; did you mean 'detectors'"),
         ({"near": ["text"]}, {}, "a batch of str where images"),
         ({"near": [torch.zeros(3, 3, 8, 8, dtype=torch.uint8)]}, {}, "images of uint8 values"),
@@ -243,10 +243,10 @@ def test_a_transform_is_of_the_items_of_a_dataset():
         (
             {},
             {"std": (1, 0, 1)},
-            "std: .1, 0, 1. is no standard deviation: a positive number, or one for each",
+            "std: .1, 0, 1. is not a standard deviation: give a positive number, or one for each",
         ),
-        ({}, {"std": "one"}, "std: 'one' is no standard deviation"),
-        ({}, {"std": ((1, 1), 2)}, "is no standard deviation"),
+        ({}, {"std": "one"}, "std: 'one' is not a standard deviation"),
+        ({}, {"std": ((1, 1), 2)}, "is not a standard deviation"),
         (
             {},
             {"std": (1, 2), "detectors": "odin"},
@@ -396,7 +396,7 @@ def test_a_report_says_how_to_repeat_it_in_python(tmp_path):
     assert call in text
     assert "--benchmark" not in text
     ours = evaluate_arrays(arrays(), "knn[k=5]", name="mine")
-    (line,) = commands(Subject.of([ours]).draw)
+    (line,) = commands(Selection.of([ours]).draw)
     names = "{'id': ..., 'near': ..., 'far:noise': ..., 'id/train': ...}"
     assert line == f"loaders.evaluate_arrays({names}, detectors='knn[k=5]', name='mine')"
 

@@ -24,9 +24,9 @@ from loaders.harness.comparison.entries import draws_of
 from loaders.harness.detectors import parse_detectors
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
-from loaders.harness.evaluation.tables import Table
-from loaders.harness.reporting.mistakes import with_pictures, worst_mistakes
-from loaders.harness.reporting.page import inline_svg, kinds, sort_key
+from loaders.harness.evaluation.table import Table
+from loaders.harness.reporting.mistakes import with_thumbnails, worst_mistakes
+from loaders.harness.reporting.page import column_kinds, inline_svg, sort_key
 from tests.loaders.harness.evaluation.fake_runs import fake_manifest, fake_run
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.finding import load_manifest
@@ -142,18 +142,18 @@ def test_worst_mistakes_are_the_surest(digits: Results) -> None:
     names = {row["name"]: row["wnids"][0] for row in manifest.classes.to_pylist() if row["wnids"]}
     both = compare(names[one.true], names[str(one.predicted)])
     assert one.similarity == pytest.approx(both.mean2)
-    assert len(one.way) == both.distance + 1
-    assert (one.way[0], one.way[-1]) != (one.way[-1], one.way[0])
+    assert len(one.path) == both.distance + 1
+    assert (one.path[0], one.path[-1]) != (one.path[-1], one.path[0])
 
 
 def test_thumbnails_are_of_those_images(digits: Results) -> None:
     manifest = load_manifest("digits")
     (draw,) = draws_of([digits], ["mcp"])
-    found, notes = with_pictures(worst_mistakes(draw.entries[0], manifest, 2), manifest)
+    found, notes = with_thumbnails(worst_mistakes(draw.entries[0], manifest, 2), manifest)
     assert notes == []
     for one in found:
-        assert one.picture is not None
-        shown = Image.open(io.BytesIO(base64.b64decode(one.picture.partition(",")[2])))
+        assert one.thumbnail is not None
+        shown = Image.open(io.BytesIO(base64.b64decode(one.thumbnail.partition(",")[2])))
         images = UnknownDetectionSet("digits", group=one.group)
         place = images.table["image_id"].to_pylist().index(one.image_id)
         assert np.array_equal(np.asarray(shown), np.asarray(images[place][0]))
@@ -163,8 +163,8 @@ def test_images_that_are_not_at_hand_are_said(no_roots_of_this_machine: None) ->
     (folder,) = (Path(__file__).resolve().parents[4] / "manifests" / "results").glob("unknown-cifar-*short")
     (draw,) = draws_of([folder], ["mcp"])
     manifest = load_manifest(draw.benchmark)
-    found, notes = with_pictures(worst_mistakes(draw.entries[0], manifest, 1), manifest)
-    assert any(one.picture is None for one in found)
+    found, notes = with_thumbnails(worst_mistakes(draw.entries[0], manifest, 1), manifest)
+    assert any(one.thumbnail is None for one in found)
     assert notes[0].startswith("No pictures of cifar-")
 
 
@@ -198,7 +198,7 @@ def test_cells_are_sorted_by_the_number_they_begin_with(text: str, key: str) -> 
 
 def test_columns_of_words_are_not_numbers() -> None:
     table = Table("", ("a", "b", "c"), (("x", "1±2", "-"), ("2", "-", "-")))
-    assert kinds(table) == ["text", "number", "text"]
+    assert column_kinds(table) == ["text", "number", "text"]
 
 
 def test_results_of_two_benchmarks_are_refused(digits: Results, tmp_path: Path) -> None:

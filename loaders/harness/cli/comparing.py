@@ -1,0 +1,185 @@
+"""Commands that compare and show results: ``compare``, ``nearness``, ``plot`` and ``report``."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wordnet_splits.base.errors import SplitsError
+from wordnet_splits.catalog.declarations import Declaration, merge_declarations
+from wordnet_splits.finding import find_manifest
+from wordnet_splits.manifest import read_manifest
+from wordnet_splits.sources.roots import parse_roots
+from wordnet_splits.terminal.options import Json, PackedOption, RootOptions
+from wordnet_splits.terminal.output import DONE, print_json, print_table, to_stderr, to_stdout
+
+from ..comparison import class_nearness, side_by_side
+from ..comparison.class_nearness import nearness
+from ..comparison.side_by_side import Comparison, compare
+from ..evaluation.results import benchmark_of
+from ..plots.plot_results import GRAPH, GRAPH_TITLE, GRAPHML, plot
+from ..plots.registry import list_plots
+from ..reporting.write_report import MISTAKES, report
+from .printing import Detectors, print_tables, split_labels
+
+LIST = "list"
+ResultFolders = Annotated[list[Path], typer.Argument(help="Folders that `run` wrote, on one benchmark.")]
+
+
+def compare_results(
+    results: ResultFolders,
+    metric: Annotated[
+        str | None, typer.Option(help="Metric to rank by; by default the primary metric of the paper.")
+    ] = None,
+    on: Annotated[
+        str | None, typer.Option(help="pooled, id, near, far (means over sets), or the name of a set.")
+    ] = None,
+    detectors: Detectors = None,
+    bootstrap: Annotated[
+        int, typer.Option(min=0, help="Replicates of the paired bootstrap over images; 0 for none.")
+    ] = side_by_side.REPLICATES,
+    seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="Detector, or 'MODEL DETECTOR', that improvement is measured from; by default MCP."
+        ),
+    ] = None,
+    robustness: Annotated[
+        str | None, typer.Option(help="Abdelzad's tables to rebuild over the models, as in 4,5,10; 2 to 10.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Compare results: ranks, significance, robustness, improvement over MCP, agreement of draws."""
+    comparison = compare(
+        results,
+        metric=metric,
+        on=on,
+        detectors=split_labels(detectors),
+        bootstrap=bootstrap,
+        seed=seed_boot,
+        baseline=baseline,
+        robustness=None if robustness is None else _table_numbers(robustness),
+    )
+    return _print_outcome(comparison, json=json)
+
+
+def _print_outcome(outcome: Comparison | class_nearness.Nearness, *, json: bool) -> int:
+    """Print tables and notes; with ``--json`` notes go to stderr too."""
+    if json:
+        print_json(outcome.as_dict())
+    else:
+        print_tables(outcome.tables())
+    for note in outcome.notes:
+        to_stderr(f"note: {note}") if json else to_stdout(note)
+    return DONE
+
+
+def _table_numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise SplitsError(
+            f"{text!r} is not a list of tables", where="--robustness", hint="as in 4,5,10"
+        ) from None
+
+
+def correlate_nearness(
+    results: ResultFolders,
+    detectors: Detectors = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(help="An OOD set to take classes of, all near and far by default; repeatable."),
+    ] = None,
+    bootstrap: Annotated[
+        int, typer.Option(min=0, help="Replicates of the bootstrap over OOD classes; 0 for none.")
+    ] = class_nearness.REPLICATES,
+    seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
+    json: Json = False,
+) -> int:
+    """Correlate how near OOD classes are with how hard they are to detect, by detector and measure."""
+    labels = split_labels(detectors)
+    outcome = nearness(results, detectors=labels, groups=group, bootstrap=bootstrap, seed=seed_boot)
+    return _print_outcome(outcome, json=json)
+
+
+def plot_results(
+    results: Annotated[
+        list[Path] | None, typer.Argument(help="Folders that `run` wrote, on one benchmark.")
+    ] = None,
+    what: Annotated[str, typer.Option(help="Kind of plot, or 'list' for all kinds.")] = LIST,
+    out: Annotated[Path | None, typer.Option(help="A .svg, .png or .pdf file; by default WHAT.svg.")] = None,
+    detectors: Detectors = None,
+    group: Annotated[
+        list[str] | None, typer.Option(help="An OOD set to draw, of all by default; repeatable.")
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help="In place of AUROC, where there is a choice.")] = None,
+    store: Annotated[Path | None, typer.Option(help="Folder of activations, for plots of softmax.")] = None,
+    json: Json = False,
+) -> int:
+    """Draw results: curves, densities, heat maps, scatter plots and the papers' figures."""
+    if what == LIST:
+        return _list_plots(json=json)
+    if not results:
+        raise SplitsError(
+            "no results are given", where="unknown-eval plot", hint="give folders that `run` wrote"
+        )
+    path = out or Path(f"{what}{GRAPHML if what == GRAPH else '.svg'}")
+    labels = split_labels(detectors)
+    plot(results, what, path, detectors=labels, groups=group, metric=metric, store=store)
+    if json:
+        print_json({"what": what, "out": str(path)})
+    to_stderr(f"{what} in {path}")
+    return DONE
+
+
+def _list_plots(*, json: bool) -> int:
+    rows = [(kind.name, kind.title, kind.paper) for kind in list_plots()]
+    rows.append((GRAPH, GRAPH_TITLE, "Recalcati, figure 4"))
+    rows.sort()
+    if json:
+        keys = ("name", "title", "paper")
+        print_json({"plots": [dict(zip(keys, row, strict=True)) for row in rows]})
+    else:
+        print_table(("plot", "what it shows", "figure"), [(n, t, paper or None) for n, t, paper in rows])
+    return DONE
+
+
+def report_results(
+    results: ResultFolders,
+    out: Annotated[Path, typer.Option(help="The page, one .html file that needs no other.")] = Path(
+        "report.html"
+    ),
+    detectors: Detectors = None,
+    bootstrap: Annotated[
+        int, typer.Option(min=0, help="Replicates behind the intervals of the ranking; 0 for none.")
+    ] = 0,
+    mistakes: Annotated[
+        int, typer.Option(min=0, help="Number of mistakes of each kind, of the best detector.")
+    ] = MISTAKES,
+    root: RootOptions = None,
+    packed: PackedOption = None,
+    json: Json = False,
+) -> int:
+    """Write results as one page: tables, plots, worst mistakes, and how to repeat it."""
+    declarations: dict[str, Declaration] = {}
+    with suppress(SplitsError):  # without its benchmark the page has no thumbnails, and says so
+        declarations = merge_declarations(
+            read_manifest(find_manifest(benchmark_of(folder))).own for folder in results if root
+        )
+    path = report(
+        results,
+        out,
+        detectors=split_labels(detectors),
+        bootstrap=bootstrap,
+        mistakes=mistakes,
+        roots=parse_roots(root or [], declarations),
+        packed=packed,
+    )
+    if json:
+        print_json({"out": str(path), "bytes": path.stat().st_size})
+    to_stderr(f"report in {path}")
+    return DONE

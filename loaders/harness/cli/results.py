@@ -1,0 +1,148 @@
+"""Commands on folders of results: ``check-results``, ``remeasure`` and ``submit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordnet_splits.base.progress import OnStderr
+from wordnet_splits.base.untrusted import read_text
+from wordnet_splits.leaderboard import ENTRY, read_entry
+from wordnet_splits.manifest.shipped import shipped_data
+from wordnet_splits.metrics.uncertainty import REPLICATES
+from wordnet_splits.terminal.options import Json
+from wordnet_splits.terminal.output import DONE, NEGATIVE, print_first, print_json, to_stderr, to_stdout
+
+if TYPE_CHECKING:
+    from ..evaluation.check import CheckedIntervals, CheckedResults
+
+MAX_DIFFERENCES = 20
+
+
+def check_results_folder(
+    folder: Annotated[Path, typer.Argument(help="A folder that `run` wrote, or a folder of entries.")],
+    all_intervals: Annotated[
+        bool,
+        typer.Option("--all-intervals", help="Recompute every interval, not those of a sample: minutes."),
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Recompute every row of results from their stored confidences; exit 1 where one differs."""
+    from ..evaluation.check import check_results
+    from ..leaderboard.check import check_entries, holds_entries
+
+    if holds_entries(folder):
+        entries = check_entries(folder, all_intervals=all_intervals, progress=OnStderr())
+        if json:
+            print_json(entries.as_dict())
+        else:
+            for entry in entries.entries:
+                to_stdout(f"{Path(entry.folder).name}: {_outcome(entry)}")
+        return DONE if entries.ok else NEGATIVE
+    checked = check_results(folder, all_intervals=all_intervals, progress=OnStderr())
+    if json:
+        print_json(checked.as_dict())
+    else:
+        to_stdout(_outcome(checked))
+    return DONE if checked.ok else NEGATIVE
+
+
+def _outcome(checked: CheckedResults) -> str:
+    """Print the differences and return their summary."""
+    lines = [
+        f"{d.table}: {d.row}: {d.column} stored {d.stored}, recomputed {d.recomputed}"
+        for d in checked.differences
+    ]
+    print_first(lines, MAX_DIFFERENCES, write=to_stdout)
+    outcome = "all recompute" if checked.ok else f"{len(checked.differences):,} differ"
+    if not checked.compared:
+        return checked.benchmark if checked.ok else f"{checked.benchmark}: {outcome}"
+    counts = f"{checked.compared:,} rows, {checked.values:,} values, {checked.exact:,} equal to the last bit"
+    return f"{counts}; {_interval_counts(checked.intervals)}; {checked.benchmark}: {outcome}"
+
+
+def _interval_counts(intervals: CheckedIntervals) -> str:
+    """Return how many of the intervals were recomputed, and of which detectors."""
+    if not intervals.stored:
+        return "no intervals"
+    if intervals.recomputed == intervals.stored:
+        return f"all {intervals.stored:,} intervals recomputed"
+    detectors = f" ({'; '.join(intervals.of)})" if intervals.of else ""
+    counts = f"{intervals.recomputed:,} of {intervals.stored:,}"
+    return f"{counts} intervals recomputed{detectors}, all with --all-intervals"
+
+
+def remeasure_results(
+    results: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")],
+    bootstrap: Annotated[
+        int, typer.Option(min=0, help="Replicates behind intervals, 0 for none.")
+    ] = REPLICATES,
+    seed_boot: Annotated[int, typer.Option("--seed-boot", help="Seed of the bootstrap.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write to; by default in place of the results.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Compute every metric of results again from their scores, with intervals; the model is not needed."""
+    from ..evaluation.recompute import remeasure
+    from ..leaderboard.submit import renew_entry
+
+    recomputed = remeasure(results, bootstrap=bootstrap, seed_boot=seed_boot, progress=OnStderr())
+    folder = out or results
+    paths = recomputed.write(folder)
+    if (folder / ENTRY).exists():
+        renew_entry(folder)
+    rows = recomputed.results.num_rows
+    intervals = rows - recomputed.results["lo"].null_count
+    if json:
+        files = [str(path) for path in paths]
+        print_json({"out": str(folder), "files": files, "rows": rows, "intervals": intervals})
+    to_stderr(f"{rows:,} rows, {intervals:,} with an interval, in {folder}")
+    return DONE
+
+
+def submit_results(
+    results: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")],
+    by: Annotated[str, typer.Option(help="Who submits them: a name, or an account.")],
+    name: Annotated[str | None, typer.Option(help="Of the entry; by default the folder's.")] = None,
+    url: Annotated[str, typer.Option(help="Of a paper or of code.")] = "",
+    note: Annotated[str, typer.Option(help="One sentence, shown beside the entry.")] = "",
+    commands: Annotated[
+        Path | None,
+        typer.Option(help="A file of the commands that were run, a line each; else what the results record."),
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option(help="Folder of entries; by default manifests/results of this checkout.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Check results and write them as an entry of a leaderboard."""
+    from ..leaderboard.submit import submit
+
+    lines = [] if commands is None else [line for line in read_text(commands).splitlines() if line.strip()]
+    folder = submit(results, by=by, name=name, url=url, note=note, commands=lines, to=to, progress=OnStderr())
+    entry = read_entry(folder)
+    facts = entry.facts
+    if json:
+        print_json({"out": str(folder), **entry.model_dump(mode="json", by_alias=True)})
+    else:
+        to_stdout(f"{entry.name}: {len(facts.detectors)} detectors on {facts.benchmark}, written to {folder}")
+    if facts.classes is None:
+        to_stderr(f"note: there is no {facts.benchmark} here, so its images were compared with nothing")
+    incomplete = [row.group for row in facts.sets if row.scored != row.expected]
+    if incomplete:
+        to_stderr(f"note: not every image was scored of {', '.join(incomplete)}")
+    to_stderr(f"next: {_next_step(facts.benchmark, folder)}")
+    return DONE
+
+
+def _next_step(benchmark: str, folder: Path) -> str:
+    """Return where an entry belongs: in this checkout, or beside a benchmark that is not shipped."""
+    if shipped_data(benchmark) is None:
+        return (
+            f"keep it as results/{folder.name} beside the folders of the benchmarks: "
+            "`wordnet-splits hub publish` sends it along, `unknown-eval check-results` recomputes it"
+        )
+    return "commit the folder and open a pull request; `make check-results` recomputes it"
