@@ -23,6 +23,10 @@ def blocks(page: Path, language: str = "python") -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
+def page_of(name: str) -> Path:
+    return REPOSITORY / name if name == "README.md" else DOCS / name
+
+
 PAGES = {
     page.name: blocks(page)
     for page in (REPOSITORY / "README.md", *(DOCS / f"{n}.md" for n in ("quickstart", "concepts", "loaders")))
@@ -46,6 +50,8 @@ def test_python_runs_as_pasted_and_prints_what_it_says(tmp_path, page):
         columns, _, *rows = said[next(n for n, line in enumerate(said) if line.startswith("detector")) :]
         assert columns.split()[:3] == ["detector", "ACC", "AURC"]
         assert [row.split()[0] for row in rows[:3]] == ["msp", "energy", "knn[k=10]"]
+        for table in blocks(page_of(page), "text"):  # printed as it stands below the call
+            assert table in done.stdout
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "manifests/results/README.md"])
