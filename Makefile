@@ -85,11 +85,12 @@ coverage: $(VENV)/dev
 oracle: $(VENV)/dev
 	$(PYTEST) -m oracle
 
-# ours beside a peer in one run (half an hour); JSON=docs/benchmarks.json stores it, and then
-# `python -m tools.benchmarks.record` makes the tables of README.md and docs/figures.md
+# ours beside a peer in one run (about 8 minutes); ONLY=detectors,loaders runs some modules, JSON=docs/benchmarks.json stores
+# the rows, from which `python -m tools.benchmarks.record` makes the tables of README.md and docs/figures.md
 JSON ?=
+ONLY ?=
 bench: $(VENV)/dev
-	$(BIN)/python -m tools.benchmarks $(addprefix --json ,$(JSON))
+	$(BIN)/python -m tools.benchmarks $(ONLY) $(addprefix --json ,$(JSON))
 
 # tests, exactness, benches and table 6 on a machine with a GPU, in BUDGET seconds at most (docs/gpu.md)
 BUDGET ?= 570

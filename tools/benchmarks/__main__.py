@@ -1,7 +1,7 @@
-"""``make bench``: every ``bench_*.py`` beside this file, each figure with its peer from the same run.
+"""``make bench``: every ``bench_*.py`` of this folder, each number with its peer's from the same run.
 
-``python -m tools.benchmarks [NAME ...] [--json FILE]`` runs the modules named, such as ``taxonomy``, and
-stores their rows; `tools.benchmarks.record` makes the tables of the pages from them.
+``python -m tools.benchmarks [NAME[,NAME]...] [--json FILE]`` runs some modules, such as ``taxonomy,loaders``,
+and stores their rows, from which `tools.benchmarks.record` makes the tables of the pages.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import argparse
 import importlib
 import os
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.benchmarks.record import store
@@ -17,28 +19,34 @@ from tools.benchmarks.rows import Row
 from wordnet_splits.terminal.output import print_table
 
 
-def main() -> int:
+def module_names() -> list[str]:
+    """Return the names of the modules, without ``bench_``."""
+    return sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
+
+
+def main(words: Sequence[str] | None = None) -> int:
     """Run the benchmarks and print one table; nothing is asserted."""
-    known = sorted(p.stem.removeprefix("bench_") for p in Path(__file__).parent.glob("bench_*.py"))
+    modules = module_names()
     parser = argparse.ArgumentParser(prog="python -m tools.benchmarks")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="modules to run; all by default")
+    parser.add_argument("names", nargs="*", metavar="NAME[,NAME]", help="modules to run; by default all")
     parser.add_argument("--json", type=Path, default=None, help="store the rows in this file")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
+    names = [name for text in options.names for name in text.split(",") if name]
+    if unknown_names := [name for name in names if name not in modules]:
+        print(f"no benchmark {unknown_names[0]!r}; there are {', '.join(modules)}", file=sys.stderr)
+        return 2
     rows: list[Row] = []
-    for name in options.names or known:
-        if name not in known:
-            print(f"no benchmark {name!r}; there are {', '.join(known)}", file=sys.stderr)
-            return 2
-        print(f"{name} ...", file=sys.stderr, flush=True)
-        load = os.getloadavg()[0]
+    for name in names or modules:
+        load, start = os.getloadavg()[0], time.perf_counter()
         try:
-            of_module = importlib.import_module(f"tools.benchmarks.bench_{name}").run()
+            module_rows = importlib.import_module(f"tools.benchmarks.bench_{name}").run()
         except ImportError as error:
-            print(f"  passed over: {error}", file=sys.stderr)
+            print(f"{name}: skipped: {error}", file=sys.stderr, flush=True)
             continue
-        rows += of_module
+        print(f"{name}: {time.perf_counter() - start:.0f} s, load {load:.1f}", file=sys.stderr, flush=True)
+        rows += module_rows
         if options.json is not None:
-            store(options.json, name, of_module, load)
+            store(options.json, name, module_rows, load)
     print_table(
         ("what", "ours", "peer", "ratio", "target", "met"),
         [

@@ -15,9 +15,8 @@ from torchvision.models import resnet18
 from loaders.harness.activations import Store, extract
 from loaders.harness.backend.transforms import evaluation_transform
 from loaders.harness.model import load_model
+from tools.benchmarks.rows import Row, compare
 from wordnet_splits.manifest.tables import IMAGE_SCHEMA
-
-from .rows import Row, fastest
 
 ROUNDS = 3
 LEAST_RATIO = 0.93
@@ -97,14 +96,13 @@ def _measure(name: str, network: Any, *, images: int, side: int) -> Row:
             outputs = [network(x) for x in ready]
         torch.cat(outputs).cpu()
 
-    def ours() -> None:
+    def extract_all() -> None:
         with tempfile.TemporaryDirectory() as folder:
             extract(model, data, Store(Path(folder)), batch_size=BATCH, transform=NORMALISED)
 
     bare()
-    pairs = [(fastest(bare, 1), fastest(ours, 1)) for _ in range(ROUNDS)]  # in turn: the machine may be busy
-    bare_time, extract_time = (min(times) for times in zip(*pairs, strict=True))
-    ratio = bare_time / extract_time
+    pair = compare(extract_all, bare, ROUNDS)
+    bare_time, extract_time, ratio = pair.peer, pair.ours, pair.ratio
     return Row(
         f"extraction, {name}, {images:,} images of {side} x {side}, {model.device.type}, one thread",
         f"{images / extract_time:,.0f} images/s",
@@ -113,8 +111,3 @@ def _measure(name: str, network: Any, *, images: int, side: int) -> Row:
         f">= {LEAST_RATIO} x",
         ratio >= LEAST_RATIO,
     )
-
-
-if __name__ == "__main__":
-    for row in run():
-        print(*row, sep=" | ")

@@ -25,42 +25,44 @@ def run() -> list[Row]:
 
 
 def _against_nltk() -> Row:
-    """Which of SSB-hard's classes are kin of ImageNet-1K's, and the most similar one of each."""
-    listed, known = ([item.wnids[0] for item in load_catalog(name)] for name in ("ssb-hard", "imagenet1k"))
-    found = audit("ssb-hard")
-    ours = fastest(lambda: audit("ssb-hard"), 5)
+    """Find the classes of SSB-hard that are kin of ImageNet-1K's, and the most similar class of each."""
+    listed, known_ids = (
+        [item.wnids[0] for item in load_catalog(name)] for name in ("ssb-hard", "imagenet1k")
+    )
+    result = audit("ssb-hard")
+    seconds_audit = fastest(lambda: audit("ssb-hard"), 5)
     with tempfile.TemporaryDirectory() as base:
-        nouns = nltk_nouns(Path(base), [*listed, *known])
-        own, theirs = nouns[: len(listed)], nouns[len(listed) :]
+        synsets = nltk_nouns(Path(base), [*listed, *known_ids])
+        nouns, known_nouns = synsets[: len(listed)], synsets[len(listed) :]
         start = time.perf_counter()
-        leaks = _loop(own, theirs)
+        leaks = _loop(nouns, known_nouns)
         seconds = time.perf_counter() - start
-        if leaks != found.counts["leaking"]:
-            raise AssertionError(f"NLTK finds {leaks} leaking classes, we {found.counts['leaking']}")
+        if leaks != result.counts["leaking"]:
+            raise AssertionError(f"NLTK finds {leaks} leaking classes, we {result.counts['leaking']}")
         start = time.perf_counter()
         for n in range(PAIRS):
-            own[n % len(own)].wup_similarity(theirs[n * 7919 % len(theirs)])
+            nouns[n % len(nouns)].wup_similarity(known_nouns[n * 7919 % len(known_nouns)])
         each = (time.perf_counter() - start) / PAIRS
-    peer = seconds + each * len(own) * len(theirs)
+    peer = seconds + each * len(nouns) * len(known_nouns)
     return Row(
         "audit of 1,000 classes against 1,000, warm",
-        f"{ours:.2f} s",
+        f"{seconds_audit:.2f} s",
         f"a loop over NLTK {peer:.0f} s ({seconds:.1f} s kin, the rest wup)",
-        peer / ours,
+        peer / seconds_audit,
         "<= 1 s",
-        ours <= 1,
+        seconds_audit <= 1,
     )
 
 
-def _loop(own: Sequence[Any], theirs: Sequence[Any]) -> int:
-    """Return how many of ``own`` are kin of one of ``theirs``, by NLTK's closures."""
+def _loop(nouns: Sequence[Any], known_nouns: Sequence[Any]) -> int:
+    """Return the number of nouns that are kin of one of the others, by NLTK's closures."""
 
     def above(noun: Any) -> set[Any]:
-        return {noun, *noun.closure(lambda one: one.hypernyms() + one.instance_hypernyms())}
+        return {noun, *noun.closure(lambda synset: synset.hypernyms() + synset.instance_hypernyms())}
 
-    known = set(theirs)
-    over = set().union(*map(above, theirs))
-    return sum(noun in over or not known.isdisjoint(above(noun)) for noun in own)
+    distinct = set(known_nouns)
+    ancestors = set().union(*map(above, known_nouns))
+    return sum(noun in ancestors or not distinct.isdisjoint(above(noun)) for noun in nouns)
 
 
 def _thresholds() -> Row:

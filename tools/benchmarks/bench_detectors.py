@@ -1,36 +1,35 @@
-"""Detectors of stored features and logits, each with its sweep, against pytorch-ood computing the same."""
+"""Detectors on stored features and logits, each with its sweep, against the same in pytorch-ood."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from pytorch_ood import detector as theirs
+from pytorch_ood import detector as pytorch_ood
 
 from loaders.harness.arrays import Array, Arrays, Head
 from loaders.harness.detectors import ConfiguredDetector, get_detector
 from loaders.harness.evaluation.fitting import group_by_fit, sweep_grid
 from loaders.harness.evaluation.scoring import Fitted, confidences, fit
-
-from .rows import Row, fastest
+from tools.benchmarks.rows import Pair, Row, compare
 
 IMAGES, LEARN, WIDTH, CLASSES = 50_000, 10_000, 512, 100
-FEW = {"openmax": 1}
-"""Of how many of its values: pytorch-ood's OpenMax goes image by image, for many minutes."""
+PEER_VALUES = 2
+"""Number of values of a sweep that pytorch-ood computes; its time for the others is extrapolated."""
+SINGLE_VALUE = {"openmax"}
+"""Detectors measured with one value only: pytorch-ood's OpenMax takes minutes, image by image."""
 MINIMUM, GEOMETRIC_MEAN = 1.0, 5.0
-PAIRS, LONG = 3, 20.0
-"""How often both are timed, in turns; once where that takes more than so many seconds."""
+ROUNDS = 3
 
 
 class Data(NamedTuple):
-    """Arrays to learn from and to score, the head, and the same as tensors."""
+    """Arrays to fit and to score, the head, and the same as tensors."""
 
     learn: Arrays
-    seen: Arrays
+    test: Arrays
     head: Head
     linear: Any
     tensors: dict[str, Any]
@@ -48,51 +47,52 @@ def _data() -> Data:
         features = np.maximum(centres[labels] + rng.normal(0, 0.5, (n, WIDTH)).astype(np.float32), 0)
         return Arrays.of(features=features, logits=features @ head.weight.T + head.bias, labels=labels)
 
-    learn, seen = arrays(LEARN), arrays(IMAGES)
+    learn, test = arrays(LEARN), arrays(IMAGES)
     linear = torch.nn.Linear(WIDTH, CLASSES)
     linear.weight.data, linear.bias.data = torch.from_numpy(head.weight), torch.from_numpy(head.bias)
     tensors = {
         f"{name}/{key}": torch.from_numpy(np.asarray(data[key]))
-        for name, data in (("learn", learn), ("seen", seen))
+        for name, data in (("learn", learn), ("test", test))
         for key in ("features", "logits", "labels")
     }
-    return Data(learn, seen, head, linear.eval(), tensors)
+    return Data(learn, test, head, linear.eval(), tensors)
 
 
 def _logits(kind: Any) -> Callable[[Data, dict[str, Any]], Any]:
     def work(data: Data, params: dict[str, Any]) -> Any:
-        made = kind(None, **params)
-        if made.requires_fit:
-            made.fit_logits(data.tensors["learn/logits"], data.tensors["learn/labels"])
-        return made.predict_logits(data.tensors["seen/logits"])
+        detector = kind(None, **params)
+        if detector.requires_fit:
+            detector.fit_logits(data.tensors["learn/logits"], data.tensors["learn/labels"])
+        return detector.predict_logits(data.tensors["test/logits"])
 
     return work
 
 
-def _features(kind: Any, *given: str) -> Callable[[Data, dict[str, Any]], Any]:
+def _features(kind: Any, *head_arguments: str) -> Callable[[Data, dict[str, Any]], Any]:
     def work(data: Data, params: dict[str, Any]) -> Any:
         parts = {"head": data.linear, "w": data.linear.weight.data, "b": data.linear.bias.data}
-        made = kind(None, **{name: parts[name] for name in given}, **params)
-        made.fit_features(data.tensors["learn/features"], data.tensors["learn/labels"])
-        return torch.cat([made.predict_features(part) for part in data.tensors["seen/features"].split(1024)])
+        detector = kind(None, **{name: parts[name] for name in head_arguments}, **params)
+        detector.fit_features(data.tensors["learn/features"], data.tensors["learn/labels"])
+        batches = data.tensors["test/features"].split(1024)
+        return torch.cat([detector.predict_features(batch) for batch in batches])
 
     return work
 
 
 def _maps(kind: Any) -> Callable[[Data, dict[str, Any]], Any]:
     def work(data: Data, params: dict[str, Any]) -> Any:
-        made = kind(None, lambda x: data.linear(x.flatten(1)), **params)
-        if made.requires_fit:
-            made.fit_feature_maps(
+        detector = kind(None, lambda x: data.linear(x.flatten(1)), **params)
+        if detector.requires_fit:
+            detector.fit_feature_maps(
                 data.tensors["learn/features"][:, :, None, None], data.tensors["learn/labels"]
             )
-        return made.predict_feature_maps(data.tensors["seen/features"][:, :, None, None])
+        return detector.predict_feature_maps(data.tensors["test/features"][:, :, None, None])
 
     return work
 
 
-def _fraction(name: str, own: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda params: {name: params[own] / 100}
+def _fraction(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda params: {name: params[name] / 100}
 
 
 def _same(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -104,42 +104,42 @@ def _none(params: dict[str, Any]) -> dict[str, Any]:
 
 
 PEERS: dict[str, tuple[Callable[[Data, dict[str, Any]], Any], Callable[[dict[str, Any]], dict[str, Any]]]] = {
-    "msp": (_logits(theirs.MaxSoftmax), _none),
-    "mls": (_logits(theirs.MaxLogit), _none),
-    "entropy": (_logits(theirs.Entropy), _none),
-    "energy": (_logits(theirs.EnergyBased), lambda p: {"t": p["T"]}),
-    "ts": (_logits(theirs.MaxSoftmax), lambda p: {"t": p["T"]}),
-    "gen": (_logits(theirs.GEN), _same("gamma", "M")),
-    "klm": (_logits(theirs.KLMatching), _none),
-    "openmax": (_logits(theirs.OpenMax), lambda p: {"alpha": p["alpha"], "tailsize": p["tail"]}),
-    "mahalanobis": (_features(theirs.Mahalanobis), _none),
-    "rmds": (_features(theirs.RMD), _none),
-    "knn": (_features(theirs.KNN), _same("k")),
-    "nnguide": (_features(theirs.NNGuide, "head"), _same("k")),
-    "she": (_features(theirs.SHE, "head"), _none),
-    "fdbd": (_features(theirs.fDBD, "head"), _none),
-    "nci": (_features(theirs.NCI, "head"), _same("alpha")),
-    "vim": (_features(theirs.ViM, "w", "b"), lambda p: {"d": p["dim"]}),
-    "dice": (_features(theirs.DICE, "w", "b"), _fraction("p", "p")),
-    "react": (_maps(theirs.ReAct), _fraction("percentile", "percentile")),
-    "ash": (_maps(theirs.ASH), lambda p: {"percentile": p["percentile"] / 100, "variant": "ash-b"}),
-    "scale": (_maps(theirs.SCALE), _fraction("percentile", "percentile")),
+    "msp": (_logits(pytorch_ood.MaxSoftmax), _none),
+    "mls": (_logits(pytorch_ood.MaxLogit), _none),
+    "entropy": (_logits(pytorch_ood.Entropy), _none),
+    "energy": (_logits(pytorch_ood.EnergyBased), lambda p: {"t": p["T"]}),
+    "ts": (_logits(pytorch_ood.MaxSoftmax), lambda p: {"t": p["T"]}),
+    "gen": (_logits(pytorch_ood.GEN), _same("gamma", "M")),
+    "klm": (_logits(pytorch_ood.KLMatching), _none),
+    "openmax": (_logits(pytorch_ood.OpenMax), lambda p: {"alpha": p["alpha"], "tailsize": p["tail"]}),
+    "mahalanobis": (_features(pytorch_ood.Mahalanobis), _none),
+    "rmds": (_features(pytorch_ood.RMD), _none),
+    "knn": (_features(pytorch_ood.KNN), _same("k")),
+    "nnguide": (_features(pytorch_ood.NNGuide, "head"), _same("k")),
+    "she": (_features(pytorch_ood.SHE, "head"), _none),
+    "fdbd": (_features(pytorch_ood.fDBD, "head"), _none),
+    "nci": (_features(pytorch_ood.NCI, "head"), _same("alpha")),
+    "vim": (_features(pytorch_ood.ViM, "w", "b"), lambda p: {"d": p["dim"]}),
+    "dice": (_features(pytorch_ood.DICE, "w", "b"), _fraction("p")),
+    "react": (_maps(pytorch_ood.ReAct), _fraction("percentile")),
+    "ash": (_maps(pytorch_ood.ASH), lambda p: {"percentile": p["percentile"] / 100, "variant": "ash-b"}),
+    "scale": (_maps(pytorch_ood.SCALE), _fraction("percentile")),
 }
-"""Detector -> pytorch-ood's over the same arrays, and our parameters as its own."""
+"""Detector -> pytorch-ood's on the same arrays, and its parameters from ours."""
 
 
 def sweep(grid: list[ConfiguredDetector], data: Data) -> dict[int, Array]:
-    """Fit and score every value as a sweep on validation images does: by number, what is shared once."""
+    """Fit and score every value as a sweep on validation images does, sharing what can be shared."""
     states: dict[Any, Any] = {}
-    found: dict[int, Array] = {}
+    scores: dict[int, Array] = {}
     for numbers in group_by_fit(grid):
-        several = []
-        for one in (grid[i] for i in numbers):
-            if one.fit_key not in states:
-                states[one.fit_key] = fit(one, data.learn, data.head).state
-            several.append(Fitted(one, one.detector, states[one.fit_key]))
-        found.update(zip(numbers, confidences(several, data.seen), strict=True))
-    return found
+        fitted = []
+        for detector in (grid[i] for i in numbers):
+            if detector.fit_key not in states:
+                states[detector.fit_key] = fit(detector, data.learn, data.head).state
+            fitted.append(Fitted(detector, detector.detector, states[detector.fit_key]))
+        scores.update(zip(numbers, confidences(fitted, data.test), strict=True))
+    return scores
 
 
 def run(names: tuple[str, ...] = tuple(PEERS)) -> list[Row]:
@@ -147,18 +147,21 @@ def run(names: tuple[str, ...] = tuple(PEERS)) -> list[Row]:
     data = _data()
     rows = []
     for name in names:
-        work, translated = PEERS[name]
-        chosen = get_detector(name)
-        grid = list(sweep_grid(chosen))[: FEW.get(name)]
+        work, translate = PEERS[name]
+        grid = list(sweep_grid(get_detector(name)))
+        if name in SINGLE_VALUE:
+            grid = grid[:1]
+        peer_grid = [grid[i] for i in sorted({0, len(grid) - 1})[:PEER_VALUES]]
 
         def ours(grid: Any = grid) -> Any:
             return sweep(grid, data)
 
-        def other(grid: Any = grid, work: Any = work, translated: Any = translated) -> list[Any]:
+        def peer(grid: Any = peer_grid, work: Any = work, translate: Any = translate) -> list[Any]:
             with torch.no_grad():
-                return [work(data, translated(dict(one.params))) for one in grid]
+                return [work(data, translate(dict(detector.params))) for detector in grid]
 
-        rows.append(_row(f"{name}, {len(grid)} of its values", ours, other))
+        factor = len(grid) / len(peer_grid)
+        rows.append(_row(f"{name}, {len(grid)} of its values", compare(ours, peer, ROUNDS), factor))
     ratios = [row.ratio for row in rows if row.ratio]
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     total = f"geometric mean of {len(rows)} detectors"
@@ -166,13 +169,7 @@ def run(names: tuple[str, ...] = tuple(PEERS)) -> list[Row]:
     return rows
 
 
-def _row(name: str, ours: Callable[[], object], peer: Callable[[], object]) -> Row:
-    """Time both in turns: the least time of each, and the median ratio."""
-    pairs = [(fastest(ours, 1), fastest(peer, 1))]
-    while len(pairs) < PAIRS and sum(map(sum, pairs)) < LONG:
-        pairs.append((fastest(ours, 1), fastest(peer, 1)))
-    ratio = median(theirs / mine for mine, theirs in pairs)
-    mine, theirs = (min(times) for times in zip(*pairs, strict=True))
-    return Row(
-        name, f"{mine:.3f} s", f"pytorch-ood {theirs:.3f} s", ratio, f">= {MINIMUM:g} x", ratio >= MINIMUM
-    )
+def _row(name: str, pair: Pair, factor: float) -> Row:
+    """Return the row of a detector; ``factor`` extrapolates the peer's time to the whole sweep."""
+    ratio, peer = pair.ratio * factor, f"pytorch-ood {pair.peer * factor:.3f} s"
+    return Row(name, f"{pair.ours:.3f} s", peer, ratio, f">= {MINIMUM:g} x", ratio >= MINIMUM)

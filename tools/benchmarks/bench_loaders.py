@@ -5,13 +5,9 @@ torch computes on one thread on both sides: on a busy machine two of them wait f
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -20,14 +16,13 @@ from torchvision import transforms
 from torchvision.datasets import CIFAR100, ImageFolder
 
 from loaders import UnknownDetectionSet
+from tools.benchmarks.rows import Row, compare, fastest, real_data
 from wordnet_splits.making import build
 from wordnet_splits.packed.pack import pack
 
-from .rows import Row, fastest
-
 BATCH = 128
-REPEATS = 6
-TINY = 2000  # images of a pass: short passes find a quiet moment on a busy machine
+ROUNDS = 4
+TINY = 2000  # images per pass: short passes are less disturbed on a busy machine
 PHOTOGRAPHS = """
 schema = 1
 name = "photographs"
@@ -52,7 +47,7 @@ class _Cifar100(CIFAR100):
 
 
 def _floats(images: torch.Tensor) -> torch.Tensor:
-    """What ToTensor does, for a batch."""
+    """Convert a batch as ToTensor converts an image."""
     return images.to(torch.float32).div_(255)
 
 
@@ -61,19 +56,17 @@ def _consume(batches: Iterable[object]) -> None:
         pass
 
 
-def _rates(count: int, ours: Iterable[object], peer: Iterable[object]) -> tuple[float, float]:
-    """Return images a second of both, the fastest of passes that alternate."""
-    times: list[tuple[float, float]] = []
-    for _ in range(REPEATS):
-        times.append((fastest(lambda: _consume(ours), 1), fastest(lambda: _consume(peer), 1)))
-    return count / min(t for t, _ in times), count / min(t for _, t in times)
+def _rates(count: int, dataset: Iterable[object], peer: Iterable[object]) -> tuple[float, float]:
+    """Return images per second of both, the fastest of alternating passes."""
+    pair = compare(lambda: _consume(dataset), lambda: _consume(peer), ROUNDS, max_seconds=60)
+    return count / pair.ours, count / pair.peer
 
 
-def _row(name: str, ours: float, peer: float, peer_name: str, target: float | None) -> Row:
-    ratio = ours / peer
-    said = "" if target is None else f">= {target:g} x"
-    left, right = f"{ours:,.0f} images/s", f"{peer_name} {peer:,.0f} images/s"
-    return Row(name, left, right, ratio, said, target is None or ratio >= target)
+def _row(name: str, rate: float, peer_rate: float, peer: str, target: float | None) -> Row:
+    ratio = rate / peer_rate
+    target_text = "" if target is None else f">= {target:g} x"
+    texts = f"{rate:,.0f} images/s", f"{peer} {peer_rate:,.0f} images/s"
+    return Row(name, *texts, ratio, target_text, target is None or ratio >= target)
 
 
 def _cifar(data: Path, folder: Path) -> Iterator[Row]:
@@ -82,25 +75,25 @@ def _cifar(data: Path, folder: Path) -> Iterator[Row]:
     def opened(**transform: object) -> UnknownDetectionSet:
         return UnknownDetectionSet("unknown-cifar", role="id", split="train", packed=folder, **transform)
 
-    ours = opened(batch_transform=_floats)
-    peer = DataLoader(
-        Subset(_Cifar100(data, transform=transforms.ToTensor()), range(len(ours))), batch_size=BATCH
-    )
-    first = len(ours) / fastest(lambda: _consume(ours.batches(BATCH)), 1)
-    warm, theirs = _rates(len(ours), _Again(ours), peer)
-    loader, _ = _rates(len(ours), DataLoader(ours, batch_size=BATCH), [])
-    each, again = _rates(
-        len(ours), DataLoader(opened(transform=transforms.ToTensor()), batch_size=BATCH), peer
-    )
-    what, name = "packed CIFAR-100", "torchvision"
-    yield _row(f"{what}, batch_transform", warm, theirs, name, 20)
-    yield _row(f"{what}, batch_transform, first pass with checksums", first, theirs, name, None)
-    yield _row(f"{what}, batch_transform, in a DataLoader", loader, theirs, name, None)
-    yield _row(f"{what}, a transform of each image", each, again, name, 1)
+    dataset = opened(batch_transform=_floats)
+    count = len(dataset)
+    cifar = Subset(_Cifar100(data, transform=transforms.ToTensor()), range(count))
+    peer = DataLoader(cifar, batch_size=BATCH)
+    first_rate = count / fastest(lambda: _consume(dataset.batches(BATCH)), 1)
+    rate, peer_rate = _rates(count, _Batches(dataset), peer)
+    loader_rate = count / fastest(lambda: _consume(DataLoader(dataset, batch_size=BATCH)), ROUNDS)
+    per_image = DataLoader(opened(transform=transforms.ToTensor()), batch_size=BATCH)
+    image_rate, image_peer_rate = _rates(count, per_image, peer)
+    name = "packed CIFAR-100"
+    yield _row(f"{name}, batch_transform", rate, peer_rate, "torchvision", 20)
+    title = f"{name}, batch_transform, first pass with checksums"
+    yield _row(title, first_rate, peer_rate, "torchvision", None)
+    yield _row(f"{name}, batch_transform, in a DataLoader", loader_rate, peer_rate, "torchvision", None)
+    yield _row(f"{name}, a transform of each image", image_rate, image_peer_rate, "torchvision", 1)
 
 
-class _Again:
-    """`batches`, begun anew by every loop."""
+class _Batches:
+    """The batches of a dataset, as an iterable that can be iterated repeatedly."""
 
     def __init__(self, data: UnknownDetectionSet) -> None:
         self._data = data
@@ -112,7 +105,7 @@ class _Again:
 def _tiny(data: Path) -> Row:
     transform = transforms.ToTensor()
     root = data / "tiny-imagenet-200"
-    ours = UnknownDetectionSet(
+    dataset = UnknownDetectionSet(
         "unknown-cifar-tinyval",
         group="tin158",
         split="val",
@@ -120,7 +113,7 @@ def _tiny(data: Path) -> Row:
         transform=transform,
     )
     peer = ImageFolder(str(root / "val"), transform=transform)
-    loaders = (DataLoader(Subset(side, range(TINY)), batch_size=BATCH) for side in (ours, peer))
+    loaders = (DataLoader(Subset(side, range(TINY)), batch_size=BATCH) for side in (dataset, peer))
     return _row("Tiny ImageNet val, JPEG files", *_rates(TINY, *loaders), "ImageFolder", 1)
 
 
@@ -139,28 +132,13 @@ def _photographs(data: Path, folder: Path) -> Iterator[Row]:
     )
     peer = DataLoader(ImageFolder(str(root / "train"), transform=transform), batch_size=BATCH)
     pack(built, folder / "packed", roots={"imagenet1k": root})
-    for what, place in (
+    for kind, storage in (
         ("files", {"roots": {"imagenet1k": root}}),
         ("packed files", {"packed": folder / "packed"}),
     ):
-        ours = DataLoader(UnknownDetectionSet(built, transform=transform, **place), batch_size=BATCH)
-        count = len(ours.dataset)
-        yield _row(f"{count} photographs, {what}", *_rates(count, ours, peer), "ImageFolder", 1)
-
-
-@contextmanager
-def _real_data() -> Iterator[Path]:
-    """Yield the folder of real datasets: given, or unpacked for the occasion."""
-    if given := os.environ.get("WORDNET_SPLITS_TEST_DATA"):
-        yield Path(given)
-        return
-    shared = Path(os.environ.get("WORDNET_SPLITS_SHARED", Path(__file__).parents[3] / "shared"))
-    unpack = shared / "data" / "unpack"
-    if not unpack.is_file():
-        raise ImportError(f"real datasets are not at {unpack.parent} (set WORDNET_SPLITS_TEST_DATA)")
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, str(unpack), folder], check=True, stdout=subprocess.DEVNULL)
-        yield Path(folder)
+        dataset = DataLoader(UnknownDetectionSet(built, transform=transform, **storage), batch_size=BATCH)
+        count = len(dataset.dataset)
+        yield _row(f"{count} photographs, {kind}", *_rates(count, dataset, peer), "ImageFolder", 1)
 
 
 def run() -> list[Row]:
@@ -168,7 +146,7 @@ def run() -> list[Row]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with _real_data() as data, tempfile.TemporaryDirectory() as folder:
+        with real_data() as data, tempfile.TemporaryDirectory() as folder:
             return [
                 *_cifar(data, Path(folder) / "cifar"),
                 _tiny(data),
@@ -176,8 +154,3 @@ def run() -> list[Row]:
             ]
     finally:
         torch.set_num_threads(threads)
-
-
-if __name__ == "__main__":
-    for row in run():
-        print(*row, sep=" | ")

@@ -1,6 +1,6 @@
 """The stored run of ``make bench``, and the tables of README.md and docs/figures.md that are made from it.
 
-``python -m tools.benchmarks.record`` writes the tables again.
+``python -m tools.benchmarks.record`` rewrites the tables.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TABLE = re.compile(rf"{re.escape(HEAD[0])}\n{re.escape(HEAD[1])}\n(?:\|.*\n)*")
 
 
 def machine() -> dict[str, Any]:
-    """Return what the figures were measured on."""
+    """Return the machine and the versions of peers."""
     versions = {}
     for name in PEERS:
         try:
@@ -42,7 +42,7 @@ def machine() -> dict[str, Any]:
 
 
 def store(path: Path, module: str, rows: Sequence[Row], load: float) -> None:
-    """Store the rows of one module, and the load before it ran, in a record whose other modules stay."""
+    """Store the rows of a module, and the load before it ran, in a record, beside those of other modules."""
     record = json.loads(path.read_text("utf-8")) if path.exists() else {"modules": {}}
     record["machine"] = machine()
     record["modules"][module] = {"load": round(load, 1), "rows": [row._asdict() for row in rows]}
@@ -69,10 +69,11 @@ def table(rows: Iterable[Row]) -> str:
 def pages(record: Mapping[str, Any]) -> dict[Path, str]:
     """Return the pages with the tables of a record."""
     rows = measured(record)
-    first = [row for name in FIRST_PAGE for row in rows if row.name == name]
-    shown = {REPOSITORY / "README.md": first, REPOSITORY / "docs" / "figures.md": rows}
+    readme_rows = [row for name in FIRST_PAGE for row in rows if row.name == name]
+    tables = {REPOSITORY / "README.md": table(readme_rows), REPOSITORY / "docs" / "figures.md": table(rows)}
     return {
-        path: TABLE.sub(lambda _, of=of: table(of), path.read_text("utf-8"), 1) for path, of in shown.items()
+        path: TABLE.sub(lambda _, text=text: text, path.read_text("utf-8"), 1)
+        for path, text in tables.items()
     }
 
 

@@ -164,5 +164,5 @@ def test_a_manifest_built_here_gives_the_same_set(real_root: Path, tmp_path: Pat
     drawn = select_published("lsun", {"lsun": real_root}, local=True, per_class=9)
     assert ids(listed) == ids(drawn)
     assert listed.table["digest"].null_count == 0
-    assert listed.held().all()
+    assert listed.available().all()
     assert load_manifest(folder).name == "tiny@local"
