@@ -11,37 +11,6 @@ as the commands of ``fix-resize`` do; `open_output` reads a built set. See docs/
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from wordnet_splits.base.lazy import attach_stub
 
-from fix_resize.resize import apply, apply_many, backend_names
-from fix_resize.spec import ResizeSpec, get_spec, spec_names
-from wordnet_splits.base.lazy import names_of
-
-if TYPE_CHECKING:
-    from fix_resize.auditing.audit import audit
-    from fix_resize.pipeline.output import open_output
-    from fix_resize.pipeline.targets import build
-    from fix_resize.pipeline.verify import verify
-
-__all__ = [
-    "ResizeSpec",
-    "apply",
-    "apply_many",
-    "audit",
-    "backend_names",
-    "build",
-    "get_spec",
-    "open_output",
-    "spec_names",
-    "verify",
-]
-
-__getattr__ = names_of(  # resizing one image requires no tables
-    __name__,
-    {
-        "auditing.audit": ("audit",),
-        "pipeline.output": ("open_output",),
-        "pipeline.targets": ("build",),
-        "pipeline.verify": ("verify",),
-    },
-)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

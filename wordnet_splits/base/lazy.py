@@ -1,20 +1,22 @@
-"""What is imported when first used: the names of a package's face, and packages that an extra installs."""
+"""Late imports: public names of a package, and packages that an extra installs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import lazy_loader
+
 from wordnet_splits.base.errors import SplitsError
 
 EXTRAS = {"torch": "torch", "torchvision": "torch"}
-"""Package -> the extra that installs it, of those that modules of ours import at their top."""
+"""Packages that our modules import at their top -> the extra that installs each."""
 
 
 class MissingPackageError(SplitsError, ImportError):
-    """A package that an extra brings is not installed, or is and cannot be loaded."""
+    """A package of an extra that is not installed, or cannot be loaded."""
 
     kind = "missing-package"
 
@@ -24,8 +26,8 @@ def need(package: str, extra: str, *, where: str) -> ModuleType:
 
     Raises
     ------
-    MissingPackageError : it is not installed, with the commands that install it; or it is installed and
-        fails to load (too little memory, a library of another build), with the reason.
+    MissingPackageError : it is not installed (the hint installs it), or fails to load (too little memory, a
+        library of another build).
     """
     try:
         return import_module(package)
@@ -42,23 +44,22 @@ def need(package: str, extra: str, *, where: str) -> ModuleType:
         ) from error
 
 
-def names_of(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package that imports its names when they are first used.
+def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package that imports its names on first use.
 
-    Parameters
-    ----------
-    homes : module of the package -> the names that it holds.
+    As `lazy_loader.attach_stub`: the names and their modules are in the stub, ``__init__.pyi``, beside
+    ``file``. A name whose module needs a package of `EXTRAS` that is absent raises MissingPackageError.
     """
-    home_of = {name: home for home, names in homes.items() for name in names}
+    find, list_names, names = lazy_loader.attach_stub(package, file)
 
-    def find(name: str) -> Any:
-        if name not in home_of:
+    def find_or_explain(name: str) -> Any:
+        if name not in names:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
-            return getattr(import_module(f"{package}.{home_of[name]}"), name)
+            return find(name)
         except ModuleNotFoundError as error:
             if error.name in EXTRAS:
                 need(error.name, EXTRAS[error.name], where=f"{package}.{name}")
             raise
 
-    return find
+    return find_or_explain, list_names, names

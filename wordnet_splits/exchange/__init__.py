@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-from wordnet_splits.base.lazy import names_of
+from wordnet_splits.base.lazy import attach_stub
 
-__all__ = ["Exported", "Imported", "export_benchmark", "format_names", "import_benchmark"]
-
-__getattr__ = names_of(
-    __name__,
-    {
-        "export": ("Exported", "export_benchmark"),
-        "formats.registry": ("format_names",),
-        "importing": ("Imported", "import_benchmark"),
-    },
-)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

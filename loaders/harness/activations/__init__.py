@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from wordnet_splits.base.lazy import attach_stub
 
-from wordnet_splits.base.lazy import names_of
-
-if TYPE_CHECKING:
-    from .activations import Activations, choose_transform, extract
-    from .store import Store
-
-__all__ = ["Activations", "Store", "choose_transform", "extract"]
-
-__getattr__ = names_of(
-    __name__, {"activations": ("Activations", "choose_transform", "extract"), "store": ("Store",)}
-)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

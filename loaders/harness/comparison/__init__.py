@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from wordnet_splits.base.lazy import attach_stub
 
-from wordnet_splits.base.lazy import names_of
-
-if TYPE_CHECKING:
-    from .class_nearness import Nearness, nearness
-    from .side_by_side import Comparison, compare
-
-__all__ = ["Comparison", "Nearness", "compare", "nearness"]
-
-__getattr__ = names_of(
-    __name__, {"class_nearness": ("Nearness", "nearness"), "side_by_side": ("Comparison", "compare")}
-)
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ import pyarrow.compute as pc
 
 from wordnet_splits.base import files
 from wordnet_splits.base.errors import DataError, OutputError, SplitsError
-from wordnet_splits.base.lazy import names_of
 from wordnet_splits.base.parquet import FEW_ROWS, MAX_ROWS_PER_BYTE, read_table, write_table
 from wordnet_splits.base.schemas import read_sealed, write_sealed
 from wordnet_splits.base.tabular import terminal_width
@@ -38,8 +38,6 @@ ABOUT, SWEPT = "about.json", "sweeps.parquet"
 MAX_FILE_SIZE = 1 << 34
 MAX_TEXT_SIZE = 1 << 16
 """Bytes of a text in a table; the longest of ours list the values that a sweep could not use."""
-_plots = names_of(str(__package__).rpartition(".")[0], {"plots.plot_results": ("ResultPlots",)})
-"""Imported when used, because plots import results."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +73,8 @@ class Results(ResultTables):
     @property
     def plot(self) -> Any:
         """Its plots: ``results.plot.roc()`` for a notebook, ``results.plot.roc("roc.svg")`` for a file."""
-        return _plots("ResultPlots")(self)
+        # a plain import would make evaluation depend on plots, which are drawn from results
+        return import_module("..plots.plot_results", __package__).ResultPlots(self)
 
     def write(self, folder: str | Path, *, overwrite: bool = False) -> tuple[Path, ...]:
         """Write every table into ``folder`` and return the files.

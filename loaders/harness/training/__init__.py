@@ -12,13 +12,6 @@ From Python::
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from wordnet_splits.base.lazy import attach_stub
 
-from wordnet_splits.base.lazy import names_of
-
-if TYPE_CHECKING:
-    from .runs import train
-
-__all__ = ["train"]
-
-__getattr__ = names_of(__name__, {"runs": ("train",)})
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,0 +1,10 @@
+from .auditing.audit import audit as audit
+from .pipeline.output import open_output as open_output
+from .pipeline.targets import build as build
+from .pipeline.verify import verify as verify
+from .resize import apply as apply
+from .resize import apply_many as apply_many
+from .resize import backend_names as backend_names
+from .spec import ResizeSpec as ResizeSpec
+from .spec import get_spec as get_spec
+from .spec import spec_names as spec_names

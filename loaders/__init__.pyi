@@ -1,0 +1,3 @@
+from .dataset import UnknownDetectionSet as UnknownDetectionSet
+from .harness import evaluate as evaluate
+from .harness import evaluate_arrays as evaluate_arrays

@@ -1,0 +1,15 @@
+from .comparison import compare as compare
+from .comparison import nearness as nearness
+from .detectors import list_detectors as list_detectors
+from .detectors import register as register
+from .evaluation import Results as Results
+from .evaluation import check_results as check_results
+from .evaluation import evaluate as evaluate
+from .evaluation import evaluate_arrays as evaluate_arrays
+from .evaluation import remeasure as remeasure
+from .leaderboard import submit as submit
+from .model import Model as Model
+from .model import load_model as load_model
+from .plots import plot as plot
+from .reporting import report as report
+from .training import train as train

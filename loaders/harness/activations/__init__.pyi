@@ -1,0 +1,4 @@
+from .activations import Activations as Activations
+from .activations import choose_transform as choose_transform
+from .activations import extract as extract
+from .store import Store as Store

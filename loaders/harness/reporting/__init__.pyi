@@ -1,0 +1,1 @@
+from .write_report import report as report

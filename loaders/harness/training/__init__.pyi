@@ -1,0 +1,1 @@
+from .runs import train as train
