@@ -86,9 +86,7 @@ def predictions_by_class(predictions: pa.Table, manifest: Manifest) -> list[Pred
     unknown = {(s, c) for s, c, _, p in counts if (s, c) not in classes or (p >= 0 and p not in labels)}
     if unknown:
         source, class_id = min(unknown)
-        raise DataError(
-            f"{source} {class_id}, or its prediction, is not a class of {manifest.name}",
-        )
+        raise DataError(f"{source} {class_id}, or its prediction, is not a class of {manifest.name}")
     pairs = {(classes[s, c], labels[p]) for s, c, _, p in counts if p >= 0}
     by_pair = similarities(pairs)
     return [
@@ -153,21 +151,23 @@ def prediction_graph(predictions: Iterable[Predicted]) -> list[Edge]:
     return list(edges.values())
 
 
-def pruned(edges: Iterable[Edge], id_classes: Iterable[ClassName], *, least: int = MIN_IMAGES) -> list[Edge]:
+def pruned(
+    edges: Iterable[Edge], id_classes: Iterable[ClassName], *, min_images: int = MIN_IMAGES
+) -> list[Edge]:
     """Return the edges that Recalcati et al. keep; nodes without edges go with theirs.
 
     Dropped are edges from a class to itself, between ID classes, between classes of equal names, from the
-    source of the predicted classes, and of fewer than ``least`` images.
+    source of the predicted classes, and of fewer than ``min_images`` images.
     """
-    inside = set(id_classes)
+    id_class_set = set(id_classes)
     return [
         edge
         for edge in edges
         if edge.true != edge.predicted
-        and edge.true not in inside
+        and edge.true not in id_class_set
         and edge.true.name != edge.predicted.name
         and edge.true.source != edge.predicted.source
-        and edge.images >= least
+        and edge.images >= min_images
     ]
 
 

@@ -110,34 +110,34 @@ def plot_results(
     results: Annotated[
         list[Path] | None, typer.Argument(help="Folders that `run` wrote, on one benchmark.")
     ] = None,
-    what: Annotated[str, typer.Option(help="Kind of plot, or 'list' for all kinds.")] = LIST,
+    kind: Annotated[str, typer.Option("--what", help="Kind of plot, or 'list' for all kinds.")] = LIST,
     out: Annotated[Path | None, typer.Option(help="A .svg, .png or .pdf file; by default WHAT.svg.")] = None,
     detectors: Detectors = None,
     group: Annotated[
-        list[str] | None, typer.Option(help="An OOD set to draw, of all by default; repeatable.")
+        list[str] | None, typer.Option(help="An OOD set to draw, all by default; repeatable.")
     ] = None,
     metric: Annotated[str | None, typer.Option(help="In place of AUROC, where there is a choice.")] = None,
     store: Annotated[Path | None, typer.Option(help="Folder of activations, for plots of softmax.")] = None,
     json: Json = False,
 ) -> int:
     """Draw results: curves, densities, heat maps, scatter plots and the papers' figures."""
-    if what == LIST:
+    if kind == LIST:
         return _list_plots(json=json)
     if not results:
         raise SplitsError(
             "no results are given", where="unknown-eval plot", hint="give folders that `run` wrote"
         )
-    path = out or Path(f"{what}{GRAPHML if what == GRAPH else '.svg'}")
+    path = out or Path(f"{kind}{GRAPHML if kind == GRAPH else '.svg'}")
     labels = split_labels(detectors)
-    plot(results, what, path, detectors=labels, groups=group, metric=metric, store=store)
+    plot(results, kind, path, detectors=labels, groups=group, metric=metric, store=store)
     if json:
-        print_json({"what": what, "out": str(path)})
-    to_stderr(f"{what} in {path}")
+        print_json({"what": kind, "out": str(path)})
+    to_stderr(f"{kind} in {path}")
     return DONE
 
 
 def _list_plots(*, json: bool) -> int:
-    rows = [(kind.name, kind.title, kind.paper) for kind in list_plots()]
+    rows = [(plot_kind.name, plot_kind.title, plot_kind.paper) for plot_kind in list_plots()]
     rows.append((GRAPH, GRAPH_TITLE, "Recalcati, figure 4"))
     rows.sort()
     if json:

@@ -106,12 +106,12 @@ def remeasure_results(
 def submit_results(
     results: Annotated[Path, typer.Argument(help="A folder that `run` wrote.")],
     by: Annotated[str, typer.Option(help="Who submits them: a name, or an account.")],
-    name: Annotated[str | None, typer.Option(help="Of the entry; by default the folder's.")] = None,
-    url: Annotated[str, typer.Option(help="Of a paper or of code.")] = "",
+    name: Annotated[str | None, typer.Option(help="Name of the entry; by default the folder's.")] = None,
+    url: Annotated[str, typer.Option(help="Address of a paper or of code.")] = "",
     note: Annotated[str, typer.Option(help="One sentence, shown beside the entry.")] = "",
     commands: Annotated[
         Path | None,
-        typer.Option(help="A file of the commands that were run, a line each; else what the results record."),
+        typer.Option(help="A file of the commands that were run, a line each; by default the recorded ones."),
     ] = None,
     to: Annotated[
         Path | None, typer.Option(help="Folder of entries; by default manifests/results of this checkout.")

@@ -67,14 +67,15 @@ def run_evaluation(
     transform: Annotated[
         str | None,
         typer.Option(
-            help="In place of the model's own: MODULE:NAME, a function of a PIL image, or resize-32, ..."
+            help="In place of the model's transform: MODULE:NAME, a function of a PIL image, or resize-32."
         ),
     ] = None,
     num_classes: Annotated[
-        int | None, typer.Option(min=1, help="Outputs of a model that a name makes, such as timm:resnet18.")
+        int | None,
+        typer.Option(min=1, help="Number of outputs, for names that make any number, as timm:resnet18."),
     ] = None,
     restrict: Annotated[
-        str, typer.Option(help="Softmax over the benchmark's columns, or over all: columns, full.")
+        str, typer.Option(help="Softmax over the benchmark's columns (columns), or over all (full).")
     ] = "columns",
     background: Annotated[
         str | None, typer.Option(help="Column of a background class, or 'last'; dropped after softmax.")
@@ -82,11 +83,13 @@ def run_evaluation(
     root: RootOptions = None,
     packed: PackedOption = None,
     group: Annotated[
-        list[str] | None, typer.Option(help="An OOD set to evaluate, of all by default; repeatable.")
+        list[str] | None, typer.Option(help="An OOD set to evaluate, all by default; repeatable.")
     ] = None,
     sweep: Annotated[
         bool,
-        typer.Option("--sweep", help="Choose parameters not given on validation images, for each model."),
+        typer.Option(
+            "--sweep", help="Choose parameters that are not given on validation images, for each run."
+        ),
     ] = False,
     bootstrap: Annotated[
         int, typer.Option(min=0, help="Replicates behind intervals; 1000 is usual, 0 for none.")
@@ -112,7 +115,8 @@ def run_evaluation(
         bool, typer.Option("--trust-model", help="Load an exported program, which may run code.")
     ] = False,
     layout: Annotated[
-        str | None, typer.Option(help="Table to print; by default the benchmark's paper's.")
+        str | None,
+        typer.Option(help="Layout of the printed table; by default that of the benchmark's paper."),
     ] = None,
     json: Json = False,
 ) -> int:

@@ -34,20 +34,22 @@ MAX_SEEDS = 1000
 def train(
     benchmark: BenchmarkOption,
     recipe: Annotated[str, typer.Option(help="A training recipe (see `recipes`), or a TOML file.")],
-    out: Annotated[Path, typer.Option(help="Folder of the models; each run gets one of its own in it.")],
-    network: Annotated[str | None, typer.Option(help="By default that of the recipe.")] = None,
-    seeds: Annotated[str, typer.Option(help="As in 0, 0-4 or 0,2,5-7.")] = "0",
-    optimizers: Annotated[str, typer.Option(help="Of those in the recipe, as in adam,sgd.")] = "all",
+    out: Annotated[Path, typer.Option(help="Folder of the models, with a folder for each run.")],
+    network: Annotated[str | None, typer.Option(help="Network; by default that of the recipe.")] = None,
+    seeds: Annotated[str, typer.Option(help="Seeds, as in 0, 0-4 or 0,2,5-7.")] = "0",
+    optimizers: Annotated[str, typer.Option(help="Optimizers of the recipe, as in adam,sgd.")] = "all",
     epochs: Annotated[
         int | None,
-        typer.Option(min=1, help="In place of the recipe's; the schedule is scaled, and the model says so."),
+        typer.Option(
+            min=1, help="Number of epochs; the recipe's schedule is scaled, and the model records it."
+        ),
     ] = None,
     images: Annotated[
         int | None,
-        typer.Option(min=1, help="ID train images, equally many of each class; all by default."),
+        typer.Option(min=1, help="Number of ID train images, equally many of each class; all by default."),
     ] = None,
     start: Annotated[
-        str | None, typer.Option(help="Series of runs in --out to train further, for recipes that do.")
+        str | None, typer.Option(help="Series of runs in --out to continue, for recipes that do so.")
     ] = None,
     root: RootOptions = None,
     packed: PackedOption = None,

@@ -243,8 +243,8 @@ class _OodClasses:
         DataError : a run was not scored on one of the classes.
         """
         total, counts = np.zeros(len(self.keys)), np.zeros(len(self.keys), dtype=np.int64)
-        for named, number in entry.runs:
-            for row in named.results.by_class.to_pylist():
+        for evaluation, number in entry.runs:
+            for row in evaluation.results.by_class.to_pylist():
                 index = self._index_of.get((row["group"], row["source"], row["class_id"]))
                 of_entry = (row["detector"], row["run"]) == (entry.detector, number)
                 if of_entry and index is not None and row["auroc"] is not None:

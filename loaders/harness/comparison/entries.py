@@ -121,12 +121,14 @@ class Entry:
     def values(self, metric: str, group: str, role: str) -> list[float]:
         """Return the value of a metric in each run, NaN for null; runs without a row are left out."""
         filters = {"metric": metric, "group": group, "role": role, "detector": self.detector}
-        rows = [row for named, number in self.runs for row in named.results.rows(**filters, run=number)]
+        rows = [
+            row for evaluation, number in self.runs for row in evaluation.results.rows(**filters, run=number)
+        ]
         return [np.nan if row["value"] is None else row["value"] for row in rows]
 
     def scored(self) -> list[ScoredRun]:
         """Return the confidences of each run."""
-        return [named.scored[self.detector, number] for named, number in self.runs]
+        return [evaluation.scored[self.detector, number] for evaluation, number in self.runs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,9 +179,9 @@ class Draw:
         """
         for group in groups:
             holders: dict[str | None, str] = {}
-            for named in self.results:
-                for digest in named.image_digests(group):
-                    holders.setdefault(digest, named.name)
+            for evaluation in self.results:
+                for digest in evaluation.image_digests(group):
+                    holders.setdefault(digest, evaluation.name)
             if len(holders) > 1:
                 raise DataError(
                     f"not scored on the same images of {group}, so nothing that it is part of is compared",
@@ -203,18 +205,18 @@ def draws_of(results: Sequence[ResultsOrFolder], detectors: Sequence[str] | None
     every = [NamedResults.of(item, index) for index, item in enumerate(results)]
     if not every:
         raise DataError("no results are given", hint="give folders that `unknown-eval run` wrote")
-    benchmarks = dict.fromkeys(without_seed(named.results.about.benchmark) for named in every)
+    benchmarks = dict.fromkeys(without_seed(evaluation.results.about.benchmark) for evaluation in every)
     if len(benchmarks) > 1:
         raise DataError(
             f"results on different benchmarks: {', '.join(benchmarks)}",
             hint="their values are of other images; compare each benchmark's own",
         )
     by_draw: dict[str, list[NamedResults]] = {}
-    for named in every:
-        by_draw.setdefault(named.results.about.benchmark, []).append(named)
+    for evaluation in every:
+        by_draw.setdefault(evaluation.results.about.benchmark, []).append(evaluation)
     draws = [_draw(benchmark, in_draw, detectors) for benchmark, in_draw in by_draw.items()]
-    evaluations = {named.results.about.evaluation_fingerprint: named.name for named in every}
-    _require_same(FINGERPRINT_SUBJECTS["evaluation"], next(iter(benchmarks)), evaluations)
+    fingerprints = {evaluation.results.about.evaluation_fingerprint: evaluation.name for evaluation in every}
+    _require_same(FINGERPRINT_SUBJECTS["evaluation"], next(iter(benchmarks)), fingerprints)
     return draws
 
 
@@ -232,8 +234,8 @@ def _require_same(subject: str, benchmark: str, holders: Mapping[str, str], hint
 def _require_same_sets(benchmark: str, results: Sequence[NamedResults]) -> None:
     """Raise DataError unless all results are on the same user sets, whose names hold their roles."""
     holders: dict[tuple[str, ...], str] = {}
-    for named in results:
-        holders.setdefault(named.results.about.own_sets, named.name)
+    for evaluation in results:
+        holders.setdefault(evaluation.results.about.own_sets, evaluation.name)
     if len(holders) > 1:
         listed = "; ".join(
             f"{name} ({', '.join(sets) or 'sets of the benchmark'})" for sets, name in holders.items()
@@ -243,7 +245,7 @@ def _require_same_sets(benchmark: str, results: Sequence[NamedResults]) -> None:
 
 
 def _draw(benchmark: str, results: Sequence[NamedResults], detectors: Sequence[str] | None) -> Draw:
-    abouts = [(named.name, named.results.about) for named in results]
+    abouts = [(evaluation.name, evaluation.results.about) for evaluation in results]
     _require_same("versions", benchmark, {str(about.version): name for name, about in abouts})
     _require_same_sets(benchmark, results)
     on_user_sets = any(about.own_sets for _, about in abouts)
@@ -252,19 +254,22 @@ def _draw(benchmark: str, results: Sequence[NamedResults], detectors: Sequence[s
         _require_same(subject, benchmark, holders, OWN_IDS if on_user_sets and key == "images" else "")
     results = _with_labels(benchmark, results)
     runs: dict[tuple[str, str], dict[str, tuple[NamedResults, int]]] = {}
-    for named in results:
-        for model, detector, number, key in _keys(named.results):
+    for evaluation in results:
+        for model, detector, number, key in _keys(evaluation.results):
             if detectors is not None and detector not in detectors:
                 continue
-            if model not in named.labels:
+            if model not in evaluation.labels:
                 message = f"a row is of the model '{printable(model, 40)}', which about.json does not name"
                 raise DataError(
-                    message, where=named.name, hint="`unknown-eval check-results` says what differs"
+                    message, where=evaluation.name, hint="`unknown-eval check-results` says what differs"
                 )
-            of_entry = runs.setdefault((named.labels[model], detector), {})
-            if of_entry.setdefault(key or f"{named.name} {number}", (named, number)) != (named, number):
+            of_entry = runs.setdefault((evaluation.labels[model], detector), {})
+            if of_entry.setdefault(key or f"{evaluation.name} {number}", (evaluation, number)) != (
+                evaluation,
+                number,
+            ):
                 hint = "give each network's results once"
-                raise DataError(f"{detector} on {model} is given twice", where=named.name, hint=hint)
+                raise DataError(f"{detector} on {model} is given twice", where=evaluation.name, hint=hint)
     entries = tuple(Entry(benchmark, *label, tuple(of_entry.values())) for label, of_entry in runs.items())
     if not entries:
         hint = f"it holds {', '.join(results[0].results.detectors)}"
@@ -276,27 +281,27 @@ def _draw(benchmark: str, results: Sequence[NamedResults], detectors: Sequence[s
 def _with_labels(benchmark: str, results: Sequence[NamedResults]) -> list[NamedResults]:
     """Return the results with labels of their models; two results share a label only for the same model."""
     holders: dict[str, dict[str, NamedResults]] = {}
-    for named in results:
-        for model in named.results.about.models:
-            holders.setdefault(model, {}).setdefault(_identity(named, model), named)
+    for evaluation in results:
+        for model in evaluation.results.about.models:
+            holders.setdefault(model, {}).setdefault(_identity(evaluation, model), evaluation)
     labelled = []
-    for named in results:
+    for evaluation in results:
         labels = {}
-        for model in named.results.about.models:
+        for model in evaluation.results.about.models:
             by_identity, plain = holders[model], model.removeprefix(f"{benchmark}/")
-            identity = _identity(named, model)
+            identity = _identity(evaluation, model)
             is_unique = not identity or len(by_identity) == 1
             labels[model] = plain if is_unique else f"{plain} ({by_identity[identity].name})"
-        labelled.append(replace(named, labels=labels))
+        labelled.append(replace(evaluation, labels=labels))
     return labelled
 
 
-def _identity(named: NamedResults, model: str) -> str:
+def _identity(evaluation: NamedResults, model: str) -> str:
     """Return "" for a model that somebody named, else the keys that tell it from others of its name."""
-    runs = named.results.about.runs_of(model)
+    runs = evaluation.results.about.runs_of(model)
     if any(run.named for run in runs):
         return ""
-    return "+".join(run.model_key for run in runs) or named.name
+    return "+".join(run.model_key for run in runs) or evaluation.name
 
 
 def _keys(results: ResultTables) -> list[tuple[str, str, int, str]]:
@@ -308,16 +313,16 @@ def _keys(results: ResultTables) -> list[tuple[str, str, int, str]]:
 
 def _notes(benchmark: str, results: Sequence[NamedResults]) -> Iterator[str]:
     transforms: dict[str, str] = {}
-    for named in results:
-        for run in named.results.about.runs:
+    for evaluation in results:
+        for run in evaluation.results.about.runs:
             words = " | ".join(dict.fromkeys(words or key for key, words in run.transforms.items()))
             transforms.setdefault(words, run.name)
     if len(transforms) > 1:
         listed = "; ".join(f"{name}: {words}" for words, name in transforms.items())
         yield f"{benchmark}: the images went through different transforms ({listed})"
     labels: dict[str, dict[str, None]] = {}
-    for named in results:
-        for model, label in named.labels.items():
+    for evaluation in results:
+        for model, label in evaluation.labels.items():
             labels.setdefault(model, {})[label] = None
     for model, of_model in labels.items():
         if len(of_model) > 1:
@@ -325,9 +330,9 @@ def _notes(benchmark: str, results: Sequence[NamedResults]) -> Iterator[str]:
                 f"{', '.join(of_model)}: compared as {len(of_model)} models, since nobody said that they are "
                 f"runs of one (name it: {{{model!r}: [run, run]}}, --runs, or model= of evaluate_arrays)"
             )
-    for named in results:
-        for missing in named.results.about.missing:
-            yield f"{named.name}: {missing.group} was not scored whole ({missing.scored:,} images)"
+    for evaluation in results:
+        for missing in evaluation.results.about.missing:
+            yield f"{evaluation.name}: {missing.group} was not scored whole ({missing.scored:,} images)"
 
 
 def _digest(names: Iterable[str]) -> str:

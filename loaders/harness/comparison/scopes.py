@@ -87,7 +87,9 @@ def entry_replicates(entry: Entry, metric: str, scope: Scope, *, replicates: int
 def groups_behind(entry: Entry, metric: str, scope: Scope) -> list[str]:
     """Return the groups whose images a metric depends on."""
     id_roles = _id_roles(metric)
-    id_groups = [group for named, _ in entry.runs for group, role in named.roles.items() if role in id_roles]
+    id_groups = [
+        group for evaluation, _ in entry.runs for group, role in evaluation.roles.items() if role in id_roles
+    ]
     return list(dict.fromkeys([*id_groups, *(group for pool in scope.pools for group in pool)]))
 
 

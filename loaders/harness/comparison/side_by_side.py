@@ -161,7 +161,7 @@ def compare_draws_of(
         models = {entry.model for entry in draws[0].entries}
         robustness = DEFAULT if len(models) > 1 and over_draws is None else ()
     tables = [table for draw in single if robustness for table in robustness_tables(draw, robustness)]
-    results = [named.results for draw in draws for named in draw.results]
+    results = [evaluation.results for draw in draws for evaluation in draw.results]
     return Comparison(
         name,
         metric,

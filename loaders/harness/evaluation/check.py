@@ -114,7 +114,7 @@ def check_results(
     and is checked by checksum alone.
 
     Bootstrap intervals take minutes where there are many scores: above `MAX_DRAWS` draws they are recomputed
-    for one detector and run, chosen by a hash, and of the others only the order of their ends is checked.
+    for one detector and run, chosen by a hash, and only the order of the ends of all others is checked.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def sampled(sizes: Mapping[DetectorRun, int], replicates: int) -> Collection[Det
 def _compare_intervals(
     stored: Results, rows: ComputedRows, sample: Collection[DetectorRun] | None, comparison: _Comparison
 ) -> CheckedIntervals:
-    """Compare the recomputed intervals; of the others, check that they are there and in order."""
+    """Compare the recomputed intervals; check that all others are there and in order."""
     recomputed = _by_key(
         ({"detector": d, "run": r, **row._asdict()} for (d, r), row in rows.results), ROW_KEY
     )

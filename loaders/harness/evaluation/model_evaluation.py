@@ -40,7 +40,7 @@ class EvaluationOptions:
     Attributes
     ----------
     metrics : options of the metrics. transform : in place of the models' and the benchmark's, or None.
-    The others are the arguments of `evaluate`.
+    The remaining fields are arguments of `evaluate`.
     """
 
     detectors: str | Sequence[Any] = "preset:simple"

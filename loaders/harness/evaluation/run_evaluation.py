@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from wordnet_splits.base.errors import DataError
 from wordnet_splits.base.progress import Progress, Silent
 from wordnet_splits.manifest import Manifest
 
-from ..activations.runs import GroupOutputs, ModelRun, predict
-from ..arrays import Array, Head
+from ..activations.runs import GroupOutputs, ModelRun
+from ..arrays import Head
 from ..detectors import ConfiguredDetector, detector_from_object, parse_detectors
 from ..detectors.parsing import without_duplicates
 from .fitting import (
@@ -31,17 +30,15 @@ from .fitting import (
     validation_sets,
 )
 from .notes import accuracy_notes, run_notes, size_notes
+from .output_tables import joined_keys, prediction_table, run_facts, score_table
 from .results import Results
 from .rows_from_scores import ComputedRows, DetectorRun, compute_rows
 from .schema import (
     BY_CLASS,
     BY_NEARNESS,
     MODEL,
-    PREDICTIONS,
     RESULTS,
-    SCORES,
     About,
-    ColumnsUsed,
     Coverage,
     MetricOptions,
     RunFacts,
@@ -181,7 +178,7 @@ class _Evaluation:
             detectors = self._with_head(detectors, run.title, head)
             read_ahead(detectors, self.sets, run)
         self.image_counts.update({group: outputs.arrays.n for group, outputs in test.items()})
-        predictions = _prediction_table(("", number), test, self.sets.test, run.title)
+        predictions = prediction_table(("", number), test, self.sets.test, run.title)
         notes = [
             *run_notes({group: outputs.notes for group, outputs in test.items()}),
             *size_notes({group: outputs.shape for group, outputs in test.items()}),
@@ -189,8 +186,8 @@ class _Evaluation:
         ]
         self.notes += [f"{run.title}: {note}" for note in notes]
         self.predictions["", number] = predictions
-        self.facts.append(_facts(number, run, test))
-        transform_key = _joined(outputs.transform_key for outputs in test.values())
+        self.facts.append(run_facts(number, run, test))
+        transform_key = joined_keys(outputs.transform_key for outputs in test.values())
         use = _DetectorUse(run.model, run.model_key, transform_key)
         self.uses[MODEL, number] = use
         with self.progress.task(f"scoring {run.title}", len(detectors)) as task:
@@ -233,7 +230,7 @@ class _Evaluation:
     def _with_head(
         self, detectors: Sequence[ConfiguredDetector], name: str, head: Head | None
     ) -> list[ConfiguredDetector]:
-        """Leave out those of a preset that lack a linear head; others are refused when they are fitted."""
+        """Leave out detectors of a preset that lack a linear head; any other is refused when it is fitted."""
         if head is not None:
             return list(detectors)
         left_out = [each for each in detectors if each.optional and "head" in each.spec.needs]
@@ -257,8 +254,8 @@ class _Evaluation:
         fitted = fit(configured, [part for part in data if part is not None] or None, heads)
         use = _DetectorUse(
             runs[0].model,
-            _joined(run.model_key for run in runs),
-            _joined(each.transform_key for of_runs in outputs.values() for each in of_runs),
+            joined_keys(run.model_key for run in runs),
+            joined_keys(each.transform_key for of_runs in outputs.values() for each in of_runs),
         )
         inputs = {
             group: (of_runs[0], [each.arrays for each in of_runs]) for group, of_runs in outputs.items()
@@ -281,9 +278,9 @@ class _Evaluation:
                 group: replace(outputs, arrays=predicted(fitted, data))
                 for group, (outputs, data) in inputs.items()
             }
-            self.predictions[key] = _prediction_table(key, own_outputs, self.sets.test, key[0])
+            self.predictions[key] = prediction_table(key, own_outputs, self.sets.test, key[0])
         outputs_by_group = {group: outputs for group, (outputs, _) in inputs.items()}
-        self.scores[key] = _score_table(key, outputs_by_group, confidences)
+        self.scores[key] = score_table(key, outputs_by_group, confidences)
         self.notes += [f"{name}: {note}" for note in notes]
         configured = fitted.configured
         self.uses[key] = replace(use, params=configured.params, chosen_on=configured.chosen_on)
@@ -335,75 +332,3 @@ class _Evaluation:
             params = json.dumps(dict(use.params), sort_keys=True)
             model = (use.model, use.model_key, use.transform_key, number)
             yield (*benchmark, *model, detector, params, use.chosen_on or None, *row)
-
-
-def _facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> RunFacts:
-    class_map = next(iter(test.values())).classes
-    known_classes = 1 if class_map is None else len(class_map.columns) or len(class_map.class_columns)
-    return RunFacts(
-        run=number,
-        model=run.model,
-        name=run.name,
-        model_key=run.model_key,
-        weights=run.weights,
-        device=run.device,
-        transforms={outputs.transform_key: outputs.transform for outputs in test.values()},
-        class_map=None if class_map is None else ColumnsUsed.model_validate(class_map.record()),
-        known_classes=known_classes,
-        other_columns=class_map is not None and len(class_map.softmax_columns) > known_classes,
-        named=run.user_named or run.model != run.name,
-    )
-
-
-def _score_table(
-    key: DetectorRun, test: Mapping[str, GroupOutputs], confidences: Mapping[str, Array]
-) -> pa.Table:
-    """Return `schema.SCORES` of the groups in their order."""
-    return pa.concat_tables(
-        _rows_of(SCORES, key, group, outputs, {"confidence": pa.array(confidences[group], pa.float32())})
-        for group, outputs in test.items()
-    )
-
-
-def _prediction_table(
-    key: DetectorRun, test: Mapping[str, GroupOutputs], roles: Mapping[str, str], name: str
-) -> pa.Table:
-    """Return `schema.PREDICTIONS` of the groups in their order; nulls where the model gives no logits."""
-    parts = []
-    for group, outputs in test.items():
-        n, predictions = outputs.arrays.n, predict(outputs, name)
-        columns = {
-            "role": pa.repeat(pa.scalar(roles[group]), n),
-            "label": outputs.table["label"],
-            "class_id": outputs.table["class_id"],
-            "prediction": pa.nulls(n, pa.int32()),
-            "target_probability": pa.nulls(n, pa.float32()),
-            "max_probability": pa.nulls(n, pa.float32()),
-        }
-        if predictions is not None:
-            target, greatest = predictions.of_target, predictions.greatest
-            columns["prediction"] = pa.array(predictions.label, pa.int32())
-            columns["target_probability"] = pa.array(target, mask=np.isnan(target))
-            columns["max_probability"] = pa.array(greatest, mask=np.isnan(greatest))
-        parts.append(_rows_of(PREDICTIONS, key, group, outputs, columns))
-    return pa.concat_tables(parts)
-
-
-def _rows_of(
-    schema: pa.Schema, key: DetectorRun, group: str, outputs: GroupOutputs, columns: Mapping[str, Any]
-) -> pa.Table:
-    n = outputs.arrays.n
-    all_columns = {
-        "detector": pa.repeat(pa.scalar(key[0]), n),
-        "run": pa.repeat(pa.scalar(key[1], pa.int32()), n),
-        "source": outputs.table["source"],
-        "image_id": outputs.table["image_id"],
-        "group": pa.repeat(pa.scalar(group), n),
-        **columns,
-    }
-    return pa.table({name: all_columns[name] for name in schema.names}).cast(schema)
-
-
-def _joined(values: Iterable[str]) -> str:
-    """Return the distinct ``values`` in order, joined by ``+``."""
-    return "+".join(dict.fromkeys(values))

@@ -29,7 +29,7 @@ class EvaluatedSets:
 
     @classmethod
     def of(cls, manifest: Manifest, groups: Sequence[str] | None = None) -> EvaluatedSets:
-        """Select the ID sets and, of the others, ``groups`` (all by default).
+        """Select the ID sets and, of the OOD sets, ``groups`` (all by default).
 
         Raises
         ------

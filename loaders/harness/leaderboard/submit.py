@@ -62,8 +62,8 @@ def submit(
     if not checked.ok:
         message = f"{len(checked.differences):,} values differ from what their scores give"
         raise DataError(message, where=str(folder), hint=f"see `unknown-eval check-results {folder}`")
-    named = NamedResults.of(folder)
-    about = named.results.about
+    evaluation = NamedResults.of(folder)
+    about = evaluation.results.about
     if about.own_sets:
         raise DataError(
             "the sets were given in Python, and nobody else has them",
@@ -83,7 +83,7 @@ def submit(
         "by": by,
         "url": url,
         "note": note,
-        "commands": list(commands) or [command_of(named)],
+        "commands": list(commands) or [command_of(evaluation)],
         "facts": facts_of(folder).model_dump(mode="json"),
     }
     validate(LeaderboardEntry, entry, where=f"entry {entry_name}")

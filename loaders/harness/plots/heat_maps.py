@@ -1,4 +1,4 @@
-"""HeatMap maps of ID class against OOD class: what is predicted, and the mean softmax."""
+"""Heat maps of ID class against OOD class: the shares of predictions, and the mean softmax."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ GRAPH_TITLE = "predictions as a graph from true to predicted class, pruned; a .g
 
 def plot_data(
     results: Sequence[ResultsOrFolder] | ResultsOrFolder,
-    what: str,
+    kind: str,
     *,
     detectors: Sequence[str] | None = None,
     groups: Sequence[str] | None = None,
@@ -35,7 +35,7 @@ def plot_data(
 
     Parameters
     ----------
-    what : a kind of plot (`list_plots`). detectors : labels, all by default. groups : OOD sets, all by
+    kind : name of the plot (`list_plots`). detectors : labels, all by default. groups : OOD sets, all by
         default.
     metric : in place of AUROC, where the kind has a choice. store : folder of activations, for ``kim-7``.
 
@@ -43,13 +43,14 @@ def plot_data(
     ------
     UnknownNameError : no such kind or set. DataError : the results lack data for the kind.
     """
-    kind = get_plot(what)
-    return kind.plot(Selection.of(results, detectors=detectors, groups=groups, metric=metric, store=store))
+    return get_plot(kind).plot(
+        Selection.of(results, detectors=detectors, groups=groups, metric=metric, store=store)
+    )
 
 
 def plot(
     results: Sequence[ResultsOrFolder] | ResultsOrFolder,
-    what: str,
+    kind: str,
     out: str | Path,
     *,
     detectors: Sequence[str] | None = None,
@@ -66,7 +67,7 @@ def plot(
     OutputError : another kind of file, or it cannot be written. MissingPackageError : no matplotlib.
     """
     path = Path(out)
-    if what == GRAPH:
+    if kind == GRAPH:
         if path.suffix != GRAPHML:
             raise OutputError(f"{GRAPH} is a graph, written as {GRAPHML}", where=str(path))
         from ..semantics import graphml
@@ -75,7 +76,7 @@ def plot(
         files.write_bytes(path, graphml(pruned_graph(selection)))
         return path
     plotting.check_output(path, "unknown-eval plot")
-    numbers = plot_data(results, what, detectors=detectors, groups=groups, metric=metric, store=store)
+    numbers = plot_data(results, kind, detectors=detectors, groups=groups, metric=metric, store=store)
     plotting.save_plot(numbers, path, salt=SALT)
     return path
 
@@ -98,7 +99,7 @@ class ResultPlots:
     def __dir__(self) -> list[str]:
         return [kind.name.replace("-", "_") for kind in list_plots()]
 
-    def _plot(self, what: str, out: str | Path | None = None, **options: Any) -> Plot | Path:
+    def _plot(self, kind: str, out: str | Path | None = None, **options: Any) -> Plot | Path:
         if out is None:
-            return plot_data(self._results, what, **options)
-        return plot(self._results, what, out, **options)
+            return plot_data(self._results, kind, **options)
+        return plot(self._results, kind, out, **options)

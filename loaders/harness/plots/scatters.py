@@ -57,10 +57,10 @@ def nearness(selection: Selection) -> Plot:
     """A panel for each detector, of its first run, with the rank correlation over the plotted classes."""
     panels = []
     for entry in selection.entries:
-        named, number = entry.runs[0]
+        evaluation, number = entry.runs[0]
         rows = [
             row
-            for row in named.results.by_class.to_pylist()
+            for row in evaluation.results.by_class.to_pylist()
             if (row["detector"], row["run"]) == (entry.detector, number)
             and row["similarity"] is not None
             and row["auroc"] is not None

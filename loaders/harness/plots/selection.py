@@ -158,9 +158,9 @@ class Selection:
     def networks(self) -> list[Network]:
         """Return the runs of all models."""
         return [
-            Network(named.labels[run.model], run.name, named, run)
-            for named in self.draw.results
-            for run in named.results.about.runs
+            Network(evaluation.labels[run.model], run.name, evaluation, run)
+            for evaluation in self.draw.results
+            for run in evaluation.results.about.runs
         ]
 
     def first_networks(self) -> Iterator[Network]:

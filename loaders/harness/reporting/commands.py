@@ -24,39 +24,39 @@ IN_PYTHON = (
 
 def remarks(draw: Draw) -> list[str]:
     """Return sentences on the parts that commands and calls leave open."""
-    from_python = [bool(named.results.about.own_sets) for named in draw.results]
+    from_python = [bool(evaluation.results.about.own_sets) for evaluation in draw.results]
     return [*([] if all(from_python) else [REBUILT]), *([IN_PYTHON] if any(from_python) else [])]
 
 
 def commands(draw: Draw) -> Iterator[str]:
     """Yield command lines that repeat the evaluations, as far as the results record them."""
-    for named in draw.results:
-        yield (python_call if named.results.about.own_sets else command_of)(named)
-        if Path(named.name).is_dir():
-            yield shlex.join(["unknown-eval", "check-results", named.name])
+    for evaluation in draw.results:
+        yield (python_call if evaluation.results.about.own_sets else command_of)(evaluation)
+        if Path(evaluation.name).is_dir():
+            yield shlex.join(["unknown-eval", "check-results", evaluation.name])
 
 
-def command_of(named: NamedResults) -> str:
+def command_of(evaluation: NamedResults) -> str:
     """Return the command line that repeats an evaluation, as far as the results record it."""
-    about = named.results.about
+    about = evaluation.results.about
     words = ["unknown-eval", "run", "--benchmark", about.benchmark]
     trained = all(run.weights.startswith(TRAINED) for run in about.runs)
     words += [word for run in about.runs for word in ("--model", run.weights if trained else run.name)]
     words += ["--runs"] if not trained and len(about.models) == 1 < len(about.runs) else []
-    words += ["--detectors", _detectors(named)]
-    words += ["--sweep"] if _is_swept(named) else []
+    words += ["--detectors", _detectors(evaluation)]
+    words += ["--sweep"] if _is_swept(evaluation) else []
     if about.options.replicates:
         words += ["--bootstrap", str(about.options.replicates), "--seed-boot", str(about.options.seed)]
     words += ["--allow-missing"] if about.left_out else []
     return shlex.join(words)
 
 
-def python_call(named: NamedResults) -> str:
+def python_call(evaluation: NamedResults) -> str:
     """Return the call that repeats an evaluation on user sets, as far as the results record it."""
-    about = named.results.about
+    about = evaluation.results.about
     sets = ", ".join(f"{name!r}: ..." for name in about.own_sets)
-    arguments = [f"detectors={_detectors(named)!r}"]
-    arguments += ["sweep=True"] if _is_swept(named) else []
+    arguments = [f"detectors={_detectors(evaluation)!r}"]
+    arguments += ["sweep=True"] if _is_swept(evaluation) else []
     if about.options.replicates:
         arguments += [f"bootstrap={about.options.replicates}", f"seed_boot={about.options.seed}"]
     if not any(run.device for run in about.runs):  # arrays
@@ -69,11 +69,11 @@ def python_call(named: NamedResults) -> str:
     return f"loaders.evaluate({model}, sets={{{sets}}}, {', '.join(arguments)})"
 
 
-def _detectors(named: NamedResults) -> str:
+def _detectors(evaluation: NamedResults) -> str:
     """Return the detectors as `run` takes them: with their parameters, except those chosen by a sweep."""
     specifications = []
-    for label in named.results.detectors:
-        row = named.results.rows(detector=label)[0]
+    for label in evaluation.results.detectors:
+        row = evaluation.results.rows(detector=label)[0]
         params = params_of(row["params"])
         name = re.sub(r"\[.*", "", label)
         if row["chosen_on"]:
@@ -85,8 +85,8 @@ def _detectors(named: NamedResults) -> str:
     return ",".join(specifications)
 
 
-def _is_swept(named: NamedResults) -> bool:
-    table = named.results.results
+def _is_swept(evaluation: NamedResults) -> bool:
+    table = evaluation.results.results
     return any(table["chosen_on"].unique().to_pylist())
 
 

@@ -62,14 +62,14 @@ def worst_mistakes(entry: Entry, manifest: Manifest, limit: int) -> list[Mistake
     ----------
     manifest : the benchmark, for the names and synsets of classes.
     """
-    named, number = entry.runs[0]
-    named.results.require_scores("the worst mistakes")
-    predictions = [row for row in named.results.predictions.to_pylist() if row["run"] == number]
+    evaluation, number = entry.runs[0]
+    evaluation.results.require_scores("the worst mistakes")
+    predictions = [row for row in evaluation.results.predictions.to_pylist() if row["run"] == number]
     of_detector = [row for row in predictions if row["detector"] == entry.detector]
     rows = of_detector or [row for row in predictions if not row["detector"]]
     confidences = {
         (row["group"], row["source"], row["image_id"]): row["confidence"]
-        for row in named.results.scores.to_pylist()
+        for row in evaluation.results.scores.to_pylist()
         if row["run"] == number and row["detector"] == entry.detector
     }
     right: list[ConfidentRow] = []

@@ -62,7 +62,7 @@ def report(
     """
     selection = Selection.of(results, detectors=detectors, replicates=bootstrap)
     draw = selection.draw
-    all_results = [named.results for named in draw.results]
+    all_results = [evaluation.results for evaluation in draw.results]
     comparison = compare_draws_of([draw], bootstrap=bootstrap)
     plots, plot_notes = _plots(selection, comparison)
     worst, entry_name, mistake_notes = _mistakes(draw, comparison, mistakes, roots, packed)
@@ -135,8 +135,8 @@ def _mistakes(
 def _overview(draw: Draw) -> Iterator[Table]:
     """Yield the networks, the sets with their numbers of images, and the detectors."""
     rows = []
-    for named in draw.results:
-        for run in named.results.about.runs:
+    for evaluation in draw.results:
+        for run in evaluation.results.about.runs:
             used = run.class_map
             classes = "all" if used is None else f"{used.columns} of {used.of} ({used.mapping})"
             transforms = " | ".join(dict.fromkeys(run.transforms.values()))
@@ -149,7 +149,7 @@ def _overview(draw: Draw) -> Iterator[Table]:
     detectors = []
     for entry in draw.entries:
         name = " ".join(part for part in entry.label if part)
-        for named, number in entry.runs:
-            row = named.results.rows(detector=entry.detector, run=number)[0]
+        for evaluation, number in entry.runs:
+            row = evaluation.results.rows(detector=entry.detector, run=number)[0]
             detectors.append((name, params_text(row["params"]), row["chosen_on"] or "given"))
     yield Table("Detectors", ("detector", "parameters", "chosen on"), tuple(dict.fromkeys(detectors)))

@@ -98,7 +98,7 @@ def test_names_and_similarities_survive() -> None:
 
 def test_predictions_of_another_benchmark_are_refused() -> None:
     columns = {"source": ["cifar100"], "class_id": ["apple"], "role": ["far"], "prediction": [0]}
-    with pytest.raises(DataError, match="cifar100 apple is no class of digits"):
+    with pytest.raises(DataError, match="cifar100 apple, or its prediction, is not a class of digits"):
         predictions_by_class(pa.table(columns), load_manifest("digits"))
     columns = {"source": ["digits"] * 3, "class_id": ["6", "6", "0"], "role": ["near", "near", "id"]}
     found = predictions_by_class(pa.table({**columns, "prediction": [1, 1, -1]}), load_manifest("digits"))

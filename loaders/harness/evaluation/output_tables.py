@@ -1,0 +1,87 @@
+"""The outputs of models as tables of results: scores, predictions, and the facts of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..activations.runs import GroupOutputs, ModelRun, predict
+from ..arrays import Array
+from .rows_from_scores import DetectorRun
+from .schema import PREDICTIONS, SCORES, ColumnsUsed, RunFacts
+
+
+def run_facts(number: int, run: ModelRun, test: Mapping[str, GroupOutputs]) -> RunFacts:
+    """Return the description of one network for ``about.json``."""
+    class_map = next(iter(test.values())).classes
+    known_classes = 1 if class_map is None else len(class_map.columns) or len(class_map.class_columns)
+    return RunFacts(
+        run=number,
+        model=run.model,
+        name=run.name,
+        model_key=run.model_key,
+        weights=run.weights,
+        device=run.device,
+        transforms={outputs.transform_key: outputs.transform for outputs in test.values()},
+        class_map=None if class_map is None else ColumnsUsed.model_validate(class_map.record()),
+        known_classes=known_classes,
+        other_columns=class_map is not None and len(class_map.softmax_columns) > known_classes,
+        named=run.user_named or run.model != run.name,
+    )
+
+
+def score_table(
+    key: DetectorRun, test: Mapping[str, GroupOutputs], confidences: Mapping[str, Array]
+) -> pa.Table:
+    """Return `schema.SCORES` of the groups in their order."""
+    return pa.concat_tables(
+        _rows_of(SCORES, key, group, outputs, {"confidence": pa.array(confidences[group], pa.float32())})
+        for group, outputs in test.items()
+    )
+
+
+def prediction_table(
+    key: DetectorRun, test: Mapping[str, GroupOutputs], roles: Mapping[str, str], name: str
+) -> pa.Table:
+    """Return `schema.PREDICTIONS` of the groups in their order; nulls where the model gives no logits."""
+    parts = []
+    for group, outputs in test.items():
+        n, predictions = outputs.arrays.n, predict(outputs, name)
+        columns = {
+            "role": pa.repeat(pa.scalar(roles[group]), n),
+            "label": outputs.table["label"],
+            "class_id": outputs.table["class_id"],
+            "prediction": pa.nulls(n, pa.int32()),
+            "target_probability": pa.nulls(n, pa.float32()),
+            "max_probability": pa.nulls(n, pa.float32()),
+        }
+        if predictions is not None:
+            target, greatest = predictions.of_target, predictions.greatest
+            columns["prediction"] = pa.array(predictions.label, pa.int32())
+            columns["target_probability"] = pa.array(target, mask=np.isnan(target))
+            columns["max_probability"] = pa.array(greatest, mask=np.isnan(greatest))
+        parts.append(_rows_of(PREDICTIONS, key, group, outputs, columns))
+    return pa.concat_tables(parts)
+
+
+def _rows_of(
+    schema: pa.Schema, key: DetectorRun, group: str, outputs: GroupOutputs, columns: Mapping[str, Any]
+) -> pa.Table:
+    n = outputs.arrays.n
+    all_columns = {
+        "detector": pa.repeat(pa.scalar(key[0]), n),
+        "run": pa.repeat(pa.scalar(key[1], pa.int32()), n),
+        "source": outputs.table["source"],
+        "image_id": outputs.table["image_id"],
+        "group": pa.repeat(pa.scalar(group), n),
+        **columns,
+    }
+    return pa.table({name: all_columns[name] for name in schema.names}).cast(schema)
+
+
+def joined_keys(values: Iterable[str]) -> str:
+    """Return the distinct ``values`` in order, joined by ``+``."""
+    return "+".join(dict.fromkeys(values))
