@@ -1,7 +1,7 @@
 """Catalogs: the classes of each source, with their synsets and published counts.
 
 A catalog is a TSV under ``data/catalogs``: ``#`` lines on top hold the origin, then a header row, then one
-row per class in the publisher's label order. ``mapped`` says how the synsets were found:
+row per class in the publisher's label order. ``mapped`` is the way in which the synsets were found:
 
 exact
     the name is a lemma, and its first sense is meant; in the ImageNet family, where the class id is the
@@ -47,8 +47,7 @@ from wordnet_splits.catalog.declarations import Declaration, declared_sources, u
 CATALOGS = Path(__file__).parent.parent / "data" / "catalogs"
 MAPPED = ("exact", "variant", "head", "wider", "hand", "proposed")
 WIDER = frozenset({"head", "wider"})
-"""Kinds of ``mapped`` whose synset is an ancestor of what the name means, as a head noun is unless a person
-says otherwise."""
+"""Kinds of ``mapped`` whose synset is an ancestor of what the name means; a head noun is one by default."""
 FIXED_COLUMNS = ("class_id", "index", "name", "superclass", "wnids", "mapped", "why")
 CONFIDENCE = "confidence"
 """The column after the fixed ones in a catalog that `catalog make` wrote; other catalogs lack it."""

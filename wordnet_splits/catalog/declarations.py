@@ -8,7 +8,7 @@
 
 ``sources.toml`` is in the user's config folder and has such a table for each dataset, under its name; a
 ``dataset.toml`` takes precedence over it. Relative paths are relative to the file; those of a
-``dataset.toml``, which may come from somebody else, must stay below its folder.
+``dataset.toml``, which may come from another person, must stay below its folder.
 
 A recipe has such a table as ``[[source]]``, and a manifest carries the declarations of the datasets that it
 was built from. They apply while that benchmark is in use (`using_sources`). A different dataset of the same

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from importlib.resources import files
 
 from wordnet_splits.propose.words import ParsedName, Words
-from wordnet_splits.rules.keywords import SHORTEST_PART, abbreviations, stopwords
+from wordnet_splits.rules.keywords import SHORTEST_PART, abbreviations, possessives, read_rows, stopwords
 from wordnet_splits.taxonomy import Taxonomy
 
 SUPPLEMENT = files("wordnet_splits") / "data" / "supplement.tsv"
@@ -167,9 +167,9 @@ def supplement() -> Mapping[str, tuple[str, ...]]:
     The names are of things to photograph that WordNet 3.0, of 2006, lacks (ramen, smartphone, skatepark), in
     lower case, without accents, underscores between words.
     """
-    lines = SUPPLEMENT.read_text(encoding="utf-8").splitlines()
-    rows = [line.split("\t") for line in lines if not line.startswith("#")][1:]
-    return {name: tuple(synsets.split()) for synsets, names in rows for name in names.split()}
+    return {
+        name: tuple(synsets.split()) for synsets, names in read_rows(SUPPLEMENT) for name in names.split()
+    }
 
 
 def added_to(taxonomy: Taxonomy) -> Mapping[str, Sequence[int]]:
@@ -236,7 +236,7 @@ def _variants(words: Words, lemmas: Lemmas) -> Iterator[str]:
         for form in (joined, *lemmas.forms(joined)):
             yield from lemmas.of((form,))
         for n, word in enumerate(before):
-            for form in (*_possessives(word), *_without_ing(word)):
+            for form in (*possessives(word), *_without_ing(word)):
                 yield from lemmas.of((*words[:n], form, *words[n + 1 :]))
     for n, word in enumerate(words):
         long = abbreviations().get(word)
@@ -244,14 +244,6 @@ def _variants(words: Words, lemmas: Lemmas) -> Iterator[str]:
             yield from lemmas.of((*words[:n], *long.split("_"), *words[n + 1 :]))
         for cut in range(2, len(word) - 1):
             yield from lemmas.of((*words[:n], word[:cut], word[cut:], *words[n + 1 :]))
-
-
-def _possessives(word: str) -> Sequence[str]:
-    if word.endswith("'s"):
-        return (word[:-2],)
-    if word.endswith("s") and len(word) > SHORTEST_PART:
-        return (f"{word[:-1]}'s", f"{word}'")
-    return (f"{word}'s",)
 
 
 def _related(phrase: Words, lemmas: Lemmas) -> list[str]:

@@ -12,7 +12,7 @@ from importlib.resources import files
 from wordnet_splits.propose.candidates import MOST_TOLD, WHOLE, Lemmas, Route, routes
 from wordnet_splits.propose.graphs import WORD, Graphs, stem
 from wordnet_splits.propose.words import ParsedName
-from wordnet_splits.rules.keywords import stopwords
+from wordnet_splits.rules.keywords import read_rows, stopwords
 from wordnet_splits.taxonomy import Taxonomy
 
 ROUTE_FEATURES = (
@@ -129,7 +129,7 @@ class Gatherer:
         """Add the kinds of a name's noun that match its remaining words: stadium/baseball."""
         if not name.asides and any(r.kind in WHOLE and not r.added for r, _ in senses.values()):
             return  # the noun uses all words
-        told: dict[int, Route] = {}
+        matching: dict[int, Route] = {}
         for node, (route, rank) in senses.items():
             remaining = self._unused_words(route, name) if route.kind in ("head", *WHOLE) else []
             if rank < MOST_SENSES and remaining:
@@ -137,9 +137,9 @@ class Gatherer:
                 for word in remaining:
                     for kind in kinds.get(stem(word), ()):
                         lemma = self._lemmas.taxonomy.lemmas(self._lemmas.taxonomy.wnid(kind))[0].lower()
-                        told.setdefault(kind, Route(lemma, "told", route.left_out))
-        if len(told) <= MOST_TOLD:
-            for kind, route in told.items():
+                        matching.setdefault(kind, Route(lemma, "told", route.left_out))
+        if len(matching) <= MOST_TOLD:
+            for kind, route in matching.items():
                 senses.setdefault(kind, (route, 0))
 
     def _added(self, node: int, route: Route, rank: int, heads: set[int]) -> tuple[float, ...]:
@@ -205,9 +205,7 @@ def _plural(lemma: str, name: ParsedName) -> float:
 @cache
 def sense_counts() -> Mapping[str, tuple[int, ...]]:
     """Return lemma -> number of tagged occurrences of each sense, without zeros at the end."""
-    lines = COUNTS.read_text(encoding="utf-8").splitlines()
-    rows = [line.split("\t") for line in lines if not line.startswith("#")][1:]
-    return {lemma: tuple(map(int, counts.split())) for lemma, counts in rows}
+    return {lemma: tuple(map(int, counts.split())) for lemma, counts in read_rows(COUNTS)}
 
 
 def _parse_synset(text: str, taxonomy: Taxonomy) -> str | None:

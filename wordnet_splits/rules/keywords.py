@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from wordnet_splits.base.errors import unknown
@@ -19,6 +20,7 @@ from wordnet_splits.base.errors import unknown
 if TYPE_CHECKING:
     from wordnet_splits.taxonomy import Taxonomy
 
+DATA = files("wordnet_splits") / "data"
 Words = tuple[str, ...]
 MatchBy = Literal["token", "lemma"]
 Qualifiers = Literal["drop", "keep"]
@@ -240,7 +242,7 @@ def _vary(word: str, modifies: bool, kinds: Collection[str], index: LemmaLookup)
         word,
         singulars,
         index.plurals(word) if "plural" in kinds else (),
-        _possessives(word) if "apostrophe" in kinds and modifies else (),
+        possessives(word) if "apostrophe" in kinds and modifies else (),
         tuple(long for long in long_forms if long) if "abbreviation" in kinds else (),
     )
 
@@ -290,7 +292,8 @@ def _phrases(words: list[_Word]) -> Iterator[tuple[Words, str]]:
     yield tuple(next(iter(word.singulars), word.text) for word in words), "plural"
 
 
-def _possessives(word: str) -> Words:
+def possessives(word: str) -> Words:
+    """Return the forms of a modifier with or without its possessive ending."""
     if word.endswith("'s"):
         return (word[:-2],)
     if word.endswith("s") and len(word) > SHORTEST_PART:
@@ -327,20 +330,20 @@ def _can_match(keyword: str) -> bool:
 @cache
 def stopwords() -> frozenset[str]:
     """Return the words that never match alone."""
-    text = (files("wordnet_splits") / "data" / "stopwords.txt").read_text(encoding="utf-8")
+    text = (DATA / "stopwords.txt").read_text(encoding="utf-8")
     return frozenset(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
 @cache
 def abbreviations() -> dict[str, str]:
     """Return short form -> long form (underscored)."""
-    return {short: long for short, long, _ in _table("abbreviations.tsv")}
+    return {short: long for short, long, _ in read_rows(DATA / "abbreviations.tsv")}
 
 
-def _table(name: str) -> list[list[str]]:
-    """Return the rows of a shipped table, without its comments and column headings."""
-    text = (files("wordnet_splits") / "data" / name).read_text(encoding="utf-8")
-    return [line.split("\t") for line in text.splitlines() if not line.startswith("#")][1:]
+def read_rows(table: Traversable) -> list[list[str]]:
+    """Return the rows of a shipped table without its comments and column headings."""
+    lines = table.read_text(encoding="utf-8").splitlines()
+    return [line.split("\t") for line in lines if not line.startswith("#")][1:]
 
 
 @cache
@@ -350,7 +353,7 @@ def inflected() -> dict[str, tuple[str, str]]:
     They are stored because inflect takes a second to import, and so that no new version of it changes a
     frozen class.
     """
-    return {word: (singular, plural) for word, singular, plural in _table("inflected.tsv")}
+    return {word: (singular, plural) for word, singular, plural in read_rows(DATA / "inflected.tsv")}
 
 
 @cache

@@ -62,20 +62,25 @@ class AncestorTable:
 def ancestors_of(graph: Graph, nodes: Ints) -> AncestorTable:
     """Return the ancestors of each of ``nodes``, themselves included."""
     dtype, _ = distance_type(graph)
-    n = len(graph)
-    wave = np.arange(len(nodes), dtype=np.int64) * n + nodes  # (column, node) as one number
-    waves = []
-    while len(wave):
-        waves.append(wave)
-        column, node = wave // n, (wave % n).astype(np.int32)
+    n, most = len(graph), 4 * len(nodes) + 64
+    column, node = np.arange(len(nodes), dtype=np.int64), nodes
+    columns, ancestors = [column], [node]
+    while len(node):
         counts = graph.parent_indptr[node + 1] - graph.parent_indptr[node]
-        above = gather(graph.parent_indptr, graph.parent_indices, node)
-        wave = np.unique(np.repeat(column, counts) * n + above)
-    pairs = np.concatenate(waves) if waves else np.zeros(0, np.int64)
-    edges = np.repeat(np.arange(len(waves)), [len(w) for w in waves]).astype(dtype)
-    pairs, shortest = np.unique(pairs, return_index=True)  # a pair's first wave is its shortest way up
+        column, node = np.repeat(column, counts), gather(graph.parent_indptr, graph.parent_indices, node)
+        if len(node) > most:  # many ways lead to the same ancestors
+            pairs = np.unique(column * n + node)
+            column, node = pairs // n, (pairs % n).astype(np.int32)
+        columns.append(column)
+        ancestors.append(node)
+    edges = np.repeat(np.arange(len(ancestors)), [len(wave) for wave in ancestors]).astype(dtype)
+    pairs = np.concatenate(columns) * n + np.concatenate(ancestors)
+    order = np.argsort(pairs, kind="stable")  # stable: of equal pairs the shortest way is first
+    pairs = pairs[order]
+    shortest = np.diff(pairs, prepend=-1) > 0
+    pairs = pairs[shortest]
     indptr = np.searchsorted(pairs, np.arange(len(nodes) + 1, dtype=np.int64) * n)
-    return AncestorTable(indptr, (pairs % n).astype(np.int32), edges[shortest])
+    return AncestorTable(indptr, (pairs % n).astype(np.int32), edges[order[shortest]])
 
 
 def distance_type(graph: Graph) -> tuple[type[np.signedinteger], int]:

@@ -72,7 +72,7 @@ def load_other_wordnet(location: str | Path) -> OtherWordNet:
         name = str(location).replace(":", "-")
     else:
         hint = "a folder that holds data.noun and index.noun, or a lexicon of wn such as oewn:2024"
-        raise TaxonomyError(f"{str(location)!r} is no WordNet", where="--wordnet", hint=hint)
+        raise TaxonomyError(f"{str(location)!r} is not a WordNet", where="--wordnet", hint=hint)
     exceptions = {} if "noun.exc" in texts else {"noun.exc": shipped.ShippedTexts()["noun.exc"]}
     taxonomy = Taxonomy.from_texts({**texts, **exceptions}, str(location))
     return OtherWordNet(name or f"wordnet-{taxonomy.version}", taxonomy, keys)

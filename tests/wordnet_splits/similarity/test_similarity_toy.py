@@ -231,3 +231,14 @@ def test_the_toy_has_nine_nodes(toy: Taxonomy) -> None:
 def test_the_examples_of_the_docstrings_hold() -> None:
     assert doctest.testmod(similarity).attempted > 0
     assert doctest.testmod(similarity).failed == 0
+
+
+def test_many_ways_to_one_ancestor_are_not_walked_one_by_one() -> None:
+    """Forty levels of two synsets, both below both of the level above: 2^40 ways up."""
+    parents = {f"{side}{n:02d}": [f"a{n - 1:02d}", f"b{n - 1:02d}"] for n in range(1, 40) for side in "ab"}
+    parents |= {"a00": ["root"], "b00": ["root"]}
+    ladder = Taxonomy.from_edges(parents)
+    assert similarity.similarity_matrix("distance", ["a39", "b39"], ["root", "a39"], ladder).tolist() == [
+        [40, 0],
+        [40, 2],
+    ]
