@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from wordnet_splits.base.errors import unknown
 
@@ -39,8 +39,7 @@ SHORTEST_PART = 3
 """Fewest letters of each part of a compound: ``in``, ``at`` and ``as`` are nouns of WordNet too."""
 
 
-@dataclass(frozen=True)
-class Keyword:
+class Keyword(NamedTuple):
     """One keyword: case-folded, underscores between words.
 
     ``kind`` is its first origin: ``name``, one of `KINDS`, ``qualifiers`` or ``compounds``.
@@ -50,8 +49,7 @@ class Keyword:
     kind: str
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(NamedTuple):
     """A synset that a keyword reaches, and the matching lemma (lower case, underscored)."""
 
     keyword: str
@@ -119,7 +117,7 @@ def matches(
         Match(keyword.text, keyword.kind, wnid, lemma)
         for keyword in variants(name, taxonomy=index.taxonomy, **options)
         for lemma in index.lemmas_reached(keyword.text, match)
-        for wnid in index.senses[lemma]
+        for wnid in index.senses(lemma)
     )
 
 
@@ -157,26 +155,30 @@ def folded_name(name: str) -> str:
 class LemmaLookup:
     """The lemmas of a taxonomy and their parts, for looking keywords up.
 
-    ``senses`` maps each lemma (case-folded, ``-`` as ``_``) to its wnids; ``parts`` maps each part of a
-    lemma of several to the sorted lemmas that hold it. Building takes about half a second for WordNet.
+    ``spellings`` maps each lemma (case-folded, ``-`` as ``_``) to its spellings in the taxonomy; ``parts``
+    maps each part of a lemma of several to the sorted lemmas that contain it.
     """
 
     def __init__(self, taxonomy: Taxonomy) -> None:
         self.taxonomy = taxonomy
-        self.senses: dict[str, tuple[str, ...]] = {}
-        for lemma, wnids in taxonomy.lemma_index().items():
-            key = folded_lemma(lemma)
-            earlier = self.senses.get(key)  # t-shirt and t_shirt are the same
-            self.senses[key] = wnids if earlier is None else tuple(dict.fromkeys(earlier + wnids))
+        self.spellings: dict[str, Words] = {}
+        for lemma in taxonomy.lemma_index():
+            key = folded_lemma(lemma)  # t-shirt and t_shirt are the same
+            self.spellings[key] = (*self.spellings.get(key, ()), lemma)
         self.parts: dict[str, list[str]] = {}
-        for lemma in sorted(self.senses):
+        for lemma in sorted(self.spellings):
             if "_" in lemma:
                 for part in dict.fromkeys(lemma.split("_")):
                     self.parts.setdefault(part, []).append(lemma)
 
+    def senses(self, lemma: str) -> tuple[str, ...]:
+        """Return the synsets of a lemma in all its spellings."""
+        index = self.taxonomy.lemma_index()
+        return tuple(dict.fromkeys(wnid for spelling in self.spellings[lemma] for wnid in index[spelling]))
+
     def lemmas_reached(self, keyword: str, match: MatchBy) -> tuple[str, ...]:
         """Return the lemmas that a keyword reaches: the equal one, then those that contain it, sorted."""
-        equal = (keyword,) if keyword in self.senses else ()
+        equal = (keyword,) if keyword in self.spellings else ()
         return equal + tuple(self.parts.get(keyword, ())) if match == "token" else equal
 
     def singulars(self, word: str) -> Words:
@@ -311,7 +313,7 @@ def _respaced(phrase: Words, index: LemmaLookup) -> Iterator[str]:
                 yield "_".join(run)
     for word in phrase:
         for cut in range(1, len(word)):
-            if (spaced := f"{word[:cut]}_{word[cut:]}") in index.senses:
+            if (spaced := f"{word[:cut]}_{word[cut:]}") in index.spellings:
                 yield spaced
 
 
@@ -319,7 +321,7 @@ def _parts(word: str, index: LemmaLookup) -> Iterator[str]:
     """Yield both parts of every cut of a word into two lemmas."""
     for cut in range(SHORTEST_PART, len(word) - SHORTEST_PART + 1):
         parts = word[:cut], word[cut:]
-        if all(part in index.senses and part not in stopwords() for part in parts):
+        if all(part in index.spellings and part not in stopwords() for part in parts):
             yield from parts
 
 

@@ -26,7 +26,7 @@ Michelizzi (2004).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -127,7 +127,7 @@ class _Pair:
         return measures.wup(_distance(self.above_x, above_s) + _distance(self.above_y, above_s), depth)
 
 
-def _distance(above_x: dict[int, int], above_y: dict[int, int]) -> int:
+def _distance(above_x: Mapping[int, int], above_y: Mapping[int, int]) -> int:
     return min(edges + above_y[node] for node, edges in above_x.items() if node in above_y)
 
 

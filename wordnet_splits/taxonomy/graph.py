@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 
 import numpy as np
@@ -131,7 +131,8 @@ class Graph:
         indptr, indices = self._child_lists
         return indices[indptr[node] : indptr[node + 1]]
 
-    def ancestors(self, node: int) -> dict[int, int]:
+    @lru_cache(maxsize=1 << 14)  # noqa: B019  (the few graphs of a process live as long as it does)
+    def ancestors(self, node: int) -> Mapping[int, int]:
         """Return every ancestor of ``node``, itself included, with the fewest edges up to it."""
         ancestors = {node: 0}
         wave, edges = [node], 0

@@ -233,7 +233,7 @@ class Taxonomy:
         """Return every ancestor with d(wnid, ancestor), the fewest edges up to it; itself at 0."""
         return {self.wnids[node]: edges for node, edges in self.ancestor_nodes(wnid).items()}
 
-    def ancestor_nodes(self, wnid: str) -> dict[int, int]:
+    def ancestor_nodes(self, wnid: str) -> Mapping[int, int]:
         """Return ``ancestors(wnid)`` as nodes."""
         ancestors = self.graph.ancestors(self.index(wnid))
         if self.graph.unresolved is not None:

@@ -92,22 +92,23 @@ def relatives(
     Relations in the order of `PRECEDENCE`, then fewest edges, then the smallest wnid and class.
     """
     closest: dict[str, tuple[int, int, str, Key]] = {}
+    equal, sibling, ancestor, descendant = range(len(PRECEDENCE))
 
-    def add(node: str, relation: str, wnid: str, keys: tuple[Key, ...], edges: int) -> None:
-        relative = PRECEDENCE.index(relation), edges, wnid, keys[0]
-        closest[node] = min(closest.get(node, relative), relative)
+    def add(node: str, relative: tuple[int, int, str, Key]) -> None:
+        if node not in closest or relative < closest[node]:
+            closest[node] = relative
 
-    for wnid, keys in synsets.items():
-        add(wnid, "equal", wnid, keys, 0)
+    for wnid, (key, *_) in synsets.items():
+        add(wnid, (equal, 0, wnid, key))
         for above, edges in taxonomy.ancestors(wnid).items():
             if edges:
-                add(above, "descendant", wnid, keys, edges)
+                add(above, (descendant, edges, wnid, key))
         for parent in taxonomy.parents(wnid):
-            for sibling in taxonomy.children(parent):
-                if sibling != wnid:
-                    add(sibling, "sibling", parent, keys, 1)
+            for child in taxonomy.children(parent):
+                if child != wnid:
+                    add(child, (sibling, 1, parent, key))
         for below, edges in _descents(wnid, taxonomy):
-            add(below, "ancestor", wnid, keys, edges)
+            add(below, (ancestor, edges, wnid, key))
     if only_subtree:
         spanned = {above for wnid in synsets for above in taxonomy.ancestors(wnid)}
         closest = {node: relative for node, relative in closest.items() if node in spanned}
