@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wordnet_splits.duplicates.near_duplicates import near_duplicates as find_near_duplicates
     from wordnet_splits.exchange.export import export_benchmark as export_benchmark
     from wordnet_splits.exchange.importing import import_benchmark as import_benchmark
-    from wordnet_splits.fetching.source import fetch as fetch_source
+    from wordnet_splits.fetching.fetch import fetch as fetch_source
     from wordnet_splits.fidelity.fidelity import fidelity as fidelity_rows
     from wordnet_splits.finding import load_manifest as load_manifest
     from wordnet_splits.finding import manifest_names as manifest_names
@@ -86,7 +86,7 @@ _PUBLIC = {
     "distance": "reports.distance",
     "explain_benchmark": "reports.explain:explain_all",
     "explain_class": "reports.explain:explain",
-    "fetch_source": "fetching.source:fetch",
+    "fetch_source": "fetching.fetch:fetch",
     "export_benchmark": "exchange",
     "fidelity_rows": "fidelity.fidelity:fidelity",
     "find_near_duplicates": "duplicates.near_duplicates:near_duplicates",

@@ -34,8 +34,7 @@ from wordnet_splits.base.untrusted import expand_home
 from wordnet_splits.finding import is_path, load_manifest, manifest_names, unknown_benchmark
 from wordnet_splits.manifest import Manifest
 from wordnet_splits.sources import Raw, Source, open_source, root_variable, source_class, source_names
-from wordnet_splits.sources.base import as_rgb
-from wordnet_splits.sources.pixels import EXTENSIONS
+from wordnet_splits.sources.pixels import EXTENSIONS, as_rgb
 from wordnet_splits.sources.roots import Roots
 
 Readable = Image.Image | SourceError | DataError
@@ -175,7 +174,7 @@ def _open_folder(address: SetAddress) -> PictureSet:
         raise SourceError(f"cannot be listed: {error.strerror or error}", where=str(folder)) from error
     if all(name.startswith(".") for name in names):
         raise SourceError("an empty folder", where=label, hint="give a folder that contains images")
-    source = ImageFolder.open(folder)
+    source = ImageFolder.open_folder(folder)
     ids = _scan(source, "all")
     other_files = sum(source.unexpected.values())
     if ids:

@@ -5,15 +5,56 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.untrusted import read_image
-from wordnet_splits.sources.base import Raw, Row, Source
+from wordnet_splits.sources.layouts import Image, Layout, Location, Note
 from wordnet_splits.sources.layouts.walk import check_root, entries
 from wordnet_splits.sources.pixels import EXTENSIONS
+from wordnet_splits.sources.source import Source
 
 SPLIT = "all"
+
+
+class ImageTree(Layout):
+    """Image files at any depth; the location of an image is its folder and its name in an id."""
+
+    name = "folder"
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
+        """Yield every image file."""
+        return self._below(PurePosixPath(), note)
+
+    def locate(self, image_id: str) -> Location:
+        """Return the folder and the name of an image."""
+        path = PurePosixPath(image_id)
+        return str(path.parent), path.name
+
+    def read(self, location: Location) -> bytes:
+        """Return one file's bytes."""
+        folder, name = map(str, location)
+        names = self.cached(f"names {folder}", lambda: self._names(folder))
+        return read_image(self.root / folder / names[name], self.root)
+
+    def _below(self, folder: PurePosixPath, note: Note) -> Iterator[Image]:
+        class_id = "" if folder == PurePosixPath() else str(folder)
+        inside = sorted(entries(self.root / folder, self.root), key=lambda entry: entry.name)
+        files = [entry.name for entry in inside if not entry.is_dir()]
+        for name in files:
+            if not _is_image(name):
+                note(str(folder / name).encode("utf-8", "backslashreplace").decode())
+        for stem in names_by_stem(files):
+            yield Image(str(folder / stem), class_id, SPLIT, (str(folder), stem))
+        for entry in inside:
+            if entry.is_dir():
+                yield from self._below(folder / entry.name, note)
+
+    def _names(self, folder: str) -> dict[str, str]:
+        inside = entries(self.root / folder, self.root)
+        return names_by_stem(entry.name for entry in inside if not entry.is_dir())
 
 
 class ImageFolder(Source):
@@ -29,50 +70,20 @@ class ImageFolder(Source):
     looks_for: ClassVar[str] = "image files, at any depth"
 
     @classmethod
-    def detect(cls, root: Path | None) -> str | None:
-        """Return ``folder``, the only layout."""
-        return None if root is None else "folder"
+    def layouts(cls, root: Path) -> Iterator[Layout]:
+        """Yield the folder, whatever it holds."""
+        yield ImageTree(root)
 
     @classmethod
-    def open(cls, root: Path | None, layout: str = "folder", **params: Any) -> ImageFolder:
+    def open_folder(cls, root: Path) -> ImageFolder:
         """Open a folder.
 
         Raises
         ------
         SourceError : the folder does not exist, is empty or cannot be read.
         """
-        if root is None or params:
-            raise SourceError("a folder of images has no parameters except its path", where="--root")
-        return cls(check_root(root, cls.name, hint="give a folder that contains images"), layout)
-
-    def rows(self, splits: Collection[str]) -> Iterator[Row]:
-        """Yield (image_id, class_id, split) of every image file."""
-        return self._below(PurePosixPath()) if SPLIT in splits else iter(())
-
-    def _below(self, folder: PurePosixPath) -> Iterator[Row]:
-        assert self.root is not None, "rooted"
-        class_id = "" if folder == PurePosixPath() else str(folder)
-        entries_here = sorted(entries(self.root / folder, self.root), key=lambda entry: entry.name)
-        files = [entry.name for entry in entries_here if not entry.is_dir()]
-        for name in files:
-            if not _is_image(name):
-                self.note_unexpected(str(folder / name).encode("utf-8", "backslashreplace").decode())
-        yield from ((str(folder / stem), class_id, SPLIT) for stem in names_by_stem(files))
-        for entry in entries_here:
-            if entry.is_dir():
-                yield from self._below(folder / entry.name)
-
-    def read_one(self, image_id: str) -> Raw:
-        """Return the bytes of a file."""
-        assert self.root is not None, "rooted"
-        folder = PurePosixPath(image_id).parent
-        names = self.cached(f"names {folder}", lambda: self._names(folder))
-        return read_image(self.root / folder / names[PurePosixPath(image_id).name], self.root)
-
-    def _names(self, folder: PurePosixPath) -> dict[str, str]:
-        assert self.root is not None, "rooted"
-        entries_here = entries(self.root / folder, self.root)
-        return names_by_stem(entry.name for entry in entries_here if not entry.is_dir())
+        folder = check_root(root, cls.name, hint="give a folder that holds images")
+        return cls.open(folder, ImageTree(folder))
 
 
 def names_by_stem(files: Iterator[str] | Collection[str]) -> dict[str, str]:

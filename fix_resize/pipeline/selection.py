@@ -163,7 +163,7 @@ def select_folder(root: Path) -> Selection:
     ------
     SourceError : the folder does not exist, cannot be read, or contains no image.
     """
-    source = ImageFolder.open(root)
+    source = ImageFolder.open_folder(root)
     batches = list(source.scan())
     if not batches:
         raise SourceError("contains no image file", where=str(root), hint="give a folder of images")

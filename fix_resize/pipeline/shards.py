@@ -37,7 +37,7 @@ from wordnet_splits.base.errors import DataError, MissingImageError, SourceError
 from wordnet_splits.base.parquet import read_table
 from wordnet_splits.base.schemas import StrictModel, read_sealed, write_sealed
 from wordnet_splits.sources import Raw, Source, open_source
-from wordnet_splits.sources.base import as_rgb
+from wordnet_splits.sources.pixels import as_rgb
 
 MARKER_SCHEMA: Final = 2
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")

@@ -13,7 +13,7 @@ pytest.importorskip("torch", reason="the datasets need torch (extra `torch`)")
 from loaders import UnknownDetectionSet
 from tests.photographs import COUNT, GOLDFISH, SHARK, TENCH, image_file, jpeg, write_root
 from wordnet_splits.base.errors import ManifestError, MissingImageError, SourceError, UnknownNameError
-from wordnet_splits.sources.base import Source
+from wordnet_splits.sources.source import Source
 
 pytestmark = pytest.mark.usefixtures("no_roots_of_this_machine")
 

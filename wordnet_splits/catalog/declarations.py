@@ -70,7 +70,7 @@ class Declaration(BaseModel):
     Attributes
     ----------
     name : its name in recipes and roots; not the name of a shipped source.
-    layout : arrangement of its images, one of `wordnet_splits.sources.own.layout_names`.
+    layout : arrangement of its images, one of `wordnet_splits.sources.layouts.layout_names`.
     catalog : file of its classes and their synsets, as ``wordnet-splits catalog make`` writes it.
     inventory : file of its ids and digests; beside the catalog by default.
     splits : the splits to read; all of the catalog by default.

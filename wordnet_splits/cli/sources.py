@@ -120,12 +120,12 @@ def fetch_source(
     Ctrl-C loses nothing: the same command continues where it stopped.
     """
     from wordnet_splits.base.progress import OnStderr
-    from wordnet_splits.fetching.source import fetch, offered
+    from wordnet_splits.fetching.fetch import downloads, fetch
 
     if dry_run:
         offers = [
             {"file": f.file, "md5": f.md5, "sha256": f.sha256, "url": url}
-            for f, url in offered(source, files=file or [], mirror=mirror)
+            for f, url in downloads(source, files=file or [], mirror=mirror)
         ]
         cells = [(offer["file"], offer["sha256"] or offer["md5"], offer["url"]) for offer in offers]
         columns = ("file", "checksum", "address")

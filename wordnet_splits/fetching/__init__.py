@@ -1,1 +1,1 @@
-"""Getting a dataset: its publisher's files or the Hub's copy, resumed, checked and unpacked."""
+"""Fetch a dataset: its publisher's files or the Hub's copy, resumed, checked and unpacked."""

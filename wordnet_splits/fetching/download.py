@@ -1,4 +1,4 @@
-"""One file of a publisher: resumed where it broke off, and in its place only once its checksum is right."""
+"""Download one file of a publisher: resumed after a break, in place only once its checksum is right."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ _RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+)")
 def download(file: Download, folder: Path, *, url: str, progress: Progress) -> bool:
     """Put a file into ``folder``, unless it is there; return whether anything was received.
 
-    What a break or a kill leaves lies beside it under a hidden name, and the next call asks the server for
-    the rest only.
+    A partial file is kept under a hidden name, and the next call asks the server only for the rest.
 
     Parameters
     ----------
     file : its name and at least one checksum.
-    url : where it is, http or https.
+    url : its address, http or https.
 
     Raises
     ------
@@ -53,7 +52,7 @@ def download(file: Download, folder: Path, *, url: str, progress: Progress) -> b
         if wrong := wrong_checksum(file, part):
             part.unlink()
             hint = "it was removed: try again, or another mirror (--mirror)"
-            raise SourceError(f"what was received is not the publisher's file: {wrong}", where=url, hint=hint)
+            raise SourceError(f"the received file is not the publisher's: {wrong}", where=url, hint=hint)
         with replacing(path) as whole:
             part.rename(whole)
     return True
@@ -63,25 +62,25 @@ def wrong_checksum(file: Download, path: Path) -> str | None:
     """Return how the checksum of ``path`` differs from the publisher's; None where it does not."""
     kind, expected = ("sha256", file.sha256) if file.sha256 else ("md5", file.md5)
     with open_untrusted(path, largest=LARGEST) as content:
-        found = hashlib.file_digest(content, kind).hexdigest()
-    return None if found == expected else f"its {kind.upper()} is {found}, not {expected}"
+        actual = hashlib.file_digest(content, kind).hexdigest()
+    return None if actual == expected else f"its {kind.upper()} is {actual}, not {expected}"
 
 
 def _receive(url: str, part: Path, name: str, progress: Progress) -> None:
-    """Append to ``part`` what it lacks."""
+    """Append the rest of the file to ``part``."""
     with writing(part):
-        held = part.stat().st_size if part.exists() else 0
-    response = _ask(url, held)
-    if response is None:  # nothing lies behind what is held: the checksum tells whether that is all
+        received = part.stat().st_size if part.exists() else 0
+    response = _request(url, received)
+    if response is None:  # the server has no further bytes; the checksum tells whether the file is complete
         return
     with response:
-        start, total = _stretch(response, held)
+        start, total = _range(response, received)
         _check_room(part, (total or start) - start)
-        what = f"fetching {name}, in MiB"
+        label = f"fetching {name}, in MiB"
         with writing(part), part.open("r+b" if start else "wb") as out:
             out.seek(start)
-            known = progress if total else Silent()
-            with known.task(what, -(-(total or 0) // _PIECE)) as task:
+            shown_progress = progress if total else Silent()
+            with shown_progress.task(label, -(-(total or 0) // _PIECE)) as task:
                 task.advance(start // _PIECE)
                 size = start
                 while piece := _piece(response, url, size):
@@ -93,15 +92,15 @@ def _receive(url: str, part: Path, name: str, progress: Progress) -> None:
         raise SourceError(f"the server broke off after {size:,} of {total:,} bytes", where=url, hint=_AGAIN)
 
 
-def _ask(url: str, held: int) -> HTTPResponse | None:
-    headers = {"User-Agent": "wordnet-splits", **({"Range": f"bytes={held}-"} if held else {})}
+def _request(url: str, received: int) -> HTTPResponse | None:
+    headers = {"User-Agent": "wordnet-splits", **({"Range": f"bytes={received}-"} if received else {})}
     try:
         response: HTTPResponse = urlopen(Request(url, headers=headers), timeout=TIMEOUT_SECONDS)
     except HTTPError as error:
         with error:
-            if held and error.code == 416:
+            if received and error.code == 416:
                 return None
-        hint = "open the address in a browser; another one with the same files is named by --mirror"
+        hint = "open the address in a browser; --mirror takes another one with the same files"
         raise SourceError(
             f"the server refuses: {error.code} {printable(error.reason)}", where=url, hint=hint
         ) from None
@@ -110,16 +109,16 @@ def _ask(url: str, held: int) -> HTTPResponse | None:
         raise SourceError(
             f"cannot be reached: {printable(reason)}",
             where=url,
-            hint="is this machine online? another address with the same files is named by --mirror",
+            hint="is this machine online? --mirror takes another address with the same files",
         ) from None
     return response
 
 
-def _stretch(response: HTTPResponse, held: int) -> tuple[int, int | None]:
-    """Return the position of what the server sends, and the size of the whole file if it says so."""
-    found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
-    if response.status == 206 and found and int(found[1]) == held:
-        return held, int(found[2])
+def _range(response: HTTPResponse, received: int) -> tuple[int, int | None]:
+    """Return the offset of the bytes that the server sends, and the size of the whole file if it is known."""
+    match = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if response.status == 206 and match and int(match[1]) == received:
+        return received, int(match[2])
     length = response.headers.get("Content-Length", "")
     return 0, int(length) if length.isascii() and length.isdigit() else None
 
@@ -138,5 +137,5 @@ def _piece(response: HTTPResponse, url: str, size: int) -> bytes:
     try:
         return response.read(_PIECE)
     except (HTTPException, OSError) as error:
-        what = f"the connection broke after {size:,} bytes: {printable(error)}"
-        raise SourceError(what, where=url, hint=_AGAIN) from None
+        message = f"the connection broke after {size:,} bytes: {printable(error)}"
+        raise SourceError(message, where=url, hint=_AGAIN) from None

@@ -1,4 +1,4 @@
-"""Unpacking a publisher's tar archive: regular files only, all of them below the folder."""
+"""Unpack a publisher's tar archive: regular files only, all of them below the folder."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from wordnet_splits.base.progress import Progress
 from wordnet_splits.base.untrusted import open_untrusted, path_below
 
 LARGEST: Final = 1 << 41
-"""Bytes of an archive; ImageNet's training set has 138 GB."""
+"""Largest size of an archive in bytes; ImageNet's training set has 138 GB."""
 MOST_MEMBERS: Final = 5_000_000
 MOST_TIMES: Final = 20
-"""Times that an archive may expand; those of pictures hardly do."""
+"""Largest ratio of unpacked to packed size; archives of pictures hardly expand."""
 
 _MIB: Final = 1 << 20
-# TypeError: what tarfile makes of a gzip header that is cut off
+# TypeError: raised by tarfile for a truncated gzip header
 _DAMAGED: Final = (tarfile.TarError, EOFError, TypeError, ValueError, zlib.error)
 
 
 def unpack(archive: Path, folder: Path, *, progress: Progress) -> None:
-    """Unpack a tar archive, compressed or not, into ``folder``; what is half unpacked is never seen there.
+    """Unpack a tar archive, compressed or not, into ``folder``, which gets its files only at the end.
 
     Raises
     ------
-    DataError : a member that lies outside. UnsafeDataError : one that is no file or folder, too many, or
-        more bytes than such an archive can hold. SourceError : it is damaged. OutputError : it cannot be
-        written.
+    DataError : a member lies outside the folder. UnsafeDataError : a member is not a file or folder, or
+        there are too many members or bytes. SourceError : the archive is damaged. OutputError : ``folder``
+        cannot be written.
     """
     stage = folder / f".{archive.name}{PART}"
     shutil.rmtree(stage, ignore_errors=True)
@@ -74,8 +74,8 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, stage: Path, archive: 
         return
     content = tar.extractfile(member) if member.isfile() else None
     if content is None:
-        what = f"member {printable(member.name)!r} is neither file nor folder"
-        raise UnsafeDataError(what, where=str(archive))
+        message = f"member {printable(member.name)!r} is neither file nor folder"
+        raise UnsafeDataError(message, where=str(archive))
     path = path_below(stage, member.name)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,10 +83,10 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, stage: Path, archive: 
             shutil.copyfileobj(content, out, _MIB)
 
 
-def _move(entry: Path, place: Path) -> None:
-    """Move what was unpacked to its place; into a folder that is there, as two archives may share one."""
-    if entry.is_dir() and place.is_dir():
+def _move(entry: Path, target: Path) -> None:
+    """Move an unpacked file or folder; two archives may share a folder."""
+    if entry.is_dir() and target.is_dir():
         for inner in sorted(entry.iterdir()):
-            _move(inner, place / inner.name)
+            _move(inner, target / inner.name)
     else:
-        entry.rename(place)
+        entry.rename(target)

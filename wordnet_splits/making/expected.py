@@ -39,7 +39,7 @@ def expected_count(plan: SplitPlan, plans: Sequence[SplitPlan], populations: Pop
 
 
 def _pool_size(source: str, splits: Sequence[str], members: Sequence[str]) -> int | None:
-    if source_class(source).several:
+    if source_class(source).multilabel:
         return None  # which of its images show classes of one role only, published counts do not say
     catalog = load_catalog(source)
     total, wanted = 0, set(members)

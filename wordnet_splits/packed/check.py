@@ -1,4 +1,4 @@
-"""Comparing a packed store with its checksums, and with the manifest that it was packed from."""
+"""Compare a packed store with its checksums, and with the manifest that it was packed from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_store(folder: Path | str, manifest: Manifest | None = None) -> list[Pr
 
     Parameters
     ----------
-    manifest : what the images are to be of: rows, ids, views and the digests that it knows are compared too.
+    manifest : the benchmark of the images: its rows, ids, views and digests are compared, too.
 
     Raises
     ------
@@ -32,13 +32,13 @@ def check_store(folder: Path | str, manifest: Manifest | None = None) -> list[Pr
     """
     store = open_store(folder)
     with using_sources({} if manifest is None else manifest.own):
-        found = [problem for part in sorted(store.parts) for problem in _check_part(store, part, manifest)]
+        problems = [p for part in sorted(store.parts) for p in _check_part(store, part, manifest)]
     if not store.parts:
-        found.append(Problem("damaged", "", None, None, f"{store.folder} has no images"))
+        problems.append(Problem("damaged", "", None, None, f"{store.folder} has no images"))
     if manifest is not None and store.version != manifest.version:
         detail = f"packed from version {store.version} of {store.benchmark}, not {manifest.version}"
-        found.append(Problem("damaged", "", None, None, detail))
-    return found
+        problems.append(Problem("damaged", "", None, None, detail))
+    return problems
 
 
 def _check_part(store: PackedStore, part: Part, manifest: Manifest | None) -> list[Problem]:
@@ -46,8 +46,8 @@ def _check_part(store: PackedStore, part: Part, manifest: Manifest | None) -> li
     bin_path, _ = part_paths(store.folder, part)
     try:
         if manifest is not None and part not in manifest.parts:
-            what = f"{manifest.name} has no images of {part[1]} {part[0]}"
-            raise SplitsError(what, where=str(store.folder))
+            message = f"{manifest.name} has no images of {part[1]} {part[0]}"
+            raise SplitsError(message, where=str(store.folder))
         images = store.images(part) if manifest is None else store.images_of(manifest, part)
         images.check_index()
         problems = [
@@ -57,22 +57,22 @@ def _check_part(store: PackedStore, part: Part, manifest: Manifest | None) -> li
         if not problems and file_sha256(bin_path) != entry.sha256:
             problems.append(Problem("damaged", entry.source, None, None, f"{bin_path} has another SHA-256"))
         if not problems and manifest is not None and entry.view == RAW_VIEW:
-            problems += _other_pictures(images, manifest, part)
+            problems += _altered_pictures(images, manifest, part)
     except SplitsError as error:
         return [Problem("damaged", entry.source, None, None, str(error))]
     return problems
 
 
-def _other_pictures(images: PackedImages, manifest: Manifest, part: Part) -> Iterator[Problem]:
-    """Yield a problem for each image that is not the one whose digest the manifest knows."""
-    known = manifest.parts[part]()["digest"].take(pa.array(images.manifest_rows))
+def _altered_pictures(images: PackedImages, manifest: Manifest, part: Part) -> Iterator[Problem]:
+    """Yield a problem for each image whose digest is not the manifest's."""
+    digests = manifest.parts[part]()["digest"].take(pa.array(images.manifest_rows))
     lossless = source_class(images.entry.source).lossless
     if not lossless and images.entry.layout == "pixels":
-        return  # the digest is of the file, which small pictures are not kept as
-    for row, digest in enumerate(known):
+        return  # the digest is of the file, and only pixels of small pictures are kept
+    for row, digest in enumerate(digests):
         if digest.as_py() is None:
             continue
-        found = digest_pixels(np.asarray(images.picture(row))) if lossless else digest_file(images.raw(row))
-        if found != digest.as_py():
-            detail = "is not the image that the manifest means"
+        actual = digest_pixels(np.asarray(images.picture(row))) if lossless else digest_file(images.raw(row))
+        if actual != digest.as_py():
+            detail = "is not the manifest's image"
             yield Problem("altered", images.entry.source, None, images.image_id(row), detail)

@@ -1,4 +1,4 @@
-"""What ``packed.json`` says: one schema, with a checksum over all of it."""
+"""The schema of ``packed.json``, which has a checksum over all of it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ StoredSide = Annotated[int, Field(ge=1, le=65_535)]
 
 
 class PartEntry(StrictModel):
-    """What ``packed.json`` says of one part.
+    """One part in ``packed.json``.
 
     Attributes
     ----------
     layout : ``pixels`` or ``files``.
     shape : (3, h, w) of every image in layout ``pixels``.
-    rows : images held; ``missing`` more are left out.
+    rows : number of packed images; ``missing`` more are left out.
     bytes : size of the .bin file.
     images : the manifest's fingerprint of the part, whose order is the store's.
-    pixels : the manifest's fingerprint of its pixels, None where it did not know them all.
-    files : what then tells whether the root's files are still those that were read, by size and time.
+    pixels : the manifest's fingerprint of its pixels, None if it did not know all of them.
+    files : in that case a hash of the sizes and times of the root's files.
     spec : id of the resize spec in views other than raw.
     sha256, index_sha256 : of the two files.
     """
@@ -60,7 +60,7 @@ class PartEntry(StrictModel):
         if (self.layout == "pixels") != (self.shape is not None):
             raise ValueError(f"layout {self.layout} with shape {self.shape}")
         if self.pixels is not None and self.files is not None:
-            raise ValueError("files beside pixels, which say more")
+            raise ValueError("files beside pixels, which are stricter")
         if self.shape is not None and self.shape[0] != 3:
             raise ValueError(f"images have 3 channels, not {self.shape[0]}")
         if self.shape is not None and self.bytes != self.rows * math.prod(self.shape):
@@ -69,7 +69,7 @@ class PartEntry(StrictModel):
 
 
 class StoreFile(StrictModel):
-    """The content of ``packed.json``, but the checksum that seals it."""
+    """The content of ``packed.json`` without its checksum."""
 
     schema_: Literal[1] = Field(alias="schema", default=SCHEMA)
     benchmark: BenchmarkName

@@ -40,15 +40,15 @@ crc_of: Callable[[bytes | memoryview, int], int] = zlib.crc32
 
 
 class PackedImages:
-    """The images of one part of a packed store; rows are positions among the images that the store holds.
+    """The images of one part of a packed store; rows are positions among the packed images.
 
-    The files are mapped, by each process for itself, when an image is first read.
+    Each process maps the files when an image is first read.
 
     Attributes
     ----------
-    entry : what ``packed.json`` says.
-    ids : image_id of every image held.
-    manifest_rows : int64 (n,), ascending: the row in the manifest's image table of every image held.
+    entry : the part in ``packed.json``.
+    ids : image_id of every image.
+    manifest_rows : int64 (n,), ascending: the row of every image in the manifest's image table.
     """
 
     def __init__(self, folder: Path, entry: PartEntry) -> None:
@@ -91,8 +91,8 @@ class PackedImages:
         self._checked = np.zeros(entry.rows, bool)
 
     def _not_the_index(self) -> SourceError:
-        what = f"the index does not hold {self.entry.rows:,} images"
-        return SourceError(what, where=str(self._index), hint=REPACK)
+        message = f"the index does not hold {self.entry.rows:,} images"
+        return SourceError(message, where=str(self._index), hint=REPACK)
 
     def _check_size(self, size: int) -> None:
         if size != self.entry.bytes:
@@ -101,7 +101,7 @@ class PackedImages:
             )
 
     def _as_array(self) -> Pixels | None:
-        """Return the whole part as (n, 3 * h * w), where it holds pixels."""
+        """Return the whole part as (n, 3 * h * w), None if it holds files."""
         if self.entry.shape is None:
             return None
         size = math.prod(self.entry.shape)
@@ -131,8 +131,8 @@ class PackedImages:
             arrays = [np.asarray(self._decode(row)) for row in rows.tolist()]
             return stack(arrays, [self.image_id(row) for row in rows.tolist()])
         self._check(rows)
-        taken: Pixels = self._array.take(rows, axis=0).reshape(len(rows), *(self.entry.shape or ()))
-        return taken
+        pixels: Pixels = self._array.take(rows, axis=0).reshape(len(rows), *(self.entry.shape or ()))
+        return pixels
 
     def encoded(self, row: int) -> tuple[bytes, str]:
         """Return an image file's bytes and its extension: the packed file, else PNG."""
@@ -142,7 +142,7 @@ class PackedImages:
         return png(self.picture(row)), ".png"
 
     def raw(self, row: int) -> bytes:
-        """Return the bytes that are packed for one image; DataError where they do not match the checksum."""
+        """Return the packed bytes of one image; DataError if they do not match the checksum."""
         self._check(np.array([row]))
         start, length = int(self._offsets[row]), int(self._lengths[row])
         return self._map[start : start + length]
@@ -152,7 +152,7 @@ class PackedImages:
         return str(self.ids[row].as_py())
 
     def damaged(self, rows: RowNumbers | None = None) -> list[int]:
-        """Return the rows, of those given or of all, whose bytes do not match their checksum."""
+        """Return those of some rows, or of all, whose bytes do not match their checksum."""
         rows = np.arange(self.entry.rows) if rows is None else rows
         starts = self._offsets[rows]
         stops = starts + self._lengths[rows]
@@ -163,7 +163,7 @@ class PackedImages:
         return wrong
 
     def check_index(self) -> None:
-        """Raise SourceError where the index is not the one that was written; all of it is read."""
+        """Raise SourceError if the index was altered; all of it is read."""
         if file_sha256(self._index) != self.entry.index_sha256:
             raise SourceError("the index has another SHA-256", where=str(self._index), hint=REPACK)
 
@@ -171,7 +171,7 @@ class PackedImages:
         return decode_bytes(self.raw(row), where=f"{self.image_id(row)} in {self._bin}")
 
     def _check(self, rows: RowNumbers) -> None:
-        """Compare the rows that this process has not read before with their checksums."""
+        """Compare the rows that this process reads for the first time with their checksums."""
         new = rows[~self._checked[rows]]
         if not len(new):
             return

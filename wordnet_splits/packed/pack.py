@@ -1,4 +1,4 @@
-"""Writing packed stores: part by part, each in one step, so that an interrupted run goes on where it was."""
+"""Write packed stores part by part, each in one step, so that an interrupted run can continue."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from wordnet_splits.sources.stamps import stamps
 
 @dataclass
 class Packed:
-    """What `pack` made.
+    """The result of `pack`.
 
     Attributes
     ----------
-    store : the store, with every part it now holds.
+    store : the store with all its parts.
     missing : one problem for each image left out.
-    missing_of : how many of each (split, group) packed now, those without a root too.
+    missing_of : number of them in each (split, group) of this run, including parts without a root.
     awaiting : "group split" of the parts whose images are not known yet.
     """
 
@@ -43,7 +43,7 @@ class Packed:
 
     @property
     def complete(self) -> bool:
-        """Say whether no image was left out."""
+        """Whether no image was left out."""
         return not self.missing
 
 
@@ -61,8 +61,8 @@ def pack(
 ) -> Packed:
     """Write a benchmark's images into the packed store ``out``.
 
-    Finished parts are kept; parts that another version of the benchmark changed, that lacked images, or
-    whose files have changed since are packed again. The bytes do not depend on the number of workers.
+    Finished parts are kept. Parts are packed again if another version of the benchmark changed them, if they
+    lacked images, or if their files have changed. The bytes do not depend on the number of workers.
 
     Parameters
     ----------
@@ -80,8 +80,8 @@ def pack(
     OutputError : ``out`` cannot be written, is in use, or holds another benchmark.
     """
     manifest = load_manifest(benchmark, manifests)
-    chosen = _chosen(manifest, groups, splits)
-    names = {manifest.source_of(group) for _, group in chosen}
+    parts = _select_parts(manifest, groups, splits)
+    names = {manifest.source_of(group) for _, group in parts}
     sources = open_sources(sorted(names), roots, manifest.own)
     out = Path(out).absolute()
     with (
@@ -91,20 +91,20 @@ def pack(
         for split in SPLITS:
             files.clear_parts(out / split)
         out.mkdir(parents=True, exist_ok=True)
-        result = Packed(_store(manifest, out), awaiting=_awaiting(manifest, groups, splits))
+        result = Packed(_open_or_new_store(manifest, out), awaiting=_awaiting(manifest, groups, splits))
         _drop_stale(manifest, result.store)
-        for part in chosen:
+        for part in parts:
             if not _finished(manifest, result.store, part, sources):
                 _pack_part(manifest, part, sources, result, allow_missing, workers, progress or Silent())
         result.store.write()
     return result
 
 
-def _chosen(manifest: Manifest, groups: Collection[str], splits: Collection[str]) -> list[Part]:
-    known = {row.group for row in manifest.groups}
+def _select_parts(manifest: Manifest, groups: Collection[str], splits: Collection[str]) -> list[Part]:
+    group_names = {row.group for row in manifest.groups}
     for group in groups:
-        if group not in known:
-            raise unknown("group", group, known, where=manifest.name)
+        if group not in group_names:
+            raise unknown("group", group, group_names, where=manifest.name)
     for split in splits:
         if split not in SPLITS:
             raise unknown("split", split, SPLITS, where=manifest.name)
@@ -119,7 +119,7 @@ def _awaiting(manifest: Manifest, groups: Collection[str], splits: Collection[st
     ]
 
 
-def _store(manifest: Manifest, out: Path) -> PackedStore:
+def _open_or_new_store(manifest: Manifest, out: Path) -> PackedStore:
     store = PackedStore(out, manifest.name, manifest.version)
     if is_store(out):
         before = open_store(out)
@@ -134,7 +134,7 @@ def _store(manifest: Manifest, out: Path) -> PackedStore:
 
 
 def _drop_stale(manifest: Manifest, store: PackedStore) -> None:
-    """Forget parts that this manifest does not have; their files go last."""
+    """Remove parts that this manifest does not have, their files last."""
     stale = [part for part in store.parts if part not in manifest.parts]
     for part in stale:
         _forget(store, part)
@@ -154,15 +154,15 @@ def _finished(manifest: Manifest, store: PackedStore, part: Part, sources: Mappi
     if entry.pixels != manifest.pixels_fingerprint(part):
         return False
     source = sources.get(entry.source)
-    if source is not None and entry.files != _files(manifest, part, source):
+    if source is not None and entry.files != _files_hash(manifest, part, source):
         return False
     bin_path, index_path = part_paths(store.folder, part)
     whole = bin_path.is_file() and bin_path.stat().st_size == entry.bytes and index_path.is_file()
     return whole and entry.spec == spec_id(entry.view)
 
 
-def _files(manifest: Manifest, part: Part, source: Source) -> str | None:
-    """Return what tells that a root's files have changed, None where the digests of their images do."""
+def _files_hash(manifest: Manifest, part: Part, source: Source) -> str | None:
+    """Return a hash of the sizes and times of a root's files, None if the images' digests are known."""
     if source.root is None or manifest.pixels_fingerprint(part) is not None:
         return None
     ids = [pa.array([], pa.string()), *manifest.parts[part]()["image_id"].chunks]
@@ -196,7 +196,7 @@ def _pack_part(
             sources[name],
             images=manifest.images_fingerprint(part),
             pixels=manifest.pixels_fingerprint(part),
-            files=_files(manifest, part, sources[name]),
+            files=_files_hash(manifest, part, sources[name]),
         )
         entry, missing = write_part(task, partial, partial_index, workers=workers, progress=progress)
         if missing and not allow_missing:
@@ -210,10 +210,10 @@ def _pack_part(
 
 def _incomplete(missing: list[Problem], where: str) -> MissingImageError:
     kinds = sorted({problem.kind for problem in missing})
-    first = "; ".join(f"{p.source}:{p.image_id} {p.kind} ({p.detail})" for p in missing[:3])
-    more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
+    examples = "; ".join(f"{p.source}:{p.image_id} {p.kind} ({p.detail})" for p in missing[:3])
+    rest = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
     return MissingImageError(
-        f"{len(missing):,} images are {' or '.join(kinds)}: {first}{more}",
+        f"{len(missing):,} images are {' or '.join(kinds)}: {examples}{rest}",
         where=where,
         hint="complete the root, or leave them out with --allow-missing",
     )

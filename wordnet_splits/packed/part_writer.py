@@ -1,4 +1,4 @@
-"""Writing one part of a packed store: images rendered here or by worker processes, appended in order."""
+"""Write one part of a packed store: images rendered here or by worker processes, appended in order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class PartTask:
-    """What to write: the image table of one part, the source to read, and what identifies them in an entry.
+    """One part to write: its image table, its source, and their identification in the entry.
 
     ``images``, ``pixels`` and ``files`` are as in `PartEntry`.
     """
@@ -81,8 +81,8 @@ def write_part(
 
 
 def _layout(task: PartTask) -> tuple[Shape | None, bool]:
-    """Return the shape to keep pixels in, None for files; and whether pixels are all there is to keep."""
-    for row in range(len(task.table)):  # the first image that can be read decides
+    """Return the shape of packed pixels, None for files; and whether only pixels can be packed."""
+    for row in range(len(task.table)):  # the first readable image decides
         ids, digests = task.ids(row, 1)
         images = RawImages(task.source, ids, digests, task.view)
         try:
@@ -104,11 +104,11 @@ def _write(
     missing: list[Problem] = []
     with (
         bin_path.open("wb") as file,
-        progress.task(f"packing {group} {split}", total) as shown,
-        closing(run_jobs(_render, _jobs(task, shape), workers, name=_called, ordered=True)) as done,
+        progress.task(f"packing {group} {split}", total) as bar,
+        closing(run_jobs(_render, _jobs(task, shape), workers, name=_describe, ordered=True)) as batches,
     ):
         sink = _Hashed(file)
-        for row, outcome in enumerate(chain.from_iterable(outcomes for _, outcomes in done)):
+        for row, outcome in enumerate(chain.from_iterable(outcomes for _, outcomes in batches)):
             if outcome.kind == OTHER_SHAPE:
                 raise _OtherShapeError(task.image_id(row))
             if outcome.payload is None:
@@ -118,7 +118,7 @@ def _write(
             else:
                 index.add(row, sink.size, outcome.payload)
                 sink.write(outcome.payload)
-            shown.advance()
+            bar.advance()
     index.write(index_path, task)
     entry = PartEntry(
         split=split,
@@ -141,7 +141,7 @@ def _write(
 
 
 class _OtherShapeError(Exception):
-    """An image does not fit into the array that its part was to be."""
+    """An image does not have the shape of the images before it."""
 
     def __init__(self, image_id: str) -> None:
         super().__init__(image_id)
@@ -186,7 +186,7 @@ class _Hashed:
 
     @property
     def sha256(self) -> str:
-        """Return the SHA-256 of what was written, in hex."""
+        """Return the SHA-256 of the written bytes, in hex."""
         return self._hash.hexdigest()
 
 
@@ -208,7 +208,7 @@ class _Job:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """The bytes to pack of one image, or why there are none."""
+    """The packed bytes of one image, or the reason why it has none."""
 
     payload: bytes | None
     kind: str = ""
@@ -220,7 +220,7 @@ def _jobs(task: PartTask, shape: Shape | None) -> Iterator[_Job]:
         yield _Job(task.source, task.view, *task.ids(start, CHUNK), shape)
 
 
-def _called(job: _Job) -> str:
+def _describe(job: _Job) -> str:
     return f"{job.source.name} {job.ids[0].as_py()} to {job.ids[-1].as_py()}"
 
 

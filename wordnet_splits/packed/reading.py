@@ -1,7 +1,7 @@
-"""Images of one part of a manifest, read from a raw root: checked, decoded, and in the view asked for.
+"""Images of one part of a manifest, read from a raw root: checked, decoded, and in the part's view.
 
-A part is the images of one (split, group). Everything that serves a part's images, raw or packed, does so
-through `PartImages`, whose rows are positions in the part's image table.
+A part is the images of one (split, group). Raw and packed images are both read through `PartImages`, whose
+rows are positions in the part's image table.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.catalog.declarations import Declaration, using_sources
 from wordnet_splits.sources import Raw, Source, check_source, open_source, root_variable, source_class
-from wordnet_splits.sources.base import as_rgb
+from wordnet_splits.sources.pixels import as_rgb
 from wordnet_splits.sources.roots import Roots, resolve_root
 
 RowNumbers = npt.NDArray[np.int64]
 RAW_VIEW = "raw"
-READ_AT_ONCE = 32  # files held undecoded; decoded photographs are made and dropped one by one
+READ_AT_ONCE = 32  # encoded files in memory; photographs are decoded one by one
 
 
 class PartImages(Protocol):
@@ -36,7 +36,7 @@ class PartImages(Protocol):
         """Return one image, RGB."""
 
     def pictures(self, rows: RowNumbers) -> Iterator[Image.Image]:
-        """Yield some images, RGB, in the order of ``rows``; few of them are held at a time."""
+        """Yield some images, RGB, in the order of ``rows``; few of them are in memory at a time."""
 
     def pixels(self, rows: RowNumbers) -> Pixels:
         """Return some images as one array, uint8 (n, 3, h, w); DataError where their sizes differ."""
@@ -48,13 +48,13 @@ class PartImages(Protocol):
 class RawImages:
     """Images under a source's root (or built in), in the view of their group.
 
-    An image whose digest the manifest knows is compared with it when it is first read in a process.
+    An image is compared with the manifest's digest, if there is one, when a process first reads it.
 
     Parameters
     ----------
     source : the opened source.
     ids : image_id of every row.
-    digests : 32 bytes of every row, null where not known.
+    digests : 32 bytes of every row, null if not known.
     view : ``raw``, or the name of a resize spec.
     """
 
@@ -73,7 +73,7 @@ class RawImages:
         Raises
         ------
         MissingImageError : it is not under the root; named with the root.
-        SourceError : it is truncated or corrupt, or not the image that the manifest means.
+        SourceError : it is truncated or corrupt, or not the manifest's image.
         """
         return next(self.pictures(np.array([row])))
 
@@ -113,23 +113,23 @@ class RawImages:
         return Image.fromarray(resize.apply(spec.get_spec(self.view), image))
 
     def _read(self, rows: RowNumbers) -> Iterator[tuple[Raw, str]]:
-        """Yield images as stored, and their ids, some read at once: a source may do that in storage order."""
+        """Yield images as stored, and their ids, in batches that a source may read in storage order."""
         for start in range(0, len(rows), READ_AT_ONCE):
-            some = rows[start : start + READ_AT_ONCE]
-            ids = self._ids.take(pa.array(some)).to_pylist()
-            for raw, row, image_id in zip(self.source.read(ids), some.tolist(), ids, strict=True):
+            batch = rows[start : start + READ_AT_ONCE]
+            ids = self._ids.take(pa.array(batch)).to_pylist()
+            for raw, row, image_id in zip(self.source.read(ids), batch.tolist(), ids, strict=True):
                 if self._digests is not None and not self._checked[row]:
                     self._check(raw, row, image_id)
                 yield raw, image_id
 
     def _check(self, raw: Raw, row: int, image_id: str) -> None:
         assert self._digests is not None
-        known = self._digests[row].as_py()
-        if known is not None and self.source.digest(raw) != known:
-            what = "pixels" if self.source.lossless else "bytes"
+        digest = self._digests[row].as_py()
+        if digest is not None and self.source.digest(raw) != digest:
+            content = "pixels" if self.source.lossless else "bytes"
             raise AlteredImageError(
-                f"image {image_id!r} of {self.source.name} is not the one that the manifest means: "
-                + (self.source.check_image(raw) or f"its {what} have another digest"),
+                f"image {image_id!r} of {self.source.name} is not the manifest's: "
+                + (self.source.check_image(raw) or f"its {content} have another digest"),
                 where=str(self.source.root) if self.source.root else self.source.name,
                 hint="fetch this image again",
             )
@@ -159,13 +159,13 @@ def spec_id(view: str) -> str | None:
 
 
 def open_sources(
-    names: Sequence[str], roots: Roots | None, own: Mapping[str, Declaration]
+    names: Sequence[str], roots: Roots | None, declarations: Mapping[str, Declaration]
 ) -> dict[str, Source]:
-    """Open the sources that are built in or have a root: given, in the environment, or in roots.toml.
+    """Open the sources that are built in or have a root: in ``roots``, the environment, or roots.toml.
 
     Parameters
     ----------
-    own : the datasets that the manifest carries.
+    declarations : the datasets that the manifest carries.
 
     Raises
     ------
@@ -173,15 +173,15 @@ def open_sources(
     SourceError : a root is absent, unreadable or of another dataset.
     DataError : this machine declares another dataset than the manifest carries.
     """
-    given = {name: Path(root) for name, root in (roots or {}).items()}
+    folders = {name: Path(root) for name, root in (roots or {}).items()}
     opened = {}
-    with using_sources(own):
-        for name, folder in given.items():
+    with using_sources(declarations):
+        for name, folder in folders.items():
             check_source(name, folder)
         for name in sorted(set(names)):
             if not source_class(name).rooted:
                 opened[name] = open_source(name)
-            elif (root := resolve_root(name, given)) is not None:
+            elif (root := resolve_root(name, folders)) is not None:
                 opened[name] = open_source(name, root)
     return opened
 
@@ -196,12 +196,12 @@ def no_root(source: str, group: str) -> SourceError:
 
 
 def present(source: Source, ids: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.bool_]:
-    """Return for each id whether the root holds the image: by a scan of names, no image is read."""
+    """Return for each id whether the root has the image, from a scan of names: no image is read."""
     if not source.rooted:
         return np.ones(len(ids), bool)
-    held = [batch.column("image_id") for batch in source.scan()]
-    found = pc.is_in(ids, value_set=pa.chunked_array(held, pa.string()).combine_chunks())
-    return np.asarray(found.to_numpy(zero_copy_only=False) if isinstance(found, pa.Array) else found, bool)
+    scanned = [batch.column("image_id") for batch in source.scan()]
+    mask = pc.is_in(ids, value_set=pa.chunked_array(scanned, pa.string()).combine_chunks())
+    return np.asarray(mask.to_numpy(zero_copy_only=False) if isinstance(mask, pa.Array) else mask, bool)
 
 
 def stack(arrays: Sequence[Pixels], ids: Sequence[str]) -> Pixels:

@@ -1,4 +1,4 @@
-"""Images of one part of a manifest, looked up in a folder that ``fix-resize`` built."""
+"""Images of one part of a manifest in a folder that ``fix-resize`` built."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DESCRIPTION = "output.json"
 
 
 def is_resized(folder: Path) -> bool:
-    """Say whether a folder is a finished output of ``fix-resize``."""
+    """Return whether a folder is a finished output of ``fix-resize``."""
     return (folder / DESCRIPTION).is_file()
 
 
@@ -32,7 +32,7 @@ def open_resized(folder: Path) -> Output:
 
 
 class ResizedImages:
-    """Images in an output folder, by row of ``ids``; each is compared with its pixel hash when it is read.
+    """Images in an output folder, by row of ``ids``; each is compared with its pixel hash on reading.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class ResizedImages:
         self._ids = ids
 
     def picture(self, row: int) -> Image.Image:
-        """Return one image, RGB; DataError where its pixels are not those that were built."""
+        """Return one image, RGB; DataError if its pixels were altered."""
         return Image.fromarray(self._output.pixels(self._id(row), self._source))
 
     def pictures(self, rows: RowNumbers) -> Iterator[Image.Image]:

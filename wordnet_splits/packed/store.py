@@ -10,8 +10,8 @@
     Arrow IPC, not compressed, so that it is mapped, not read: image_id, row (position in the manifest's
     image table), offset and length in bytes, crc32.
 
-The CRC-32 of an image starts from its row number, so bytes that belong to another row are noticed too. It
-is compared when an image is first read in a process. ``packed.json`` holds the SHA-256 of both files, which
+The CRC-32 of an image starts from its row number, so bytes of another row do not match either. It is
+compared when a process first reads an image. ``packed.json`` holds the SHA-256 of both files, which
 `check_store` compares, and a checksum over itself.
 """
 
@@ -32,7 +32,7 @@ from wordnet_splits.packed.reading import RAW_VIEW, spec_id
 
 @dataclass
 class PackedStore:
-    """A packed store that was opened: what it holds, by (split, group); the images are not touched yet."""
+    """An open packed store: its parts by (split, group); no image is read yet."""
 
     folder: Path
     benchmark: str
@@ -44,7 +44,7 @@ class PackedStore:
 
         Raises
         ------
-        SourceError : its files are absent, truncated or no packed images.
+        SourceError : its files are absent, truncated or not packed images.
         """
         return PackedImages(self.folder, self.parts[part])
 
@@ -56,37 +56,39 @@ class PackedStore:
         entry = self.parts[part]
         table = manifest.parts[part]()
         source, view = (table[name][0].as_py() if len(table) else None for name in ("source", "view"))
-        what = None
+        problem = None
         if self.benchmark != manifest.name:
-            what = f"holds the images of {self.benchmark}, not of {manifest.name}"
+            problem = f"holds the images of {self.benchmark}, not of {manifest.name}"
         elif entry.images != manifest.images_fingerprint(part):
-            what = f"packed from other rows than those of {manifest.name} version {manifest.version}"
+            problem = f"packed from other rows than those of {manifest.name} version {manifest.version}"
         elif (pixels := manifest.pixels_fingerprint(part)) is not None and entry.pixels != pixels:
-            what = f"not packed from the pictures that {manifest.name} version {manifest.version} means"
+            problem = f"not packed from the pictures that {manifest.name} version {manifest.version} means"
         elif len(table) != entry.rows + entry.missing:
-            what = f"{entry.rows:,} images and {entry.missing:,} missing are not the group's {len(table):,}"
+            problem = (
+                f"{entry.rows:,} images and {entry.missing:,} missing are not the group's {len(table):,}"
+            )
         elif len(table) and (entry.source, entry.view) != (source, view):
-            what = f"holds {entry.source} in view {entry.view}, not {source} in view {view}"
+            problem = f"holds {entry.source} in view {entry.view}, not {source} in view {view}"
         elif entry.spec != (None if entry.view == RAW_VIEW else spec_id(entry.view)):
-            what = f"packed with another resize spec ({entry.spec}) than {entry.view} is now"
-        if what is None:
+            problem = f"packed with another resize spec ({entry.spec}) than {entry.view} is now"
+        if problem is None:
             images = self.images(part)
             rows = images.manifest_rows
             inside = not len(rows) or rows[-1] < len(table)
             if inside and table["image_id"].take(pa.array(rows)).equals(pa.chunked_array([images.ids])):
                 return images
-            what = "the ids of its index are not those of the group"
-        raise SourceError(what, where=f"{part[1]} {part[0]} in {self.folder}", hint=REPACK)
+            problem = "the ids of its index are not those of the group"
+        raise SourceError(problem, where=f"{part[1]} {part[0]} in {self.folder}", hint=REPACK)
 
     def write(self) -> None:
         """Write ``packed.json`` in one step; OutputError where it cannot be."""
         entries = [self.parts[part] for part in sorted(self.parts)]
-        said = StoreFile(benchmark=self.benchmark, version=self.version, parts=entries)
-        write_sealed(self.folder / NAME, said.model_dump(mode="json", by_alias=True))
+        content = StoreFile(benchmark=self.benchmark, version=self.version, parts=entries)
+        write_sealed(self.folder / NAME, content.model_dump(mode="json", by_alias=True))
 
 
 def is_store(folder: Path) -> bool:
-    """Say whether a folder holds a packed store."""
+    """Return whether a folder holds a packed store."""
     return (folder / NAME).is_file()
 
 
@@ -98,5 +100,7 @@ def open_store(folder: Path | str) -> PackedStore:
     SourceError : there is none, or its ``packed.json`` is malformed or was altered.
     """
     folder = Path(folder)
-    said = read_store_file(folder)
-    return PackedStore(folder, said.benchmark, said.version, {entry.part: entry for entry in said.parts})
+    content = read_store_file(folder)
+    return PackedStore(
+        folder, content.benchmark, content.version, {entry.part: entry for entry in content.parts}
+    )

@@ -16,9 +16,9 @@ from wordnet_splits.base.names import check_name, printable
 from wordnet_splits.base.untrusted import read_text
 from wordnet_splits.catalog.declarations import declared_name, declared_sources, register_declaration
 from wordnet_splits.rules.evidence import counted
+from wordnet_splits.sources.layouts import open_layout
+from wordnet_splits.sources.layouts.folders import Folders, Parts, class_folders, is_picture
 from wordnet_splits.sources.layouts.walk import check_root, entries
-from wordnet_splits.sources.own import open_layout
-from wordnet_splits.sources.own.folders import Folders, Parts, class_folders, is_picture
 
 ALL = "all"
 """The split of a dataset without splits."""
@@ -102,7 +102,7 @@ def folder_classes(root: Path, splits: Collection[str] | None = None) -> Dataset
 
     Parameters
     ----------
-    splits : as `wordnet_splits.sources.own.folders.class_folders` takes them.
+    splits : as `wordnet_splits.sources.layouts.folders.class_folders` takes them.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def declared_classes(name: str, root: Path) -> DatasetClasses:
         return folder_classes(root, declaration.splits)
     skipped: list[str] = []
     counts: Counter[tuple[str, str]] = Counter()
-    for image in layout.images(skipped.append):
+    for image in layout.images(skipped.append, declaration.splits or ()):
         counts[image.class_id, image.split] += 1
     splits = declaration.splits or tuple(sorted({split for _, split in counts}))
     with_images = {class_id for class_id, _ in counts}

@@ -103,9 +103,9 @@ def _make(name: str, root: Path | None, workers: int, progress: Progress | None)
             [split for split, _, _ in rows],
             [digests[image_id] for _, image_id, _ in rows],
         ]
-        if source.several:
+        if source.multilabel:
             columns.append([source.also.get(image_id, ()) for _, image_id, _ in rows])
-        table = pa.table(columns, schema=MULTILABEL_SCHEMA if source.several else INVENTORY_SCHEMA)
+        table = pa.table(columns, schema=MULTILABEL_SCHEMA if source.multilabel else INVENTORY_SCHEMA)
         same = out.exists()
         if same and not read_table(out).equals(table):
             raise OutputError(

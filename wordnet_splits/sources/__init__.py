@@ -1,4 +1,4 @@
-"""The datasets this package reads, one small module per layout, found through one table."""
+"""The datasets this package reads: shipped ones and declared ones, by name."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 from wordnet_splits.base.digests import digest_file, digest_pixels
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.catalog.declarations import declared_sources, register_declaration, unknown_source
-from wordnet_splits.sources.base import SCAN_SCHEMA, Raw, Source, register, registered
-from wordnet_splits.sources.info import SourceInfo, source_info
+from wordnet_splits.sources.info import SourceInfo, shipped_sources, source_info
+from wordnet_splits.sources.layouts.layout import Raw
 from wordnet_splits.sources.layouts.walk import check_root
+from wordnet_splits.sources.source import SCAN_SCHEMA, Source, register_source, registered_source
 
 __all__ = [
     "SCAN_SCHEMA",
@@ -22,7 +23,7 @@ __all__ = [
     "digest_file",
     "digest_pixels",
     "open_source",
-    "register",
+    "register_source",
     "root_variable",
     "source_class",
     "source_info",
@@ -31,38 +32,19 @@ __all__ = [
 
 VARIABLE_PREFIX = "WORDNET_SPLITS_ROOT_"
 
-# Source -> the module below this package that registers it; modules are imported when first asked for.
+# Source -> module below this package that registers it; other sources are trees of files, see `shipped`.
 _MODULES = {
     "imagenet1k": "imagenet1k",
+    "imagenet-c": "imagenet1k",
     "imagenet21k": "imagenet21k",
-    "imagenet-r": "trees",
-    "imagenet-a": "trees",
-    "imagenet-o": "trees",
-    "imagenet-c": "imagenet_c",
-    "imagenet-v2": "trees",
-    "tiny-imagenet": "tiny_imagenet",
+    "ssb-hard": "imagenet21k",
     "cifar10": "cifar",
     "cifar100": "cifar",
     "svhn": "svhn",
     "mnist": "mnist",
     "fashion-mnist": "mnist",
     "omniglot": "omniglot",
-    "svhn-full": "svhn_full",
-    "dtd": "trees",
     "lsun": "lsun",
-    "food101": "trees",
-    "caltech256": "trees",
-    "places365": "places365",
-    "ninco": "trees",
-    "ssb-hard": "ssb_hard",
-    "inaturalist": "trees",
-    "openimage-o": "trees",
-    "openood-cifar10": "openood",
-    "openood-cifar100": "openood",
-    "openood-mnist": "openood",
-    "openood-svhn": "openood",
-    "openood-tin597": "openood",
-    "sun397": "sun397",
     "digits": "digits",
     "gaussian": "noise",
     "uniform": "noise",
@@ -70,38 +52,34 @@ _MODULES = {
 
 
 def source_names() -> tuple[str, ...]:
-    """Return the names of all sources that can be opened: ours, then those that a user declares."""
-    return (*_MODULES, *declared_sources())
+    """Return the names of all sources that can be opened: shipped ones, then declared ones."""
+    return (*shipped_sources(), *declared_sources())
 
 
 def source_class(name: str) -> type[Source]:
     """Return the class that reads ``name``; an unknown name is refused with the nearest ones."""
-    if name not in _MODULES:
+    if name not in shipped_sources():
         check_source(name)
-        return _own_class(name)
-    if registered(name) is None:
-        importlib.import_module(f"{__name__}.{_MODULES[name]}")
-    cls = registered(name)
+        from wordnet_splits.sources.declared import declared_class
+
+        return declared_class(declared_sources()[name])
+    if registered_source(name) is None:
+        importlib.import_module(f"{__name__}.{_MODULES.get(name, 'shipped')}")
+    cls = registered_source(name)
     if cls is None:
-        raise RuntimeError(f"module {_MODULES[name]} does not register source {name}")
+        raise RuntimeError(f"no module registers source {name}")
     return cls
 
 
-def _own_class(name: str) -> type[Source]:
-    from wordnet_splits.sources.own import own_class
-
-    return own_class(declared_sources()[name])
-
-
 def check_source(name: str, root: Path | None = None, *, where: str | None = None) -> None:
-    """Refuse a name that is no source's; a ``dataset.toml`` under ``root`` may declare it.
+    """Refuse the name of an unknown source; a ``dataset.toml`` under ``root`` may declare it.
 
     Raises
     ------
     UnknownNameError : no such source.
     DataError : ``dataset.toml`` is malformed, or declares another dataset.
     """
-    if name in _MODULES:
+    if name in shipped_sources():
         return
     if root is not None:
         register_declaration(root, name)
@@ -115,42 +93,42 @@ def root_variable(name: str) -> str:
 
 
 def open_source(name: str, root: Path | str | None = None, **params: Any) -> Source:
-    """Open a dataset under a root, whatever of its known layouts it has.
+    """Open a dataset under a root, in any of its known layouts.
 
     Parameters
     ----------
     name : a source's name, one of :func:`source_names`.
     root : the dataset's folder; None for embedded and generated sources.
-    params : what a generated source needs (``shape``, ``seed``).
+    params : parameters of a generated source (``shape``, ``seed``).
 
     Raises
     ------
     UnknownNameError : no such source.
-    SourceError : the root is absent, empty, unreadable or of another dataset; says what was looked
-        for, where, and how to get it.
+    SourceError : the root is absent, empty, unreadable or of another dataset.
     """
     check_source(name, None if root is None else Path(root))
     cls = source_class(name)
     if not cls.rooted:
         if root is not None:
             raise SourceError(f"source {name} is built in and takes no root", where=str(root))
-        return cls.open(None, cls.detect(None) or "embedded", **params)
+        return cls.open(None, next(cls.layouts(Path())), **params)
     if root is None:
         raise SourceError(
             f"no root given for source {name}",
             hint=f"--root {name}=DIR, or {root_variable(name)}; {source_info(name).how}",
         )
     folder = check_root(Path(root), name, hint=source_info(name).how)
-    layout = cls.detect(folder)
+    layout = next(cls.layouts(folder), None)
     if layout is None or not cls.certain(folder):
-        other = _looks_like(folder, besides=name)
-        if other or layout is None:
-            raise _not_this(cls, folder, other)
+        recognised = _recognise(folder, besides=name)
+        if recognised or layout is None:
+            raise _not_this(cls, folder, recognised)
     return cls.open(folder, layout, **params)
 
 
-def _looks_like(folder: Path, besides: str) -> str | None:
-    for name in _MODULES:
+def _recognise(folder: Path, besides: str) -> str | None:
+    """Return another shipped source that a folder certainly is."""
+    for name in shipped_sources():
         if name == besides or not source_class(name).rooted:
             continue
         try:
@@ -161,10 +139,10 @@ def _looks_like(folder: Path, besides: str) -> str | None:
     return None
 
 
-def _not_this(cls: type[Source], folder: Path, other: str | None) -> SourceError:
-    seen = f"; it looks like {other}" if other else ""
+def _not_this(cls: type[Source], folder: Path, recognised: str | None) -> SourceError:
+    looks_like = f"; it looks like {recognised}" if recognised else ""
     return SourceError(
-        f"this is not {cls.name}: looked for {cls.looks_for}{seen}",
+        f"this is not {cls.name}: looked for {cls.looks_for}{looks_like}",
         where=str(folder),
         hint=source_info(cls.name).how,
     )

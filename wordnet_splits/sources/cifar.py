@@ -1,32 +1,33 @@
 """CIFAR-10 and CIFAR-100 (Krizhevsky 2009) as pickles, PNG folders or the Hub's Parquet.
 
 An id is ``<split>/<class>/<publisher's file name>``: file names are unique only within split and class.
-Pickles hold the names, so their order does not matter; a copy without names is matched by pixels.
+Pickles have the names, so their order does not matter; a copy without names is matched by pixels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.sources.base import OneCopyPerProcess, Raw, Row, register
 from wordnet_splits.sources.layouts.cifar_pickles import PickleLayout, Pickles
-from wordnet_splits.sources.layouts.matching import Copy, Index, match
-from wordnet_splits.sources.layouts.parquet_nameless import HubLayout, NamelessParquet
-from wordnet_splits.sources.layouts.picture_folders import PictureFolders
+from wordnet_splits.sources.layouts.layout import Layout
+from wordnet_splits.sources.layouts.parquet_pictures import HubLayout, ParquetPictures
+from wordnet_splits.sources.layouts.picture_folders import PictureFolders, find_class_ids
+from wordnet_splits.sources.layouts.pictures import Pictures
 from wordnet_splits.sources.layouts.walk import bases
+from wordnet_splits.sources.source import Source, register_source
 
 SPLITS = ("train", "test")
 SHAPE = (32, 32, 3)
 
 
-class Cifar(OneCopyPerProcess):
-    """What CIFAR-10 and CIFAR-100 have in common: 32 x 32 RGB, stored without loss."""
+class Cifar(Source):
+    """Base of CIFAR-10 and CIFAR-100: 32 x 32 RGB, stored without loss."""
 
     splits: ClassVar[tuple[str, ...]] = SPLITS
     lossless: ClassVar[bool] = True
@@ -35,73 +36,33 @@ class Cifar(OneCopyPerProcess):
     misspelt: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @classmethod
-    def detect(cls, root: Path | None) -> str | None:
-        """Return ``pickle``, ``folder`` or ``parquet``, or None."""
-        if root is None:
-            return None
+    def layouts(cls, root: Path) -> Iterator[Layout]:
+        """Yield pickles, PNG folders and Parquet files."""
         try:
-            return next((name for name, layout in LAYOUTS.items() if layout.found(cls, root)), None)
+            yield from cls._layouts(root)
         except PermissionError as error:
             raise SourceError("cannot be read: permission denied", where=str(error.filename)) from error
 
     @classmethod
-    def certain(cls, root: Path) -> bool:
-        """Return whether file names, class folders or columns fit no other dataset."""
-        return any(layout.certain(cls, root) for layout in LAYOUTS.values())
-
-    @classmethod
-    def open(cls, root: Path | None, layout: str, **params: Any) -> Cifar:
-        """Open the copy at ``root``; nothing is read before the first scan or read."""
-        if params:
-            raise SourceError(f"source {cls.name} takes no parameter {min(params)!r}")
-        return cls(root, layout)
-
-    @classmethod
-    def class_ids(cls) -> tuple[str, ...]:
-        """Return the classes in the publisher's label order."""
-        return tuple(item.class_id for item in load_catalog(cls.name))
-
-    @classmethod
-    def class_folders(cls) -> dict[str, str]:
-        """Return the class of each folder name."""
-        return {**{class_id: class_id for class_id in cls.class_ids()}, **cls.misspelt}
-
-    def rows(self, splits: Collection[str]) -> Iterator[Row]:
-        """Yield (image_id, class_id, split) of every image that has an id."""
-        noted: set[int] = set()
-        for split in splits:
-            index = self._index(split)
-            for image_id in index.places:
-                image_split, class_id, _ = image_id.split("/")
-                if image_split == split:
-                    yield image_id, class_id, split
-            if id(index) not in noted:  # a copy that keeps its splits together has one index
-                noted.add(id(index))
-                for name, times in index.unexpected.items():
-                    self.note_unexpected(name, times)
-
-    def read_one(self, image_id: str) -> Raw:
-        """Return the pixels, uint8 (32, 32, 3)."""
-        split = image_id.partition("/")[0]
-        if split not in self.splits:
-            raise KeyError(image_id)
-        place = self._index(split).places[image_id]
-        try:
-            return self._copy().pixels(place)
-        except SourceError as error:
-            raise self.missing(image_id, f"cannot be read: {error.what}") from error
-
-    def _copy(self) -> Copy[Any]:
-        assert self.root is not None, "rooted"
-        root = self.root
-        return self.cached("copy", lambda: LAYOUTS[self.layout].open(type(self), root))
-
-    def _index(self, split: str) -> Index[Any]:
-        splits = (split,) if self._copy().by_split else self.splits
-        return self.cached(f"index {splits}", lambda: match(self.name, splits, self._copy(), str(self.root)))
+    def _layouts(cls, root: Path) -> Iterator[Layout]:
+        class_ids = tuple(item.class_id for item in load_catalog(cls.name))
+        if cls.pickles.find(root) is not None:
+            pickles = partial(Pickles, cls.pickles, root, class_ids)
+            yield Pictures("pickle", cls.name, SPLITS, root, pickles, partial(cls.pickles.certain, root))
+        class_folders = {class_id: class_id for class_id in class_ids} | dict(cls.misspelt)
+        for base in bases(root, cls.name):
+            if present := find_class_ids(base, root, SPLITS, class_folders):
+                folders = partial(PictureFolders, base, root, SPLITS, class_folders, SHAPE)
+                is_whole = partial(bool, len(present) == len(class_ids))
+                yield Pictures("folder", cls.name, SPLITS, root, folders, is_whole)
+                break
+        if cls.hub.find(root, class_ids):
+            yield Pictures(
+                "parquet", cls.name, SPLITS, root, partial(ParquetPictures, cls.hub, root, class_ids)
+            )
 
 
-@register
+@register_source
 class Cifar10(Cifar):
     """CIFAR-10: 10 classes of 5,000 train and 1,000 test images."""
 
@@ -119,7 +80,7 @@ class Cifar10(Cifar):
     hub: ClassVar[HubLayout] = HubLayout(("img",), "label", ("cifar10", "plain_text"), SPLITS, SHAPE)
 
 
-@register
+@register_source
 class Cifar100(Cifar):
     """CIFAR-100: 100 classes of 500 train and 100 test images."""
 
@@ -136,49 +97,5 @@ class Cifar100(Cifar):
     )
     misspelt: ClassVar[Mapping[str, str]] = MappingProxyType({"cra": "crab"})  # a slip in the Hub's card
     hub: ClassVar[HubLayout] = HubLayout(
-        ("img",), "fine_label", ("cifar100",), SPLITS, SHAPE, misspelt=misspelt
+        ("img",), "fine_label", ("cifar100",), SPLITS, SHAPE, misspelt={"cra": "crab"}
     )
-
-
-@dataclass(frozen=True)
-class _CifarLayout:
-    """How a layout is distinguished from others (present at all, present beyond doubt) and opened."""
-
-    found: Callable[[type[Cifar], Path], bool]
-    certain: Callable[[type[Cifar], Path], bool]
-    open: Callable[[type[Cifar], Path], Copy[Any]]
-
-
-def _class_root(cls: type[Cifar], root: Path) -> tuple[Path, set[str]]:
-    """Return the folder below ``root`` that holds class folders of ours, and which they are."""
-    for base in bases(root, cls.name):
-        held = PictureFolders.held(base, root, cls.splits, cls.class_folders())
-        if held:
-            return base, held
-    return root, set()
-
-
-def _open_folder(cls: type[Cifar], root: Path) -> PictureFolders:
-    return PictureFolders(_class_root(cls, root)[0], root, cls.splits, cls.class_folders(), SHAPE)
-
-
-LAYOUTS: Mapping[str, _CifarLayout] = MappingProxyType(
-    {
-        "pickle": _CifarLayout(
-            found=lambda cls, root: cls.pickles.find(root) is not None,
-            certain=lambda cls, root: cls.pickles.certain(root),
-            open=lambda cls, root: Pickles(cls.pickles, root, cls.class_ids()),
-        ),
-        "folder": _CifarLayout(
-            found=lambda cls, root: bool(_class_root(cls, root)[1]),
-            certain=lambda cls, root: len(_class_root(cls, root)[1]) == len(cls.class_ids()),
-            open=_open_folder,
-        ),
-        "parquet": _CifarLayout(
-            found=lambda cls, root: bool(cls.hub.find(root, cls.class_ids())),
-            certain=lambda cls, root: bool(cls.hub.find(root, cls.class_ids())),
-            open=lambda cls, root: NamelessParquet(cls.hub, root, cls.class_ids()),
-        ),
-    }
-)
-"""The layouts of CIFAR, in the order they are looked for."""

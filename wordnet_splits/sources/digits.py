@@ -11,54 +11,57 @@ import lzma
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wordnet_splits.base.errors import DataError, SourceError
-from wordnet_splits.sources.base import Raw, Row, Source, as_rgb, parse_position, register
+from wordnet_splits.base.errors import DataError
+from wordnet_splits.sources.layouts.layout import ALL, Image, Layout, Location, Note, Raw, parse_position
+from wordnet_splits.sources.pixels import as_rgb
+from wordnet_splits.sources.source import Source, register_source
 
 PATH = Path(__file__).parent.parent / "data" / "digits" / "digits.xz"
 COUNT, SIDE = 1797, 8
 RAW_SHA256 = "e1d88a0854e29e01d16358d2cd026aa8fc20dfc4cdb3fce004300857ea82aa70"  # of the unpacked bytes
 
 
-@register
+class EmbeddedDigits(Layout):
+    """The embedded file."""
+
+    name = "embedded"
+
+    def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
+        """Yield the images in ``load_digits`` order."""
+        for index, label in enumerate(load_digits_pixels()[1].tolist()):
+            yield Image(str(index), str(label), ALL, (index,))
+
+    def locate(self, image_id: str) -> Location:
+        """Return the index of an image."""
+        index = parse_position(image_id)
+        if index >= COUNT:
+            raise KeyError(image_id)
+        return (index,)
+
+    def read(self, location: Location) -> Raw:
+        """Return the pixels, uint8 (8, 8, 3)."""
+        return as_rgb(load_digits_pixels()[0][int(location[0])])
+
+
+@register_source
 class Digits(Source):
     """8 x 8 grey pictures, repeated to RGB; an id is the index in ``load_digits`` order."""
 
     name: ClassVar[str] = "digits"
-    splits: ClassVar[tuple[str, ...]] = ("all",)
+    splits: ClassVar[tuple[str, ...]] = (ALL,)
     lossless: ClassVar[bool] = True
     rooted: ClassVar[bool] = False
     looks_for: ClassVar[str] = "nothing: it is part of this package"
 
     @classmethod
-    def detect(cls, root: Path | None) -> str | None:
-        """Return ``embedded``, the only layout."""
-        return "embedded" if root is None else None
-
-    @classmethod
-    def open(cls, root: Path | None, layout: str, **params: Any) -> Digits:
-        """Open the embedded images."""
-        if params:
-            raise SourceError(f"source {cls.name} takes no parameter {min(params)!r}")
-        return cls(None, layout)
-
-    def rows(self, splits: Collection[str]) -> Iterator[Row]:
-        """Yield (image_id, class_id, split) in ``load_digits`` order."""
-        for split in splits:
-            for index, label in enumerate(load_digits_pixels()[1].tolist()):
-                yield str(index), str(label), split
-
-    def read_one(self, image_id: str) -> Raw:
-        """Return the pixels, uint8 (8, 8, 3)."""
-        images = load_digits_pixels()[0]
-        index = parse_position(image_id)
-        if index >= len(images):
-            raise KeyError(image_id)
-        return as_rgb(images[index])
+    def layouts(cls, root: Path) -> Iterator[Layout]:
+        """Yield the embedded file, the only layout."""
+        yield EmbeddedDigits()
 
 
 @cache
@@ -79,7 +82,7 @@ def load_digits_pixels() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     except (OSError, lzma.LZMAError) as error:
         raise DataError("cannot be read", where=str(PATH), hint="install the package again") from error
     if hashlib.sha256(raw).hexdigest() != RAW_SHA256:
-        raise DataError("is not the file this package ships", where=str(PATH), hint="install it again")
+        raise DataError("is not the shipped file", where=str(PATH), hint="install it again")
     values = np.frombuffer(raw, dtype=np.uint8)
     labels, grey = values[:COUNT], values[COUNT:].reshape(COUNT, SIDE, SIDE)
     images = ((grey.astype(np.uint16) * 255 + 8) // 16).astype(np.uint8)

@@ -1,36 +1,37 @@
-"""ImageNet-21K, in the release of fall 2011 or of winter 2021: ``<wnid>/<wnid>_<number>.JPEG``.
+"""ImageNet-21K, in the release of fall 2011 or of winter 2021, and SSB-hard, a selection of its classes.
 
-A root is one release. It is fall 2011 if it holds a class known to be in no other, winter 2021 if it holds
-most classes known to be in both and none of those, else too few to tell; the archives say it themselves.
+A root is one release. It is fall 2011 if it has a class known to be in that release only, winter 2021 if it
+has most classes known to be in both and none of the former; otherwise it has too few classes to tell. The
+archives have the release in their names.
 
-Reference: Deng et al., ImageNet: A Large-Scale Hierarchical Image Database, CVPR 2009.
+References: Deng et al., ImageNet: A Large-Scale Hierarchical Image Database, CVPR 2009; Vaze, Han, Vedaldi,
+Zisserman, Open-Set Recognition: A Good Closed-Set Classifier is All You Need?, ICLR 2022.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
 from wordnet_splits.base.errors import MissingImageError, SourceError
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.sources.base import Row, register
-from wordnet_splits.sources.layouts.declared import openood
-from wordnet_splits.sources.layouts.folders import ClassFolders, class_folders
+from wordnet_splits.sources.layouts.catalog_folders import ClassFolders, find_class_folders
+from wordnet_splits.sources.layouts.layout import Layout, Row
+from wordnet_splits.sources.layouts.named_files import NamedFiles
 from wordnet_splits.sources.layouts.names import Naming
-from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
-from wordnet_splits.sources.layouts.tars import NestedTar, archive
+from wordnet_splits.sources.layouts.tars import NestedTar, find_archive
 from wordnet_splits.sources.layouts.walk import bases
+from wordnet_splits.sources.source import Source, register_source
 
 FALL, WINTER = RELEASES = ("fall11", "winter21")
 ARCHIVES = {FALL: "fall11_whole.tar", WINTER: "winter21_whole.tar"}
 STEM = r"(?P<class>n\d{8})_\d+"
 
 
-class OfImageNet21K(PartedSource):
+class SynsetFolders(Source):
     """Class folders of ImageNet-21K, all of them or a selection; the publisher's splits are its releases.
 
     The catalog's ``superclass`` names the releases that a class is known to be in.
@@ -38,60 +39,62 @@ class OfImageNet21K(PartedSource):
 
     splits: ClassVar[tuple[str, ...]] = RELEASES
     begins: ClassVar[tuple[str, ...]]
+    storage: NamedFiles
 
     @classmethod
-    def find(cls, root: Path) -> tuple[SourcePart, ...]:
-        """Return the class folders, or the publisher's archive of archives."""
-        naming = Naming(cls.name, (FALL,), STEM)
+    def layouts(cls, root: Path) -> Iterator[Layout]:
+        """Yield the class folders, or the publisher's archive of archives."""
         for base in bases(root, *cls.begins):
-            if part := class_folders(base, "", root, naming):
-                return (part,)
+            folders = find_class_folders(base, "", root, Naming(cls.name, (FALL,), STEM))
+            if folders:
+                yield folders
+                return
             for release, name in ARCHIVES.items():
-                if path := archive(base, name, root):
-                    return (NestedTar(path, replace(naming, splits=(release,))),)
-        return ()
+                if path := find_archive(base, name, root):
+                    yield NestedTar(path, Naming(cls.name, (release,), STEM))
+                    return
 
     @classmethod
     def certain(cls, root: Path) -> bool:
         """Return whether the root has a class that ImageNet-1K lacks: it has folders of the same form."""
-        (part,) = cls.find(root) or (None,)
-        if not isinstance(part, ClassFolders):
-            return part is not None
-        known = load_catalog("imagenet1k")
-        held = (class_id for class_id, _ in part.classes() if class_id is not None)
-        return super().certain(root) and any(class_id not in known for class_id in held)
+        layout = next(cls.layouts(root), None)
+        if not isinstance(layout, ClassFolders):
+            return layout is not None
+        imagenet1k = load_catalog("imagenet1k")
+        classes = (class_id for class_id, _ in layout.class_folders() if class_id is not None)
+        return layout.is_certain() and any(class_id not in imagenet1k for class_id in classes)
 
     @property
     def release(self) -> str | None:
-        """The release that the root is, None where it holds too few classes to tell."""
-        return self.cached("release", lambda: _release_of(self.name, self.parts[0]))
+        """The release of the root, None if it has too few classes to tell."""
+        return self.storage.cached("release", lambda: _release_of(self.name, self.storage))
 
     def rows(self, splits: Collection[str]) -> Iterator[Row]:
         """Yield the images of the root's release; another release is refused by name.
 
-        Of a root that may be either, what is asked for is yielded, as fall 2011 where both are.
+        A root that may be either is read as the release that is asked for, as fall 2011 if both are.
         """
-        wanted = [split for split in self.splits if split in splits]
-        held = self.release or wanted[0]
-        if held not in wanted:
+        wanted_releases = [split for split in self.splits if split in splits]
+        release = self.release or wanted_releases[0]
+        if release not in wanted_releases:
             raise SourceError(
-                f"this is the {held} release of ImageNet-21K, not {wanted[0]}",
+                f"this is the {release} release of ImageNet-21K, not {wanted_releases[0]}",
                 where=str(self.root),
-                hint=f"give a root of the {wanted[0]} release to {self.name}",
+                hint=f"give a root of the {wanted_releases[0]} release to {self.name}",
             )
-        for image_id, class_id, _ in super().rows((self.parts[0].naming.splits[0],)):
-            yield image_id, class_id, held
+        for image_id, class_id, _ in super().rows((self.storage.naming.splits[0],)):
+            yield image_id, class_id, release
 
     def missing(self, image_id: str, why: str = "is not there") -> MissingImageError:
-        """Build the error for an absent image, saying so where its class is not in the root's release."""
+        """Build the error for an absent image; it says if the root's release does not have its class."""
         class_id = image_id.partition("_")[0]
-        if self.release == WINTER and class_id in _known_in(self.name)[0]:
+        if self.release == WINTER and class_id in _classes_by_release(self.name)[0]:
             why = f"is of a class that only the {FALL} release has, and this root is {WINTER}"
         return super().missing(image_id, why)
 
 
-@register
-class ImageNet21K(OfImageNet21K):
+@register_source
+class ImageNet21K(SynsetFolders):
     """21,841 synsets in fall 2011; winter 2021 has fewer of its persons."""
 
     name: ClassVar[str] = "imagenet21k"
@@ -100,24 +103,44 @@ class ImageNet21K(OfImageNet21K):
         "imagenet21k",
         "fall11_whole",
         "winter21_whole",
-        *openood("imagenet_21k"),
+        "imagenet_21k",
+        "images_largescale/imagenet_21k",
+    )
+
+
+@register_source
+class SSBHard(SynsetFolders):
+    """The 1,000 classes of ImageNet-21K hardest to tell from ImageNet-1K, 980 of them in winter 2021.
+
+    Read from OpenOOD's folders (50 images of each of the 980) or from a root of ImageNet-21K, whose other
+    classes are ignored.
+    """
+
+    name: ClassVar[str] = "ssb-hard"
+    looks_for: ClassVar[str] = "ssb_hard/<wnid>/<wnid>_<number>.JPEG with wnids such as n00470682"
+    begins: ClassVar[tuple[str, ...]] = (
+        "ssb_hard",
+        "images_largescale/ssb_hard",
+        "imagenet21k",
+        "fall11_whole",
+        "winter21_whole",
     )
 
 
 @cache
-def _known_in(source: str) -> tuple[frozenset[str], frozenset[str]]:
+def _classes_by_release(source: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the classes known to be in fall 2011 alone, and those known to be in both releases."""
-    known: dict[str, set[str]] = defaultdict(set)
+    classes: dict[str, set[str]] = defaultdict(set)
     for item in load_catalog(source):
-        known[item.superclass].add(item.class_id)
-    return frozenset(known[FALL]), frozenset(known[" ".join(RELEASES)])
+        classes[item.superclass].add(item.class_id)
+    return frozenset(classes[FALL]), frozenset(classes[" ".join(RELEASES)])
 
 
-def _release_of(source: str, part: SourcePart) -> str | None:
-    if not isinstance(part, ClassFolders):
-        return part.naming.splits[0]
-    alone, both = _known_in(source)
-    held = {class_id for class_id, _ in part.classes() if class_id is not None}
-    if held & alone:
+def _release_of(source: str, layout: NamedFiles) -> str | None:
+    if not isinstance(layout, ClassFolders):
+        return layout.naming.splits[0]
+    fall_only, in_both = _classes_by_release(source)
+    classes = {class_id for class_id, _ in layout.class_folders() if class_id is not None}
+    if classes & fall_only:
         return FALL
-    return WINTER if 2 * len(held & both) > len(both) else None
+    return WINTER if 2 * len(classes & in_both) > len(in_both) else None

@@ -1,4 +1,4 @@
-"""What is known of a dataset besides its pixels: where it is published, how to get it, how to cite it."""
+"""Metadata of datasets: publication, licence, downloads and citation."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from wordnet_splits.catalog.declarations import Declaration, declared_sources, u
 
 @dataclass(frozen=True)
 class Download:
-    """One file the publisher offers: its name, and a checksum where one is known for certain.
+    """One file of the publisher: its name, and a checksum where one is known for certain.
 
     Parameters
     ----------
-    unpacked_md5 : of what a compressed file unpacks to: copies are often packed anew.
-    url : where anybody may fetch it; None where the publisher wants to be asked, or where it is not known.
-    unpack : whether it is an archive that is read only once it is unpacked.
-    wanted : whether it is fetched unless others are named.
+    unpacked_md5 : MD5 of the unpacked file: copies are often packed again.
+    url : its open address; None if there is none or it is not kndeclaration.
+    unpack : whether it is an archive that must be unpacked to be read.
+    wanted : whether it is fetched by default.
     """
 
     file: str
@@ -34,7 +34,7 @@ class Download:
 
 @dataclass(frozen=True)
 class HubCopy:
-    """A copy on the Hugging Face Hub whose layout is read here: its dataset repository and its files."""
+    """A copy on the Hugging Face Hub in a known layout: its dataset repository and its files."""
 
     repo: str
     files: str
@@ -56,27 +56,32 @@ class SourceInfo:
     hub: HubCopy | None = None
 
 
+def shipped_sources() -> tuple[str, ...]:
+    """Return the names of the shipped sources, in the order of ``data/sources.toml``."""
+    return tuple(_table())
+
+
 def source_info(name: str) -> SourceInfo:
-    """Return what is known of a source; an unknown name is refused with the nearest ones."""
+    """Return the metadata of a source; an unknown name is refused with the nearest ones."""
     table = _table()
     if name in table:
         return table[name]
-    own = declared_sources().get(name)
-    if own is None:
+    declaration = declared_sources().get(name)
+    if declaration is None:
         raise unknown_source(name, (*table, *declared_sources()))
-    return _own_info(own)
+    return _declared_info(declaration)
 
 
-def _own_info(own: Declaration) -> SourceInfo:
+def _declared_info(declaration: Declaration) -> SourceInfo:
     return SourceInfo(
-        name=own.name,
-        title=own.title or f"own dataset, layout {own.layout}",
-        url=own.url,
-        licence=own.licence,
+        name=declaration.name,
+        title=declaration.title or f"own dataset, layout {declaration.layout}",
+        url=declaration.url,
+        licence=declaration.licence,
         size="",
-        how=f"it is declared in {own.file}",
+        how=f"it is declared in {declaration.file}",
         tree="",
-        bibtex=own.bibtex,
+        bibtex=declaration.bibtex,
     )
 
 

@@ -7,67 +7,178 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+import weakref
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import read_image
+from wordnet_splits.base.untrusted import check_file, check_link, read_image
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.sources.base import OneCopyPerProcess, Raw, Row, register
-from wordnet_splits.sources.layouts.lmdb_files import LmdbFile
+from wordnet_splits.sources.layouts.layout import Image, JoinedLayouts, Layout, Location, Note
 from wordnet_splits.sources.layouts.walk import bases, entries, folders, subfolder
+from wordnet_splits.sources.source import Source, register_source
 
 SPLITS = ("train", "val")
 EXTENSIONS = ("webp", "jpg", "jpeg", "png")
+LARGEST_FILE = 1 << 40  # bytes; the largest published has 160 GB
 NESTING = 6  # the publisher's export puts a file below a folder for each of the first characters of its key
 
 _KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,254}")
 _SHA1 = re.compile(r"[0-9a-f]{40}")
 
-
-class KeyedImages(Protocol):
-    """The images of one category and split; picklable."""
-
-    def names(self) -> Iterator[tuple[str | None, str]]:
-        """Yield each key, None for what is not an image, and how to show it."""
-
-    def count(self) -> int:
-        """Return the number of images, faster than ``names`` where that can be."""
-
-    def open(self) -> Any:
-        """Return what reading needs, once per process."""
-
-    def read(self, opened: Any, key: str) -> bytes:
-        """Return the bytes of one image; KeyError or FileNotFoundError where it is not there."""
+Entry = tuple[str | None, str]
+"""The key of an image, None for another entry, and its name in messages."""
 
 
 @dataclass(frozen=True)
-class ExportedFolder:
-    """Image files named by their keys, in one folder or nested by their first characters."""
+class KeyedImages(Layout):
+    """The images of one category and split; the location of an image is its key."""
 
-    folder: Path
+    split: str
+    category: str
+    path: Path
     root: Path
 
-    def open(self) -> None:
-        """Return nothing: each file is opened when it is read."""
+    @abstractmethod
+    def entries(self) -> Iterator[Entry]:
+        """Yield all entries."""
 
-    def names(self) -> Iterator[tuple[str | None, str]]:
-        """Yield the keys; what could not be read by its key is not an image."""
-        return self._names(self.folder, "")
+    def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
+        """Yield the images of every valid key."""
+        if self.split not in splits:
+            return
+        for key, shown in self.entries():
+            if key is None or not _KEY.fullmatch(key):
+                note(f"{self.split}/{self.category}/{shown}"[:300])
+            else:
+                yield Image(f"{self.split}/{self.category}/{key}", self.category, self.split, (key,))
 
-    def count(self) -> int:
+    def locate(self, image_id: str) -> Location:
+        """Return the key of an image."""
+        split, category, key = ([*image_id.split("/", 2), "", ""])[:3]
+        if (split, category) != (self.split, self.category) or not _KEY.fullmatch(key):
+            raise KeyError(image_id)
+        return (key,)
+
+
+@dataclass(frozen=True)
+class LmdbImages(KeyedImages):
+    """An LMDB folder."""
+
+    name: str = "lmdb"
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every key, in byte order; one that is not ASCII is not an image."""
+        import lmdb
+
+        environment = self._open()
+        try:
+            with environment.begin() as transaction:
+                for key in transaction.cursor().iternext(keys=True, values=False):
+                    text = key.decode("ascii", "backslashreplace")
+                    yield (text if key.isascii() else None), text
+        except lmdb.Error as error:
+            raise _broken(self.path / "data.mdb", f"is corrupt ({error})") from error
+
+    def read(self, location: Location) -> bytes:
+        """Return the bytes of an image."""
+        import lmdb
+
+        key = str(location[0])
+        try:
+            with self.cached("environment", self._open).begin() as transaction:
+                value: bytes | None = transaction.get(key.encode("ascii"))
+        except lmdb.BadValsizeError as error:  # a key longer than any in the file
+            raise KeyError(key) from error
+        except lmdb.Error as error:
+            raise _broken(self.path / "data.mdb", f"is corrupt ({error})") from error
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def count(self, splits: Collection[str]) -> Mapping[str, int]:
+        """Return the number of entries in the header: LSUN has up to three million keys."""
+        return {self.split: self._open().stat()["entries"]} if self.split in splits else {}
+
+    def _open(self) -> Any:
+        for path in (self.path, self.path / "data.mdb"):
+            if path.is_symlink():
+                check_link(path, self.root)
+        return open_environment(self.path)
+
+
+_ENVIRONMENTS: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+_OPENED_BY = [0]  # id of the process that opened them
+
+
+def open_environment(folder: Path) -> Any:
+    """Return the environment in ``folder``, one object per process while it is referenced.
+
+    LMDB forbids opening a file twice in a process and using an environment after a fork, so environments
+    inherited from a parent are closed first (which closes nothing in the parent).
+
+    Raises SourceError if there is no LMDB file, or it is truncated or corrupt.
+    """
+    if _OPENED_BY[0] != os.getpid():
+        for inherited in list(_ENVIRONMENTS.values()):
+            inherited.close()
+        _ENVIRONMENTS.clear()
+        _OPENED_BY[0] = os.getpid()
+    key = str(folder.resolve())
+    opened = _ENVIRONMENTS.get(key)
+    if opened is None:
+        opened = _ENVIRONMENTS[key] = _open(folder)
+    return opened
+
+
+def _open(folder: Path) -> Any:
+    import lmdb
+
+    path = folder / "data.mdb"
+    check_file(path, largest=LARGEST_FILE, error=SourceError)
+    try:
+        env = lmdb.open(
+            str(folder), readonly=True, lock=False, readahead=False, create=False, subdir=True, max_dbs=0
+        )
+        pages, size = env.info()["last_pgno"] + 1, path.stat().st_size
+        needed = pages * env.stat()["psize"]
+    except (lmdb.Error, OSError) as error:
+        raise _broken(path, f"is truncated or not an LMDB file ({error})") from error
+    if size < needed:  # reading past the end of a mapped file would kill the process
+        env.close()
+        raise _broken(path, f"is truncated: it has {size:,} of {needed:,} bytes")
+    return env
+
+
+def _broken(path: Path, problem: str) -> SourceError:
+    return SourceError(problem, where=str(path), hint="fetch this file again")
+
+
+@dataclass(frozen=True)
+class ExportedFolder(KeyedImages):
+    """Image files named by their keys, in one folder or nested by their first characters."""
+
+    name: str = "folder"
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the keys; an entry that could not be read by its key is not an image."""
+        return self._entries(self.path, "")
+
+    def count(self, splits: Collection[str]) -> Mapping[str, int]:
         """Return the number of keys."""
-        return sum(key is not None for key, _ in self.names())
+        return {self.split: sum(k is not None for k, _ in self.entries())} if self.split in splits else {}
 
-    def _names(
-        self, folder: Path, above: str, outside: frozenset[str] = frozenset()
-    ) -> Iterator[tuple[str | None, str]]:
-        held: set[str] = set()
+    def is_certain(self) -> bool:
+        """Return whether the first entry has a name like LSUN's."""
+        return any(key is not None and _SHA1.fullmatch(key) for key, _ in islice(self.entries(), 1))
+
+    def _entries(self, folder: Path, above: str, outside: frozenset[str] = frozenset()) -> Iterator[Entry]:
+        keys: set[str] = set()
         deeper = []
         for entry in entries(folder, self.root):
             if entry.is_dir():
@@ -77,39 +188,36 @@ class ExportedFolder:
                     yield None, f"{entry.name}/"
                 continue
             key, _, extension = entry.name.rpartition(".")
-            placed = not above or key[:NESTING] == above
-            if key in held or key in outside:
-                raise _doubled(key, self.folder)
-            if placed and extension in EXTENSIONS:
-                held.add(key)
+            in_place = not above or key[:NESTING] == above
+            if key in keys or key in outside:
+                raise _doubled(key, self.path)
+            if in_place and extension in EXTENSIONS:
+                keys.add(key)
                 yield key, entry.name
             else:
                 yield None, entry.name
         for name in deeper:  # after the files: a key may lie in one place only
-            yield from self._names(folder / name, above + name, outside or frozenset(held))
+            yield from self._entries(folder / name, above + name, outside or frozenset(keys))
 
-    def read(self, opened: None, key: str) -> bytes:
+    def read(self, location: Location) -> bytes:
         """Return one file's bytes."""
-        places = (self.folder, self.folder.joinpath(*key[:NESTING]))
-        paths = [folder / f"{key}.{extension}" for folder in places for extension in EXTENSIONS]
-        found = [path for path in paths if os.path.lexists(path)]
-        if len(found) > 1:
-            raise _doubled(key, self.folder)
-        if not found:
+        key = str(location[0])
+        parents = (self.path, self.path.joinpath(*key[:NESTING]))
+        paths = [folder / f"{key}.{extension}" for folder in parents for extension in EXTENSIONS]
+        present = [path for path in paths if os.path.lexists(path)]
+        if len(present) > 1:
+            raise _doubled(key, self.path)
+        if not present:
             raise KeyError(key)
-        return read_image(found[0], self.root)
+        return read_image(present[0], self.root)
 
 
 def _doubled(key: str, folder: Path) -> SourceError:
     return SourceError(f"two files have the key {key!r}", where=str(folder), hint="remove one of them")
 
 
-Parts = Mapping[tuple[str, str], KeyedImages]
-"""The part of each (split, category)."""
-
-
-@register
-class Lsun(OneCopyPerProcess):
+@register_source
+class Lsun(Source):
     """The ten scene categories of LSUN: 300 validation images each, train up to 3,033,042."""
 
     name: ClassVar[str] = "lsun"
@@ -119,63 +227,14 @@ class Lsun(OneCopyPerProcess):
     )
 
     @classmethod
-    def detect(cls, root: Path | None) -> str | None:
-        """Return ``lmdb`` or ``folder``, or None."""
-        if root is None:
-            return None
-        return next((name for name in LAYOUTS if _find(name, root)[0]), None)
-
-    @classmethod
-    def certain(cls, root: Path) -> bool:
-        """Return whether there is an LMDB file of a category, or an image that is named as LSUN's are."""
-        layout = cls.detect(root)
-        if layout != "folder":
-            return layout is not None
-        firsts = (key for part in _find(layout, root)[0].values() for key, _ in islice(part.names(), 1))
-        return any(key is not None and _SHA1.fullmatch(key) for key in firsts)
-
-    @classmethod
-    def open(cls, root: Path | None, layout: str, **params: Any) -> Lsun:
-        """Open the copy at ``root``; no image file is opened before the first scan or read."""
-        if params:
-            raise SourceError(f"source {cls.name} takes no parameter {min(params)!r}")
-        return cls(root, layout)
-
-    def rows(self, splits: Collection[str]) -> Iterator[Row]:
-        """Yield (image_id, class_id, split) of every key."""
-        parts, others = self._parts()
-        for name in others:
-            self.note_unexpected(name)
-        for (split, category), part in parts.items():
-            if split not in splits:
-                continue
-            for key, shown in part.names():
-                if key is None or not _KEY.fullmatch(key):
-                    self.note_unexpected(f"{split}/{category}/{shown}"[:300])
-                else:
-                    yield f"{split}/{category}/{key}", category, split
-
-    def count(self, splits: Collection[str] | None = None) -> dict[str, int]:
-        """Return how many images each split has; of LMDB files the header is read, not three million keys."""
-        held = dict.fromkeys(self._chosen(splits), 0)
-        for (split, _), part in self._parts()[0].items():
-            if split in held:
-                held[split] += part.count()
-        return held
-
-    def read_one(self, image_id: str) -> Raw:
-        """Return one image's bytes, WebP or JPEG."""
-        split, category, key = ([*image_id.split("/", 2), "", ""])[:3]
-        part = self._parts()[0].get((split, category))
-        if part is None or not _KEY.fullmatch(key):
-            raise KeyError(image_id)
-        opened = self.cached(f"open {split}/{category}", part.open)
-        return part.read(opened, key)
-
-    def _parts(self) -> tuple[Parts, list[str]]:
-        assert self.root is not None, "rooted"
-        root = self.root
-        return self.cached("parts", lambda: _find(self.layout, root))
+    def layouts(cls, root: Path) -> Iterator[Layout]:
+        """Yield LMDB files, or folders, of the first place that has any."""
+        for find in (_lmdb_parts, _folder_parts):
+            for base in bases(root, "lsun", "LSUN"):
+                parts, unexpected = find(base, root)
+                if parts:
+                    yield JoinedLayouts(parts, unexpected)
+                    break
 
 
 @cache
@@ -184,58 +243,43 @@ def categories() -> frozenset[str]:
     return frozenset(item.class_id for item in load_catalog("lsun"))
 
 
-def _find(layout: str, root: Path) -> tuple[Parts, list[str]]:
-    """Return the parts in the first place below ``root`` that has any, and the names of what is none."""
-    for base in bases(root, "lsun", "LSUN"):
-        parts, others = LAYOUTS[layout](base, root)
-        if parts:
-            return parts, others
-    return {}, []
-
-
-def _lmdb_parts(base: Path, root: Path) -> tuple[Parts, list[str]]:
+def _lmdb_parts(base: Path, root: Path) -> tuple[list[KeyedImages], list[str]]:
     """Find ``<category>_<split>_lmdb`` folders; that of the test split has no categories."""
-    parts: dict[tuple[str, str], KeyedImages] = {}
-    others = []
+    parts: list[KeyedImages] = []
+    unexpected = []
     for name in (name for name in folders(base, root) if name.endswith("_lmdb") and name != "test_lmdb"):
         category, _, split = name.removesuffix("_lmdb").rpartition("_")
         if category in categories() and split in SPLITS:
-            parts[split, category] = LmdbFile(base / name, root)
+            parts.append(LmdbImages(split, category, base / name, root))
         else:
-            others.append(name)
-    return parts, others
+            unexpected.append(name)
+    return parts, unexpected
 
 
-def _folder_parts(base: Path, root: Path) -> tuple[Parts, list[str]]:
+def _folder_parts(base: Path, root: Path) -> tuple[list[KeyedImages], list[str]]:
     """Find ``<split>/<category>`` and ``<category>_<split>`` folders.
 
     Where most folders are of other classes, it is another dataset: Places365 has bedrooms too.
     """
-    places = [(split, name, f"{split}/{name}") for split in SPLITS for name in _inside(base, split, root)]
+    paths = [(split, name, f"{split}/{name}") for split in SPLITS for name in _inside(base, split, root)]
     for name in folders(base, root):
         category, _, split = name.rpartition("_")
         if split in SPLITS and category:
-            places.append((split, category, name))
+            paths.append((split, category, name))
     parts: dict[tuple[str, str], KeyedImages] = {}
-    others = []
-    for split, category, place in places:
+    unexpected = []
+    for split, category, path in paths:
         if category not in categories():
-            others.append(place)
+            unexpected.append(path)
         elif (split, category) in parts:
             raise SourceError(
                 f"{split} {category} is there twice", where=str(base), hint="remove one of them"
             )
         else:
-            parts[split, category] = ExportedFolder(base / place, root)
-    return (parts, others) if len(parts) > len(others) else ({}, others)
+            parts[split, category] = ExportedFolder(split, category, base / path, root)
+    return ([*parts.values()], unexpected) if len(parts) > len(unexpected) else ([], unexpected)
 
 
 def _inside(base: Path, name: str, root: Path) -> list[str]:
     folder = subfolder(base, name, root)
     return folders(folder, root) if folder else []
-
-
-LAYOUTS: Mapping[str, Callable[[Path, Path], tuple[Parts, list[str]]]] = MappingProxyType(
-    {"lmdb": _lmdb_parts, "folder": _folder_parts}
-)
-"""How each layout is found in a folder, in the order they are looked for."""

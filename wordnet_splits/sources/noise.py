@@ -1,8 +1,8 @@
-"""Gaussian and uniform noise as sources: an id says all there is to know, reading computes the pixels.
+"""Gaussian and uniform noise as sources: pixels are computed from the id.
 
-The images are equal on every machine, for ever: no library generator and no floating point. The words of an
-image are the SHAKE-128 stream of its name, and a value is found by comparing integers. Gaussian thresholds
-are shipped as integers, so no libm's ``erf`` plays a part.
+The images are equal on every machine and with every version: no library generator and no floating point is
+used. The words of an image are the SHAKE-128 stream of its name, and a value is found by comparing integers.
+Gaussian thresholds are shipped as integers, so no libm's ``erf`` plays a part.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,9 @@ import numpy.typing as npt
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError, unknown
 from wordnet_splits.catalog import load_catalog
-from wordnet_splits.sources.base import Raw, Row, Source, as_rgb, register
+from wordnet_splits.sources.layouts.layout import ALL, Image, Layout, Location, Note, Raw
+from wordnet_splits.sources.pixels import as_rgb
+from wordnet_splits.sources.source import Source, register_source
 
 RandomWords = npt.NDArray[np.uint64]
 
@@ -33,11 +35,37 @@ _BUCKET_BITS = 16
 _ID = re.compile(r"(\d{1,18})x(\d{1,18})x(\d{1,18})/s(\d{1,18})/(\d{5,18})", re.ASCII)
 
 
+class GeneratedNoise(Layout):
+    """Noise of one distribution, generated on reading; the location of an image is seed, index and shape."""
+
+    decoded = True
+    name = "generated"
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
+        """Yield nothing: recipes decide how many images there are."""
+        return iter(())
+
+    def locate(self, image_id: str) -> Location:
+        """Return the seed, index and shape in an id."""
+        parsed = NoiseId.parse(image_id)
+        if parsed is None:
+            raise KeyError(image_id)
+        return parsed.seed, parsed.index, *parsed.shape
+
+    def read(self, location: Location) -> Raw:
+        """Return the pixels, uint8 (h, w, 3)."""
+        seed, index, *shape = (int(number) for number in location)
+        return as_rgb(generate(self._source, seed, index, tuple(shape)))
+
+
 class NoiseSource(Source):
     """Noise of one distribution.
 
-    It holds no images of its own (a scan is empty): a recipe asks for a number of them, and :meth:`ids` names
-    them. Any such id can be read, whatever shape and seed the source was opened with.
+    A scan is empty: a recipe asks for a number of images, which :meth:`ids` names. Any such id can be read,
+    with any shape and seed of the opened source.
 
     Attributes
     ----------
@@ -46,24 +74,22 @@ class NoiseSource(Source):
     seed : their seed.
     """
 
-    splits: ClassVar[tuple[str, ...]] = ("all",)
+    splits: ClassVar[tuple[str, ...]] = (ALL,)
     lossless: ClassVar[bool] = True
     rooted: ClassVar[bool] = False
     looks_for: ClassVar[str] = "nothing: it is generated"
 
-    def __init__(self, shape: tuple[int, int, int] | None, seed: int) -> None:
-        super().__init__(None, "generated")
-        self.shape = shape
-        self.seed = seed
+    shape: tuple[int, int, int] | None = None
+    seed: int = 0
 
     @classmethod
-    def detect(cls, root: Path | None) -> str | None:
-        """Return ``generated``, the only layout."""
-        return "generated" if root is None else None
+    def layouts(cls, root: Path) -> Iterator[Layout]:
+        """Yield the generator, the only layout."""
+        yield GeneratedNoise(cls.name)
 
     @classmethod
-    def open(cls, root: Path | None, layout: str, **params: Any) -> NoiseSource:
-        """Build the source from ``shape`` [height, width, channels] and ``seed`` (default 0)."""
+    def open(cls, root: Path | None, layout: Layout, **params: Any) -> Self:
+        """Return the source with ``shape`` [height, width, channels] and ``seed`` (default 0)."""
         for name in sorted(set(params) - PARAMETERS):
             raise SourceError(
                 f"source {cls.name} takes no parameter {name!r}", hint="it takes shape and seed"
@@ -73,7 +99,9 @@ class NoiseSource(Source):
             raise SourceError(f"noise has no seed {seed!r}", hint="a seed is a whole number from 0")
         if shape is not None and not isinstance(shape, Sequence):
             raise SourceError(f"noise cannot have the shape {shape!r}", hint="[height, width, channels]")
-        return cls(None if shape is None else check_shape(tuple(shape)), seed)
+        source = super().open(root, layout)
+        source.shape, source.seed = None if shape is None else check_shape(tuple(shape)), seed
+        return source
 
     def ids(self, count: int) -> list[str]:
         """Return the ids of the first ``count`` images of the source's shape and seed.
@@ -88,36 +116,22 @@ class NoiseSource(Source):
             raise SourceError(f"cannot generate {count} images")
         return [str(NoiseId(self.shape, self.seed, index)) for index in range(count)]
 
-    def rows(self, splits: Collection[str]) -> Iterator[Row]:
-        """Yield nothing: how many images there are is the recipe's to say."""
-        return iter(())
-
     @classmethod
     def class_of(cls, image_id: str) -> str | None:
-        """Return the one class; KeyError for what is no id of noise."""
+        """Return the one class; KeyError for an impossible id."""
         if NoiseId.parse(image_id) is None:
             raise KeyError(image_id)
         return load_catalog(cls.name).classes[0].class_id
 
-    def read_one(self, image_id: str) -> Raw:
-        """Return the pixels, uint8 (h, w, 3)."""
-        named = NoiseId.parse(image_id)
-        if named is None:
-            raise KeyError(image_id)
-        try:
-            return as_rgb(generate(self.name, named.seed, named.index, named.shape))
-        except SourceError as error:
-            raise self.missing(image_id, f"cannot be: {error.what}") from error
 
-
-@register
+@register_source
 class Gaussian(NoiseSource):
     """N(0.5, 1) clipped to [0, 1] (Abdelzad et al. 2020)."""
 
     name: ClassVar[str] = "gaussian"
 
 
-@register
+@register_source
 class Uniform(NoiseSource):
     """Uniform on the 256 values."""
 
@@ -126,7 +140,7 @@ class Uniform(NoiseSource):
 
 @dataclass(frozen=True)
 class NoiseId:
-    """What names a noise image: its shape (height, width, channels), the seed and its place in the stream."""
+    """The id of a noise image: its shape (height, width, channels), the seed and its index."""
 
     shape: tuple[int, int, int]
     seed: int
@@ -139,10 +153,10 @@ class NoiseId:
     @classmethod
     def parse(cls, text: str) -> NoiseId | None:
         """Return the id that is written exactly as ``text``, or None."""
-        found = _ID.fullmatch(text)
-        if not found:
+        match = _ID.fullmatch(text)
+        if not match:
             return None
-        height, width, channels, seed, index = (int(part) for part in found.groups())
+        height, width, channels, seed, index = (int(part) for part in match.groups())
         parsed = cls((height, width, channels), seed, index)
         return parsed if str(parsed) == text else None
 

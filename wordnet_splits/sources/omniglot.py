@@ -9,33 +9,24 @@ induction, Science 2015.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from wordnet_splits.sources.base import register
-from wordnet_splits.sources.layouts.folders import class_folders
+from wordnet_splits.sources.layouts.catalog_folders import find_class_folders
+from wordnet_splits.sources.layouts.layout import JoinedLayouts, Layout
+from wordnet_splits.sources.layouts.named_files import NamedFiles, OverlappingFiles
 from wordnet_splits.sources.layouts.names import Naming
-from wordnet_splits.sources.layouts.parts import PartedSource, SourcePart
-from wordnet_splits.sources.layouts.tars import archive
-from wordnet_splits.sources.layouts.together import Together
+from wordnet_splits.sources.layouts.tars import find_archive
 from wordnet_splits.sources.layouts.walk import bases
 from wordnet_splits.sources.layouts.zips import ZipFolders
+from wordnet_splits.sources.source import Source, register_source
 
-SPLITS = ("background-small", "background-other", "evaluation")
-STEM = r"\d{4}_\d{2}"
-
-
-def _naming(*splits: str) -> Naming:
-    return Naming("omniglot", splits, STEM, qualified=True)
+SMALL, OTHER, EVALUATION = SPLITS = ("background-small", "background-other", "evaluation")
 
 
-SMALL = _naming("background-small")
-BACKGROUND = _naming("background-small", "background-other")
-EVALUATION = _naming("evaluation")
-
-
-@register
-class Omniglot(PartedSource):
+@register_source
+class Omniglot(Source):
     """19,280 background and 13,180 evaluation drawings, 105 x 105, dark on light."""
 
     name: ClassVar[str] = "omniglot"
@@ -47,25 +38,25 @@ class Omniglot(PartedSource):
     )
 
     @classmethod
-    def find(cls, root: Path) -> tuple[SourcePart, ...]:
-        """Return the background set, whole or small, and the evaluation set."""
+    def layouts(cls, root: Path) -> Iterator[Layout]:
+        """Yield the background set, whole or small, and the evaluation set."""
         for base in bases(root, "omniglot-py", "omniglot"):
-            background = _part(base, "images_background", root, BACKGROUND)
-            small = (_part(base, f"images_background_small{n}", root, SMALL) for n in (1, 2))
-            held = tuple(part for part in small if part is not None)
-            if background is None and held:
-                background = held[0] if len(held) == 1 else Together(held)
+            background = _part(base, "images_background", root, SMALL, OTHER)
+            if background is None:
+                names = ("images_background_small1", "images_background_small2")
+                small = [part for name in names if (part := _part(base, name, root, SMALL))]
+                background = OverlappingFiles(tuple(small)) if len(small) > 1 else next(iter(small), None)
             evaluation = _part(base, "images_evaluation", root, EVALUATION)
-            parts = tuple(part for part in (background, evaluation) if part is not None)
-            if parts:
-                return parts
-        return ()
+            if parts := [part for part in (background, evaluation) if part is not None]:
+                yield JoinedLayouts(parts)
+                return
 
 
-def _part(base: Path, name: str, root: Path, naming: Naming) -> SourcePart | None:
+def _part(base: Path, name: str, root: Path, *splits: str) -> NamedFiles | None:
     """Return the folder of that name, else the archive."""
-    folder = class_folders(base, name, root, naming)
+    naming = Naming("omniglot", splits, r"\d{4}_\d{2}", qualified=True)
+    folder = find_class_folders(base, name, root, naming)
     if folder is not None:
         return folder
-    path = archive(base, f"{name}.zip", root)
+    path = find_archive(base, f"{name}.zip", root)
     return None if path is None else ZipFolders(path, naming, name)

@@ -2,9 +2,9 @@
 
 Both packages decode here. Colour is what torchvision's folder loader gives, Pillow's ``convert("RGB")``,
 except that 16-bit grey keeps its high byte where Pillow would clip it to white, and that pixels without a
-stated conversion are refused. A JPEG is decoded at full scale by Pillow's default transform. What Pillow does
-not see is not seen here: bit errors inside a JPEG that still decode, rows that an otherwise complete PNG
-lacks. The digest of the file finds those, where one is known.
+stated conversion are refused. A JPEG is decoded at full scale by Pillow's default transform. Errors that
+Pillow does not detect are not detected here: bit errors inside a JPEG that still decodes, missing rows of an
+otherwise complete PNG. The digest of the file finds them, if it is known.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 from PIL import (
@@ -29,7 +29,7 @@ from wordnet_splits.base.errors import SourceError, SplitsError, out_of_memory
 
 MAX_PIXELS = 89_478_485  # where Pillow begins to warn; ImageNet's largest picture has 61 million
 
-# What datasets of pictures hold; never those Pillow hands to another program (EPS, to Ghostscript).
+# Formats of image datasets, without those that Pillow hands to another program (EPS, to Ghostscript).
 Image.preinit()  # registers the common formats; WebP and TIFF register when imported
 FORMATS: Final = (
     *("JPEG", "PNG", "GIF", "BMP", "PPM"),
@@ -48,9 +48,9 @@ _SHORT: Final = "I;12"  # how Pillow unpacks a TIFF of 12 bits a value
 
 
 class Reason(NamedTuple):
-    """What is wrong with an image, and what to do about it."""
+    """A problem of an image, and its remedy."""
 
-    what: str
+    problem: str
     hint: str
 
 
@@ -79,7 +79,7 @@ class UndecodableImageError(SourceError):
     Parameters
     ----------
     reason : a key of ``reasons``.
-    detail : what the decoder said, or the figure that was exceeded.
+    detail : the decoder's message, or the limit that was exceeded.
     where : the image's id or path.
     """
 
@@ -88,12 +88,12 @@ class UndecodableImageError(SourceError):
     def __init__(self, reason: str, *, detail: str = "", where: str | None = None) -> None:
         self.reason = reason
         self.detail = detail
-        what, hint = self.reasons[reason]
-        super().__init__(f"{what}: {detail}" if detail else what, where=where, hint=hint)
+        problem, hint = self.reasons[reason]
+        super().__init__(f"{problem}: {detail}" if detail else problem, where=where, hint=hint)
 
-    def within(self, place: str) -> Self:
-        """Return the same error with ``place`` put before where it is."""
-        where = f"{place}: {self.where}" if self.where else place
+    def within(self, container: str) -> Self:
+        """Return the same error, located in ``container``."""
+        where = f"{container}: {self.where}" if self.where else container
         return type(self)(self.reason, detail=self.detail, where=where)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -126,12 +126,12 @@ def _low_byte(image: Image.Image) -> Image.Image:
 
 
 class Rule(NamedTuple):
-    """What becomes of one kind of image.
+    """The conversion of one kind of image.
 
     Attributes
     ----------
     stored : the kind, in words.
-    becomes : what is made of it, in words.
+    becomes : the result, in words.
     modes : Pillow's modes of such files; none where the rule is not about colour.
     convert : a decoded image of one of the modes -> RGB; None where the rule is not about colour.
     note : the word of `Decoded.notes` for it, "" where nothing is noted.
@@ -209,7 +209,7 @@ class Decoded(NamedTuple):
     ----------
     image : mode RGB, no longer tied to the file.
     mode : Pillow's mode of the file (``RGB``, ``L``, ``CMYK``, ``P``, ``I;16``, ...).
-    notes : what the rules did beyond reading RGB or grey, in the words of `NOTES`.
+    notes : conversions beyond reading RGB or grey, in the words of `NOTES`.
     """
 
     image: Image.Image
@@ -261,10 +261,23 @@ def check_bytes(data: bytes) -> str | None:
 
 
 def size_of(data: bytes) -> tuple[int, int] | None:
-    """Return width and height as a file's header says them, None where it says nothing."""
+    """Return width and height in a file's header, None if it has none."""
     with suppress(UndecodableImageError), _Reading(data), _opened(data) as image:
         return image.size
     return None
+
+
+def as_rgb(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Return uint8 (h, w, 3) from uint8 (h, w), (h, w, 1) or (h, w, 3); grey is repeated."""
+    if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3):
+        raise SourceError(f"pixels must be uint8 (h, w, 3) or (h, w), not {pixels.dtype} {pixels.shape}")
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, None]
+    if pixels.shape[2] == 1:
+        pixels = np.repeat(pixels, 3, axis=2)
+    if pixels.shape[2] != 3:
+        raise SourceError(f"pixels must have 1 or 3 channels, not {pixels.shape[2]}")
+    return np.ascontiguousarray(pixels)
 
 
 def rules_table() -> str:
@@ -314,7 +327,7 @@ def _decode(
             admit(image.height, image.width)
         layout = " ".join(str(tile.args) for tile in getattr(image, "tile", ()))
         scaled = _is_scaled(image)
-        several = bool(getattr(image, "is_animated", False))
+        animated = bool(getattr(image, "is_animated", False))
         mode = image.mode
         if draft:
             image.draft(mode, (max(1, image.width // 8), max(1, image.height // 8)))
@@ -323,7 +336,7 @@ def _decode(
         notes = {rule.note} - {""}
         notes |= {_SIXTEEN.note} if ";16" in layout else set()
         notes |= {"scaled"} if scaled else set()
-        notes |= {"frames"} if several else set()
+        notes |= {"frames"} if animated else set()
         notes |= {"orientation"} if metadata and _orientation(image) != 1 else set()
         assert rule.convert is not None
         return Decoded(rule.convert(image), mode, tuple(sorted(notes)))

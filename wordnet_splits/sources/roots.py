@@ -1,4 +1,4 @@
-"""Where each source lies on this machine: a flag, an environment variable, or ``roots.toml``.
+"""The root of each source on this machine: a flag, an environment variable, or ``roots.toml``.
 
 ``roots.toml`` is in the user's config folder (platformdirs) and holds one line per source::
 
@@ -38,43 +38,43 @@ def roots_file() -> Path:
     return platformdirs.user_config_path("wordnet-splits") / "roots.toml"
 
 
-def resolve_root(name: str, given: Roots | None = None) -> Path | None:
+def resolve_root(name: str, roots: Roots | None = None) -> Path | None:
     """Return the root of a source, or None where none is configured.
 
     Parameters
     ----------
     name : the source.
-    given : roots given on the command line; they win over the environment, and that over ``roots.toml``.
+    roots : roots of the command line; they win over the environment, and that over ``roots.toml``.
 
     Raises
     ------
     UnknownNameError : no such source, or ``roots.toml`` names one.
     SourceError : ``roots.toml`` cannot be read or is malformed.
 
-    Nothing is opened: whether the folder exists and is the dataset, ``open_source`` finds out.
+    Nothing is opened: ``open_source`` finds out whether the folder exists and is the dataset.
     """
-    root = _given(name, given)
+    root = _configured_root(name, roots)
     check_source(name, root)
     return root
 
 
-def _given(name: str, given: Roots | None) -> Path | None:
-    if given and name in given:
-        return expand_home(given[name], where="--root")
+def _configured_root(name: str, roots: Roots | None) -> Path | None:
+    if roots and name in roots:
+        return expand_home(roots[name], where="--root")
     if value := os.environ.get(root_variable(name)):
         return expand_home(value, where=root_variable(name))
     return read_roots_file().get(name)
 
 
-def declare_roots(given: Roots | None = None) -> None:
-    """Make known the datasets that are declared under a root: given, in the environment, in roots.toml.
+def declare_roots(roots: Roots | None = None) -> None:
+    """Register the datasets that are declared under ``roots``, or a root in the environment or roots.toml.
 
     Raises
     ------
-    UnknownNameError : a root given, or a line of ``roots.toml``, is of no source.
+    UnknownNameError : a root, or a line of ``roots.toml``, is of an unknown source.
     SourceError, DataError : ``roots.toml`` or a ``dataset.toml`` is malformed.
     """
-    for name, folder in (given or {}).items():
+    for name, folder in (roots or {}).items():
         check_source(name, expand_home(folder, where="--root"), where="--root")
     for key, value in os.environ.items():
         if key.startswith(VARIABLE_PREFIX) and value:
@@ -85,24 +85,24 @@ def declare_roots(given: Roots | None = None) -> None:
     read_roots_file()
 
 
-def all_roots(given: Roots | None = None) -> dict[str, Path]:
+def all_roots(roots: Roots | None = None) -> dict[str, Path]:
     """Return the root of every source that has one, in the order of ``source_names``.
 
     Raises
     ------
-    UnknownNameError : a flag, a variable or a line of ``roots.toml`` names no source.
+    UnknownNameError : a flag, a variable or a line of ``roots.toml`` names an unknown source.
     SourceError : ``roots.toml`` cannot be read or is malformed.
     """
-    declare_roots(given)
-    known = {root_variable(name) for name in source_names()}
-    for key in sorted(key for key in os.environ if key.startswith(VARIABLE_PREFIX) and key not in known):
+    declare_roots(roots)
+    variables = {root_variable(name) for name in source_names()}
+    for key in sorted(key for key in os.environ if key.startswith(VARIABLE_PREFIX) and key not in variables):
         raise unknown_source(key[len(VARIABLE_PREFIX) :].lower(), source_names(), where=f"variable {key}")
-    roots = ((name, resolve_root(name, given)) for name in source_names())
-    return {name: root for name, root in roots if root is not None}
+    resolved = ((name, resolve_root(name, roots)) for name in source_names())
+    return {name: root for name, root in resolved if root is not None}
 
 
 def read_roots_file(path: Path | None = None) -> dict[str, Path]:
-    """Return the roots of ``roots.toml``, none where there is no such file."""
+    """Return the roots of ``roots.toml``, none if there is no such file."""
     path = path or roots_file()
     if not os.path.lexists(path):
         return {}
@@ -124,27 +124,29 @@ def _root(name: str, value: object, path: Path) -> Path:
     return root
 
 
-def parse_roots(given: Sequence[str], own: Mapping[str, Declaration] | None = None) -> dict[str, Path]:
+def parse_roots(
+    flags: Sequence[str], declarations: Mapping[str, Declaration] | None = None
+) -> dict[str, Path]:
     """Return the folder of every source that has one: ``--root NAME=DIR``, environment, roots.toml.
 
     Parameters
     ----------
-    own : the datasets that the benchmark at work comes with: names that may have a root, too.
+    declarations : the datasets that a benchmark carries, which may have a root, too.
 
     Raises
     ------
-    SplitsError : not of that form, or of an unknown source.
+    SplitsError : a flag is not of that form, or of an unknown source.
     """
-    flags: dict[str, Path] = {}
-    for text in given:
+    folders: dict[str, Path] = {}
+    for text in flags:
         name, equals, folder = text.partition("=")
         if not equals or not folder:
             raise SplitsError(
                 f"{text!r} is not NAME=DIR", where="--root", hint="as in --root cifar100=data/cifar"
             )
-        flags[name] = Path(folder)
-    with using_sources(own or {}):
-        declare_roots(flags)
-        rooted = (n for n in source_names() if source_class(n).rooted)
-        found = {n: resolve_root(n, flags) for n in rooted}
-    return {n: root for n, root in found.items() if root is not None}
+        folders[name] = Path(folder)
+    with using_sources(declarations or {}):
+        declare_roots(folders)
+        rooted = (name for name in source_names() if source_class(name).rooted)
+        resolved = {name: resolve_root(name, folders) for name in rooted}
+    return {name: root for name, root in resolved.items() if root is not None}

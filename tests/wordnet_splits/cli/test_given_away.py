@@ -16,7 +16,7 @@ from wordnet_splits.catalog.declarations import declared_sources
 from wordnet_splits.finding import load_manifest
 from wordnet_splits.recipe import load_recipe
 from wordnet_splits.site.benchmarks import about
-from wordnet_splits.sources.own import layout
+from wordnet_splits.sources.layouts import layout
 
 CLASSES = ["golden retriever", "teapot", "zebra", "acoustic guitar"]
 ROOT = ("--root", "mypics=pics")
@@ -332,6 +332,6 @@ def test_shipped_benchmarks_say_nothing_of_sources() -> None:
 def test_a_layout_that_is_not_installed_is_refused_when_images_are_read(
     stranger: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(layout._OURS, "folders")
+    monkeypatch.delitem(layout._BUILT_IN, "folders")
     assert load_manifest("./mine").own["mypics"].layout == "folders"
     assert "unknown layout 'folders'" in stranger("verify", "./mine", *ROOT).error, "and exit code 2"

@@ -22,7 +22,7 @@ import wordnet_splits as ws
 from tests.wordnet_splits.command import environment
 from tests.wordnet_splits.fetching.server import Publisher, serving
 from wordnet_splits.base.errors import OutputError, SourceError, SplitsError, UnknownNameError
-from wordnet_splits.fetching import source as fetching
+from wordnet_splits.fetching import fetch as fetching
 from wordnet_splits.sources.info import Download, SourceInfo, source_info
 
 ARCHIVE = "dtd-r1.0.1.tar.gz"
@@ -117,12 +117,12 @@ def test_a_part_that_is_whole_is_not_received_again(known: Publisher, tmp_path: 
 FETCHING = """
 import dataclasses, sys
 from wordnet_splits.cli.main import app, run
-from wordnet_splits.fetching import source
+from wordnet_splits.fetching import fetch
 from wordnet_splits.sources.info import Download, source_info
 
 name, md5, url = sys.argv[1:4]
 info = dataclasses.replace(source_info("dtd"), files=(Download(name, md5=md5, url=url, unpack=True),))
-source.source_info = lambda _: info
+fetch.source_info = lambda _: info
 sys.exit(run(app, sys.argv[4:], "wordnet-splits"))
 """
 
@@ -166,7 +166,7 @@ def test_another_checksum_is_refused_and_nothing_is_left(
     publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetching, "source_info", lambda name: info_of(publisher, content=b"another"))
-    with pytest.raises(SourceError, match=r"not the publisher's file: its MD5 is \w{32}, not \w{32} "):
+    with pytest.raises(SourceError, match=r"not the publisher's: its MD5 is \w{32}, not \w{32} "):
         ws.fetch_source("dtd", tmp_path)
     assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")] == []
 
@@ -234,7 +234,7 @@ def test_what_came_is_another_dataset(
 ) -> None:
     publisher.files[ARCHIVE] = packed({"read.me": b"no picture"})
     monkeypatch.setattr(fetching, "source_info", lambda name: info_of(publisher))
-    with pytest.raises(SourceError, match="what was fetched is not dtd"):
+    with pytest.raises(SourceError, match="the fetched files are not dtd"):
         ws.fetch_source("dtd", tmp_path)
 
 
@@ -269,7 +269,7 @@ def test_names_that_are_unknown(tmp_path: Path) -> None:
 
 
 def test_a_mirror_holds_the_publishers_bytes_or_nothing(publisher: Publisher, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="what was received is not the publisher's file"):
+    with pytest.raises(SourceError, match="the received file is not the publisher's"):
         ws.fetch_source("dtd", tmp_path, mirror=publisher.address)
     with pytest.raises(SourceError, match="the server refuses: 404"):
         ws.fetch_source("dtd", tmp_path, mirror=f"{publisher.address}/elsewhere")

@@ -27,7 +27,7 @@ from tests.wordnet_splits.sources.trees import (
 )
 from wordnet_splits.base.errors import SourceError, UnsafeDataError
 from wordnet_splits.sources import open_source
-from wordnet_splits.sources.layouts import parquet_named
+from wordnet_splits.sources.layouts import parquet_files
 from wordnet_splits.sources.layouts.unpickle import load_pickle
 from wordnet_splits.sources.layouts.walk import entries
 from wordnet_splits.sources.roots import read_roots_file
@@ -230,7 +230,7 @@ def svhn_shards(root: Path) -> Path:
     ("change", "said"),
     [
         (lambda table: table.drop_columns(["label"]), "has no column label"),
-        (lambda table: table.set_column(1, "label", pa.array([0.0])), "label holds no integers"),
+        (lambda table: table.set_column(1, "label", pa.array([0.0])), "label does not hold integers"),
     ],
 )
 def test_labels_that_another_shard_has(
@@ -246,7 +246,7 @@ def test_a_picture_without_end_in_a_table_is_not_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     svhn_shards(tmp_path)
-    monkeypatch.setattr(parquet_named, "LARGEST_IMAGE", 20)
+    monkeypatch.setattr(parquet_files, "LARGEST_IMAGE", 20)
     with pytest.raises(SourceError, match=r"is an image of \d+ bytes"):
         open_source("svhn", tmp_path).read(["train/0"])
 

@@ -142,7 +142,7 @@ def test_names_that_are_no_ids_are_counted_and_hidden_ones_passed_over(tmp_path:
 
 
 def test_unexpected_names_stay_few_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wordnet_splits.sources.base.UNEXPECTED_NAMES", 3)
+    monkeypatch.setattr("wordnet_splits.sources.source.UNEXPECTED_NAMES", 3)
     write_images(tmp_path, in_class_folders(DTD, "images", extension="jpg"))
     write_images(tmp_path, (f"images/banded/{n}.jpg" for n in range(8)))
     source = open_source("dtd", tmp_path)

@@ -22,7 +22,8 @@ from wordnet_splits.base.errors import MissingImageError, SourceError, UnsafeDat
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import INVENTORY_SCHEMA
 from wordnet_splits.sources import open_source, source_info
-from wordnet_splits.sources.layouts import idx, positional
+from wordnet_splits.sources.layouts import idx
+from wordnet_splits.sources.layouts import pictures as layout_pictures
 from wordnet_splits.sources.layouts.idx import read_idx
 
 from .cifar_copies import identity, png, scan, write_shards
@@ -115,7 +116,7 @@ def inventory(monkeypatch: pytest.MonkeyPatch) -> Grey:
             digests,
         ]
         tables[split] = pa.table(columns, schema=INVENTORY_SCHEMA)
-    monkeypatch.setattr(positional, "load_inventory", lambda source, split: tables[split])
+    monkeypatch.setattr(layout_pictures, "load_inventory", lambda source, split: tables[split])
     return pictures
 
 

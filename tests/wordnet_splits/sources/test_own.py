@@ -19,8 +19,8 @@ from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.declarations import register_declaration
 from wordnet_splits.propose.classes import declared_classes
 from wordnet_splits.sources import Source, open_source, source_info, source_names
-from wordnet_splits.sources.own import Image, Layout, Place
-from wordnet_splits.sources.own import layout as layouts
+from wordnet_splits.sources.layouts import DeclaredLayout, Image, Location
+from wordnet_splits.sources.layouts import layout as layouts
 from wordnet_splits.sources.roots import all_roots
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten", "no_roots_of_this_machine")
@@ -175,7 +175,7 @@ def test_numbers_are_classes_only_where_they_have_names(tmp_path: Path) -> None:
     assert [c.class_id for c in found.classes] == ["zebra", "teapot"]
     assert found.notes == ("1 class without a picture left out: okapi",)
     own.declare(tmp_path, "mine", "parquet", 'columns = { class = "boxes" }\n')
-    with pytest.raises(errors.SourceError, match="the column boxes holds list<.*no class a row"):
+    with pytest.raises(errors.SourceError, match="the column boxes holds list<.*not classes"):
         declared_classes("mine", tmp_path)
     own.table(tmp_path, [("one.png", "1")], ("file", "label"))
     own.declare(tmp_path, "mine", "csv")
@@ -201,10 +201,10 @@ def test_two_labels_of_one_name_are_refused(tmp_path: Path, layout: str) -> None
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"image": [1, 2]}, "the column image holds int64, no picture a row"),
-        ({"image": [[b"x"], [b"y"]]}, "the column image holds list<.*no picture a row"),
-        ({"image": [{"path": "a"}, {"path": "b"}]}, "the column image holds struct<.*no picture a row"),
-        ({"image": [{"bytes": 1}, {"bytes": 2}]}, "the column image holds struct<.*no picture a row"),
+        ({"image": [1, 2]}, "the column image holds int64, not images"),
+        ({"image": [[b"x"], [b"y"]]}, "the column image holds list<.*not images"),
+        ({"image": [{"path": "a"}, {"path": "b"}]}, "the column image holds struct<.*not images"),
+        ({"image": [{"bytes": 1}, {"bytes": 2}]}, "the column image holds struct<.*not images"),
     ],
 )
 def test_parquet_whose_image_column_holds_no_pictures(tmp_path: Path, columns: Any, said: str) -> None:
@@ -250,19 +250,19 @@ def test_other_delimiters_are_named(tmp_path: Path) -> None:
             declared_classes("mine", tmp_path)
 
 
-class Reversed(Layout):
+class Reversed(DeclaredLayout):
     """A layout of another package: file names are class names, read backwards."""
 
     about = "<ssalc>.png"
 
-    def images(self, note: Any) -> Any:
+    def images(self, note: Any, splits: Any) -> Any:
         """Yield every picture in the root."""
         for path in self.root.glob("*.png"):
             yield Image(path.stem, path.stem[::-1], "all", (path.name,))
 
-    def read(self, place: Place) -> bytes:
+    def read(self, location: Location) -> bytes:
         """Return a picture."""
-        return (self.root / str(place[0])).read_bytes()
+        return (self.root / str(location[0])).read_bytes()
 
 
 def test_another_package_adds_a_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ from wordnet_splits.manifest import read_manifest
 from wordnet_splits.propose.classes import declared_classes
 from wordnet_splits.reports.make_inventory import make_inventory
 from wordnet_splits.sources import open_source
-from wordnet_splits.sources.own import json_items as reader
-from wordnet_splits.sources.own.json_items import json_items
+from wordnet_splits.sources.layouts import json_items as reader
+from wordnet_splits.sources.layouts.json_items import json_items
 
 pytestmark = pytest.mark.usefixtures("own_datasets_forgotten", "no_roots_of_this_machine")
 
@@ -179,7 +179,7 @@ def test_pictures_are_found_where_tools_put_them(tmp_path: Path, layout: str) ->
     ("changed", "said"),
     [
         ({"categories": []}, "has no categories"),
-        ({"categories": [{"id": 7, "name": "zebra"}]}, "the category 3 is among no categories"),
+        ({"categories": [{"id": 7, "name": "zebra"}]}, "the category 3 is not among the categories"),
         ({"categories": [{"id": 7}]}, "an object of id 7 among categories has no name"),
         ({"images": [{"id": 1, "file_name": "a.png"}, {"id": 1, "file_name": "b.png"}]}, "two images have"),
         ({"annotations": [{"image_id": 100}]}, "an object among annotations has no category_id"),

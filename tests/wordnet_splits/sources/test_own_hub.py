@@ -136,11 +136,11 @@ def test_labels_have_the_names_that_the_library_gives_them(tmp_path: Path, made:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (CLASSES[:2], "the label 2 is none of the 2 that are named"),
+        (CLASSES[:2], "the label 2 is not among the 2 that have names"),
         ([*CLASSES[:2], CLASSES[0]], "the labels 0 and 2 have the same name, zebra"),
-        ("zebra", "names nothing that is read here"),
-        ([], "names nothing that is read here"),
-        ([1, 2, 3], "names nothing that is read here"),
+        ("zebra", "a list of names is expected"),
+        ([], "a list of names is expected"),
+        ([1, 2, 3], "a list of names is expected"),
     ],
 )
 def test_names_that_are_too_few_or_doubled_are_refused(
@@ -241,7 +241,7 @@ def test_the_cache_of_datasets_is_read_first_and_has_the_same_ids(
         ('dataset = "ORG/Smal"\n', "the Hub has no such dataset"),
         ('dataset = "Small"\n', "'Small' names no repository"),
         ('dataset = "ORG/Small"\nconfig = "plane"\n', "has 2 configurations: plain, other"),
-        ('dataset = "ORG/Small"\nimages = "*.arrow"\n', "holds no Parquet file that matches *.arrow"),
+        ('dataset = "ORG/Small"\nimages = "*.arrow"\n', "has no Parquet file that matches *.arrow"),
         ('dataset = "ORG/Small@v2"\n', "the Hub has no such dataset"),
         ("", "no dataset_dict.json, state.json or dataset_info.json in the root"),
     ],

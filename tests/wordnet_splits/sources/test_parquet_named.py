@@ -11,7 +11,7 @@ import pytest
 from tests.wordnet_splits.sources.trees import IMAGENET_TRAIN, hub_shards, jpeg
 from wordnet_splits.base import errors
 from wordnet_splits.sources import open_source
-from wordnet_splits.sources.layouts.parquet_named import find_shards
+from wordnet_splits.sources.layouts.shards import find_shards
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,7 @@ import fix_resize.decode
 from tests.wordnet_splits.sources.trees import jpeg
 from wordnet_splits.base import errors
 from wordnet_splits.sources import pixels
-from wordnet_splits.sources.base import as_rgb
-from wordnet_splits.sources.pixels import check_bytes, decode_bytes
+from wordnet_splits.sources.pixels import as_rgb, check_bytes, decode_bytes
 
 
 def encoded(image: Image.Image, form: str, **options: object) -> bytes:

@@ -1,0 +1,25 @@
+"""How the images of datasets lie on disk."""
+
+from __future__ import annotations
+
+from wordnet_splits.sources.layouts.layout import (
+    DeclaredLayout,
+    Image,
+    ImageFiles,
+    Layout,
+    Location,
+    Note,
+    layout_names,
+    open_layout,
+)
+
+__all__ = [
+    "DeclaredLayout",
+    "Image",
+    "ImageFiles",
+    "Layout",
+    "Location",
+    "Note",
+    "layout_names",
+    "open_layout",
+]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -14,7 +13,7 @@ import numpy as np
 from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.untrusted import LONGEST_NAME, check_link, open_untrusted
-from wordnet_splits.sources.layouts.matching import Copy, UnnamedPicture
+from wordnet_splits.sources.layouts.pictures import Listing, PictureCopy
 from wordnet_splits.sources.layouts.unpickle import LARGEST_FILE, load_pickle
 from wordnet_splits.sources.layouts.walk import bases
 
@@ -26,7 +25,7 @@ _PICKLE = b"\x80"  # the first byte of every pickle since protocol 2
 
 @dataclass(frozen=True)
 class PickleLayout:
-    """What a CIFAR's files and their keys are called."""
+    """Names of the files of a CIFAR dataset, and of their keys."""
 
     folder: str
     batches: Mapping[str, tuple[str, ...]]  # publisher's split -> files
@@ -35,11 +34,11 @@ class PickleLayout:
     meta_key: str
 
     def find(self, root: Path) -> Path | None:
-        """Return the folder at or directly in ``root`` that holds a batch, or None."""
+        """Return the folder at or directly in ``root`` that has a batch, or None."""
         return next((base for base in bases(root, self.folder) if self._files(base)), None)
 
     def certain(self, root: Path) -> bool:
-        """Return whether a batch begins as a pickle does: ``train`` and ``test`` may be anybody's files."""
+        """Return whether a batch begins like a pickle: other datasets may have a file ``train``, too."""
         folder = self.find(root)
         return folder is not None and any(_first_byte(path) == _PICKLE for path in self._files(folder))
 
@@ -55,8 +54,8 @@ class _Batch:
     names: Sequence[str]
 
 
-class Pickles(Copy[tuple[str, int]]):
-    """The pickles in one folder. A picture's place is its batch file and row."""
+class Pickles(PictureCopy):
+    """The pickles in one folder."""
 
     def __init__(self, layout: PickleLayout, root: Path, class_ids: tuple[str, ...]) -> None:
         self._layout = layout
@@ -65,25 +64,32 @@ class Pickles(Copy[tuple[str, int]]):
         self._folder = layout.find(root) or root
         self._loaded: dict[str, _Batch] = {}
 
-    def items(self, split: str, unexpected: Counter[str]) -> Iterator[UnnamedPicture[tuple[str, int]]]:
-        """Yield the pictures of the batches of ``split`` that are there."""
-        for file in self._layout.batches[split]:
-            if not (self._folder / file).exists():
-                continue
-            batch = self._batch(file)
-            for row, label in enumerate(batch.labels):
-                name = PurePosixPath(batch.names[row]).stem if batch.names else ""
-                if not 0 <= label < len(self._class_ids):
-                    unexpected[f"{file}: label {label}"] += 1
-                    continue
-                class_id = self._class_ids[label]
-                yield UnnamedPicture(class_id, name, (file, row), f"{split}/{class_id}/{name or '(no name)'}")
+    def listing(self, split: str) -> Listing:
+        """Return the pictures of the batches of ``split`` that are there."""
+        batches = self._split(split)
+        labels = [label for _, batch in batches for label in batch.labels]
+        names = [PurePosixPath(n).stem for _, b in batches for n in b.names or [""] * len(b.labels)]
+        classes = [self._class_ids[n] if 0 <= n < len(self._class_ids) else None for n in labels]
+        files = [file for file, batch in batches for _ in batch.labels]
 
-    def pixels(self, place: tuple[str, int]) -> Pixels:
-        """Return one picture, uint8 (32, 32, 3)."""
-        file, row = place
-        planes = self._batch(file).data[row].reshape(_CHANNELS, SIDE, SIDE)
-        return np.ascontiguousarray(planes.transpose(1, 2, 0))
+        def describe(index: int) -> str:
+            if classes[index] is None:
+                return f"{files[index]}: label {labels[index]}"
+            return f"{split}/{classes[index]}/{names[index] or '(no name)'}"
+
+        return Listing(classes, describe, names)
+
+    def pixels(self, split: str, index: int) -> Pixels:
+        """Return a picture, uint8 (32, 32, 3)."""
+        for _, batch in self._split(split):
+            if index < len(batch.labels):
+                planes = batch.data[index].reshape(_CHANNELS, SIDE, SIDE)
+                return np.ascontiguousarray(planes.transpose(1, 2, 0))
+            index -= len(batch.labels)
+        raise KeyError(index)
+
+    def _split(self, split: str) -> list[tuple[str, _Batch]]:
+        return [(f, self._batch(f)) for f in self._layout.batches[split] if (self._folder / f).exists()]
 
     @cached_property
     def _class_ids(self) -> tuple[str, ...]:
@@ -121,7 +127,7 @@ class Pickles(Copy[tuple[str, int]]):
             check_link(str(path), self._root)
         loaded = load_pickle(path)
         if not isinstance(loaded, dict):
-            raise _not_a_batch(path, "it holds no dictionary")
+            raise _not_a_batch(path, "it is not a dictionary")
         return {_text(key): value for key, value in loaded.items()}
 
 
@@ -140,7 +146,7 @@ def _list(batch: Mapping[str, Any], key: str, path: Path) -> Sequence[Any]:
 
 
 def _text(value: object) -> str:
-    """Return a name; copies written again by Python 3 hold them as bytes."""
+    """Return a name; in copies written by Python 3 names are bytes."""
     if isinstance(value, bytes):
         return value[:LONGEST_NAME].decode("latin-1")
     return value[:LONGEST_NAME] if isinstance(value, str) else f"({type(value).__name__})"

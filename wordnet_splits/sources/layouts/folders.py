@@ -1,246 +1,113 @@
-"""Image files in class folders, or flat in one folder."""
+"""Pictures in class folders: ``[split/][superclass/]class/picture``.
+
+Folders that all classes share (``images``) are not part of a class's name, nor are folders of one letter
+(Places365's ``a/airfield``).
+"""
 
 from __future__ import annotations
 
-import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from itertools import islice
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from wordnet_splits.base.errors import SourceError
-from wordnet_splits.base.untrusted import check_link, read_image
-from wordnet_splits.catalog import load_catalog
-from wordnet_splits.sources.layouts.names import Naming, split_extension
-from wordnet_splits.sources.layouts.parts import SAMPLE, Found
-from wordnet_splits.sources.layouts.walk import entries, subfolder
+from wordnet_splits.base.names import printable
+from wordnet_splits.sources.layouts.layout import ALL, Image, ImageFiles, Note, without_extension
+from wordnet_splits.sources.layouts.walk import entries
+from wordnet_splits.sources.pixels import EXTENSIONS
 
-LISTINGS = 64  # folder listings kept per process; one of 1,300 names takes about 0.2 MB
+SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"})
+DEEPEST = 5
+"""Largest number of folders between the root and the pictures."""
 
-Spellings = Callable[[str], Iterable[str]]
-
-
-def as_published(class_id: str) -> tuple[str, ...]:
-    """Return how a class folder is called where copies do not differ."""
-    return (class_id,)
+Parts = tuple[str, ...]
 
 
-def below_letter(class_id: str) -> tuple[str, ...]:
-    """Return the folders that copies of scene datasets give a class.
+class Folders(ImageFiles):
+    """One folder a class, below folders of splits if there are any."""
 
-    ``a/arena/hockey`` as published, ``arena/hockey``, ``arena-hockey``, ``arena_hockey``.
-    """
-    return tuple(
-        dict.fromkeys(
-            (
-                f"{class_id[0]}/{class_id}",
-                class_id,
-                class_id.replace("/", "-"),
-                class_id.replace("/", "_"),
-            )
-        )
-    )
+    about: ClassVar[str] = "[split/]class/picture"
 
-
-@dataclass(frozen=True)
-class FlatFolder:
-    """Files directly in one folder; their classes are known from the inventory."""
-
-    folder: Path
-    root: Path
-    naming: Naming
-    layout: str = "flat"
-
-    def names(self) -> Iterator[Found]:
-        """Yield the folder's entries."""
-        return _files(str(self.folder), None, self.root)
-
-    def reader(self) -> FileReader:
-        """Open the folder."""
-        return FileReader(self.root, lambda _: str(self.folder), self.naming.plain)
+    def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
+        """Yield the pictures of every class folder."""
+        folders = class_folders(self.root, self.declaration.splits)
+        folder_splits = {split for split, _ in folders.values()}
+        for parts, (split, class_parts) in folders.items():
+            class_id = "/".join(class_parts)
+            above = class_id if folder_splits == {ALL} else f"{split}/{class_id}"
+            for entry in entries(self.root.joinpath(*parts), self.root, is_picture):
+                if entry.is_dir():
+                    continue  # another class folder
+                stem = without_extension(entry.name)
+                if stem is None:
+                    note(printable("/".join((*parts, entry.name))))
+                else:
+                    yield Image(f"{above}/{stem}", class_id, split, ("/".join((*parts, entry.name)),))
 
 
-@dataclass(frozen=True)
-class ClassFolders:
-    """Files in one folder per class.
-
-    ``inner`` is the folder between class folder and files ("" for none), ``spellings`` the paths below
-    ``folder`` that copies give to a class.
-    """
-
-    folder: Path
-    root: Path
-    naming: Naming
-    inner: str = ""
-    spellings: Spellings = as_published
-    layout: str = "folders"
-
-    def names(self) -> Iterator[Found]:
-        """Yield the entries of all class folders, and what belongs to no class."""
-        held: dict[str, str] = {}
-        for class_id, path in self.classes():
-            if class_id is None:
-                yield None, None, os.path.relpath(path, self.root)
-                continue
-            if class_id in held:
-                raise SourceError(
-                    f"class {class_id!r} has two folders, {held[class_id]} and {path}",
-                    where=str(self.root),
-                    hint="remove one of them",
-                )
-            held[class_id] = path
-            inside = self._inside(path)
-            if inside is not None:
-                yield from _files(inside, class_id, self.root)
-
-    def classes(self) -> Iterator[tuple[str | None, str]]:
-        """Yield (class_id, path) of every class folder, and (None, path) of what belongs to no class."""
-        return self._walk(str(self.folder), "")
-
-    def reader(self) -> FileReader:
-        """Open the class folders."""
-        paths = {class_id: path for class_id, path in self.classes() if class_id is not None}
-
-        def folder_of(class_id: str) -> str:
-            inside = self._inside(paths[class_id])
-            if inside is None:
-                raise KeyError(class_id)
-            return inside
-
-        return FileReader(self.root, cache(folder_of), self.naming.plain)
-
-    def _inside(self, path: str) -> str | None:
-        if not self.inner:
-            return path
-        found = subfolder(Path(path), self.inner, self.root)
-        return None if found is None else str(found)
-
-    def _walk(self, folder: str, above: str) -> Iterator[tuple[str | None, str]]:
-        classes, prefixes = class_paths(self.naming.source, self.spellings)
-        for entry in entries(folder, self.root, lambda name: above + name in classes):
-            if not entry.is_dir():
-                if split_extension(entry.name) is not None:
-                    yield None, entry.path
-                continue  # lists and labels lie beside class folders in many copies; images do not
-            path = above + entry.name
-            if path in classes:
-                yield classes[path], entry.path
-            elif path in prefixes:
-                yield from self._walk(entry.path, path + "/")
-            else:
-                yield None, entry.path
-
-
-class FileReader:
-    """Reads files of class folders whose exact extension is not known beforehand.
+def class_folders(root: Path, splits: Collection[str] | None = None) -> dict[Parts, tuple[str, Parts]]:
+    """Return path -> (split, class) of every folder that holds pictures, or is empty, sorted.
 
     Parameters
     ----------
-    root : what no link may leave.
-    folder_of : the folder of a class's files.
-    plain : a file name without extension -> the stem that ids have for it.
+    splits : the folders of splits, if they are declared: other folders beside them are ignored.
+
+    Raises
+    ------
+    SourceError : no folder, or no folder of a split, has a picture.
     """
-
-    def __init__(self, root: Path, folder_of: Callable[[str], str], plain: Callable[[str], str]) -> None:
-        self._root = root
-        self._folder_of = folder_of
-        self._plain = plain
-        self._listing = lru_cache(maxsize=LISTINGS)(self._list)
-        self._doubled = cache(self._list_doubled)
-        self._extension = ".JPEG"  # of the last file found: one root rarely mixes them
-
-    def read(self, class_id: str, stem: str) -> bytes:
-        """Return a file's bytes.
-
-        Raises
-        ------
-        KeyError, FileNotFoundError : it is not there.
-        SourceError : it is there twice, as .jpg and .png say; neither is taken for the image.
-        """
-        folder = self._folder_of(class_id)
-        if stem in self._doubled(folder):
-            raise SourceError(f"two files are named {stem!r}", where=folder, hint="remove one of them")
-        try:
-            return read_image(f"{folder}/{stem}{self._extension}", self._root)
-        except FileNotFoundError:
-            name = self._listing(folder)[stem]
-            self._extension = name[len(stem) :]  # blanks and underscores are of one length
-            return read_image(f"{folder}/{name}", self._root)
-
-    def file(self, class_id: str, stem: str) -> Path:
-        """Return a file's path, its links followed. Raises as `read`, and where a link leaves the root."""
-        folder = self._folder_of(class_id)
-        if stem in self._doubled(folder):
-            raise SourceError(f"two files are named {stem!r}", where=folder, hint="remove one of them")
-        path = Path(folder, self._listing(folder)[stem])
-        if path.is_symlink():
-            check_link(path, self._root)
-        return path.resolve(strict=True)
-
-    def position(self, class_id: str, stem: str) -> tuple[int, ...]:
-        """Return nothing to sort by: where files lie on a disk is not known."""
-        return ()
-
-    def _list(self, folder: str) -> dict[str, str]:
-        return {self._plain(stem): name for stem, name in _stems(folder)}
-
-    def _list_doubled(self, folder: str) -> frozenset[str]:
-        times = Counter(self._plain(stem) for stem, _ in _stems(folder))
-        return frozenset(stem for stem, n in times.items() if n > 1)
+    leaves = dict(_leaves(root, root, ()))
+    if not any(leaves.values()):
+        raise SourceError(
+            "no class folders with pictures",
+            where=str(root),
+            hint="as in ROOT/dog/1.jpg or ROOT/train/dog/1.jpg; a list of names: --names FILE",
+        )
+    by_path = _by_split(leaves, None if splits is None or set(splits) == {ALL} else splits)
+    if not by_path:
+        raise SourceError(f"no class folders below {', '.join(splits or ())}", where=str(root))
+    return by_path
 
 
-def _stems(folder: str) -> Iterator[tuple[str, str]]:
-    """Yield (stem, name) of the image files of a folder; links among them are checked when opened."""
-    with os.scandir(folder) as found:
-        names = [entry.name for entry in found]
-    return ((stem, name) for name in names if (stem := split_extension(name)) is not None)
+def is_picture(name: str) -> bool:
+    """Return whether a file has an extension of a picture."""
+    return name.rpartition(".")[2].lower() in EXTENSIONS
 
 
-def flat_folder(base: Path, name: str, root: Path, naming: Naming, layout: str = "flat") -> FlatFolder | None:
-    """Return ``base/name`` (``base`` itself for "") as a part, if images of these splits lie in it."""
-    folder = subfolder(base, name, root)
-    if folder is None:
-        return None
-    stems = (found[1] for found in _files(str(folder), None, root))
-    known = (stem is not None and naming.row(None, stem) for stem in islice(stems, SAMPLE))
-    return FlatFolder(folder, root, naming, layout) if any(known) else None
+def _leaves(folder: Path, root: Path, parts: Parts) -> Iterator[tuple[Parts, bool]]:
+    """Yield the folders that hold pictures, or no folder, and whether they hold pictures."""
+    has_pictures, subfolders = False, []
+    for entry in entries(folder, root):
+        if entry.is_dir():
+            subfolders.append(entry.name)
+        else:
+            has_pictures = has_pictures or is_picture(entry.name)
+    if parts and (has_pictures or not subfolders):
+        yield parts, has_pictures
+    if len(parts) < DEEPEST:
+        for name in subfolders:
+            yield from _leaves(folder / name, root, (*parts, name))
 
 
-def class_folders(
-    base: Path,
-    name: str,
-    root: Path,
-    naming: Naming,
-    *,
-    inner: tuple[str, ...] = ("",),
-    spellings: Spellings = as_published,
-    layout: str = "folders",
-) -> ClassFolders | None:
-    """Return ``base/name`` as a part, if it has a class folder that holds image files.
-
-    ``inner`` are the folders to look for between class folder and files, the first that holds any wins.
-    """
-    folder = subfolder(base, name, root)
-    if folder is None:
-        return None
-    for between in inner:
-        part = ClassFolders(folder, root, naming, between, spellings, layout)
-        if any(stem is not None for _, stem, _ in islice(part.names(), SAMPLE)):
-            return part
-    return None
+def _by_split(leaves: Mapping[Parts, bool], splits: Collection[str] | None) -> dict[Parts, tuple[str, Parts]]:
+    depth = _shared_depth(list(leaves))
+    inner = {parts: parts[depth:] for parts in sorted(leaves)}
+    if splits is None:
+        tops = {parts[0] for parts in inner.values()}
+        has_splits = all(top.lower() in SPLITS for top in tops) and min(map(len, inner.values())) > 1
+    else:
+        has_splits = True
+        inner = {parts: rest for parts, rest in inner.items() if rest[0] in splits and len(rest) > 1}
+    by_path = {}
+    for parts, rest in inner.items():
+        name, rest = (rest[0], rest[1:]) if has_splits else (ALL, rest)
+        by_path[parts] = (name, rest[1:] if len(rest) > 1 and len(rest[0]) == 1 else rest)
+    return by_path
 
 
-def _files(folder: str, class_id: str | None, root: Path) -> Iterator[Found]:
-    for entry in entries(folder, root, lambda name: split_extension(name) is not None):
-        stem = split_extension(entry.name) if entry.is_file() else None
-        yield class_id, stem, entry.name if class_id is None else f"{class_id}/{entry.name}"
-
-
-@cache
-def class_paths(source: str, spellings: Spellings) -> tuple[dict[str, str], frozenset[str]]:
-    """Return folder path -> class_id, and every path that only leads to class folders."""
-    paths = {path: item.class_id for item in load_catalog(source) for path in spellings(item.class_id)}
-    above = {path.rsplit("/", k)[0] for path in paths for k in range(1, path.count("/") + 1)}
-    return paths, frozenset(above - set(paths))
+def _shared_depth(leaves: list[Parts]) -> int:
+    """Return how many folders all classes share."""
+    depth = 0
+    while len({parts[depth] for parts in leaves}) == 1 < len(leaves) and min(map(len, leaves)) > depth + 1:
+        depth += 1
+    return depth

@@ -1,4 +1,4 @@
-"""How a split names its images: from a class folder and a file name to an id, and back."""
+"""The names of a split's images: from a class folder and a file name to an id, and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.catalog import load_catalog
 from wordnet_splits.catalog.inventory import load_inventory
-from wordnet_splits.sources.base import Row
+from wordnet_splits.sources.layouts.layout import Row
 
 IMAGE_EXTENSIONS = frozenset({"jpg", "jpeg", "png", "gif"})
 LONGEST_STEM = 64
@@ -23,17 +23,18 @@ LONGEST_STEM = 64
 class Naming:
     """The names of the images of one split, or of several kept in the same folders.
 
-    Where inventories of all its splits are shipped, an image is one iff its id is in them; elsewhere the
-    name must fit ``stem`` and the catalog must have the class in one of the splits (a count of 0 says that a
-    split has none of it).
+    Where the inventories of all its splits are shipped, a file is an image if its id is in them. Elsewhere
+    its name must match ``stem`` and the catalog must have its class in one of the splits (a count of 0 means
+    that a split has no images of the class).
 
     Attributes
     ----------
-    source, splits : whose names these are.
+    source, splits : dataset and splits that have these names.
     stem : regular expression of a whole file name without extension; a group ``class`` holds the class.
     qualified : whether the id is ``class_id/stem`` (True) or the stem alone.
-    prefix : what stands before either in an id, such as ``test/``.
+    prefix : the beginning of all ids, such as ``test/``.
     underscored : whether ids have underscores where the file names of some copies have blanks.
+    distinctive : regular expression of the stems that no other dataset has; by default all of them.
     """
 
     source: str
@@ -42,6 +43,7 @@ class Naming:
     qualified: bool = False
     prefix: str = ""
     underscored: bool = False
+    distinctive: str = ""
 
     def plain(self, stem: str) -> str:
         """Return a file name without extension as ids write it."""
@@ -56,25 +58,31 @@ class Naming:
         match = re.fullmatch(self.stem, stem)  # the pattern's compilation is cached by re
         if match is None:
             return None
-        named = match.groupdict().get("class") or class_id
-        if class_id is not None and named != class_id:
+        named_class = match.groupdict().get("class") or class_id
+        if class_id is not None and named_class != class_id:
             return None
-        image_id = self.prefix + (f"{named}/{stem}" if self.qualified else stem)
-        known = _inventory(self.source, self.splits)
-        if known is not None:
-            listed, split = known.get(image_id, (None, ""))
-            return (image_id, listed, split) if listed and named in (None, listed) else None
-        if named is None or named not in load_catalog(self.source):
+        image_id = self.prefix + (f"{named_class}/{stem}" if self.qualified else stem)
+        inventory = _inventory(self.source, self.splits)
+        if inventory is not None:
+            inventory_class, split = inventory.get(image_id, (None, ""))
+            if inventory_class is None or named_class not in (None, inventory_class):
+                return None
+            return image_id, inventory_class, split
+        if named_class is None or named_class not in load_catalog(self.source):
             return None
-        having = self._split_of(named)
-        return None if having is None else (image_id, named, having)
+        only_split = self._split_of(named_class)
+        return None if only_split is None else (image_id, named_class, only_split)
 
-    def place(self, image_id: str) -> tuple[str, str]:
+    def is_distinctive(self, stem: str) -> bool:
+        """Return whether no other dataset has files of this name."""
+        return not self.distinctive or re.fullmatch(self.distinctive, stem) is not None
+
+    def locate(self, image_id: str) -> tuple[str, str]:
         """Return (class_id, stem) of an id; KeyError where it cannot be an id of these splits.
 
         Nothing but an id reaches the file system: ids come from manifests that others wrote.
         """
-        rest = image_id.removeprefix(self.prefix)  # an id without it is no id of these splits: see below
+        rest = image_id.removeprefix(self.prefix)  # an id without it is refused below
         class_id, _, stem = rest.rpartition("/") if self.qualified else ("", "", rest)
         row = self.row(class_id or None, stem)
         if row is None or row[0] != image_id:
@@ -83,55 +91,55 @@ class Naming:
 
     def _split_of(self, class_id: str) -> str | None:
         counts = load_catalog(self.source)[class_id].counts
-        having = [split for split in self.splits if counts[split] != 0]
-        if len(having) > 1:
+        splits = [split for split in self.splits if counts[split] != 0]
+        if len(splits) > 1:
             raise SourceError(
                 f"the images of {self.source} cannot be told apart into {' and '.join(self.splits)}",
                 hint="its inventory is not installed; reinstall wordnet-splits",
             )
-        return having[0] if having else None
+        return splits[0] if splits else None
 
 
 class NameIndex:
-    """Where each named image of an archive or table lies: a name and 8 bytes per number, found by bisection.
+    """Positions of the named images in an archive or table: a name and 8 bytes a number, found by bisection.
 
     Parameters
     ----------
-    found : (file name without extension or None, the numbers that say where) of every entry.
+    entries : (file name without extension or None, numbers that make the position) of every entry.
     where : the file, for errors.
     """
 
-    def __init__(self, found: Iterable[tuple[str | None, tuple[int, ...]]], where: str) -> None:
+    def __init__(self, entries: Iterable[tuple[str | None, tuple[int, ...]]], where: str) -> None:
         # no publisher uses longer names, and one of megabytes would make every cell as wide
-        kept = [(s.encode(), place) for s, place in found if s and len(s) <= LONGEST_STEM and s.isascii()]
-        names = np.array([name for name, _ in kept] or [b""], dtype=np.bytes_)
+        short = [(s.encode(), at) for s, at in entries if s and len(s) <= LONGEST_STEM and s.isascii()]
+        names = np.array([name for name, _ in short] or [b""], dtype=np.bytes_)
         order = np.argsort(names, kind="stable")
         self._names = names[order]
-        self._places = np.array([place for _, place in kept] or [()], dtype=np.int64)[order]
+        self._positions = np.array([at for _, at in short] or [()], dtype=np.int64)[order]
         self._where = where
 
-    def place(self, stem: str) -> tuple[int, ...]:
-        """Return where an image lies.
+    def position(self, stem: str) -> tuple[int, ...]:
+        """Return the position of an image.
 
         Raises
         ------
-        KeyError : nowhere.
-        SourceError : in two places; neither is taken for the image.
+        KeyError : it is absent.
+        SourceError : two entries have the name.
         """
-        first, last = (int(np.searchsorted(self._names, stem.encode(), side)) for side in ("left", "right"))
-        if first == last or not stem:
+        start, stop = (int(np.searchsorted(self._names, stem.encode(), side)) for side in ("left", "right"))
+        if start == stop or not stem:
             raise KeyError(stem)
-        if last - first > 1:
+        if stop - start > 1:
             raise SourceError(
-                f"{last - first} files are named {stem!r}", where=self._where, hint="fetch this file again"
+                f"{stop - start} files are named {stem!r}", where=self._where, hint="fetch this file again"
             )
-        return tuple(self._places[first].tolist())
+        return tuple(self._positions[start].tolist())
 
 
 @cache
 def _inventory(source: str, splits: tuple[str, ...]) -> dict[str, tuple[str, str]] | None:
     """Return image_id -> (class_id, split) of the splits, or None where one has no inventory."""
-    known: dict[str, tuple[str, str]] = {}
+    rows: dict[str, tuple[str, str]] = {}
     for split in splits:
         table = load_inventory(source, split)
         if table is None:
@@ -139,11 +147,11 @@ def _inventory(source: str, splits: tuple[str, ...]) -> dict[str, tuple[str, str
         ids = table.column("image_id").to_pylist()
         classes = table.column("class_id").to_pylist()
         pairs = {class_id: (sys.intern(class_id), split) for class_id in set(classes)}
-        known.update(zip(ids, map(pairs.__getitem__, classes), strict=True))
-    return known
+        rows.update(zip(ids, map(pairs.__getitem__, classes), strict=True))
+    return rows
 
 
 def split_extension(name: str) -> str | None:
-    """Return a file name without its extension, None where it has none of an image (in any case)."""
+    """Return a file name without its extension, None unless that is an image's, in upper or lower case."""
     stem, dot, extension = name.rpartition(".")
     return stem if dot and extension.lower() in IMAGE_EXTENSIONS else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,11 +15,12 @@ from weakref import finalize
 from wordnet_splits.base.errors import SourceError, UnsafeDataError
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, LONGEST_NAME, check_file, check_link
+from wordnet_splits.sources.layouts.catalog_folders import Spellings, class_paths
+from wordnet_splits.sources.layouts.named_files import Entry, NamedFiles
 from wordnet_splits.sources.layouts.names import NameIndex, Naming, split_extension
-from wordnet_splits.sources.layouts.parts import Found
 
 MAX_MEMBERS = 200_000  # ImageNet's validation archive has 50,000, its largest class 1,300
-LARGEST_HEADER = 16 * 2**10  # bytes of what pax and GNU put before a member: its name, mostly
+LARGEST_HEADER = 16 * 2**10  # bytes of a pax or GNU header before a member, mostly its name
 LARGEST_ARCHIVE = 1 << 40
 _BLOCK = 512
 
@@ -123,17 +125,17 @@ def _truncated(where: str, why: str) -> SourceError:
 
 
 @dataclass(frozen=True)
-class FlatTar:
+class FlatTar(NamedFiles):
     """An archive of image files: ILSVRC2012_img_val.tar."""
 
     path: Path
     naming: Naming
-    layout: str = "tars"
+    name: str = "tars"
 
-    def names(self) -> Iterator[Found]:
+    def entries(self) -> Iterator[Entry]:
         """Yield the members' names."""
-        with Opened(self.path) as file:
-            yield from (_found(None, member) for member in file.members())
+        with OpenTar(self.path) as file:
+            yield from (_entry(None, member) for member in file.members())
 
     def reader(self) -> TarReader:
         """Open the archive; its index is made when the first image is read."""
@@ -141,30 +143,30 @@ class FlatTar:
 
 
 @dataclass(frozen=True)
-class NestedTar:
+class NestedTar(NamedFiles):
     """An archive of one archive per class: ILSVRC2012_img_train.tar."""
 
     path: Path
     naming: Naming
-    layout: str = "tars"
+    name: str = "tars"
 
-    def names(self) -> Iterator[Found]:
+    def entries(self) -> Iterator[Entry]:
         """Yield the names in all inner archives, and outer members that are not archives."""
-        with Opened(self.path) as file:
+        with OpenTar(self.path) as file:
             for class_id, outer in _class_archives(file):
                 if class_id is None:
                     yield None, None, outer.name
                     continue
                 for member in file.members(outer):
-                    yield _found(class_id, member)
+                    yield _entry(class_id, member)
 
     def reader(self) -> TarReader:
         """Open the archive; a class is indexed when its first image is read."""
         return TarReader(self.path, per_class=True)
 
 
-class Opened:
-    """A tar file held open, until it is closed or nobody has it any more, the end of the program included."""
+class OpenTar:
+    """An open tar file; it is closed at the latest when the object is garbage or the program ends."""
 
     def __init__(self, path: Path) -> None:
         check_file(path, largest=LARGEST_ARCHIVE, error=SourceError)
@@ -172,7 +174,7 @@ class Opened:
         self.descriptor = os.open(path, os.O_RDONLY)
         self.close = finalize(self, os.close, self.descriptor)
 
-    def __enter__(self) -> Opened:
+    def __enter__(self) -> OpenTar:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -189,27 +191,27 @@ class TarReader:
     """Reads members by offset; one descriptor per process."""
 
     def __init__(self, path: Path, *, per_class: bool) -> None:
-        self._file = Opened(path)
+        self._file = OpenTar(path)
         self._per_class = per_class
         self._indexes: dict[str, NameIndex] = {}
 
     def read(self, class_id: str, stem: str) -> bytes:
-        """Return a member's bytes; KeyError where there is no such image, SourceError where there are two."""
-        offset, size = self._index(class_id).place(stem)
+        """Return a member's bytes; KeyError if there is no such image, SourceError if there are two."""
+        offset, size = self._index(class_id).position(stem)
         if size > LARGEST_IMAGE:
             raise UnsafeDataError(f"image {stem} has {size:,} bytes", where=str(self._file.path))
         return os.pread(self._file.descriptor, size, offset)
 
     def position(self, class_id: str, stem: str) -> tuple[int, ...]:
         """Return where the member begins."""
-        return (self._index(class_id).place(stem)[0],)
+        return (self._index(class_id).position(stem)[0],)
 
     def _index(self, class_id: str) -> NameIndex:
         key = class_id if self._per_class else ""
         if key not in self._indexes:
             inner = self._inner[class_id] if self._per_class else None
-            found = ((stem_of(m.name), (m.offset, m.size)) for m in self._file.members(inner))
-            self._indexes[key] = NameIndex(found, f"{self._file.path}{':' * bool(key)}{key}")
+            entries = ((stem_of(m.name), (m.offset, m.size)) for m in self._file.members(inner))
+            self._indexes[key] = NameIndex(entries, f"{self._file.path}{':' * bool(key)}{key}")
         return self._indexes[key]
 
     @cached_property
@@ -217,22 +219,82 @@ class TarReader:
         return {class_id: outer for class_id, outer in _class_archives(self._file) if class_id is not None}
 
 
-def archive_files(path: Path, wanted: Callable[[str], bool], largest: int) -> Iterator[tuple[str, bytes]]:
-    """Yield name and bytes of the members of an archive that are wanted.
+@dataclass(frozen=True)
+class ClassTar(NamedFiles):
+    """An archive of class folders (SUN397.tar), at its top or in one folder.
+
+    ``spellings`` gives the paths that a class may have.
+    """
+
+    path: Path
+    naming: Naming
+    spellings: Spellings
+    name: str = "tars"
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the members' names, without files beside the class folders that are not images.
+
+        Raises SourceError for two members of one image: members of one class need not be adjacent.
+        """
+        names: set[tuple[str, str]] = set()
+        with OpenTar(self.path) as file:
+            for member in file.members():
+                stem, class_id = stem_of(member.name), self.class_of(member.name)
+                if class_id is not None and stem is not None:
+                    if (class_id, stem) in names:
+                        message = f"two members are named {class_id}/{printable(stem)}"
+                        raise SourceError(message, where=str(self.path), hint="fetch this file again")
+                    names.add((class_id, stem))
+                if class_id is not None or stem is not None:
+                    yield class_id, stem, member.name
+
+    def reader(self) -> ClassTarReader:
+        """Open the archive; its index is made when the first image is read."""
+        return ClassTarReader(self)
+
+    def class_of(self, name: str) -> str | None:
+        """Return the class of a member's folder, None outside the class folders."""
+        paths, _ = class_paths(self.naming.source, self.spellings)
+        folder = str(PurePosixPath(name).parent)
+        return paths.get(folder) or paths.get(folder.partition("/")[2])
+
+
+class ClassTarReader(TarReader):
+    """Reads members of class folders by offset; one descriptor per process."""
+
+    def __init__(self, layout: ClassTar) -> None:
+        super().__init__(layout.path, per_class=True)
+        self._layout = layout
+
+    def _index(self, class_id: str) -> NameIndex:
+        return self._class_indexes[class_id]
+
+    @cached_property
+    def _class_indexes(self) -> dict[str, NameIndex]:
+        members: dict[str, list[tuple[str | None, tuple[int, ...]]]] = defaultdict(list)
+        for member in self._file.members():
+            class_id = self._layout.class_of(member.name)
+            if class_id is not None:
+                members[class_id].append((stem_of(member.name), (member.offset, member.size)))
+        return {c: NameIndex(entries, f"{self._layout.path}:{c}") for c, entries in members.items()}
+
+
+def archive_files(path: Path, is_wanted: Callable[[str], bool], largest: int) -> Iterator[tuple[str, bytes]]:
+    """Yield name and bytes of the members of an archive whose names ``is_wanted`` accepts.
 
     Raises
     ------
-    UnsafeDataError, SourceError : as `members`, or a wanted member of more than ``largest`` bytes.
+    UnsafeDataError, SourceError : as `members`, or such a member has more than ``largest`` bytes.
     """
-    with Opened(path) as file:
+    with OpenTar(path) as file:
         for member in file.members():
-            if wanted(member.name):
+            if is_wanted(member.name):
                 if member.size > largest:
                     raise UnsafeDataError(f"{member.name} has {member.size:,} bytes", where=str(path))
                 yield member.name, os.pread(file.descriptor, member.size, member.offset)
 
 
-def archive(base: Path, name: str, root: Path) -> Path | None:
+def find_archive(base: Path, name: str, root: Path) -> Path | None:
     """Return ``base/name`` if it is a file that does not lead out of the root."""
     path = base / name
     if not path.is_file():
@@ -242,27 +304,32 @@ def archive(base: Path, name: str, root: Path) -> Path | None:
     return path
 
 
-def _class_archives(file: Opened) -> Iterator[tuple[str | None, Member]]:
-    """Yield the class of each inner archive, None of what is none; SourceError where a class has two."""
-    held: set[str] = set()
+def _class_archives(file: OpenTar) -> Iterator[tuple[str | None, Member]]:
+    """Yield the members and their classes, None for one that is not an archive.
+
+    Raises
+    ------
+    SourceError : two archives are of one class.
+    """
+    classes: set[str] = set()
     for member in file.members():
         path = PurePosixPath(member.name)
         class_id = path.stem if path.suffix == ".tar" else None
         if class_id is not None:
-            if class_id in held:
-                what = f"two archives in it are of class {printable(class_id)}"
-                raise SourceError(what, where=str(file.path), hint="fetch this file again")
-            held.add(class_id)
+            if class_id in classes:
+                message = f"two archives in it are of class {printable(class_id)}"
+                raise SourceError(message, where=str(file.path), hint="fetch this file again")
+            classes.add(class_id)
         yield class_id, member
 
 
 def stem_of(name: str) -> str | None:
-    """Return a member's file name without extension, None where it is no visible image."""
+    """Return a member's file name without extension, None if it is hidden or not an image."""
     base = PurePosixPath(name).name
     return None if base.startswith(".") else split_extension(base)
 
 
-def _found(class_id: str | None, member: Member) -> Found:
+def _entry(class_id: str | None, member: Member) -> Entry:
     return (
         class_id,
         stem_of(member.name),

@@ -32,7 +32,7 @@ _NUMBERS = frozenset("?bBhHiIlLqQ")  # numpy's codes of the integer types
 
 
 def load_pickle(path: Path) -> object:
-    """Return what the pickle at ``path`` holds.
+    """Return the content of the pickle at ``path``.
 
     That is dict, list, tuple, str, bytes, int, bool, None, and integer arrays as values of the outermost
     dict. Byte strings of Python 2 become str by Latin-1, as ``pickle.load(encoding="latin1")`` does.
@@ -49,7 +49,7 @@ def load_pickle(path: Path) -> object:
 
 
 def read_pickle(stream: io.BytesIO | mmap.mmap, *, where: str, size: int) -> object:
-    """Return what the pickle of ``size`` bytes in ``stream`` holds, as ``load_pickle`` does."""
+    """Return the content of the pickle of ``size`` bytes in ``stream``, as ``load_pickle`` does."""
     machine = _Machine(where, size)
     try:
         for opcode, argument, _ in pickletools.genops(cast(Any, stream)):
@@ -66,7 +66,7 @@ def _no_pickle(where: str) -> SourceError:
 
 
 class _Mark:
-    """The place on the stack where a run of items begins."""
+    """The position on the stack where a run of items begins."""
 
 
 _MARK = _Mark()
@@ -184,11 +184,11 @@ class _Machine:
         elif name not in _IGNORED:
             self.refuse(f"the instruction {name}")
 
-    def refuse(self, what: str) -> NoReturn:
-        if not what.isprintable() or len(what) > 100:
-            what = ascii(what[:100])
+    def refuse(self, request: str) -> NoReturn:
+        if not request.isprintable() or len(request) > 100:
+            request = ascii(request[:100])
         raise UnsafeDataError(
-            f"the pickle asks for {what}, which no dataset needs; nothing of it was run",
+            f"the pickle asks for {request}, which no dataset needs; nothing of it was run",
             where=self.where,
             hint="fetch the dataset again from its publisher",
         )
@@ -227,7 +227,7 @@ class _Machine:
         target = self.stack[-1]
         if not isinstance(target, dict):
             raise TypeError("items for something that is not a dictionary")
-        # Keys of other types could be tuples nested to take for ever to hash.
+        # Other keys could be nested tuples that take very long to hash.
         if not all(isinstance(key, str | bytes | int) for key in items[::2]):
             raise TypeError("a key that is neither text nor number")
         target.update(zip(items[::2], items[1::2], strict=True))

@@ -10,7 +10,7 @@ from wordnet_splits.base.errors import SourceError, UnsafeDataError
 from wordnet_splits.base.text_formats import DEEPEST
 from wordnet_splits.base.untrusted import check_link, expand_home, unreadable
 
-LONE_LEVELS = 3  # root/dtd/dtd/images: archives unpacked into folders of their own name
+LONE_LEVELS = 3  # root/dtd/dtd/images: archives are unpacked into folders of the same name
 
 
 def check_root(root: Path, name: str, *, hint: str | None = None) -> Path:
@@ -20,51 +20,51 @@ def check_root(root: Path, name: str, *, hint: str | None = None) -> Path:
     ------
     SourceError : the root is absent, a file, unreadable, empty, or holds a link to a folder above it.
     """
-    what = f"the root of source {name}"
+    subject = f"the root of source {name}"
     try:
-        folder = expand_home(root, where=what).resolve(strict=True)
+        folder = expand_home(root, where=subject).resolve(strict=True)
         if not folder.is_dir():
-            raise SourceError(f"{what} is a file, not a folder", where=str(root), hint=hint)
-        with os.scandir(folder) as found:
-            visible = [entry for entry in found if not entry.name.startswith(".")]
+            raise SourceError(f"{subject} is a file, not a folder", where=str(root), hint=hint)
+        with os.scandir(folder) as listed:
+            visible = [entry for entry in listed if not entry.name.startswith(".")]
     except FileNotFoundError as error:
-        raise SourceError(f"{what} does not exist", where=str(root), hint=hint) from error
+        raise SourceError(f"{subject} does not exist", where=str(root), hint=hint) from error
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
-        raise unreadable(what, str(root), error) from error
+        raise unreadable(subject, str(root), error) from error
     if not visible:
-        raise SourceError(f"{what} is empty", where=str(root), hint=hint)
+        raise SourceError(f"{subject} is empty", where=str(root), hint=hint)
     for entry in visible:
-        _usable(entry, folder, wanted=False)
+        _usable(entry, folder, needed=False)
     return folder
 
 
 def entries(
-    folder: Path | str, root: Path, wanted: Callable[[str], bool] = lambda name: True
+    folder: Path | str, root: Path, is_needed: Callable[[str], bool] = lambda name: True
 ) -> Iterator[os.DirEntry[str]]:
     """Yield the visible entries of ``folder``; links are followed only inside ``root``.
 
-    A link to nowhere is passed over, and so is one that leads out of the root if its name is not ``wanted``.
+    A broken link is ignored, and so is one that leads out of the root unless ``is_needed`` accepts its name.
 
     Raises
     ------
     SourceError : the folder cannot be listed, a link leads back to a folder above it, or folders are nested
         more than `DEEPEST` deep.
-    UnsafeDataError : a wanted link leads out of ``root``.
+    UnsafeDataError : a needed link leads out of ``root``.
     """
     if str(folder).count(os.sep) - str(root).count(os.sep) > DEEPEST:
         raise SourceError(f"folders are nested more than {DEEPEST} deep", where=str(root))
     try:
-        with os.scandir(folder) as found:
-            for entry in found:
+        with os.scandir(folder) as listed:
+            for entry in listed:
                 if entry.name.startswith("."):
                     continue
-                if not entry.is_symlink() or _usable(entry, root, wanted(entry.name)):
+                if not entry.is_symlink() or _usable(entry, root, is_needed(entry.name)):
                     yield entry
     except OSError as error:
         raise unreadable("the folder", str(folder), error) from error
 
 
-def _usable(entry: os.DirEntry[str], root: Path, wanted: bool) -> bool:
+def _usable(entry: os.DirEntry[str], root: Path, needed: bool) -> bool:
     if not entry.is_symlink():
         return True
     try:
@@ -72,7 +72,7 @@ def _usable(entry: os.DirEntry[str], root: Path, wanted: bool) -> bool:
     except FileNotFoundError:
         return False
     except UnsafeDataError:
-        if wanted:
+        if needed:
             raise
         return False
     return True
@@ -98,22 +98,24 @@ def subfolder(base: Path, name: str, root: Path) -> Path | None:
         raise unreadable("the folder", str(path), error) from error
 
 
-def bases(root: Path, *named: str) -> list[Path]:
-    """Return where below ``root`` a dataset may begin: there, in a named folder, or down a lone folder."""
-    found: list[Path] = []
+def bases(root: Path, *names: str) -> list[Path]:
+    """Return the folders in which a dataset may begin: ``root``, named folders in it, and lone subfolders."""
+    candidates: list[Path] = []
     level: Path | None = root
     for _ in range(LONE_LEVELS):
         if level is None:
             break
-        found += [level, *(folder for name in named if (folder := subfolder(level, name, root)))]
+        candidates += [level, *(folder for name in names if (folder := subfolder(level, name, root)))]
         level = _lone(level)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(candidates))
 
 
 def _lone(folder: Path) -> Path | None:
     try:
-        with os.scandir(folder) as found:
-            inside = [e.name for e in found if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)]
+        with os.scandir(folder) as listed:
+            inside = [
+                e.name for e in listed if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)
+            ]
     except OSError as error:
         raise unreadable("the folder", str(folder), error) from error
     return folder / inside[0] if len(inside) == 1 else None

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from wordnet_splits.base.errors import SourceError, UnsafeDataError
 from wordnet_splits.base.names import printable
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, LONGEST_NAME, MiB, check_file
+from wordnet_splits.sources.layouts.named_files import Entry, NamedFiles
 from wordnet_splits.sources.layouts.names import Naming, split_extension
-from wordnet_splits.sources.layouts.parts import Found
 from wordnet_splits.sources.layouts.tars import MAX_MEMBERS
 
 LARGEST_ARCHIVE = 32 * MiB  # Omniglot's largest has 10 MB; the index is held in memory, 500 bytes an entry
@@ -35,27 +35,27 @@ _DAMAGED = (
 
 
 @dataclass(frozen=True)
-class ZipFolders:
-    """An archive whose class folders lie in ``top``, a folder of its own; a class may be several folders."""
+class ZipFolders(NamedFiles):
+    """An archive whose class folders lie in the folder ``top``; a class may be nested folders."""
 
     path: Path
     naming: Naming
     top: str
-    layout: str = "zip"
+    name: str = "zip"
 
-    def names(self) -> Iterator[Found]:
-        """Yield the entries, sorted, so that those of one class follow each other."""
+    def entries(self) -> Iterator[Entry]:
+        """Yield the entries, sorted, so that those of one class are adjacent."""
         with _opened(self.path) as archive:
             entries = sorted(_entries(archive, self.path), key=lambda entry: entry.filename)
         for entry in entries:
-            class_id, name = self.place(entry.filename)
+            class_id, name = self.class_and_name(entry.filename)
             yield class_id, split_extension(name), f"{self.path.name}/{entry.filename}"
 
     def reader(self) -> ZipReader:
         """Open the archive and index it."""
         return ZipReader(self)
 
-    def place(self, filename: str) -> tuple[str | None, str]:
+    def class_and_name(self, filename: str) -> tuple[str | None, str]:
         """Return the class folder of an entry, None outside ``top``, and its file name."""
         path = PurePosixPath(filename)
         below = len(path.parts) > 2 and path.parts[0] == self.top
@@ -63,21 +63,21 @@ class ZipFolders:
 
 
 class ZipReader:
-    """Reads entries of one archive by class and name; it is held open."""
+    """Reads entries of one archive by class and name; it stays open."""
 
-    def __init__(self, part: ZipFolders) -> None:
-        self._path = part.path
-        self._archive = _opened(part.path)
+    def __init__(self, layout: ZipFolders) -> None:
+        self._path = layout.path
+        self._archive = _opened(layout.path)
         self._entries: dict[tuple[str | None, str], zipfile.ZipInfo | None] = {}
-        for entry in _entries(self._archive, part.path):
-            class_id, name = part.place(entry.filename)
+        for entry in _entries(self._archive, layout.path):
+            class_id, name = layout.class_and_name(entry.filename)
             stem = split_extension(name)
             if stem is not None:
                 key = class_id, stem
                 self._entries[key] = None if key in self._entries else entry
 
     def read(self, class_id: str, stem: str) -> bytes:
-        """Return an entry's bytes, whose checksum in the archive holds.
+        """Return an entry's bytes, checked with the archive's checksum.
 
         Raises
         ------
@@ -146,7 +146,7 @@ def _check(entry: zipfile.ZipInfo, where: str) -> None:
 
 @contextmanager
 def _one_line(path: Path) -> Iterator[None]:
-    """Turn what zipfile raises on a damaged archive into one line."""
+    """Turn errors of zipfile on a damaged archive into one SourceError."""
     try:
         yield
     except _DAMAGED as error:

@@ -1,11 +1,11 @@
-"""Pictures in the Hub's Parquet files without file names: a struct of encoded bytes and a label a row."""
+"""Pictures in the Hub's Parquet files without file names: one struct of encoded bytes and one label a row."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import field as default
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,19 +14,20 @@ from wordnet_splits.base.digests import Pixels
 from wordnet_splits.base.errors import DataError, SourceError
 from wordnet_splits.base.parquet import open_parquet
 from wordnet_splits.base.text_formats import parse_json
-from wordnet_splits.sources.layouts.matching import Copy, UnnamedPicture, decode_pixels
-from wordnet_splits.sources.layouts.parquet_named import FETCH, Shards, bytes_at, field, find_shards
+from wordnet_splits.sources.layouts.parquet_files import FETCH, Shards, bytes_at, field
+from wordnet_splits.sources.layouts.pictures import Listing, PictureCopy, PositionalPictures, decode_pixels
+from wordnet_splits.sources.layouts.shards import find_shards
 from wordnet_splits.sources.layouts.walk import bases
 
 LARGEST_SPLIT = 4 << 30  # bytes, unpacked; the largest known split has 1.5 GB
 
-RowPlace = tuple[str, int, int, int]
-"""Split, shard, row group, row."""
+ShardRow = tuple[int, int, int]
+"""Shard, row group, row."""
 
 
 @dataclass(frozen=True)
 class HubLayout:
-    """How a dataset's Parquet files are distinguished from others.
+    """How a dataset's Parquet files differ from other datasets'.
 
     ``images`` and ``label`` are columns, ``configs`` the folders that may hold the files, ``shape`` is the
     (h, w, 3) of every picture.
@@ -37,18 +38,18 @@ class HubLayout:
     configs: tuple[str, ...]
     splits: tuple[str, ...]
     shape: tuple[int, int, int]
-    named: bool = False
-    """Whether the files must be in a folder of ``configs``, their columns being those of many datasets."""
+    in_config: bool = False
+    """Whether the files must be in a folder of ``configs``, because other datasets have the same columns."""
     misspelt: Mapping[str, str] = default(default_factory=dict)
-    """Class names in which the Hub's files differ from the publisher's, and the publisher's."""
+    """Class name in the Hub's files -> the publisher's, where they differ."""
 
     def find(self, root: Path, class_ids: tuple[str, ...]) -> dict[str, tuple[Path, ...]]:
-        """Return the shards of each split; empty where ``root`` holds none of this dataset.
+        """Return the shards of each split; empty if ``root`` has none of this dataset.
 
-        Raises SourceError where shards are there, but none of them can be read.
+        Raises SourceError if there are shards, but none of them can be read.
         """
         for base in bases(root, *self.configs):
-            if self.named and not set(base.parts) & set(self.configs):
+            if self.in_config and not set(base.parts) & set(self.configs):
                 continue
             shards = {
                 split: paths for split, paths in find_shards(base, root).items() if split in self.splits
@@ -56,6 +57,12 @@ class HubLayout:
             if shards and self._fits([path for paths in shards.values() for path in paths], class_ids):
                 return shards
         return {}
+
+    def positional(self, source: str, root: Path, class_ids: tuple[str, ...]) -> Iterator[PositionalPictures]:
+        """Yield the files as a layout; their order is not the publisher's promise."""
+        if self.find(root, class_ids):
+            open_copy = partial(ParquetPictures, self, root, class_ids)
+            yield PositionalPictures("parquet", source, self.splits, root, open_copy)
 
     def _fits(self, paths: list[Path], class_ids: tuple[str, ...]) -> bool:
         """Return whether the first readable file has our columns and, if it names its classes, ours."""
@@ -78,40 +85,40 @@ class HubLayout:
         )
 
 
-class NamelessParquet(Copy[RowPlace]):
-    """The Parquet files of one dataset. Nothing in them names a picture but its pixels, or its position."""
+class ParquetPictures(PictureCopy):
+    """The Parquet files of one dataset, whose pictures are identified by pixels or by position."""
 
     def __init__(self, layout: HubLayout, root: Path, class_ids: tuple[str, ...]) -> None:
         self._layout = layout
         self._class_ids = class_ids
         self._paths = layout.find(root, class_ids)
+        self._rows: dict[str, list[ShardRow]] = {}
         self._pictures: dict[str, dict[tuple[int, int], pa.Array]] = {}
 
-    def labels(self, split: str) -> Iterator[tuple[RowPlace, str | None]]:
-        """Yield the place and class of every row of a split (None for no class), in the order stored."""
-        if split not in self._paths:
-            return
-        shards = Shards(self._paths[split])
-        for shard, group, table in shards.rows(self._layout.label):
+    def listing(self, split: str) -> Listing:
+        """Return the rows of a split, in the order stored."""
+        classes: list[str | None] = []
+        rows = self._rows[split] = []
+        paths = self._paths.get(split, ())
+        shards = Shards(paths) if paths else None
+        for shard, group, table in shards.rows(self._layout.label) if shards else ():
             if not pa.types.is_integer(table.column(0).type):
-                what = f"its column {self._layout.label} holds no integers"
-                raise SourceError(what, where=str(shards.paths[shard]), hint=FETCH)
+                message = f"its column {self._layout.label} does not hold integers"
+                raise SourceError(message, where=str(paths[shard]), hint=FETCH)
             for row, label in enumerate(table.column(0).to_pylist()):
-                known = label is not None and 0 <= label < len(self._class_ids)
-                yield (split, shard, group, row), self._class_ids[label] if known else None
+                valid = label is not None and 0 <= label < len(self._class_ids)
+                classes.append(self._class_ids[label] if valid else None)
+                rows.append((shard, group, row))
 
-    def items(self, split: str, unexpected: Counter[str]) -> Iterator[UnnamedPicture[RowPlace]]:
-        """Yield the pictures of a split."""
-        for place, class_id in self.labels(split):
-            name = self._paths[split][place[1]].name
-            if class_id is None:
-                unexpected[f"{name}: unknown label"] += 1
-            else:
-                yield UnnamedPicture(class_id, "", place, f"{name}: pixels of no known image")
+        def describe(index: int) -> str:
+            problem = "unknown label" if classes[index] is None else "pixels of no known image"
+            return f"{paths[rows[index][0]].name}: {problem}"
 
-    def pixels(self, place: RowPlace) -> Pixels:
-        """Return one picture, uint8 (h, w, 3)."""
-        split, shard, group, row = place
+        return Listing(classes, describe)
+
+    def pixels(self, split: str, index: int) -> Pixels:
+        """Return a picture, uint8 (h, w, 3)."""
+        shard, group, row = self._rows[split][index]
         if split not in self._pictures:
             self._pictures[split] = self._load(split)
         where = f"{self._paths[split][shard]}, row group {group}, row {row}"
@@ -121,7 +128,7 @@ class NamelessParquet(Copy[RowPlace]):
         return decode_pixels(data, where=where, shape=self._layout.shape)
 
     def _load(self, split: str) -> dict[tuple[int, int], pa.Array]:
-        """Return the encoded pictures by shard and row group: ids are read in another order than stored."""
+        """Return the encoded pictures by shard and row group; they are read in any order."""
         shards = Shards(self._paths[split])
         size = sum(_unpacked_size(path) for path in shards.paths)
         if size > LARGEST_SPLIT:

@@ -1,4 +1,4 @@
-"""JSON files too large to be held whole: the objects in the arrays at their top, one at a time."""
+"""JSON files too large for memory: the objects in the arrays at their top level, one at a time."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from wordnet_splits.base.untrusted import GiB, MiB, open_untrusted
 
 LARGEST: Final = 64 * GiB
 LARGEST_ITEM: Final = 16 * MiB
-"""Characters of one object; COCO's largest, a crowd's outline, has some 100,000."""
+"""Largest number of characters of one object; COCO's largest, a crowd's outline, has some 100,000."""
 PIECE: Final = 1 * MiB
 
 _NUMBER = "0123456789.eE+-"
 
 
 def json_items(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (key, object) for every object in an array that a key at the top of a JSON file holds.
+    """Yield (key, object) for every object in the arrays at the top level of a JSON file.
 
-    Whatever else the top holds is passed over. Memory is that of one object, whatever the file's size.
+    Other values are ignored. One object is in memory at a time, whatever the file's size.
 
     Raises
     ------
-    SourceError : absent, unreadable, or not of that form: a key occurs twice at the top, or something follows
-        the object.
+    SourceError : the file is absent, unreadable or not of that form, has a key twice at the top level, or
+        does not end after the object.
     """
     with open_untrusted(path, largest=LARGEST, error=SourceError) as file:
         text = _Text(file, path)
-        seen = set()
+        keys = set()
         for _ in _separated(text, "{", "}"):
             key = str(text.value())
-            if key in seen:
+            if key in keys:
                 raise text.wrong(f"the key {printable(key)} occurs twice")
-            seen.add(key)
+            keys.add(key)
             text.expect(":")
             if text.peek() == "[":
                 for _ in _separated(text, "[", "]"):
@@ -51,7 +51,7 @@ def json_items(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _separated(text: _Text, opening: str, closing: str) -> Iterator[None]:
-    """Stop before each of the things that commas separate between two brackets."""
+    """Stop before each of the comma-separated values between two brackets."""
     text.expect(opening)
     if text.peek() != closing:
         yield
@@ -62,7 +62,7 @@ def _separated(text: _Text, opening: str, closing: str) -> Iterator[None]:
 
 
 class _Text:
-    """A text that is read as far as it is needed, and forgotten."""
+    """A text that is read piece by piece."""
 
     def __init__(self, file: BufferedReader, path: Path) -> None:
         self._file, self._path = file, path
@@ -72,29 +72,29 @@ class _Text:
         self._ended = False
 
     def peek(self) -> str:
-        """Return the next character that is no blank; SourceError where there is none."""
-        if not (found := self._next()):
+        """Return the next character that is not white space; SourceError at the end."""
+        if not (character := self._next()):
             raise self.wrong("it ends too early")
-        return found
+        return character
 
     def _next(self) -> str:
-        """Return the next character that is no blank, "" where there is none."""
+        """Return the next character that is not white space, "" at the end."""
         while True:
             while self._at < len(self._text):
-                if (found := self._text[self._at]) not in " \t\r\n":
-                    return found
+                if (character := self._text[self._at]) not in " \t\r\n":
+                    return character
                 self._at += 1
             if not self._more():
                 return ""
 
-    def expect(self, wanted: str) -> None:
-        """Pass over the next character, which must be this one."""
-        if self.peek() != wanted:
-            raise self.wrong(f"{wanted!r} is wanted")
+    def expect(self, character: str) -> None:
+        """Skip the next character, which must be this one."""
+        if self.peek() != character:
+            raise self.wrong(f"{character!r} expected")
         self._at += 1
 
     def end(self) -> None:
-        """Refuse whatever but blanks is left."""
+        """Refuse further text."""
         if self._next():
             raise self.wrong("something follows the object")
 
@@ -117,22 +117,22 @@ class _Text:
                 raise self.wrong(str(cause)) from None
 
     def _more(self) -> bool:
-        """Read on, as much again as is not read yet, so that a long value is tried few times."""
+        """Read as much again as is not parsed yet, so that a long value is tried few times."""
         if self._ended:
             return False
         data = self._file.read(max(PIECE, len(self._text) - self._at))
         self._ended = not data
         try:
-            more = self._bytes.decode(data, final=self._ended)
+            decoded = self._bytes.decode(data, final=self._ended)
         except UnicodeDecodeError:
             raise SourceError("is not UTF-8 text", where=str(self._path)) from None
         self._before += self._at
-        self._text, self._at = self._text[self._at :] + more, 0
+        self._text, self._at = self._text[self._at :] + decoded, 0
         return True
 
-    def wrong(self, what: str) -> SourceError:
-        """Build the error for what is wrong here."""
+    def wrong(self, problem: str) -> SourceError:
+        """Build the error for a problem at this character."""
         return SourceError(
-            f"is not JSON of an object of arrays: {what} at character {self._before + self._at:,}",
+            f"is not JSON of an object of arrays: {problem} at character {self._before + self._at:,}",
             where=str(self._path),
         )

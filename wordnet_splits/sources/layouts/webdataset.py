@@ -1,16 +1,16 @@
-"""Tar shards as WebDataset has them: files that share a name up to its first point are one sample.
+"""Tar shards in WebDataset's format: files that share a name up to its first point are one sample.
 
 A sample has a picture (``.jpg``, ``.png``, ...) and its label: ``.cls``, a field of ``.json``, or ``.txt``.
-A label is a name, or a number of a line in ``classnames.txt`` at the root, counted from 0. Which split a
-shard holds its name or its folder says, unless ``columns`` names an ending or a field of ``.json`` that says
-it of each sample. An id is ``<split>/<key>`` where no two samples share it, else
-``<split>/<shard>/<key>``. Nothing is unpacked: pictures are read in place.
+A label is a name, or a line number in ``classnames.txt`` at the root, counted from 0. The split is in the
+name of the shard or its folder, unless ``columns`` names an extension or a field of ``.json`` for it. An id
+is ``<split>/<key>`` if all these differ, else ``<split>/<shard>/<key>``. Nothing is unpacked: pictures are
+read in place.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -21,18 +21,17 @@ from wordnet_splits.base.names import is_one_line, printable
 from wordnet_splits.base.text_formats import parse_json
 from wordnet_splits.base.untrusted import LARGEST_IMAGE
 from wordnet_splits.catalog.declarations import Declaration
-from wordnet_splits.sources.layouts.parquet_named import OPEN_SHARDS
-from wordnet_splits.sources.layouts.tars import Member, Opened
-from wordnet_splits.sources.own.class_names import class_names, class_of
-from wordnet_splits.sources.own.columns import CLASSES
-from wordnet_splits.sources.own.layout import Image, Layout, Place
-from wordnet_splits.sources.own.shards import shards, split_of
+from wordnet_splits.sources.layouts.labels import CLASSES, class_names, class_of
+from wordnet_splits.sources.layouts.layout import DeclaredLayout, Image, Location, Note
+from wordnet_splits.sources.layouts.parquet_files import OPEN_SHARDS
+from wordnet_splits.sources.layouts.shards import shards, split_of
+from wordnet_splits.sources.layouts.tars import Member, OpenTar
 from wordnet_splits.sources.pixels import EXTENSIONS
 
 LARGEST_LABEL: Final = 2**20  # bytes of a .cls, .json or .txt
 
 Files = Mapping[str, Member]
-"""The files of one sample, by what follows the first point of their names."""
+"""The files of one sample by extension: the part of the name after its first point."""
 
 
 class _Sample(NamedTuple):
@@ -43,17 +42,17 @@ class _Sample(NamedTuple):
     picture: Member
 
 
-class WebDataset(Layout):
-    """A picture a sample of tar shards."""
+class WebDataset(DeclaredLayout):
+    """One picture a sample of tar shards."""
 
     about: ClassVar[str] = "tar shards of a picture and a .cls, .json or .txt a sample"
 
-    def __init__(self, root: Path, declared: Declaration) -> None:
-        super().__init__(root, declared)
+    def __init__(self, root: Path, declaration: Declaration) -> None:
+        super().__init__(root, declaration)
         self._shards = cache(self._find)
-        self._file = lru_cache(maxsize=OPEN_SHARDS)(Opened)
+        self._file = lru_cache(maxsize=OPEN_SHARDS)(OpenTar)
 
-    def images(self, note: Callable[[str], None]) -> Iterator[Image]:
+    def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
         """Yield every sample that has one picture and a class."""
         samples = list(self._samples(note))
         if not samples:
@@ -62,59 +61,59 @@ class WebDataset(Layout):
                 where=str(self.root),
                 hint='as in 0001.jpg and 0001.cls; a field of .json: columns = { class = "..." }',
             )
-        alone = len({(sample.split, sample.key) for sample in samples}) == len(samples)
+        unique = len({(sample.split, sample.key) for sample in samples}) == len(samples)
         for shard, split, key, class_id, picture in samples:
-            above = split if alone else f"{split}/{self._shards()[shard].stem}"
+            above = split if unique else f"{split}/{self._shards()[shard].stem}"
             yield Image(f"{above}/{key}", class_id, split, (shard, picture.offset, picture.size))
 
-    def read(self, place: Place) -> bytes:
+    def read(self, location: Location) -> bytes:
         """Return a picture's bytes."""
-        shard, offset, size = (int(n) for n in place)
+        shard, offset, size = (int(n) for n in location)
         return self._bytes(self._shards()[shard], offset, size, LARGEST_IMAGE)
 
-    def _samples(self, note: Callable[[str], None]) -> Iterator[_Sample]:
+    def _samples(self, note: Note) -> Iterator[_Sample]:
         names = class_names(self.root)
         for number, path in enumerate(self._shards()):
-            of_shard = split_of(path.relative_to(self.root))
+            shard_split = split_of(path.relative_to(self.root))
             for key, group in groupby(self._file(path).members(), key=_key):
                 files = {member.name[len(key) + 1 :].lower(): member for member in group}
-                pictures = [files[ending] for ending in files if self._is_picture(ending)]
+                pictures = [files[extension] for extension in files if self._is_picture(extension)]
                 label = self._label(path, files) if len(pictures) == 1 else None
                 class_id = class_of(label, names, f"{path}: {key}")
-                split = self._split(path, files, of_shard)
+                split = self._split(path, files, shard_split)
                 if class_id is None or split is None or not is_one_line(key) or key.endswith("/") or not key:
                     note(f"{path.name}: {printable(key)}")
                 else:
                     yield _Sample(number, split, key, class_id, pictures[0])
 
-    def _is_picture(self, ending: str) -> bool:
-        given = self.declared.columns.image
-        return ending in EXTENSIONS if given is None else ending == given.lower()
+    def _is_picture(self, extension: str) -> bool:
+        declared = self.declaration.columns.image
+        return extension in EXTENSIONS if declared is None else extension == declared.lower()
 
     def _label(self, path: Path, files: Files) -> object:
-        given = self.declared.columns.class_
-        if given is not None:
-            return self._told(path, files, given.lower(), (given,))
-        label = self._told(path, files, "cls", CLASSES)
+        declared = self.declaration.columns.class_
+        if declared is not None:
+            return self._field(path, files, declared.lower(), (declared,))
+        label = self._field(path, files, "cls", CLASSES)
         return self._text(path, files["txt"]) if label is None and "txt" in files else label
 
-    def _split(self, path: Path, files: Files, of_shard: str) -> str | None:
-        given = self.declared.columns.split
-        if given is None:
-            return of_shard
-        told = self._told(path, files, given.lower(), (given,))
-        return told if isinstance(told, str) and told else None
+    def _split(self, path: Path, files: Files, shard_split: str) -> str | None:
+        declared = self.declaration.columns.split
+        if declared is None:
+            return shard_split
+        split = self._field(path, files, declared.lower(), (declared,))
+        return split if isinstance(split, str) and split else None
 
-    def _told(self, path: Path, files: Files, ending: str, fields: Iterable[str]) -> object:
-        """Return the text of the file of an ending, else the first of some fields of ``.json``."""
-        if ending in files:
-            return self._text(path, files[ending])
+    def _field(self, path: Path, files: Files, extension: str, names: Iterable[str]) -> object:
+        """Return the text of the file with an extension, else the first of some fields of ``.json``."""
+        if extension in files:
+            return self._text(path, files[extension])
         if "json" in files:
             where = f"{path}:{files['json'].name}"
-            held = parse_json(self._text(path, files["json"]), where=where, error=SourceError)
-            for name in fields:
-                if isinstance(held, dict) and name in held:
-                    return held[name]
+            content = parse_json(self._text(path, files["json"]), where=where, error=SourceError)
+            for name in names:
+                if isinstance(content, dict) and name in content:
+                    return content[name]
         return None
 
     def _text(self, path: Path, member: Member) -> str:
@@ -130,7 +129,7 @@ class WebDataset(Layout):
         return os.pread(self._file(path).descriptor, size, offset)
 
     def _find(self) -> list[Path]:
-        return shards(self.root, self.declared.images, ".tar", "tar shard")
+        return shards(self.root, self.declaration.images, ".tar", "tar shard")
 
 
 def _key(member: Member) -> str:

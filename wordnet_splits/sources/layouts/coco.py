@@ -1,8 +1,8 @@
 """COCO-style JSON: ``images``, ``annotations`` and ``categories``, a file a split.
 
-An image shows the categories of its annotations. Its class is the one whose annotations cover the largest
-area together, of equal ones that which the file lists first; the others are its further classes. An id is
-``[split/]file name``, without the extension. Which split a file is of its name or its folder says
+The classes of an image are the categories of its annotations. Its main class is the one whose annotations
+cover the largest area together, or of equal ones the first in the file. An id is ``[split/]file name``,
+without the extension. The split is in the name of the JSON file or of its folder
 (``instances_train2017.json``, ``valid/_annotations.coco.json``).
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Final, NamedTuple
@@ -18,59 +18,57 @@ from typing import Any, ClassVar, Final, NamedTuple
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.files import FileId, file_id
 from wordnet_splits.base.names import is_one_line, printable
-from wordnet_splits.sources.layouts.parquet_named import SPLIT_WORDS
-from wordnet_splits.sources.own.class_names import same_name
-from wordnet_splits.sources.own.json_items import json_items
-from wordnet_splits.sources.own.layout import ALL, Image, without_extension
-from wordnet_splits.sources.own.picture_files import PictureFiles
-from wordnet_splits.sources.own.shards import shards, split_of
+from wordnet_splits.sources.layouts.json_items import json_items
+from wordnet_splits.sources.layouts.labels import same_name
+from wordnet_splits.sources.layouts.layout import ALL, Image, ImageFiles, Note, without_extension
+from wordnet_splits.sources.layouts.shards import SPLIT_WORDS, shards, split_of
 
 USUAL: Final = "instances_*.json"
 TRIED: Final = 100
-"""Pictures looked for in a folder before it is taken not to be theirs."""
+"""Number of pictures looked for in a folder before another folder is tried."""
 
 _WORDS = re.compile(r"[a-z]+")
 
 
 class _Annotated(NamedTuple):
-    """What a file says: the superclass of each class, and the classes of each picture, the main one first."""
+    """Contents of a file: class -> superclass, and (picture, classes), the main class first."""
 
     classes: dict[str, str]
     pictures: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-class Coco(PictureFiles):
-    """A picture an entry of ``images``."""
+class Coco(ImageFiles):
+    """One picture an entry of ``images``."""
 
     about: ClassVar[str] = "COCO-style JSON of images, annotations and categories"
-    several: ClassVar[bool] = True
+    multilabel: ClassVar[bool] = True
 
-    def images(self, note: Callable[[str], None]) -> Iterator[Image]:
-        """Yield the pictures that have a category and that the root holds."""
+    def images(self, note: Note, splits: Collection[str]) -> Iterator[Image]:
+        """Yield the pictures that have a category and are there."""
         for path in self._files():
             pictures = _annotated(file_id(path)).pictures
             split = _split(path.relative_to(self.root))
             folder = self._folder(path, [name for name, _ in pictures[:TRIED]])
             for name, classes in pictures:
                 stem = without_extension(name)
-                place = f"{folder}{name}"
-                if stem is None or not classes or not _inside(name) or not (self.root / place).is_file():
+                picture = f"{folder}{name}"
+                if stem is None or not classes or not _inside(name) or not (self.root / picture).is_file():
                     note(printable(name) if classes else f"{path.name}: a picture without a category")
                 else:
                     image_id = stem if split == ALL else f"{split}/{stem}"
-                    yield Image(image_id, classes[0], split, (place,), classes[1:])
+                    yield Image(image_id, classes[0], split, (picture,), classes[1:])
 
     def classes(self) -> dict[str, str]:
         """Return the categories of all files, with their supercategories."""
-        found: dict[str, str] = {}
+        classes: dict[str, str] = {}
         for path in self._files():
-            found |= _annotated(file_id(path)).classes
-        return found
+            classes |= _annotated(file_id(path)).classes
+        return classes
 
     def _files(self) -> list[Path]:
-        found = shards(self.root, self.declared.images, ".json", "JSON file")
-        usual = [path for path in found if path.match(USUAL)]
-        return usual if usual and self.declared.images is None else found
+        paths = shards(self.root, self.declaration.images, ".json", "JSON file")
+        usual = [path for path in paths if path.match(USUAL)]
+        return usual if usual and self.declaration.images is None else paths
 
     def _folder(self, path: Path, names: list[str]) -> str:
         """Return the folder below the root, with its slash, in which the pictures of a JSON file lie."""
@@ -86,15 +84,15 @@ class Coco(PictureFiles):
 
 @lru_cache(maxsize=4)
 def _annotated(file: FileId) -> _Annotated:
-    """Return what a file says. Raises SourceError."""
+    """Return the contents of a file. Raises SourceError."""
     path = Path(file[0])
     names: dict[Any, str] = {}
     areas: dict[Any, dict[Any, float]] = {}
     categories: dict[Any, str] = {}
     superclasses: dict[str, str] = {}
-    seen = set()
+    keys = set()
     for key, item in json_items(path):
-        seen.add(key)
+        keys.add(key)
         if key == "images":
             name = _text(item, "file_name", path, key)
             if names.setdefault(_id(item, "id", path, key), name) != name:
@@ -105,37 +103,37 @@ def _annotated(file: FileId) -> _Annotated:
             if categories.setdefault(category, name) != name:
                 raise SourceError(f"two categories have the id {printable(category)}", where=str(path))
             superclass = item.get("supercategory")
-            named = isinstance(superclass, str) and superclass not in ("none", name)
-            superclasses.setdefault(name, str(superclass) if named else "")
+            is_name = isinstance(superclass, str) and superclass not in ("none", name)
+            superclasses.setdefault(name, str(superclass) if is_name else "")
         elif key == "annotations":
             image, category = _id(item, "image_id", path, key), _id(item, "category_id", path, key)
-            of_image = areas.setdefault(image, {})
-            of_image[category] = of_image.get(category, 0.0) + _area(item, path)
-    if missing := [key for key in ("images", "annotations", "categories") if key not in seen]:
+            image_areas = areas.setdefault(image, {})
+            image_areas[category] = image_areas.get(category, 0.0) + _area(item, path)
+    if missing := [key for key in ("images", "annotations", "categories") if key not in keys]:
         raise SourceError(
-            f"has no {missing[0]}", where=str(path), hint='say which files do: images = "instances_*.json"'
+            f"has no {missing[0]}", where=str(path), hint='name the files: images = "instances_*.json"'
         )
-    _check_names(categories, {category for held in areas.values() for category in held}, path)
+    _check_names(categories, {category for image_areas in areas.values() for category in image_areas}, path)
     order = {category: n for n, category in enumerate(categories)}
     pictures = []
     for image, name in sorted(names.items(), key=lambda item: item[1]):
-        held = areas.get(image, {})
-        if unknown := held.keys() - order.keys():
+        image_areas = areas.get(image, {})
+        if unknown := image_areas.keys() - order.keys():
             raise SourceError(
-                f"the category {printable(min(unknown, key=str))} is among no categories",
+                f"the category {printable(min(unknown, key=str))} is not among the categories",
                 where=f"{path}: {printable(name)}",
             )
-        shown = sorted(held, key=lambda category: (-held[category], order[category]))
-        pictures.append((name, tuple(dict.fromkeys(categories[category] for category in shown))))
+        ranked = sorted((-area, order[category], category) for category, area in image_areas.items())
+        pictures.append((name, tuple(dict.fromkeys(categories[category] for _, _, category in ranked))))
     return _Annotated(superclasses, tuple(pictures))
 
 
 def _check_names(categories: dict[Any, str], used: set[Any], path: Path) -> None:
-    """Refuse two categories of one name; one that no annotation has is none, as exports put before others."""
-    first: dict[str, Any] = {}
+    """Refuse two categories of one name, except unused ones, which some exports put before the others."""
+    by_name: dict[str, Any] = {}
     for category, name in categories.items():
-        if category in used and first.setdefault(name, category) != category:
-            raise same_name(name, first[name], category, where=str(path))
+        if category in used and by_name.setdefault(name, category) != category:
+            raise same_name(name, by_name[name], category, where=str(path))
 
 
 def _area(item: dict[str, Any], path: Path) -> float:

@@ -15,73 +15,56 @@ import pyarrow.parquet as pq
 from wordnet_splits.base.errors import SourceError
 from wordnet_splits.base.parquet import open_parquet, parquet_errors
 from wordnet_splits.base.untrusted import LARGEST_IMAGE, LONGEST_NAME
+from wordnet_splits.sources.layouts.named_files import Entry, NamedFiles
 from wordnet_splits.sources.layouts.names import NameIndex, Naming, split_extension
-from wordnet_splits.sources.layouts.parts import Found
-from wordnet_splits.sources.layouts.walk import entries, subfolder
+from wordnet_splits.sources.layouts.shards import find_shards
 
-# How the Hub calls a split, in a shard's name (validation-00000-of-00014) or its folder's (validation/0000).
-SPLIT_WORDS = {"train": "train", "validation": "val", "valid": "val", "val": "val", "test": "test"}
-FOLDERS = ("", "data", "default", "train", "validation", "val", "test")
 OPEN_SHARDS = 16
 FETCH = "fetch this file again"
-SMALLEST_PICTURE = 16  # bytes a row takes at least; a file that announces more rows repeats a few
+SMALLEST_PICTURE = 16  # least bytes a row; a file that announces more rows repeats a few
 PARQUET_FRAME = 1 << 16
 
-_WORD = re.compile(r"(?:partial-)?([a-z]+)(?:[-_.0-9].*)?")
 
+class ParquetTable:
+    """A Parquet file; its groups are its row groups.
 
-def find_shards(base: Path, root: Path) -> dict[str, tuple[Path, ...]]:
-    """Return split (train, val, test) -> its shards in order, for Parquet files in or just below ``base``."""
-    found: dict[str, list[Path]] = {}
-    for folder in _shard_folders(base, root):
-        names = (entry.name for entry in entries(folder, root, _is_shard))
-        for name in sorted(filter(_is_shard, names)):
-            split = _split_of(name) or _split_of(folder.name)
-            if split is not None:
-                found.setdefault(split, []).append(folder / name)
-    return {split: tuple(paths) for split, paths in found.items()}
+    Parameters
+    ----------
+    dictionaries : columns that may repeat a picture or a name a million times: it is kept in memory once.
+    """
 
+    def __init__(self, path: Path, *, dictionaries: Sequence[str] = ()) -> None:
+        self._path = path
+        self._file: pq.ParquetFile = open_parquet(path, error=SourceError, read_dictionary=list(dictionaries))
+        self.schema: pa.Schema = self._file.schema_arrow
+        self.groups: int = self._file.num_row_groups
+        self.rows: int = self._file.metadata.num_rows
 
-def _shard_folders(base: Path, root: Path) -> Iterator[Path]:
-    outer = [folder for name in FOLDERS if (folder := subfolder(base, name, root))]
-    inner = [f for top in outer[1:] for name in SPLIT_WORDS if (f := subfolder(top, name, root))]
-    yield from dict.fromkeys((*outer, *inner))
-
-
-def _is_shard(name: str) -> bool:
-    return name.endswith(".parquet")
-
-
-def _split_of(name: str) -> str | None:
-    match = _WORD.fullmatch(name)
-    return SPLIT_WORDS.get(match[1]) if match else None
+    def read(self, group: int, columns: Sequence[str]) -> pa.Table:
+        """Return some columns of a row group, a field of a struct as ``image.path``. Raises SourceError."""
+        with parquet_errors(self._path, error=SourceError, hint=FETCH):
+            table = self._file.read_row_group(group, list(columns))
+            table.validate(full=True)  # names that are not UTF-8 and indices beyond a dictionary, too
+        return table
 
 
 class Shards:
     """Random access to the images of Parquet shards, a row group at a time.
 
-    ``image`` is the name of the column of structs (bytes, path); others are read by :meth:`column`.
+    ``image`` is the name of the column of structs (bytes, path).
     """
 
     def __init__(self, paths: tuple[Path, ...]) -> None:
         self.paths = paths
-        self._file = lru_cache(maxsize=OPEN_SHARDS)(self._open)
+        self._table = lru_cache(maxsize=OPEN_SHARDS)(self._open)
         self._group = lru_cache(maxsize=1)(self._read_group)  # up to some 10 MB of files each
-        self.image = image_column(self._file(0).schema_arrow, paths[0])
+        self.image = image_column(self._table(0).schema, paths[0])
 
     def rows(self, *columns: str) -> Iterator[tuple[int, int, pa.Table]]:
-        """Yield (shard, row group, table of ``columns``) of every row group; image bytes stay unread.
-
-        A column of the image struct is named like ``image.path``.
-        """
+        """Yield (shard, row group, table of ``columns``) of every row group; image bytes stay unread."""
         for shard in range(len(self.paths)):
-            file = self._file(shard)
-            for group in range(file.num_row_groups):
+            for group in range(self._table(shard).groups):
                 yield shard, group, self._read(shard, group, columns)
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the names of the top-level columns."""
-        return tuple(self._file(0).schema_arrow.names)
 
     def image_bytes(self, shard: int, group: int, row: int) -> bytes:
         """Return one image file's bytes; consecutive calls for one row group read it once."""
@@ -95,26 +78,20 @@ class Shards:
         return field(self._read(shard, group, [f"{self.image}.bytes"]), "bytes")
 
     def _read(self, shard: int, group: int, columns: Sequence[str]) -> pa.Table:
-        path = self.paths[shard]
-        with parquet_errors(path, error=SourceError, hint=FETCH):
-            table = self._file(shard).read_row_group(group, list(columns))
-            table.validate(full=True)  # names that are not UTF-8 and indices beyond a dictionary, too
-        # Arrow leaves out what a file does not have
+        table = self._table(shard).read(group, columns)
+        # Arrow leaves out columns that a file does not have
         if missing := sorted({column.split(".")[0] for column in columns} - set(table.column_names)):
-            what = f"has no column {', '.join(missing)}, which {self.paths[0].name} has"
-            raise SourceError(what, where=str(path), hint=FETCH)
+            message = f"has no column {', '.join(missing)}, which {self.paths[0].name} has"
+            raise SourceError(message, where=str(self.paths[shard]), hint=FETCH)
         return table
 
-    def _open(self, shard: int) -> pq.ParquetFile:
+    def _open(self, shard: int) -> ParquetTable:
         path = self.paths[shard]
-        plain = open_parquet(path, error=SourceError)
-        if plain.metadata.num_rows * SMALLEST_PICTURE > path.stat().st_size + PARQUET_FRAME:
-            raise SourceError(
-                f"announces {plain.metadata.num_rows:,} rows, more than it can hold", where=str(path)
-            )
-        image = image_column(plain.schema_arrow, path)
-        # a picture or a name that a dictionary repeats a million times stays one
-        return open_parquet(path, error=SourceError, read_dictionary=[f"{image}.bytes", f"{image}.path"])
+        plain = ParquetTable(path)
+        if plain.rows * SMALLEST_PICTURE > path.stat().st_size + PARQUET_FRAME:
+            raise SourceError(f"announces {plain.rows:,} rows, more than it can hold", where=str(path))
+        image = image_column(plain.schema, path)
+        return ParquetTable(path, dictionaries=(f"{image}.bytes", f"{image}.path"))
 
 
 def bytes_at(pictures: pa.Array, row: int, where: str) -> bytes | None:
@@ -148,27 +125,28 @@ def image_column(schema: pa.Schema, path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class HubPart:
-    """The shards of one split whose rows carry the publisher's file names.
+class NamedRows(NamedFiles):
+    """The shards of one split whose rows have the publisher's file names.
 
-    ``suffix`` is a regular expression of what the Hub put behind the name, taken away where it stands.
+    ``path`` is the folder of the first of ``paths``, ``suffix`` a regular expression of what the Hub appends
+    to some names, which is removed.
     """
 
+    path: Path
     paths: tuple[Path, ...]
-    root: Path
     naming: Naming
     suffix: str = ""
-    layout: str = "parquet"
+    name: str = "parquet"
 
-    def names(self) -> Iterator[Found]:
+    def entries(self) -> Iterator[Entry]:
         """Yield every row's file name."""
         for _, _, stems in self._stems(Shards(self.paths)):
             yield from ((None, stem, stem or "(a row without a file name)") for stem in stems)
 
-    def reader(self) -> HubReader:
+    def reader(self) -> RowReader:
         """Index the shards."""
         shards = Shards(self.paths)
-        return HubReader(shards, self._stems(shards))
+        return RowReader(shards, self._stems(shards))
 
     def _stems(self, shards: Shards) -> Iterator[tuple[int, int, list[str | None]]]:
         trim = re.compile(f"(?:{self.suffix})$" if self.suffix else "$")
@@ -181,7 +159,7 @@ class HubPart:
                 yield shard, group, [_stem(path, trim) for path in names.to_pylist()]
 
 
-class HubReader:
+class RowReader:
     """Finds a file name's row."""
 
     def __init__(self, shards: Shards, groups: Iterable[tuple[int, int, list[str | None]]]) -> None:
@@ -193,27 +171,27 @@ class HubReader:
 
     def read(self, class_id: str, stem: str) -> bytes:
         """Return a file's bytes; KeyError where no row has the name, SourceError where two have."""
-        return self._shards.image_bytes(*self._index.place(stem))
+        return self._shards.image_bytes(*self._index.position(stem))
 
     def position(self, class_id: str, stem: str) -> tuple[int, ...]:
         """Return (shard, row group, row)."""
-        return self._index.place(stem)
+        return self._index.position(stem)
 
 
-def hub_part(base: Path, root: Path, split: str, naming: Naming, suffix: str = "") -> HubPart | None:
-    """Return the shards of one split as a part, None where there are none; refuse rows without names."""
+def find_named_rows(base: Path, root: Path, split: str, naming: Naming, suffix: str = "") -> NamedRows | None:
+    """Return the shards of one split as a layout, None where there are none; refuse rows without names."""
     paths = find_shards(base, root).get(split)
     if not paths:
         return None
-    part = HubPart(paths, root, naming, suffix)
-    first = next(iter(part.names()), None)
-    if first is not None and first[1] is None:
+    layout = NamedRows(paths[0].parent, paths, naming, suffix)
+    entry = next(layout.entries(), None)
+    if entry is not None and entry[1] is None:
         raise SourceError(
             f"this Parquet copy of {naming.source} has no file names, so its images cannot be told apart",
             where=str(paths[0]),
             hint="use a copy whose image.path holds the publisher's file names, or the publisher's files",
         )
-    return part
+    return layout
 
 
 def _stem(path: str | None, trim: re.Pattern[str]) -> str | None:

@@ -1,0 +1,180 @@
+"""Fetch a dataset from its publisher or from the Hub, or tell how to get it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from wordnet_splits.base.errors import HubError, SourceError, unknown
+from wordnet_splits.base.files import write_text
+from wordnet_splits.base.jsonable import Jsonable
+from wordnet_splits.base.progress import Progress, Silent
+from wordnet_splits.base.tabular import Tabular
+from wordnet_splits.base.untrusted import path_below
+from wordnet_splits.fetching.download import download
+from wordnet_splits.fetching.unpacking import unpack
+from wordnet_splits.hub.address import MAIN
+from wordnet_splits.hub.repository import Repository
+from wordnet_splits.sources import source_class
+from wordnet_splits.sources.info import Download, SourceInfo, source_info
+
+
+@dataclass(frozen=True)
+class FetchedFile:
+    """One file: its name, its size in bytes, and whether it was received now or there already."""
+
+    file: str
+    size: int
+    received: bool
+
+
+@dataclass(frozen=True)
+class FetchedDataset(Jsonable, Tabular):
+    """A fetched dataset: its files and its root.
+
+    Parameters
+    ----------
+    layout : the layout recognised under ``root``.
+    origin : the publisher's address, a mirror's, or the Hub repository with its commit.
+    """
+
+    source: str
+    root: Path
+    layout: str
+    origin: str
+    files: tuple[FetchedFile, ...]
+
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """Return one row a file."""
+        return [vars(file) for file in self.files]
+
+
+def downloads(
+    source: str, *, files: Collection[str] = (), mirror: str | None = None
+) -> tuple[tuple[Download, str], ...]:
+    """Return the publisher's files that `fetch` fetches, each with its address.
+
+    Parameters and errors are those of `fetch`.
+    """
+    info = source_info(source)
+    if not source_class(source).rooted:
+        raise SourceError(f"{source} is built in", hint=info.how)
+    return tuple(_select_downloads(info, files, mirror))
+
+
+def fetch(
+    source: str,
+    out: Path | str | None = None,
+    *,
+    files: Collection[str] = (),
+    mirror: str | None = None,
+    hub: bool = False,
+    progress: Progress | None = None,
+) -> FetchedDataset:
+    """Fetch a dataset from its publisher, or its copy on the Hub, compare checksums, and unpack it.
+
+    A second call continues where the first one stopped, and receives nothing if all files are there. Archives
+    are kept beside the unpacked files.
+
+    Parameters
+    ----------
+    source : a source's name.
+    out : the folder that becomes its root; ``data/<source>`` by default.
+    files : names of the publisher's files; by default those that the benchmarks need.
+    mirror : an address with the publisher's files under their names; they must have the same checksums.
+    hub : take the copy on the Hugging Face Hub (``pip install 'wordnet-splits[hub]'``).
+
+    Raises
+    ------
+    UnknownNameError : no such source, or no such file of it.
+    SourceError : it has no open download, with how to get it; the server fails; a checksum is wrong;
+        or the files are not the dataset.
+    OutputError : the folder cannot be written, has too little space, or holds another file of that name.
+    """
+    info = source_info(source)
+    selected = () if hub else downloads(source, files=files, mirror=mirror)
+    folder = Path(out) if out is not None else Path("data") / source
+    progress = progress or Silent()
+    if hub:
+        origin, fetched = _fetch_from_hub(info, folder, progress)
+    else:
+        origin = mirror or info.url
+        fetched = tuple(_fetch_file(file, url, folder, progress) for file, url in selected)
+    layout = source_class(source).detect(folder.resolve())
+    if layout is None:
+        raise SourceError(f"the fetched files are not {source}", where=str(folder), hint=info.how)
+    return FetchedDataset(source, folder, layout, origin, fetched)
+
+
+def _select_downloads(
+    info: SourceInfo, names: Collection[str], mirror: str | None
+) -> list[tuple[Download, str]]:
+    """Return the files to fetch, each with its address."""
+    files = {file.file: file for file in info.files}
+    for name in names:
+        if name not in files:
+            raise unknown("file", name, files, where=info.name)
+    selected = []
+    for file in info.files:
+        if file.file in names or (not names and file.wanted):
+            url = f"{mirror.rstrip('/')}/{file.file}" if mirror else file.url
+            if url is None or not (file.md5 or file.sha256):
+                raise _by_hand(info, file.file)
+            selected.append((file, url))
+    if not selected:
+        raise _by_hand(info, None)
+    return selected
+
+
+def _by_hand(info: SourceInfo, file: str | None) -> SourceError:
+    message = f"{file} has no open download" if file else "has no open download"
+    command = f"wordnet-splits sources fetch {info.name} --hub"
+    from_hub = f"; or `{command}`, with access to {info.hub.repo}" if info.hub else ""
+    hint = f"{info.how}{from_hub}; {info.url}; licence: {info.licence}"
+    return SourceError(message, where=info.name, hint=hint)
+
+
+def _fetch_file(file: Download, url: str, folder: Path, progress: Progress) -> FetchedFile:
+    path = folder / file.file
+    received = download(file, folder, url=url, progress=progress)
+    if file.unpack:
+        unpacked = folder / f".{file.file}.unpacked"
+        checksum = f"{file.sha256 or file.md5}\n"
+        if not (unpacked.is_file() and unpacked.read_text("utf-8", "replace") == checksum):
+            unpack(path, folder, progress=progress)
+            write_text(unpacked, checksum)
+    return FetchedFile(file.file, path.stat().st_size, received)
+
+
+def _fetch_from_hub(
+    info: SourceInfo, folder: Path, progress: Progress
+) -> tuple[str, tuple[FetchedFile, ...]]:
+    """Fetch the files of a source's Hub copy; return the repository with its commit, and the files.
+
+    Raises
+    ------
+    MissingPackageError : huggingface_hub is not installed.
+    SourceError : there is no copy.
+    HubError : no access or no connection, or a file is not the one that the Hub describes.
+    """
+    if info.hub is None:
+        hint = f"leave --hub out, or: {info.how}"
+        raise SourceError("no copy on the Hub is known that is read here", where=info.name, hint=hint)
+    repository = Repository(info.hub.repo)
+    commit = repository.commit(MAIN)
+    if commit is None:
+        raise HubError("the Hub has no such dataset", where=repository.where(), hint=info.how)
+    files = [f for path, f in sorted(repository.files(commit).items()) if fnmatch(path, info.hub.files)]
+    if not files:
+        raise HubError(f"holds no {info.hub.files}", where=repository.where(commit=commit))
+    fetched = []
+    with progress.task(f"fetching {repository.name}", len(files)) as task:
+        for file in files:
+            was_there = file.is_at(path_below(folder, file.path))
+            repository.fetch(file, commit, folder)
+            fetched.append(FetchedFile(file.path, file.size, not was_there))
+            task.advance()
+    return repository.where(commit=commit), tuple(fetched)

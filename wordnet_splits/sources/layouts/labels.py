@@ -1,0 +1,121 @@
+"""Columns and class names of labelled tables.
+
+Columns are declared, or have a usual name. Classes that are stored as numbers have their names in
+``classnames.txt`` at the root, one a line, from 0 on. Two labels may not have the same name: their classes
+would be mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from wordnet_splits.base.errors import SourceError, unknown
+from wordnet_splits.base.names import printable
+from wordnet_splits.base.untrusted import check_link, read_text
+from wordnet_splits.catalog.declarations import Columns
+
+CLASS_NAMES: Final = "classnames.txt"
+
+Names = tuple[str, ...]
+IMAGES: Final = ("image", "img", "file", "file_name", "filename", "path", "image_path", "picture")
+CLASSES: Final = ("class", "label", "category", "class_id", "class_name", "fine_label")
+SPLITS: Final = ("split", "set", "subset", "partition")
+
+
+def image_column(names: Sequence[str], declared: Columns, path: Path) -> str:
+    """Return the column of images. Raises UnknownNameError, SourceError."""
+    return _required(names, declared.image, IMAGES, "image", path)
+
+
+def class_column(names: Sequence[str], declared: Columns, path: Path) -> str:
+    """Return the column of classes. Raises UnknownNameError, SourceError."""
+    return _required(names, declared.class_, CLASSES, "class", path)
+
+
+def split_column(names: Sequence[str], declared: Columns, path: Path) -> str | None:
+    """Return the column of splits, None without one. Raises UnknownNameError, SourceError."""
+    return _column(names, declared.split, SPLITS, path)
+
+
+def _column(names: Sequence[str], declared: str | None, usual: Sequence[str], path: Path) -> str | None:
+    if declared is not None and declared not in names:
+        raise unknown("column", declared, names, where=str(path))
+    column = declared or next((name for name in usual if name in names), None)
+    if column is not None and (count := list(names).count(column)) > 1:
+        raise SourceError(
+            f"{count} columns are called {printable(column)}", where=str(path), hint="rename one"
+        )
+    return column
+
+
+def _required(names: Sequence[str], declared: str | None, usual: Sequence[str], key: str, path: Path) -> str:
+    column = _column(names, declared, usual, path)
+    if column is None:
+        raise SourceError(
+            f"no column of the {key} among {printable(', '.join(names))}",
+            where=str(path),
+            hint=f'name it in dataset.toml, as in columns = {{ {key} = "{usual[1]}" }}',
+        )
+    return column
+
+
+def class_names(root: Path) -> Names:
+    """Return the lines of ``classnames.txt``, none if there is no such file; an empty line has no class.
+
+    Raises
+    ------
+    SourceError : the file cannot be read, or two lines are equal.
+    """
+    path = root / CLASS_NAMES
+    if not path.is_file():
+        return ()
+    if path.is_symlink():
+        check_link(path, root)
+    lines = (line.strip() for line in read_text(path, error=SourceError).splitlines())
+    return distinct_names(lines, where=str(path))
+
+
+def distinct_names(names: Iterable[str], *, where: str) -> Names:
+    """Return the names of labels 0, 1, ..., which must differ, except for empty ones.
+
+    Raises
+    ------
+    SourceError : two labels have one name.
+    """
+    labels = tuple(names)
+    numbers: dict[str, int] = {}
+    for number, name in enumerate(labels):
+        if name and numbers.setdefault(name, number) != number:
+            raise same_name(name, numbers[name], number, where=where)
+    return labels
+
+
+def same_name(name: str, label: object, second_label: object, *, where: str) -> SourceError:
+    """Build the error for two labels of one name."""
+    return SourceError(
+        f"the labels {printable(label)} and {printable(second_label)} have the same name, {printable(name)}",
+        where=where,
+        hint="give them different names, as in `crane (bird)` and `crane (machine)`",
+    )
+
+
+def class_of(label: object, names: Names, where: str) -> str | None:
+    """Return the class of a label, None for a label without a class.
+
+    Raises
+    ------
+    SourceError : the label is a number, as an integer or as text, without a name: a class called "3" would be
+        read as the number.
+    """
+    text = str(label) if isinstance(label, int | str) and not isinstance(label, bool) else ""
+    if not (text.isascii() and text.isdigit()):
+        return text or None
+    if len(text) > len(str(len(names))) or int(text) >= len(names):
+        raise SourceError(
+            f"the label {printable(text)} is a number without a name",
+            where=where,
+            hint=f"{CLASS_NAMES} at the root has one class name a line, from 0 on",
+        )
+    return names[int(text)] or None

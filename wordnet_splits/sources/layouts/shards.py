@@ -1,0 +1,91 @@
+"""The files of a dataset in shards, and their splits by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from wordnet_splits.base.errors import SourceError
+from wordnet_splits.base.names import printable
+from wordnet_splits.sources.layouts.layout import ALL
+from wordnet_splits.sources.layouts.walk import entries, subfolder
+
+DEEPEST: Final = 3
+"""Largest number of folders between the root and its shards."""
+
+SPLIT_WORDS: Final = {"train": "train", "validation": "val", "valid": "val", "val": "val", "test": "test"}
+"""The Hub's names of splits, in names of shards (validation-00000-of-00014) or folders (validation/0000)."""
+FOLDERS = ("", "data", "default", "train", "validation", "val", "test")
+
+_WORD = re.compile(r"([a-zA-Z]+)(?:[-_.0-9].*)?")
+_HUB_WORD = re.compile(r"(?:partial-)?([a-z]+)(?:[-_.0-9].*)?")
+
+
+def shards(root: Path, pattern: str | None, extension: str, kind: str) -> list[Path]:
+    """Return the files below a root that have an extension and match a pattern, sorted.
+
+    Parameters
+    ----------
+    kind : such a file in words, for the error.
+
+    Raises
+    ------
+    SourceError : there is none.
+    """
+    paths = sorted(_files(root, root, extension))
+    if pattern is not None:
+        paths = [path for path in paths if path.relative_to(root).match(pattern)]
+    if not paths:
+        raise SourceError(
+            f"no {kind} matches {printable(pattern)}" if pattern else f"there is no {kind}",
+            where=str(root),
+            hint=f"as in ROOT/train{extension} or ROOT/data/train-00000-of-00001{extension}",
+        )
+    return paths
+
+
+def split_of(relative: Path) -> str:
+    """Return the split in the name of a shard or of a folder above it; ``all`` without one."""
+    for name in (relative.name, *(parent.name for parent in relative.parents)):
+        match = _WORD.fullmatch(name)
+        if match and match[1].lower() in SPLIT_WORDS:
+            return SPLIT_WORDS[match[1].lower()]
+    return ALL
+
+
+def _files(folder: Path, root: Path, extension: str, level: int = 0) -> Iterator[Path]:
+    for entry in entries(folder, root, lambda name: name.endswith(extension)):
+        if entry.is_dir():
+            if level < DEEPEST:
+                yield from _files(folder / entry.name, root, extension, level + 1)
+        elif entry.name.endswith(extension) and not entry.name.endswith(".inventory.parquet"):
+            yield folder / entry.name
+
+
+def find_shards(base: Path, root: Path) -> dict[str, tuple[Path, ...]]:
+    """Return split (train, val, test) -> its shards in order, for Parquet files in or just below ``base``."""
+    shards: dict[str, list[Path]] = {}
+    for folder in _shard_folders(base, root):
+        names = (entry.name for entry in entries(folder, root, _is_shard))
+        for name in sorted(filter(_is_shard, names)):
+            split = _hub_split(name) or _hub_split(folder.name)
+            if split is not None:
+                shards.setdefault(split, []).append(folder / name)
+    return {split: tuple(paths) for split, paths in shards.items()}
+
+
+def _shard_folders(base: Path, root: Path) -> Iterator[Path]:
+    outer = [folder for name in FOLDERS if (folder := subfolder(base, name, root))]
+    inner = [f for top in outer[1:] for name in SPLIT_WORDS if (f := subfolder(top, name, root))]
+    yield from dict.fromkeys((*outer, *inner))
+
+
+def _is_shard(name: str) -> bool:
+    return name.endswith(".parquet")
+
+
+def _hub_split(name: str) -> str | None:
+    match = _HUB_WORD.fullmatch(name)
+    return SPLIT_WORDS.get(match[1]) if match else None
