@@ -78,7 +78,8 @@ test: lint
 
 # the same with the lines that no test reaches, in build/coverage
 coverage: $(VENV)/dev
-	$(PYTEST) --cov wordnet_splits --cov fix_resize --cov loaders --cov-report term:skip-covered \
+	@mkdir -p $(OUT)
+	COVERAGE_FILE=$(OUT)/.coverage $(PYTEST) --cov wordnet_splits --cov fix_resize --cov loaders --cov-report term:skip-covered \
 	    --cov-report html:$(OUT)/coverage
 
 # every noun and every published list against NLTK and other libraries (minutes)

@@ -29,11 +29,13 @@ def found(facts: Path) -> Audited:
     return list(audited(facts))
 
 
+@pytest.mark.docs
 def test_the_page_holds_what_is_computed(found: Audited) -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page.splitlines() == filled(page, tables(found)).splitlines()
 
 
+@pytest.mark.docs
 def test_the_parquet_holds_what_is_computed(found: Audited, facts: Path) -> None:
     ours, kept = as_table(found, facts), pq.read_table(PARQUET)
     assert kept.drop_columns("mean").equals(ours.drop_columns("mean"))
@@ -97,6 +99,7 @@ def test_of_a_list_that_nobody_may_copy_only_leaks_are_kept() -> None:
     assert all(one.licence == "shipped" for one in lists() if one.given)
 
 
+@pytest.mark.docs
 def test_the_pages_python_runs_as_pasted() -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)

@@ -82,6 +82,7 @@ def test_shares_are_those_of_the_columns(kept: pa.Table) -> None:
         assert bool(given) == (row["why"] == "")
 
 
+@pytest.mark.docs
 def test_the_pages_python_runs_as_pasted() -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)

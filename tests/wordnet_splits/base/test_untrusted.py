@@ -29,12 +29,14 @@ def repeated(text: str, rows: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(bytes(rows), pa.int8()), pa.array([text]))
 
 
+@pytest.mark.fuzz
 def test_a_dictionary_of_one_long_text(tmp_path: Path) -> None:
     path = table(tmp_path / "bomb.parquet", {"name": repeated(LONG, 3000)}, row_group_size=3000)
     with pytest.raises(DataError, match="name expands to more than is read"), parquet_file(path):
         pass
 
 
+@pytest.mark.fuzz
 def test_front_coding_of_one_long_text(tmp_path: Path) -> None:
     names = pa.array([LONG] * 300)
     options = {"use_dictionary": False, "column_encoding": {"name": "DELTA_BYTE_ARRAY"}}

@@ -13,7 +13,7 @@ from wordnet_splits.recipe import load_recipe
 
 
 def test_workers_build_and_verify_whole_benchmarks_in_order(tmp_path: Path) -> None:
-    recipes = [load_recipe(name) for name in ("unknown-cifar-tinyval", "digits", "osc-p2")]
+    recipes = [load_recipe(name) for name in ("rungs-cifar100", "digits", "osc-p2")]
     for workers in (1, 2):
         out = tmp_path / str(workers)
         built = several(

@@ -194,6 +194,7 @@ def test_a_long_name_in_parquet(tmp_path: Path) -> None:
     assert source.count()["train"] == 1
 
 
+@pytest.mark.fuzz
 def test_thirty_million_rows_of_one(tmp_path: Path) -> None:
     indices = pa.DictionaryArray.from_arrays(pa.array(bytes(30_000_000), pa.int8()), pa.array(["x.JPEG"]))
     fields = [indices.cast(pa.binary()), indices.cast(pa.string())]

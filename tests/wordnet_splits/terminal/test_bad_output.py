@@ -137,7 +137,7 @@ def halted(folder: Path, *arguments: object) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.faults), 2])
 def test_ctrl_c_leaves_nothing_half_written_and_the_next_build_goes_on(command, tmp_path, many, workers):
     recipe, root, fingerprint = many
     arguments = ("build", recipe, "--root", f"dtd={root}", "--out", "out", "--json")
