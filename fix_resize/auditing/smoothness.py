@@ -7,7 +7,7 @@ whiteness is new here. All depend on the content as well, so they can only warn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -52,9 +52,13 @@ def total_variation(pictures: Iterable[Pixels] | Pixels) -> Floats:
     pictures : (n, h, w, 3) uint8, or an iterable of (h, w, 3) uint8; at least 2 x 2 pixels each.
     """
     if isinstance(pictures, np.ndarray) and pictures.ndim == 4:
-        blocks = [pictures[start : start + BLOCK] for start in range(0, len(pictures), BLOCK)]
-        return np.concatenate([_variation(block) for block in blocks]) if blocks else np.empty(0)
+        return _in_blocks(_variation, pictures)
     return np.array([_variation(picture[None])[0] for picture in pictures], dtype=np.float64)
+
+
+def _in_blocks(score: Callable[[Pixels], Floats], pictures: Pixels) -> Floats:
+    blocks = [pictures[start : start + BLOCK] for start in range(0, len(pictures), BLOCK)]
+    return np.concatenate([score(block) for block in blocks]) if blocks else np.empty(0)
 
 
 def _variation(block: Pixels) -> Floats:
@@ -86,8 +90,12 @@ def whiteness(pictures: Pixels) -> Floats:
     ----------
     pictures : (n, h, w, 3) uint8; at least 2 x 2 pixels each.
     """
-    window, high, middle = _bands(*pictures.shape[1:3])
-    levels = pictures.astype(np.float64)
+    return _in_blocks(_whiteness, pictures)
+
+
+def _whiteness(block: Pixels) -> Floats:
+    window, high, middle = _bands(*block.shape[1:3])
+    levels = block.astype(np.float64)
     levels -= levels.mean(axis=(1, 2), keepdims=True)
     energy = (np.abs(np.fft.fft2(levels * window[..., None], axes=(1, 2))) ** 2).sum(axis=3)
     energy /= (window**2).sum()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from tools.fuzz.kinds import kinds
 from tools.fuzz.running import ACCEPTED, Result
 from tools.fuzz.zygote import SECONDS
 
@@ -65,6 +64,8 @@ Counts = dict[str, list[int]]
 def as_page(results: Sequence[Result], words: str, before: str = "") -> str:
     """Return the page; ``words`` is the command that made it, ``before`` a page whose other kinds stay."""
     held, new = _read(before), _counted(results)
+    from tools.fuzz.kinds import kinds  # and 700 MB of hostile files
+
     order = [name for name in (kind.name for kind in kinds()) if name in held or name in new]
     text = HEAD.format(words=words) + _table({name: new.get(name) or held[name] for name in order})
     if held:

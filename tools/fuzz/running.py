@@ -12,7 +12,6 @@ from random import Random
 
 from tools.fuzz.copies import copied, remove, same
 from tools.fuzz.kind import Kind
-from tools.fuzz.kinds import kinds
 from tools.fuzz.mutations import mutate
 from tools.fuzz.zygote import Ended, Zygote
 
@@ -46,6 +45,8 @@ def cases(count: int) -> list[Case]:
 
     Fewer than the kinds have are drawn from them, so that what is made by hand has its share, too.
     """
+    from tools.fuzz.kinds import kinds  # and 700 MB of hostile files
+
     total = sum(kind.share for kind in kinds())
     taken = []
     for kind in kinds():
