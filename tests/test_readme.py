@@ -110,6 +110,6 @@ def test_objects_show_themselves_on_a_screen_at_most(name):
     lines = repr(shown).splitlines()
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 120
-    html = shown._repr_html_()
+    html = shown._repr_html_()  # type: ignore[attr-defined]
     assert html.startswith("<")
     assert html.count("<tr>") <= 41

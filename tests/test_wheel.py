@@ -66,6 +66,6 @@ def test_benchmarks_in_the_wheel_are_the_same(
     copy = whole_folder(manifest)
     for part in manifest.parts:
         path = Path("images", part[0], f"{part[1]}.parquet")
-        assert "digest" in packaged.read_table(copy / path).column_names
+        assert "digest" in packaged.read_table(copy / path).column_names  # type: ignore[attr-defined]
     assert read_manifest(copy, check="all").fingerprint == manifest.fingerprint
     assert whole_folder(read_manifest(MANIFESTS / name)) == MANIFESTS / name

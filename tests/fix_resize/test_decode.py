@@ -201,7 +201,7 @@ def test_what_cannot_be_used_is_quarantined_with_its_reason(what: str) -> None:
         decode(make(), where="n00000001/n00000001_7")
     error = caught.value
     assert (error.reason, error.where) == (reason, "n00000001/n00000001_7")
-    assert str(error).startswith(f"n00000001/n00000001_7: {REASONS[reason].what}")
+    assert str(error).startswith(f"n00000001/n00000001_7: {REASONS[reason].problem}")
     again = pickle.loads(pickle.dumps(error))  # it comes home from worker processes
     assert (str(again), again.reason, again.detail) == (str(error), reason, error.detail)
 

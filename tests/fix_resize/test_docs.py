@@ -32,7 +32,7 @@ def test_the_docstring_of_the_package() -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    for name in fix_resize.__all__:
+    for name in fix_resize.__all__:  # type: ignore[attr-defined]
         assert getattr(fix_resize, name).__doc__
     with pytest.raises(AttributeError, match="no attribute 'resize_all'"):
-        _ = fix_resize.resize_all
+        _ = fix_resize.resize_all  # type: ignore[attr-defined]

@@ -121,8 +121,8 @@ def test_a_batch_may_be_of_several_parts_in_any_order():
     data = UnknownDetectionSet("digits", batch_transform=floats)
     order = np.random.default_rng(0).permutation(len(data))[:200].tolist()
     batch = data.__getitems__(order)
-    assert torch.equal(batch.images, torch.stack([floats(to_tensor(plain[n][0])) for n in order]))
-    assert batch.labels.tolist() == [plain[n][1] for n in order]
+    assert torch.equal(batch.images, torch.stack([floats(to_tensor(plain[n][0])) for n in order]))  # type: ignore[attr-defined]
+    assert batch.labels.tolist() == [plain[n][1] for n in order]  # type: ignore[attr-defined]
     assert torch.equal(data[order[7]][0], batch[7][0])
     assert data[order[7]][1] == batch[7][1]
 

@@ -16,4 +16,4 @@ def _keep_and_stop(folder: Path, state: Mapping[str, Any]) -> None:
     raise KeyboardInterrupt
 
 
-runs.save_state = _keep_and_stop
+runs.save_state = _keep_and_stop  # type: ignore[attr-defined]

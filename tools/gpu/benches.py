@@ -16,8 +16,8 @@ import torch
 import torchvision
 
 from loaders.harness.activations import Store, extract
-from loaders.harness.activations.settings import deterministic
 from loaders.harness.arrays import Array, Arrays, Head
+from loaders.harness.backend.devices import deterministic_kernels
 from loaders.harness.backend.transforms import evaluation_transform
 from loaders.harness.detectors import get_detector, list_detectors
 from loaders.harness.evaluation.scoring import confidence, fit
@@ -47,7 +47,7 @@ def stored_arrays(n: int, width: int, classes: int, head: Head, centres: Array, 
 def cached_detectors() -> list[str]:
     """Return the names of the detectors that need no more than what one pass stores of one model."""
     chosen = [get_detector(name) for name in list_detectors()]
-    return [c.label for c in chosen if c.method.models == "one" and CACHED.issuperset(c.needs)]
+    return [c.label for c in chosen if c.spec.models == "one" and CACHED.issuperset(c.needs)]
 
 
 def detectors(figures: Figures, *, tiny: bool) -> dict[str, float]:
@@ -65,8 +65,8 @@ def detectors(figures: Figures, *, tiny: bool) -> dict[str, float]:
     seconds_of: dict[str, float] = {}
     for name in cached_detectors():
         chosen = get_detector(name)
-        given: Any = {split: of_split[split] for split in chosen.method.splits}
-        given = given[chosen.method.fit_on] if isinstance(chosen.method.fit_on, str) else given or None
+        given: Any = {split: of_split[split] for split in chosen.spec.splits}
+        given = given[chosen.spec.fit_on] if isinstance(chosen.spec.fit_on, str) else given or None
 
         def work(chosen: Any = chosen, given: Any = given) -> Array:
             return confidence(fit(chosen, given, head), seen)
@@ -112,7 +112,7 @@ def extraction(figures: Figures, device: str, *, tiny: bool) -> float:
 
     def bare(images: int) -> None:
         ready = NORMALISED.batch(data.pixels[:BATCH].to(model.device))
-        with torch.no_grad(), deterministic():
+        with torch.no_grad(), deterministic_kernels():
             for _ in range(images // BATCH):
                 network(ready)
 

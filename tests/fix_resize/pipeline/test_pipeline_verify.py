@@ -79,7 +79,7 @@ def test_what_no_picture_of_a_shard_shows_is_seen(root: Path, tmp_path: Path) ->
     out = built(root, tmp_path / "out", "parquet")
     shard = sorted((out / "data").iterdir())[0]
     whole = shard.read_bytes()
-    rewrite(shard, lambda row: row["image"].update(path="other.png"), 0)
+    rewrite(shard, lambda row: row["image"].update(path="other.png"), 0)  # type: ignore[attr-defined]
     assert found(out) == [("table", None)]
     shard.write_bytes(whole)
     assert found(out) == []
@@ -119,7 +119,7 @@ def test_a_changed_table_is_seen(out: Path) -> None:
 
 def test_what_is_no_table_is_not_hashed(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[str] = []
-    whole = module.checksum
+    whole = module.checksum  # type: ignore[attr-defined]
     monkeypatch.setattr(module, "checksum", lambda root, files: hashed.extend(files) or whole(root, files))
     (out / "missing.parquet").write_bytes(bytes(1000))
     with pytest.raises(DataError, match="not a Parquet file"):

@@ -101,7 +101,7 @@ def reseal(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 def recompute_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have ``check_results`` recompute equal scores and predictions once, whatever is altered beside them."""
-    derive = check.compute_rows
+    derive = check.compute_rows  # type: ignore[attr-defined]
     answers: dict[tuple[bytes, str, str], Any] = {}
 
     def cached(scores: pa.Table, predictions: pa.Table, *facts: Any, **options: Any) -> Any:

@@ -90,7 +90,7 @@ def test_every_command_ends_in_a_line_or_works(lie: str, honest: Results, tmp_pa
     ]
     with suppress(SplitsError):
         subject = Selection.of([held], replicates=2)
-        attempts += [partial(kind.picture, subject) for kind in list_plots()]
+        attempts += [partial(kind.plot, subject) for kind in list_plots()]
     if lie in REPORTED:
         attempts.append(lambda: report(held, tmp_path / "a.html", mistakes=2))
     for attempt in attempts:

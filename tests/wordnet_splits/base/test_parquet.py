@@ -86,7 +86,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_part(
     before = path.read_bytes()
 
     def full(table: pa.Table, sink: object, **settings: object) -> None:
-        sink.write(b"half")
+        sink.write(b"half")  # type: ignore[attr-defined]
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pq, "write_table", full)

@@ -13,7 +13,7 @@ def test_a_line_says_how_far_and_what_is_left_once_that_is_known(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     times = count(0, 20)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(times)))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(times)))  # type: ignore[attr-defined]
     with progress.OnStderr().task("images", 100) as task:
         task.advance(0, note="val")
         task.advance(50)

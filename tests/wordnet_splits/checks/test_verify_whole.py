@@ -72,7 +72,7 @@ def quick():
     with pytest.MonkeyPatch.context() as patch:
         from wordnet_splits.checks import verify as module
 
-        decided, read = module.decide, module.read_digests
+        decided, read = module.decide, module.read_digests  # type: ignore[attr-defined]
         done: dict[Any, Any] = {}
 
         def decide(recipe, seed, taxonomy):

@@ -328,7 +328,7 @@ def test_a_truncated_pickle_is_named_once_and_read_once(refused, tmp_path, monke
     whole = pickle.dumps(cifar_batch(), 2)
     (root / "test").write_bytes(whole[: len(whole) // 2])
     opened: list[Path] = []
-    load = cifar_pickles.load_pickle
+    load = cifar_pickles.load_pickle  # type: ignore[attr-defined]
     monkeypatch.setattr(cifar_pickles, "load_pickle", lambda path: opened.append(path) or load(path))
     line = refused(write_recipe(tmp_path, CIFAR), "--root", f"cifar100={root}")
     assert f"{root / 'test'}: truncated, or not a pickle" in line

@@ -55,7 +55,7 @@ def test_names_of_equal_words_are_read_once(monkeypatch):
         read.append(name.name)
         return original(name, lemmas)
 
-    original = gathering.routes
+    original = gathering.routes  # type: ignore[attr-defined]
     monkeypatch.setattr(gathering, "routes", routes)
     names = [f"{word} {n}" for n in range(200) for word in ("heron", "crane", "wxyzzy")]
     found = propose_synsets(names).proposals

@@ -31,7 +31,7 @@ def test_a_lack_of_memory_is_said_as_one(error, command, monkeypatch):
     def short(*arguments, **options):
         raise error
 
-    monkeypatch.setattr(parquet.pq, "ParquetFile", short)
+    monkeypatch.setattr(parquet.pq, "ParquetFile", short)  # type: ignore[attr-defined]
     line = command("build", "unknown-cifar").error
     assert "the memory that this process may use is exhausted" in line
     assert str(error) in line

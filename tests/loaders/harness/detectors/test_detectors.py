@@ -122,7 +122,7 @@ def test_values_scored_in_one_go_have_the_scores_of_each_alone(name: str, wide: 
         several = [Fitted(one, one.detector, state) for one in grid if one.fit_key == shared]
         together = confidences(several, wide["test"], rows=25)
         for one, found in zip(several, together, strict=True):
-            np.testing.assert_allclose(found, confidence(one, wide["test"]), rtol=1e-6, err_msg=one.where)
+            np.testing.assert_allclose(found, confidence(one, wide["test"]), rtol=1e-6, err_msg=one.label)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

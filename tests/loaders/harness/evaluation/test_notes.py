@@ -59,7 +59,7 @@ class Colours(nn.Module):
             self.head.weight.copy_(6 * torch.tensor([[1.0, -1, -1], [-1, 1, -1], [-1, -1, 1], [1, 1, 1]]))
             self.head.bias.copy_(torch.tensor([0.0, 0, 0, -6]))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[name-defined]
         return self.head(self.between(x).mean((2, 3)))
 
 
@@ -161,7 +161,7 @@ def test_log_probabilities_in_the_place_of_logits_are_noted(dtype):
 
 
 def test_a_model_that_ends_in_a_log_softmax_is_noted():
-    def network(x: torch.Tensor) -> torch.Tensor:
+    def network(x: torch.Tensor) -> torch.Tensor:  # type: ignore[name-defined]
         return Colours()(x).log_softmax(1)
 
     found = evaluate(network, sets=sets(), detectors="energy", model_id="log-softmax")
@@ -180,7 +180,7 @@ def test_batch_statistics_are_noted(batch_size):
 @pytest.mark.parametrize("batch_size", [1, 2, 4])
 def test_a_model_of_one_batch_size_is_evaluated_and_said_not_to_be_compared(batch_size):
     class Fixed(Colours):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[name-defined]
             return super().forward(x.view(batch_size, 3, 8, 8))
 
     found = evaluate(Fixed(), sets=sets(), detectors="msp", batch_size=batch_size)

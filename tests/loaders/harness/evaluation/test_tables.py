@@ -16,7 +16,7 @@ from loaders.harness.evaluation.metric_rows import MEAN, POOLED, UNKNOWN_ROLES
 from loaders.harness.evaluation.results import Results
 from loaders.harness.evaluation.run_evaluation import evaluate_runs
 from loaders.harness.evaluation.schema import MODEL, MetricOptions, MissingSet
-from loaders.harness.evaluation.tables import (
+from loaders.harness.evaluation.tables import (  # type: ignore[attr-defined]
     OVER,
     Table,
     composition_lines,

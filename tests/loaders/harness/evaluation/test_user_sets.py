@@ -207,7 +207,7 @@ def test_several_models_have_a_row_each():
 
 
 def test_a_transform_is_of_the_items_of_a_dataset():
-    class Items(torch.utils.data.Dataset):
+    class Items(torch.utils.data.Dataset):  # type: ignore[name-defined]
         def __len__(self):
             return 12
 
@@ -345,7 +345,7 @@ def test_equal_pictures_in_two_sets_are_noted():
     assert not other_notes(evaluate(network(), sets=sets(), detectors="msp"))
 
 
-class Noisy(torch.utils.data.Dataset):
+class Noisy(torch.utils.data.Dataset):  # type: ignore[name-defined]
     """Random augmentation, as of torchvision's transforms."""
 
     classes = tuple("abcdefg")

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from loaders.harness import evaluate
 from loaders.harness.checkpoints.files import load_checkpoint, load_state
-from loaders.harness.cli.train import parse_seeds, register
+from loaders.harness.cli.main import app
+from loaders.harness.cli.train import parse_seeds
 from loaders.harness.training.data import load_training_data
 from wordnet_splits.base.errors import SplitsError
 from wordnet_splits.cli.main import run
@@ -23,8 +23,6 @@ PROGRAM = "unknown-eval"
 
 
 def call(*arguments: str) -> int:
-    app = typer.Typer()
-    register(app)
     return run(app, list(arguments), PROGRAM)
 
 
@@ -83,7 +81,6 @@ def halting(*arguments):
     threading.Event().wait()
 runs.save_state = halting
 app = typer.Typer()
-register(app)
 sys.exit(run(app, sys.argv[1:], "unknown-eval"))
 """
 

@@ -178,7 +178,7 @@ def test_early_stopping_keeps_the_epoch_of_least_validation_loss(
         seen.append({k: v.clone() for k, v in self.module.state_dict().items()})
         return {"val_loss": next(losses)}
 
-    monkeypatch.setattr(module.Trainer, "validate", validate)
+    monkeypatch.setattr(module.Trainer, "validate", validate)  # type: ignore[attr-defined]
     (trained,) = train(data, tmp_path, epochs=50, select="val-loss", patience=3)
     assert trained.metadata["epochs_trained"] == 5
     assert trained.metadata["selected_epoch"] == 2
