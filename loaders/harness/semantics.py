@@ -122,11 +122,11 @@ def means_by(predictions: Iterable[Predicted], *, predicted: bool) -> list[Class
     """Return the mean similarity over the images of each true (or predicted) class, greatest first."""
     total: dict[ClassName, float] = {}
     images: dict[ClassName, int] = {}
-    for each in predictions:
-        if each.similarity is not None:
-            name = each.predicted if predicted else each.true
-            total[name] = total.get(name, 0.0) + each.images * each.similarity
-            images[name] = images.get(name, 0) + each.images
+    for prediction in predictions:
+        if prediction.similarity is not None:
+            name = prediction.predicted if predicted else prediction.true
+            total[name] = total.get(name, 0.0) + prediction.images * prediction.similarity
+            images[name] = images.get(name, 0) + prediction.images
     means = [ClassMean(name, images[name], total[name] / images[name]) for name in total]
     return sorted(means, key=lambda mean: (-mean.similarity, mean.of.key))
 
@@ -144,10 +144,10 @@ class Edge:
 def prediction_graph(predictions: Iterable[Predicted]) -> list[Edge]:
     """Return the edges of the whole graph, from true to predicted class."""
     edges: dict[tuple[ClassName, ClassName], Edge] = {}
-    for each in predictions:
-        key = (each.true, each.predicted)
+    for prediction in predictions:
+        key = (prediction.true, prediction.predicted)
         images = edges[key].images if key in edges else 0
-        edges[key] = Edge(*key, images + each.images, each.similarity)
+        edges[key] = Edge(*key, images + prediction.images, prediction.similarity)
     return list(edges.values())
 
 

@@ -153,7 +153,7 @@ def run_evaluation(
     )
     folder = out or OUT / manifest.name / folder_name(models)
     if not overwrite:
-        keys = {(name, each.key) for name, of_model in models.items() for each in of_model}
+        keys = {(name, run.key) for name, of_model in models.items() for run in of_model}
         refuse_other_results(folder, manifest.name, fingerprints_of(manifest), keys)
     options = EvaluationOptions(
         detectors=configured,

@@ -143,8 +143,12 @@ def check_results(
     intervals = _compare_intervals(stored, rows, sample, comparison)
     comparison.table("by_class", stored.by_class, rows.classes, CLASS_KEY, ("n_ood", "auroc"))
     comparison.table("by_nearness", stored.by_nearness, rows.bins, BIN_KEY, ("n_ood", "auroc"))
-    comparison.differences += [Difference("results", *each) for each in row_disagreements(complete)]
-    comparison.differences += [Difference("sweeps", *each) for each in sweep_disagreements(complete)]
+    comparison.differences += [
+        Difference("results", *disagreement) for disagreement in row_disagreements(complete)
+    ]
+    comparison.differences += [
+        Difference("sweeps", *disagreement) for disagreement in sweep_disagreements(complete)
+    ]
     comparison.value("about", "composition", "", about.composition.model_dump(), dict(rows.composition))
     benchmark_note = _compare_with_benchmark(stored, similarity, benchmark, comparison)
     if complete.unscored_runs:

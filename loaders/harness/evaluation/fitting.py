@@ -200,17 +200,19 @@ def choose_on_validation(
         if key not in states:
             states[key] = fit_on_benchmark(candidates[0], sets, run, head).state
         fitted = [Fitted(candidate, candidate.detector, states[key]) for candidate in candidates]
-        probes = {probe for each in fitted for probe in each.probes}
+        probes = {probe for candidate in fitted for probe in candidate.probes}
         by_group: dict[str, list[Array]] = {}
         for group, group_outputs in outputs.items():
             if probes:
                 group_outputs = run.group("val", group, {*needs, *probes})
             by_group[group] = confidences(fitted, group_outputs.arrays, on=f"{group}/val")
         values = []
-        for i, each in enumerate(fitted):  # compared as results store them
-            scores, _ = narrowed({group: of_all[i] for group, of_all in by_group.items()}, each.configured)
+        for i, candidate in enumerate(fitted):  # compared as results store them
+            scores, _ = narrowed(
+                {group: of_all[i] for group, of_all in by_group.items()}, candidate.configured
+            )
             id_scores, ood_scores = ([scores[g] for g in side] for side in (id_groups, ood_groups))
-            values.append(_separation(id_scores, ood_scores, each.where))
+            values.append(_separation(id_scores, ood_scores, candidate.where))
         return values
 
     aurocs: dict[int, float] = {}

@@ -74,42 +74,49 @@ def metric_rows(sets: Sequence[ScoreSet], options: MetricOptions) -> Iterator[Me
     """
     yield from _id_rows(sets, options)
     yield from _ood_rows(sets, options, full_spectrum=False)
-    if any(each.role == "csid" for each in sets):
+    if any(score_set.role == "csid" for score_set in sets):
         yield from _ood_rows(sets, options, full_spectrum=True)
 
 
 def _id_rows(sets: Sequence[ScoreSet], options: MetricOptions) -> Iterator[MetricRow]:
     """Yield accuracy and misclassification detection: ID pooled, then each set where there are several."""
-    labelled = [each for each in sets if each.is_id and each.correct is not None]
-    standard = [each for each in labelled if each.role == "id"]
-    shifted = [each for each in labelled if each.role == "csid"]
+    labelled = [score_set for score_set in sets if score_set.is_id and score_set.correct is not None]
+    standard = [score_set for score_set in labelled if score_set.role == "id"]
+    shifted = [score_set for score_set in labelled if score_set.role == "csid"]
     if standard:
         yield from _pooled_rows(standard, POOLED, "id", ON_ID, options)[0]
     if standard and shifted:
         yield from _pooled_rows(standard + shifted, POOLED, "id", ON_ID, options, full_spectrum=True)[0]
-    for each in shifted + (standard if len(standard) > 1 else []):
-        yield from _pooled_rows([replace(each, role="id")], each.name, each.role, ON_ID, options)[0]
+    for score_set in shifted + (standard if len(standard) > 1 else []):
+        yield from _pooled_rows(
+            [replace(score_set, role="id")], score_set.name, score_set.role, ON_ID, options
+        )[0]
 
 
 def _ood_rows(
     sets: Sequence[ScoreSet], options: MetricOptions, *, full_spectrum: bool
 ) -> Iterator[MetricRow]:
     """Yield ID against each OOD set, the means of near and of far sets, and near and far sets pooled."""
-    id_sets = [each for each in sets if each.is_id]
-    ood_sets = [each for each in sets if not each.is_id]
+    id_sets = [score_set for score_set in sets if score_set.is_id]
+    ood_sets = [score_set for score_set in sets if not score_set.is_id]
     table: dict[str, dict[str, MetricRow]] = {}
     replicates: dict[str, dict[str, Array]] = {}
-    for each in ood_sets:
-        rows, replicates[each.name] = _pooled_rows(
-            [*id_sets, each], each.name, each.role, ON_BOTH, options, full_spectrum=full_spectrum
+    for score_set in ood_sets:
+        rows, replicates[score_set.name] = _pooled_rows(
+            [*id_sets, score_set],
+            score_set.name,
+            score_set.role,
+            ON_BOTH,
+            options,
+            full_spectrum=full_spectrum,
         )
-        table[each.name] = {row.metric: row for row in rows}
+        table[score_set.name] = {row.metric: row for row in rows}
         yield from rows
-    roles = {each.name: each.role for each in ood_sets if each.role in UNKNOWN_ROLES}
+    roles = {score_set.name: score_set.role for score_set in ood_sets if score_set.role in UNKNOWN_ROLES}
     yield from _mean_rows(table, replicates, roles, options)
     if roles:
         role = "+".join(r for r in UNKNOWN_ROLES if r in roles.values())
-        pooled = [*id_sets, *(each for each in ood_sets if each.name in roles)]
+        pooled = [*id_sets, *(score_set for score_set in ood_sets if score_set.name in roles)]
         yield from _pooled_rows(pooled, POOLED, role, ON_BOTH, options, full_spectrum=full_spectrum)[0]
         yield from _prevalence_rows(pooled, role, options, full_spectrum)
 
@@ -231,19 +238,23 @@ def nearness_rows(
     ----------
     sets : as for `metric_rows`; near and far sets are used. members : set -> classes of its samples.
     """
-    id_scores = np.concatenate([each.confidence for each in sets if each.role == "id"])
-    ood_sets = [each for each in sets if each.role in UNKNOWN_ROLES]
+    id_scores = np.concatenate([score_set.confidence for score_set in sets if score_set.role == "id"])
+    ood_sets = [score_set for score_set in sets if score_set.role in UNKNOWN_ROLES]
     classes: list[ClassRow] = []
-    for each in ood_sets:
-        of_set = members[each.name]
-        by_class = auroc_per_class(id_scores, each.confidence, of_set.class_ids.tolist(), name=each.name)
+    for score_set in ood_sets:
+        of_set = members[score_set.name]
+        by_class = auroc_per_class(
+            id_scores, score_set.confidence, of_set.class_ids.tolist(), name=score_set.name
+        )
         for name, n_ood, auroc in by_class:
             similarity = of_set.similarity[name]
-            classes.append(ClassRow(each.name, each.role, of_set.source, name, similarity, n_ood, auroc))
+            classes.append(
+                ClassRow(score_set.name, score_set.role, of_set.source, name, similarity, n_ood, auroc)
+            )
     if not ood_sets:
         return classes, [], []
-    confidence = np.concatenate([each.confidence for each in ood_sets])
-    similarities = np.concatenate([_similarities(members[each.name]) for each in ood_sets])
+    confidence = np.concatenate([score_set.confidence for score_set in ood_sets])
+    similarities = np.concatenate([_similarities(members[score_set.name]) for score_set in ood_sets])
     mapped = ~np.isnan(similarities)
     bins = auroc_by_nearness(id_scores, confidence[mapped], similarities[mapped], bins=options.bins)
     rows = [BinRow(b.low, b.high, b.n_ood, b.auroc if b.n_ood else None) for b in bins]

@@ -88,7 +88,7 @@ def compute_rows(
             rows.classes.extend((key, row) for row in classes)
             rows.bins.extend((key, row) for row in bins)
             if not rows.composition:
-                pooled = [each for each in sets if each.role in ("id", *UNKNOWN_ROLES)]
+                pooled = [score_set for score_set in sets if score_set.role in ("id", *UNKNOWN_ROLES)]
                 rows.composition.update(composition(pooled)._asdict())
             task.advance()
     return rows

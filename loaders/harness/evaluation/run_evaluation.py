@@ -96,17 +96,19 @@ def evaluate_runs(
     evaluation = _Evaluation(
         EvaluatedSets.of(manifest, groups), list(runs), progress or Silent(), list(notes)
     )
-    ensembles = [each for each in configured if each.spec.models == "many"]
+    ensembles = [detector for detector in configured if detector.spec.models == "many"]
     for number in range(len(runs)):
-        evaluation.score_run(number, [each for each in configured if each not in ensembles], sweep=sweep)
+        evaluation.score_run(
+            number, [detector for detector in configured if detector not in ensembles], sweep=sweep
+        )
     for model in dict.fromkeys(run.model for run in runs):
         numbers = [number for number, run in enumerate(runs) if run.model == model]
         if len(numbers) > 1:
             evaluation.score_ensembles(numbers, ensembles)
         elif ensembles:
-            labels = ", ".join(each.label for each in ensembles)
+            labels = ", ".join(detector.label for detector in ensembles)
             evaluation.notes.append(f"{model}: left out, as one run is not an ensemble: {labels}")
-    order = [each.label for each in configured]
+    order = [detector.label for detector in configured]
     return evaluation.results(options or MetricOptions(), order, left_out, own_sets)
 
 
@@ -131,7 +133,7 @@ def resolve_detectors(detectors: str | Sequence[Any], benchmark: str) -> list[Co
         parse_detectors(item, benchmark=benchmark) if isinstance(item, str) else [detector_from_object(item)]
         for item in items
     )
-    return without_duplicates(each for of_item in configured for each in of_item)
+    return without_duplicates(detector for of_item in configured for detector in of_item)
 
 
 @dataclass(frozen=True)
@@ -167,12 +169,12 @@ class _Evaluation:
         self.notes += [f"{run.title}: {note}" for note in notes]
         with run.reading(count_images(detectors, self.sets, sweep=sweep)):
             if sweep:
-                if any(each.optional and "head" in each.spec.needs for each in detectors):
+                if any(detector.optional and "head" in detector.spec.needs for detector in detectors):
                     id_groups, _ = validation_sets(self.sets)
                     detectors = self._with_head(detectors, run.title, run.group("val", id_groups[0]).head)
                 detectors = self._choose_parameters(detectors, number)
             # all at once: one pass over the images
-            needs: set[Any] = {name for each in detectors for name in each.needs}
+            needs: set[Any] = {name for detector in detectors for name in detector.needs}
             test = {group: run.group("test", group, needs) for group in self.sets.test}
             head = next(iter(test.values())).head
             detectors = self._with_head(detectors, run.title, head)
@@ -233,9 +235,9 @@ class _Evaluation:
         """Leave out detectors of a preset that lack a linear head; any other is refused when it is fitted."""
         if head is not None:
             return list(detectors)
-        left_out = [each for each in detectors if each.optional and "head" in each.spec.needs]
-        self.notes += [f"{name}: {left_out_note(each, f'it {NEEDS_HEAD}')}" for each in left_out]
-        return [each for each in detectors if each not in left_out]
+        left_out = [detector for detector in detectors if detector.optional and "head" in detector.spec.needs]
+        self.notes += [f"{name}: {left_out_note(detector, f'it {NEEDS_HEAD}')}" for detector in left_out]
+        return [detector for detector in detectors if detector not in left_out]
 
     def score_ensembles(self, numbers: Sequence[int], ensembles: Sequence[ConfiguredDetector]) -> None:
         """Fit and score detectors of all runs of one model; rows carry the number of the first run."""
@@ -247,18 +249,19 @@ class _Evaluation:
     def _score_ensemble(self, number: int, runs: Sequence[ModelRun], configured: ConfiguredDetector) -> None:
         outputs = {g: [run.group("test", g, configured.needs) for run in runs] for g in self.sets.test}
         for group, of_runs in outputs.items():
-            if any(not each.table.equals(of_runs[0].table) for each in of_runs[1:]):
+            if any(not run_outputs.table.equals(of_runs[0].table) for run_outputs in of_runs[1:]):
                 raise DataError("the runs of one model saw different images", where=group)
         data: list[Any] = [fit_data(configured, self.sets, run) for run in runs]
-        heads = [each.head for each in next(iter(outputs.values()))]
+        heads = [run_outputs.head for run_outputs in next(iter(outputs.values()))]
         fitted = fit(configured, [part for part in data if part is not None] or None, heads)
         use = _DetectorUse(
             runs[0].model,
             joined_keys(run.model_key for run in runs),
-            joined_keys(each.transform_key for of_runs in outputs.values() for each in of_runs),
+            joined_keys(run_outputs.transform_key for of_runs in outputs.values() for run_outputs in of_runs),
         )
         inputs = {
-            group: (of_runs[0], [each.arrays for each in of_runs]) for group, of_runs in outputs.items()
+            group: (of_runs[0], [run_outputs.arrays for run_outputs in of_runs])
+            for group, of_runs in outputs.items()
         }
         self._score((configured.label, number), fitted, inputs, use, runs[0].model)
 

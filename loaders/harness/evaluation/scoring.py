@@ -94,7 +94,8 @@ def fit(configured: ConfiguredDetector, data: FitData | None = None, head: Heads
     detector, method = configured.detector, configured.spec
     fitted = Fitted(configured, detector, None)
     many = method.models == "many"
-    if "head" in method.needs and any(each is None for each in _each(head if many else [head])):
+    heads = _each(head if many else [head])
+    if "head" in method.needs and any(h is None for h in heads):
         raise UnusableError(
             NEEDS_HEAD, where=fitted.where, hint="name the head with --head, or leave the detector out"
         )
@@ -133,17 +134,17 @@ def confidence(fitted: Fitted, data: Data, *, rows: int = CHUNK, on: str = "") -
     return _confidences([fitted], score, data, rows, on)[0]
 
 
-def confidences(fitted: Sequence[Fitted], data: Data, *, rows: int = CHUNK, on: str = "") -> list[Array]:
+def confidences(candidates: Sequence[Fitted], data: Data, *, rows: int = CHUNK, on: str = "") -> list[Array]:
     """Return `confidence` of detectors of one method and fit, in one pass where the method can do that."""
-    if not shares_work(fitted[0].configured):
-        return [confidence(each, data, rows=rows, on=on) for each in fitted]
-    scorer: Any = fitted[0].detector
-    detectors = [each.detector for each in fitted]
+    if not shares_work(candidates[0].configured):
+        return [confidence(candidate, data, rows=rows, on=on) for candidate in candidates]
+    scorer: Any = candidates[0].detector
+    detectors = [candidate.detector for candidate in candidates]
 
     def score(chunk: Data) -> list[Any]:
-        return list(scorer.score_each(detectors, fitted[0].state, chunk))
+        return list(scorer.score_each(detectors, candidates[0].state, chunk))
 
-    return _confidences(fitted, score, data, rows, on)
+    return _confidences(candidates, score, data, rows, on)
 
 
 def shares_work(configured: ConfiguredDetector) -> bool:
@@ -152,12 +153,12 @@ def shares_work(configured: ConfiguredDetector) -> bool:
 
 
 def _confidences(
-    fitted: Sequence[Fitted], score: Callable[[Data], list[Any]], data: Data, rows: int, on: str
+    candidates: Sequence[Fitted], score: Callable[[Data], list[Any]], data: Data, rows: int, on: str
 ) -> list[Array]:
-    wheres = [f"{each.where} on {on}" if on else each.where for each in fitted]
-    for each, where in zip(fitted, wheres, strict=True):
-        require(each.configured.needs, data, where)
-    configured = fitted[0].configured
+    wheres = [f"{candidate.where} on {on}" if on else candidate.where for candidate in candidates]
+    for candidate, where in zip(candidates, wheres, strict=True):
+        require(candidate.configured.needs, data, where)
+    configured = candidates[0].configured
 
     def score_chunk(job: tuple[int, int, Data]) -> list[Array]:
         start, size, chunk = job
@@ -172,7 +173,7 @@ def _confidences(
     parts = (
         map_in_order(score_chunk, jobs, thread_count()) if threaded else [score_chunk(job) for job in jobs]
     )
-    columns = zip(*parts, strict=True) if parts else ([np.empty(0, np.float32)] for _ in fitted)
+    columns = zip(*parts, strict=True) if parts else ([np.empty(0, np.float32)] for _ in candidates)
     return [_finite(np.concatenate(part), where) for part, where in zip(columns, wheres, strict=True)]
 
 

@@ -165,23 +165,24 @@ def manifest_of_sets(sets: Sequence[UserSet], *, name: str, classes: int | None 
     DataError : two sets of one name, a group of two roles, or a label beyond ``classes``.
     """
     roles: dict[str, str] = {}
-    for each in sets:
-        if roles.setdefault(each.group, each.role) != each.role:
+    for user_set in sets:
+        if roles.setdefault(user_set.group, user_set.role) != user_set.role:
             raise DataError(
-                f"the name {each.group} is used for {roles[each.group]} and for {each.role}", where=name
+                f"the name {user_set.group} is used for {roles[user_set.group]} and for {user_set.role}",
+                where=name,
             )
-    id_sets = [each for each in sets if each.role == "id"]
-    greatest = max((int(each.labels.max(initial=-1)) for each in id_sets), default=-1)
-    name_count = next((len(each.class_names) for each in id_sets if each.class_names), 0)
+    id_sets = [user_set for user_set in sets if user_set.role == "id"]
+    greatest = max((int(user_set.labels.max(initial=-1)) for user_set in id_sets), default=-1)
+    name_count = next((len(user_set.class_names) for user_set in id_sets if user_set.class_names), 0)
     count = max(greatest + 1, name_count) if classes is None else classes
     if greatest >= count:
         raise DataError(f"label {greatest} of {count} classes", where=name)
-    tables = {each.part: _image_table(each) for each in sets}
+    tables = {user_set.part: _image_table(user_set) for user_set in sets}
     of_parts, of_all = fingerprints.of_parts(tables.values())
     class_table = _class_table(sets, count)
-    class_counts = {each.group: len(set(each.labels.tolist())) for each in sets}
+    class_counts = {user_set.group: len(set(user_set.labels.tolist())) for user_set in sets}
     rows = [_row(group, role, "classes", class_counts[group]) for group, role in roles.items()]
-    rows += [_row(each.group, each.role, each.split, len(each.ids)) for each in sets]
+    rows += [_row(user_set.group, user_set.role, user_set.split, len(user_set.ids)) for user_set in sets]
     recipe = {"name": name, "title": "sets given in Python"}
     data = {
         "schema": SCHEMA,
@@ -243,10 +244,10 @@ def _class_id(label: int, class_names: Sequence[str]) -> str:
 def _class_table(sets: Sequence[UserSet], count: int) -> pa.Table:
     """Return a row for every class: labels 0 to K - 1 of the ID groups, and the labels of other groups."""
     rows: list[dict[str, Any]] = []
-    for group, role in dict.fromkeys((each.group, each.role) for each in sets):
-        of_group = [each for each in sets if each.group == group]
-        labels = {int(label) for each in of_group for label in np.unique(each.labels)}
-        class_names = next((each.class_names for each in of_group if each.class_names), ())
+    for group, role in dict.fromkeys((user_set.group, user_set.role) for user_set in sets):
+        of_group = [user_set for user_set in sets if user_set.group == group]
+        labels = {int(label) for user_set in of_group for label in np.unique(user_set.labels)}
+        class_names = next((user_set.class_names for user_set in of_group if user_set.class_names), ())
         for label in sorted(labels | set(range(count)) if role == "id" else labels):
             name = _class_id(label, class_names)
             facts = {"source": group, "class_id": name, "name": name, "wnids": [], "role": role}

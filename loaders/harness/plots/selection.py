@@ -124,9 +124,9 @@ class Selection:
     def label(self, entry: Entry) -> str:
         """Return an entry's name in a legend, as short as the other entries allow."""
         parts = []
-        if len({each.model for each in self.entries}) > 1:
+        if len({e.model for e in self.entries}) > 1:
             parts.append(entry.model)
-        if len({each.detector for each in self.entries}) > 1 or not parts:
+        if len({e.detector for e in self.entries}) > 1 or not parts:
             parts.append(entry.detector)
         return " ".join(parts)
 

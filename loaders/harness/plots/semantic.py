@@ -39,7 +39,9 @@ def nearest_true(selection: Selection) -> Plot:
 )
 def best_and_worst(selection: Selection) -> Plot:
     """The ten best and ten worst predicted classes over the OOD sets, of the first network."""
-    ood = [each for each in _predictions(selection) if each.role in ("near", "far", "external")]
+    ood = [
+        prediction for prediction in _predictions(selection) if prediction.role in ("near", "far", "external")
+    ]
     means = means_by(ood, predicted=True)
     if not means:
         raise DataError("no OOD class has a synset, so none has a similarity", where=selection.benchmark)

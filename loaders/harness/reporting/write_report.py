@@ -62,12 +62,14 @@ def report(
     """
     selection = Selection.of(results, detectors=detectors, replicates=bootstrap)
     draw = selection.draw
-    all_results = [evaluation.results for evaluation in draw.results]
     comparison = compare_draws_of([draw], bootstrap=bootstrap)
     plots, plot_notes = _plots(selection, comparison)
     worst, entry_name, mistake_notes = _mistakes(draw, comparison, mistakes, roots, packed)
-    sweeps = [table for each in all_results for table in sweep_details(each)]
-    all_remarks = [*draw.notes, *(remark for each in all_results for remark in each.about.remarks)]
+    sweeps = [table for evaluation in draw.results for table in sweep_details(evaluation.results)]
+    all_remarks = [
+        *draw.notes,
+        *(remark for evaluation in draw.results for remark in evaluation.results.about.remarks),
+    ]
     sections = [
         Section(
             "What was run on what",
@@ -76,8 +78,10 @@ def report(
         ),
         Section(
             "Results",
-            tables=tuple(table for each in all_results for table in tables(each)),
-            lines=tuple(dict.fromkeys(line for each in all_results for line in lines_below(each))),
+            tables=tuple(table for evaluation in draw.results for table in tables(evaluation.results)),
+            lines=tuple(
+                dict.fromkeys(line for evaluation in draw.results for line in lines_below(evaluation.results))
+            ),
         ),
         Section(
             "Comparison",
@@ -121,7 +125,7 @@ def _mistakes(
 ) -> tuple[list[Mistake], str, list[str]]:
     """Return the mistakes of the best entry, its name, and sentences on those that are not shown."""
     best = comparison.rankings[0].entries[0]
-    (entry,) = [each for each in draw.entries if each.label == (best.model, best.detector)]
+    (entry,) = [entry for entry in draw.entries if entry.label == (best.model, best.detector)]
     name = " ".join(part for part in entry.label if part)
     try:
         manifest = draw.manifest()
@@ -144,7 +148,9 @@ def _overview(draw: Draw) -> Iterator[Table]:
     columns = ("model", "weights", "device", "transform", "classes", "key")
     yield Table("Networks", columns, tuple(rows))
     sets = draw.entries[0].scored()[0].sets
-    counts = tuple((name, each.role, f"{len(each.confidence):,}") for name, each in sets.items())
+    counts = tuple(
+        (name, score_set.role, f"{len(score_set.confidence):,}") for name, score_set in sets.items()
+    )
     yield Table("Sets of test images that were scored", ("group", "role", "images"), counts)
     detectors = []
     for entry in draw.entries:
