@@ -474,7 +474,7 @@ def test_the_command_line_takes_a_transform_and_a_number_of_classes(tmp_path, mo
     for text, expected in (
         ("mine:none", "did you mean"),
         ("resize-31", "evaluation transform"),
-        ("mine:torch", "no function"),
+        ("mine:torch", "not a function"),
     ):
         code, _, said = called("--num-classes", "6", "--transform", text)
         assert (code, expected in said) == (2, True), said
